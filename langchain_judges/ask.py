@@ -1,0 +1,417 @@
+"""ask(): prompt → model → checked reply. The only place where a model is called.
+
+Every way to fail ends in one of two places. A `Failure` in the reply, if only this unit is
+lost: an unusable reply (after one repair turn that shows what was wrong), a refusal, a
+reply that was cut, a provider error (after retries, if it could pass). Or an exception, if
+asking on is useless: `ModelAccessError` for a wrong key, `RunStopped` for a run that ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.caches import BaseCache
+from langchain_core.exceptions import (
+    ContextOverflowError,
+    ModelError,
+    ModelTimeoutError,
+)
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import Generation
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableConfig
+from pydantic import BaseModel
+
+from langchain_judges.channel import Channel, Request
+from langchain_judges.errors import ModelAccessError
+from langchain_judges.gate import LEDGER
+from langchain_judges.models import model_name
+from langchain_judges.orders import Order
+from langchain_judges.reply import Parse, Problem, json_schema, read
+from langchain_judges.steps import Effect, Steps
+from langchain_judges.verdict import (
+    Failure,
+    StepUsage,
+    Usage,
+    no_step_usage,
+    no_usage,
+)
+
+ATTEMPTS = 4
+"""How often a request is sent if errors that can pass keep it from being answered."""
+FIRST_WAIT = 0.5
+"""Seconds before the second attempt; each further wait is twice as long."""
+LONGEST_WAIT = 120.0
+"""Most seconds that a provider's retry-after is honoured."""
+
+_REPAIR = (
+    "That reply cannot be used: {detail}.\n"
+    "Reply again, with nothing but a JSON object that fits this JSON schema:\n{schema}"
+)
+_NO_REPAIR = {"refusal", "truncated"}
+_OVERFLOW = re.compile(r"context (length|window|size)|maximum context|too many tokens", re.I)
+_TIMEOUT = re.compile(r"time(d )?out", re.I)
+_PASSING = re.compile(
+    r"ConnectError|ConnectionError|ReadError|WriteError|RemoteProtocolError|Timeout"
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a step asks, the same for every unit it works on."""
+
+    method: str
+    step: str
+    channel: Channel
+    prompt: ChatPromptTemplate
+    shape: type[BaseModel]
+    """What the reply must look like; its bounds and choices are checked."""
+    version: str
+    """Hash of the method's prompts, for traces and cache keys."""
+    parse: Parse | None = None
+    """Reads a reply in plain words, for models that ignore the format."""
+    sampled: bool = False
+    """Whether several replies to the same prompt are wanted."""
+    logprobs: bool = False
+    repairs: int = 1
+    """Repair turns after an unusable reply; each is a paid call."""
+    cache: BaseCache | None = None
+
+
+@dataclass
+class Reply:
+    """The checked data of a reply, or None and why; and what it cost."""
+
+    data: dict[str, Any] | None
+    failures: list[Failure]
+    usage: Usage
+    message: AIMessage | None = None
+
+
+@dataclass
+class _Asking:
+    """One question about one unit, while it is being asked."""
+
+    question: Question
+    unit: str
+    order: Order | None
+    seed: int | None
+    cost: StepUsage = field(default_factory=no_step_usage)
+
+    def reply(
+        self,
+        data: dict[str, Any] | None,
+        problem: Problem | None,
+        message: AIMessage | None = None,
+    ) -> Reply:
+        """Close the books and return the reply."""
+        usage = no_usage()
+        for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
+            usage[key] = self.cost[key]
+        usage["by_step"] = {self.question.step: self.cost}
+        if ledger := LEDGER.get():
+            ledger.book(usage)
+        failures: list[Failure] = []
+        if problem:
+            failures.append(
+                {
+                    "step": self.question.step,
+                    "unit": self.unit,
+                    "reason": problem.reason,
+                    "detail": problem.detail[:500],
+                }
+            )
+        return Reply(data, failures, usage, message)
+
+    def config(self, sampling: dict[str, Any]) -> RunnableConfig:
+        """Return the run's name, tags and metadata, as LangSmith shows them."""
+        question = self.question
+        return {
+            "run_name": f"{question.step}:{self.unit}" if self.unit else question.step,
+            "tags": [question.method, question.step],
+            "metadata": {
+                "unit": self.unit,
+                "order": self.order,
+                "model": model_name(question.channel.model),
+                "prompt_version": question.version,
+                "temperature": "refused"
+                if "temperature" in question.channel.refused
+                else sampling.get("temperature", question.channel.identity.get("temperature")),
+            },
+        }
+
+
+def ask(
+    question: Question,
+    variables: Mapping[str, object],
+    *,
+    unit: str = "",
+    order: Order | None = None,
+    seed: int | None = None,
+) -> Steps[Reply]:
+    """Ask a question about one unit of work.
+
+    Args:
+        question: What is asked.
+        variables: Fill the prompt's template.
+        unit: What the step works on, as people call it: `Clarity (A first)`.
+        order: The order in which the texts are shown.
+        seed: Set for one sample of many; distinct for each, so that no cache makes one
+            reply of them all.
+
+    Raises:
+        ModelAccessError: The provider refuses every call (HTTP 401, 403, 404).
+        RunStopped: The run of `judge_many` asks nothing more.
+    """
+    asking = _Asking(question, unit, order, seed)
+    messages = question.prompt.format_messages(**variables)
+    key = _cache_key(asking, messages) if question.cache else None
+    if key and (known := (yield from _recall(question, key))) is not None:
+        asking.cost["cached_calls"] = 1
+        return asking.reply(known, None)
+    problem = Problem("empty", "nothing was asked")
+    for _ in range(question.repairs + 1):
+        message, request, failed = yield from _send(asking, messages)
+        if message is None:
+            return asking.reply(None, failed)
+        data, wrong = read(message, question.shape, question.parse, request.tool)
+        if wrong is None:
+            if key:
+                yield from _remember(question, key, data)
+            return asking.reply(data, None, message)
+        problem = wrong
+        if problem.reason in _NO_REPAIR:
+            break
+        messages = _repair(messages, message, problem, question.shape)
+    return asking.reply(None, problem)
+
+
+def _repair(
+    messages: list[BaseMessage], reply: AIMessage, problem: Problem, shape: type[BaseModel]
+) -> list[BaseMessage]:
+    schema = json.dumps(json_schema(shape))
+    said = AIMessage(reply.text.strip() or "(no text)")
+    return [*messages, said, HumanMessage(_REPAIR.format(detail=problem.detail, schema=schema))]
+
+
+def _send(
+    asking: _Asking, messages: list[BaseMessage]
+) -> Steps[tuple[AIMessage | None, Request, Problem]]:
+    """Send the messages until a reply comes, or an error that will not pass."""
+    channel, question = asking.question.channel, asking.question
+    wait = FIRST_WAIT
+    left = ATTEMPTS
+    while True:
+        sampling = channel.sampling(question.sampled, asking.seed)
+        request = channel.request(question.shape, sampling, logprobs=question.logprobs)
+        try:
+            result = yield from _call(asking, request, messages, sampling)
+        except _Failed as failed:
+            error = failed.error
+        else:
+            return result, request, Problem("empty", "")
+        if ended := _paid_error(error):
+            return None, request, ended
+        asking.cost["retries"] += 1
+        if _status(error) in {400, 422} and channel.learn(request.rung, sampling, str(error)):
+            continue
+        left -= 1
+        if not left or not _can_pass(error):
+            return None, request, _diagnosis(error)
+        yield _sleep(_wait(error, wait))
+        wait *= 2
+
+
+class _Failed(Exception):
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _call(
+    asking: _Asking,
+    request: Request,
+    messages: list[BaseMessage],
+    sampling: dict[str, Any],
+) -> Steps[AIMessage]:
+    """Make one call through the gate and book what it cost."""
+    config = asking.config(sampling)
+    runnable, settings = request.runnable, request.settings
+    sent = request.messages(messages)
+    ledger = LEDGER.get()
+    if ledger:
+        yield from ledger.gate.enter(ledger.rank)
+    paid = 0
+    tokens = 0
+    try:
+        result = yield Effect(
+            lambda: runnable.invoke(sent, config, **settings),
+            lambda: runnable.ainvoke(sent, config, **settings),
+        )
+        message = _message(result)
+        paid, tokens = 1, _book(asking.cost, message.usage_metadata or {})
+        return message
+    except Exception as exc:  # a model may raise anything: it becomes a failure of one unit
+        if _status(exc) in {401, 403, 404}:
+            raise ModelAccessError(
+                f"The model {model_name(asking.question.channel.model)!r} refuses every "
+                f"call: {_line(exc)}"
+            ) from exc
+        usage = _usage_of(exc)
+        if usage is not None:
+            paid, tokens = 1, _book(asking.cost, usage)
+        raise _Failed(exc) from exc
+    finally:
+        if ledger:
+            ledger.gate.leave(calls=paid, tokens=tokens)
+
+
+def _message(result: Any) -> AIMessage:
+    """Return the raw reply, whichever rung it came by."""
+    if isinstance(result, AIMessage):
+        return result
+    raw = result.get("raw") if isinstance(result, dict) else None
+    if isinstance(raw, AIMessage):
+        return raw
+    parsed = result.get("parsed", result) if isinstance(result, dict) else result
+    if isinstance(parsed, BaseModel):
+        parsed = parsed.model_dump()
+    return AIMessage("" if parsed is None else json.dumps(parsed))
+
+
+def _book(cost: StepUsage, usage: Mapping[str, Any]) -> int:
+    """Add a reply's tokens to the step's cost and return how many they are."""
+    cost["calls"] += 1
+    cost["input_tokens"] += usage.get("input_tokens", 0)
+    cost["output_tokens"] += usage.get("output_tokens", 0)
+    cost["cached_tokens"] += (usage.get("input_token_details") or {}).get("cache_read") or 0
+    return int(usage.get("input_tokens", 0) + usage.get("output_tokens", 0))
+
+
+def _usage_of(error: Exception) -> dict[str, Any] | None:
+    """Return the usage of a reply that the client library threw away, if that is what it did.
+
+    The OpenAI client raises for a reply cut by length or by a content filter, even though
+    the reply came and was paid for.
+    """
+    if _paid_error(error) is None:
+        return None
+    usage: Any = getattr(getattr(error, "completion", None), "usage", None)
+    if usage is not None:
+        usage = usage.model_dump()
+    else:
+        try:
+            usage = error.response.json().get("usage")  # type: ignore[attr-defined]
+        except (AttributeError, ValueError):
+            usage = None
+    usage = usage or {}
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    return {
+        "input_tokens": usage.get("prompt_tokens", 0),
+        "output_tokens": usage.get("completion_tokens", 0),
+        "input_token_details": {"cache_read": cached},
+    }
+
+
+def _paid_error(error: Exception) -> Problem | None:
+    """Return the problem with a reply that came but was raised as an exception."""
+    # By name: importing the `openai` package to compare classes would slow every import.
+    kind = type(error).__name__
+    if kind == "LengthFinishReasonError":
+        return Problem("truncated", "the reply was cut at its greatest length")
+    if kind == "ContentFilterFinishReasonError":
+        return Problem("refusal", "the provider's content filter stopped the reply")
+    return None
+
+
+def _status(error: Exception) -> int | None:
+    status = getattr(error, "status_code", None)
+    if status is None:
+        status = getattr(getattr(error, "response", None), "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _can_pass(error: Exception) -> bool:
+    """Say whether the same request may succeed a little later."""
+    if isinstance(error, ModelError):
+        return error.is_retryable
+    if (status := _status(error)) is not None:
+        return status in {408, 409, 425, 429} or status >= 500
+    if isinstance(error, RuntimeError) and "Event loop is closed" in str(error):
+        # langchain-openai shares one HTTP client between event loops; a connection of a
+        # loop that has ended fails once, and the next attempt opens a new one.
+        return True
+    return isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
+
+
+def _diagnosis(error: Exception) -> Problem:
+    if isinstance(error, ContextOverflowError) or _OVERFLOW.search(str(error)):
+        return Problem("context_overflow", _line(error))
+    if isinstance(error, TimeoutError | ModelTimeoutError) or _TIMEOUT.search(
+        type(error).__name__
+    ):
+        return Problem("timeout", _line(error))
+    return Problem("provider_error", _line(error))
+
+
+def _line(error: Exception) -> str:
+    """Return the error on one line, with its HTTP status first where it has one."""
+    status = _status(error)
+    said = " ".join(str(error).split())[:300]
+    if status is None:
+        return f"{type(error).__name__}: {said}"
+    return f"HTTP {status}: {said.removeprefix(f'Error code: {status} - ')}"
+
+
+def _wait(error: Exception, wait: float) -> float:
+    """Return the seconds to wait: what the provider says, else the back-off with jitter."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return min(float(headers[name]) * unit, LONGEST_WAIT)
+        except (KeyError, TypeError, ValueError):
+            continue
+    return wait * random.uniform(0.75, 1.25)  # noqa: S311 - spreads retries, no secret
+
+
+def _sleep(seconds: float) -> Effect:
+    return Effect(lambda: time.sleep(seconds), lambda: asyncio.sleep(seconds))
+
+
+def _cache_key(asking: _Asking, messages: list[BaseMessage]) -> tuple[str, str]:
+    """Return the two strings by which a LangChain cache knows a call."""
+    question = asking.question
+    prompt = json.dumps([[m.type, m.content] for m in messages], ensure_ascii=False)
+    call = {
+        "model": question.channel.identity,
+        "sampling": question.channel.sampling(question.sampled, asking.seed),
+        "seed": asking.seed,
+        "reply": json_schema(question.shape),
+    }
+    return prompt, json.dumps(call, sort_keys=True, default=str)
+
+
+def _recall(question: Question, key: tuple[str, str]) -> Steps[dict[str, Any] | None]:
+    cache = question.cache
+    assert cache is not None  # noqa: S101 - for the type checker: only called with a cache
+    found = yield Effect(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
+    if not found:
+        return None
+    data, _ = read(AIMessage(found[0].text), question.shape, None, None)
+    return data
+
+
+def _remember(
+    question: Question, key: tuple[str, str], data: dict[str, Any] | None
+) -> Steps[None]:
+    cache = question.cache
+    assert cache is not None  # noqa: S101 - for the type checker: only called with a cache
+    value = [Generation(text=json.dumps(data, ensure_ascii=False))]
+    yield Effect(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))

@@ -1,0 +1,111 @@
+"""State of the Branch-Solve-Merge judge, and the shapes its model replies in."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import BaseModel, Field, create_model
+from typing_extensions import TypedDict
+
+from langchain_judges.orders import Order
+from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
+
+
+class Criterion(TypedDict):
+    """One line of the plan."""
+
+    name: str
+    description: str
+    order: NotRequired[Order]
+    """Only where each order has a plan of its own (`reuse_plan=False`)."""
+
+
+class Subscore(TypedDict):
+    """What one solve call found, by identity of the texts."""
+
+    criterion: str
+    order: Order
+    sample: int
+    scores: dict[str, int]
+    explanation: str
+
+
+class OrderResult(TypedDict):
+    """What one order came to: totals of the mean scores, and whom they prefer."""
+
+    totals: dict[str, float]
+    preference: Preference | None
+    explanation: str
+    """The merging model's reason; empty where scores were summed."""
+
+
+class BSMState(Pair, total=False):
+    """State of the graph; every value is plain JSON."""
+
+    criteria: list[Criterion]
+    """The plan, best first."""
+    written_reference: str | None
+    """The pair's own reference, or the one that `reference_model` wrote."""
+    subscores: Annotated[list[Subscore], operator.add]
+    by_order: dict[str, OrderResult]
+    failures: Annotated[list[Failure], operator.add]
+    usages: Annotated[list[Usage], operator.add]
+    """What each question cost, to be added up at the end."""
+    verdict: Verdict | None
+
+
+class BSMResult(TypedDict):
+    """What the graph returns."""
+
+    verdict: Verdict
+    criteria: list[Criterion]
+    subscores: list[Subscore]
+    by_order: dict[str, OrderResult]
+
+
+class Work(TypedDict):
+    """Input of one parallel solve node."""
+
+    pair: Pair
+    criterion: Criterion
+    order: Order
+    sample: int
+
+
+class PlannedCriterion(BaseModel):
+    """A criterion as a model writes it."""
+
+    name: str = Field(min_length=1, json_schema_extra={"maxLength": 40})
+    description: str
+
+
+def plan_shape(max_criteria: int) -> type[BaseModel]:
+    """Return the shape of a plan of at most `max_criteria` criteria.
+
+    A longer plan is not an error: its first criteria are kept.
+    """
+    limit = Field(min_length=1, json_schema_extra={"maxItems": max_criteria})
+    return create_model("Plan", criteria=(list[PlannedCriterion], limit))
+
+
+def scores_shape(scale: tuple[int, int], explain_first: bool) -> type[BaseModel]:
+    """Return the shape of a solve reply: two scores, then the explanation, as in the paper."""
+    score = Field(ge=scale[0], le=scale[1])
+    fields: dict[str, Any] = {"score_1": (int, score), "score_2": (int, score)}
+    explanation: dict[str, Any] = {"explanation": (str, ...)}
+    ordered = {**explanation, **fields} if explain_first else {**fields, **explanation}
+    return create_model("Scores", **ordered)
+
+
+class Choice(BaseModel):
+    """A verdict between slots."""
+
+    explanation: str
+    preference: Literal["1", "2", "tie"]
+
+
+class Answer(BaseModel):
+    """A reference answer."""
+
+    answer: str = Field(min_length=1)

@@ -1,0 +1,165 @@
+"""How one chat model is asked: which structured output it takes, which settings it refuses.
+
+The ladder, from the surest to the widest known: `response_format` bound by us (ChatOpenAI
+and its kin: the raw reply is never lost), `with_structured_output(include_raw=True)`,
+tools, a JSON object in plain text. A model that rejects a rung is moved one down, once,
+for as long as the channel lives.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, NamedTuple
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.runnables import Runnable
+from pydantic import BaseModel
+
+from langchain_judges.errors import OptionError
+from langchain_judges.models import (
+    is_openai_kin,
+    model_identity,
+    resolve_model,
+    without_own_retries,
+)
+from langchain_judges.reply import json_schema
+
+Rung = Literal["response_format", "structured_output", "tools", "text"]
+
+_FORMAT_REJECTED = re.compile(
+    r"response_format|json_schema|json schema|structured output|grammar|tool_choice"
+    r"|(tool|function)s?\b.*\bsupport",
+    re.IGNORECASE,
+)
+_AS_JSON = (
+    "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
+)
+
+
+class Request(NamedTuple):
+    """What is called, and with which keywords, to ask for one reply."""
+
+    runnable: Runnable[Any, Any]
+    settings: dict[str, Any]
+    rung: Rung
+    tool: str | None
+    note: str | None
+    """Appended to the prompt where the model takes no format by itself."""
+
+    def messages(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        """Return the messages to send."""
+        return [*messages, HumanMessage(self.note)] if self.note else messages
+
+
+class Channel:
+    """A chat model and what its refusals have taught us.
+
+    Args:
+        model: What `resolve_model` takes.
+        temperature: Overrides the model's own; None keeps the model's, else 0 for single
+            replies and 0.7 for sampled ones.
+    """
+
+    def __init__(self, model: str | BaseChatModel, temperature: float | None = None) -> None:
+        """Resolve the model and find the highest rung that it is known to take."""
+        if temperature is not None and not 0 <= temperature <= 2:
+            raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
+        self.model = without_own_retries(resolve_model(model))
+        self.kin = is_openai_kin(self.model)
+        self.identity = model_identity(self.model)
+        self.temperature = temperature
+        if temperature is not None:
+            self.identity["temperature"] = temperature
+        self.text_limit: int | None = (getattr(self.model, "metadata", None) or {}).get(
+            "text_limit"
+        )
+        self.rungs = _rungs(self.model, self.kin)
+        self.refused: set[str] = set()
+        self._requests: dict[Any, Request] = {}
+
+    def sampling(self, sampled: bool, seed: int | None) -> dict[str, Any]:
+        """Return the sampling parameters that a call binds."""
+        wanted: dict[str, Any] = {}
+        if self.temperature is not None:
+            wanted["temperature"] = self.temperature
+        elif getattr(self.model, "temperature", None) is None:
+            wanted["temperature"] = 0.7 if sampled else 0.0
+        if seed is not None and self._takes("seed"):
+            wanted["seed"] = seed
+        return {key: value for key, value in wanted.items() if key not in self.refused}
+
+    def request(
+        self, shape: type[BaseModel], sampling: dict[str, Any], *, logprobs: bool = False
+    ) -> Request:
+        """Return how to ask for a reply of `shape` on the rung that the model is on."""
+        if logprobs and self.kin and "logprobs" not in self.refused:
+            sampling = {**sampling, "logprobs": True}
+        key = (shape, self.rungs[0], *sorted(sampling.items()))
+        if key not in self._requests:
+            self._requests[key] = self._request(self.rungs[0], shape, sampling)
+        return self._requests[key]
+
+    def _request(self, rung: Rung, shape: type[BaseModel], sampling: dict[str, Any]) -> Request:
+        schema = json_schema(shape, self.text_limit)
+        name = shape.__name__
+        model, settings = self._with(sampling)
+        tool = {"type": "function", "function": {"name": name, "parameters": schema}}
+        if rung == "response_format":
+            form = {"name": name, "strict": True, "schema": schema}
+            settings["response_format"] = {"type": "json_schema", "json_schema": form}
+            return Request(model, settings, rung, None, None)
+        if rung == "structured_output":
+            titled = {"title": name, "description": f"Reply as {name}.", **schema}
+            structured = model.with_structured_output(titled, include_raw=True)
+            return Request(structured, {}, rung, name, None)
+        if rung == "tools":
+            bound = model.bind_tools([tool], tool_choice="any", **settings)
+            return Request(bound, {}, rung, name, None)
+        return Request(model, settings, rung, None, _AS_JSON.format(schema=schema))
+
+    def learn(self, rung: Rung, sampling: dict[str, Any], complaint: str) -> bool:
+        """Learn from a rejected request; True if asking another way may work."""
+        for setting in (*sampling, "logprobs"):
+            if setting in complaint and setting not in self.refused:
+                self.refused.add(setting)
+                return True
+        if not _FORMAT_REJECTED.search(complaint) or len(self.rungs) < 2:
+            return False
+        if self.rungs[0] == rung:
+            # Assigned whole: calls in flight on other threads see the old or the new list.
+            self.rungs = self.rungs[1:]
+        return True
+
+    def _takes(self, setting: str) -> bool:
+        return self.kin or setting in type(self.model).model_fields
+
+    def _with(self, sampling: dict[str, Any]) -> tuple[BaseChatModel, dict[str, Any]]:
+        """Split sampling parameters into what is set on the model and what is passed along.
+
+        ChatOpenAI takes any of them as a keyword of the call. Other classes differ, but
+        those that declare a field honour it.
+        """
+        if self.kin:
+            return self.model, dict(sampling)
+        fields = type(self.model).model_fields
+        own = {key: value for key, value in sampling.items() if key in fields}
+        rest = {key: value for key, value in sampling.items() if key not in fields}
+        return (self.model.model_copy(update=own) if own else self.model), rest
+
+
+def _rungs(model: BaseChatModel, kin: bool) -> tuple[Rung, ...]:
+    profile = getattr(model, "profile", None) or {}
+    structured = (
+        profile.get("structured_output")
+        or type(model).with_structured_output is not BaseChatModel.with_structured_output
+    )
+    tools = type(model).bind_tools is not BaseChatModel.bind_tools
+    ladder: list[Rung] = []
+    if kin:
+        ladder.append("response_format")
+    elif structured:
+        ladder.append("structured_output")
+    if tools and profile.get("tool_calling", True):
+        ladder.append("tools")
+    return (*ladder, "text")

@@ -1,0 +1,52 @@
+"""Every exception the package raises on purpose.
+
+JudgeError
+├── OptionError        an option of a factory or command is not allowed (also a ValueError)
+├── InputError         a pair cannot be judged as it was given (also a ValueError)
+├── OutputError        the results file cannot be used
+├── ModelSetupError    the model cannot be made: unknown name, missing package or key
+│   └── ModelAccessError   the provider refuses every call: a wrong key, no such model
+├── RepeatedFailureError   the first rows all failed alike, so the run was stopped
+└── RunStopped         a run closed its gate: nothing more is asked
+    └── OverBudget     … because its budget of calls or tokens is spent
+
+A reply that cannot be used is not an exception: it is a `Failure` in the verdict.
+"""
+
+from __future__ import annotations
+
+
+class JudgeError(Exception):
+    """Root of every exception that this package raises on purpose."""
+
+
+class OptionError(JudgeError, ValueError):
+    """An option has a value that is not allowed; the message says which are."""
+
+
+class InputError(JudgeError, ValueError):
+    """A pair lacks a field, or a field has the wrong type or is empty."""
+
+
+class OutputError(JudgeError):
+    """The results file is being written by another run, or is not one of ours."""
+
+
+class ModelSetupError(JudgeError):
+    """The model cannot be made: an unknown name, a missing package or key."""
+
+
+class ModelAccessError(ModelSetupError):
+    """The provider refuses every call (HTTP 401, 403, 404), so asking on is useless."""
+
+
+class RepeatedFailureError(JudgeError):
+    """The first rows of a run all failed with the same client error."""
+
+
+class RunStopped(JudgeError):
+    """The run asks nothing more; the pair at hand was not finished."""
+
+
+class OverBudget(RunStopped):
+    """The run's budget of calls or tokens is spent."""

@@ -1,0 +1,69 @@
+"""Reading pairs from a JSONL file, and naming its bad lines before any call is paid."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, cast
+
+from langchain_judges.errors import InputError
+from langchain_judges.texts import check_pair
+
+Check = Callable[[object], None]
+
+
+@dataclass
+class PairsFile:
+    """A JSONL file of pairs, optionally gzipped; iterate over it for its good rows.
+
+    Args:
+        path: The file.
+        limit: Most good rows to take; None for all.
+        check: Raises `InputError` for a bad row.
+    """
+
+    path: Path
+    limit: int | None = None
+    check: Check = check_pair
+    bad: list[tuple[int, str]] = field(default_factory=list)
+    """The bad lines found by `count`: number from 1, and what is wrong."""
+
+    def count(self) -> int:
+        """Read the whole file, remember its bad lines and return how many good rows it has."""
+        self.bad = []
+        good = sum(1 for _ in self._rows(self.bad))
+        return good
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the good rows, read as they are wanted."""
+        return self._rows([])
+
+    def _rows(self, bad: list[tuple[int, str]]) -> Iterator[dict[str, Any]]:
+        good = 0
+        with self._open() as file:
+            for number, line in enumerate(file, 1):
+                if self.limit is not None and good >= self.limit:
+                    return
+                if not line.strip():
+                    continue
+                try:
+                    yield self._row(line)
+                    good += 1
+                except InputError as exc:
+                    bad.append((number, str(exc)))
+
+    def _row(self, line: bytes) -> dict[str, Any]:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as exc:
+            raise InputError(f"not JSON ({exc})") from exc
+        self.check(row)
+        return cast("dict[str, Any]", row)
+
+    def _open(self) -> IO[bytes]:
+        if self.path.suffix == ".gz":
+            return cast("IO[bytes]", gzip.open(self.path, "rb"))
+        return self.path.open("rb")

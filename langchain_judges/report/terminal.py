@@ -1,0 +1,128 @@
+"""Verdicts, summaries and progress on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from langchain_judges.summary import Summary
+
+
+@contextmanager
+def show_progress(summary: Summary, refresh: Callable[[], None]) -> Iterator[None]:
+    """Show rows, calls, tokens, failures and the time left while a run goes on.
+
+    Nothing is shown where the terminal cannot be redrawn, such as in a log file.
+
+    Args:
+        summary: Read at every redraw.
+        refresh: Brings `summary` up to date.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    columns = (
+        TextColumn("judging"),
+        BarColumn(bar_width=30),
+        _Count(summary, refresh),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=summary.total)
+        columns[2].follow = lambda: progress.update(task, completed=summary.rows)
+        yield
+
+
+class _Count(TextColumn):
+    def __init__(self, summary: Summary, refresh: Callable[[], None]) -> None:
+        super().__init__("")
+        self.summary = summary
+        self.refresh = refresh
+        self.follow: Callable[[], None] = lambda: None
+
+    def render(self, task: Any) -> Text:
+        self.refresh()
+        self.follow()
+        summary = self.summary
+        failed = sum(summary.failures.values())
+        of = f"/{summary.total:,}" if summary.total else ""
+        return Text(
+            f"{summary.rows:,}{of} pairs  {summary.calls:,} calls  "
+            f"{summary.tokens:,} tokens  {failed:,} failures"
+        )
+
+
+def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
+    """Render one result: the verdict, what decided, and the method's own findings."""
+    verdict = row["verdict"]
+    parts: list[RenderableType] = [Text(verdict["rationale"])]
+    if row.get("subscores"):
+        parts.append(_subscores(row))
+    parts += [
+        Text(f"! {f['step']} {f['unit']}: {f['reason']}: {f['detail']}"[:200], style="red")
+        for f in verdict["failures"]
+    ]
+    usage = verdict["usage"]
+    tokens = usage["input_tokens"] + usage["output_tokens"]
+    parts.append(Text(f"{usage['calls']} calls, {tokens:,} tokens", style="dim"))
+    name = row.get("id") or f"pair {row.get('index', 0)}"
+    return Panel(Group(*parts), title=f"{name}: {_headline(verdict)}", title_align="left")
+
+
+def _headline(verdict: Mapping[str, Any]) -> str:
+    preference = verdict["preference"]
+    if preference is None:
+        return "not judged"
+    word = "tie" if preference == "tie" else f"{preference} preferred"
+    score = "" if verdict["score"] is None else f", score {verdict['score']:.2f}"
+    flip = {True: ", the orders disagree", False: ", both orders agree", None: ""}
+    return f"{word}{score}{flip[verdict['flipped']]}"
+
+
+def _subscores(row: Mapping[str, Any]) -> Table:
+    orders = list(dict.fromkeys(s["order"] for s in row["subscores"]))
+    table = Table(box=None, pad_edge=False)
+    table.add_column("criterion")
+    for order in orders:
+        table.add_column(f"{order[0]} first (A:B)", justify="right")
+    for criterion in dict.fromkeys(s["criterion"] for s in row["subscores"]):
+        cells = []
+        for order in orders:
+            found = [
+                f"{s['scores']['A']}:{s['scores']['B']}"
+                for s in row["subscores"]
+                if (s["criterion"], s["order"]) == (criterion, order)
+            ]
+            cells.append(" ".join(found) or "-")
+        table.add_row(criterion, *cells)
+    return table
+
+
+def summary_table(summary: Summary) -> Table:
+    """Render what a run came to."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    table.add_column()
+    for preference in ("A", "B", "tie"):
+        table.add_row(preference, f"{summary.preferences[preference]:,}", "")
+    reasons = ", ".join(f"{n} {reason}" for reason, n in summary.not_judged.most_common())
+    table.add_row("not judged", f"{sum(summary.not_judged.values()):,}", reasons)
+    table.add_row("flips", f"{summary.flips:,}", f"of {summary.both_orders:,} in both orders")
+    failures = ", ".join(f"{n} {reason}" for reason, n in summary.failures.most_common())
+    table.add_row("failures", f"{sum(summary.failures.values()):,}", failures)
+    table.add_row("calls", f"{summary.calls:,}", "")
+    table.add_row("tokens", f"{summary.tokens:,}", "")
+    table.add_row("seconds", f"{summary.seconds:,.1f}", "")
+    if summary.resumed:
+        table.add_row("resumed", f"{summary.resumed:,}", "rows of an earlier run")
+    return table

@@ -1,0 +1,134 @@
+"""A run's results as JSONL, each line bound to its input by a key; safe to kill and resume."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.errors import OutputError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks; two runs on one file are then not noticed
+    fcntl = None  # type: ignore[assignment]
+
+
+def judged_row(row: Mapping[str, Any]) -> bool:
+    """Say whether a result holds a verdict."""
+    verdict = row.get("verdict") or {}
+    return verdict.get("preference", verdict.get("label")) is not None
+
+
+class Results:
+    """The results file of one run.
+
+    Opening it tidies what an earlier run left: a torn last line, a line that stands twice
+    and, unless `keep_failed`, rows that were not judged are dropped, in a copy that
+    replaces the file in one step. Rows of other settings or inputs stay.
+
+    Args:
+        path: The JSONL file; made if it is missing.
+        keep_failed: Keep rows that were not judged instead of trying them again.
+
+    Raises:
+        OutputError: Another run is writing to the file, or it holds something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, keep_failed: bool = False) -> None:
+        """Open, tidy and lock the file."""
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._offsets: dict[str, int] = {}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._open(keep_failed)
+
+    def __contains__(self, key: str) -> bool:
+        """Say whether an earlier run finished this input."""
+        return key in self._offsets
+
+    def __len__(self) -> int:
+        """Return how many rows earlier runs left."""
+        return len(self._offsets)
+
+    def read(self, key: str) -> dict[str, Any]:
+        """Return the row that an earlier run wrote."""
+        with self.path.open("rb") as file:
+            file.seek(self._offsets[key])
+            return json.loads(file.readline())  # type: ignore[no-any-return]
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Write a row; when this returns, it survives the death of the process."""
+        line = json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+        with self._lock:
+            os.write(self._file, line)
+
+    def close(self) -> None:
+        """Close the file and free it for other runs."""
+        os.close(self._file)
+
+    def _open(self, keep_failed: bool) -> int:
+        old = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            self._claim(old)
+            if os.fstat(old).st_ino != self.path.stat().st_ino:
+                raise OutputError(f"Another run has just begun to write to {self.path}.")
+            if not os.fstat(old).st_size:
+                return os.dup(old)
+            return self._tidied(keep_failed)
+        finally:
+            # A lock belongs to the open file and not to the descriptor: a copy keeps it.
+            os.close(old)
+
+    def _tidied(self, keep_failed: bool) -> int:
+        copy = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        new = os.open(copy, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        try:
+            # Locked before it gets its name, so that no other run can come between.
+            self._claim(new)
+            with os.fdopen(os.dup(new), "wb") as file:
+                self._copy(file, keep_failed)
+                file.flush()
+                os.fsync(new)
+            os.replace(copy, self.path)
+        except BaseException:
+            copy.unlink(missing_ok=True)
+            os.close(new)
+            raise
+        return new
+
+    def _copy(self, file: Any, keep_failed: bool) -> None:
+        offset = 0
+        for line, row in self._rows():
+            if row["key"] in self._offsets or not (keep_failed or judged_row(row)):
+                continue
+            self._offsets[row["key"]] = offset
+            offset += file.write(line)
+
+    def _rows(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    row = json.loads(line)
+                    known = isinstance(row, dict) and {"key", "verdict"} <= row.keys()
+                except ValueError:
+                    known = False
+                if not known:
+                    raise OutputError(
+                        f"{self.path}, line {number}: not a result of a judge; name "
+                        "another file for the results."
+                    )
+                yield line, row
+
+    def _claim(self, descriptor: int) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as exc:
+            raise OutputError(f"Another run is writing to {self.path}.") from exc

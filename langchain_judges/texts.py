@@ -1,0 +1,119 @@
+"""How the judged texts are shown to a model: as fenced data, as a transcript of turns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from langchain_judges.errors import InputError
+
+Text = str | Sequence[dict[str, Any]]
+"""A text, or chat messages `{"role", "content"}`."""
+
+
+def fence_token(texts: Iterable[str]) -> str:
+    """Return a token for the tags around `texts`, one that occurs in none of them.
+
+    It depends on the texts and not on their order: both orders of a pair share it, no
+    author of one text can foresee it, and a second run sends the same prompt.
+    """
+    ordered = sorted(texts)
+    digest = hashlib.sha256("\x00".join(ordered).encode("utf-8", "surrogatepass"))
+    while any(digest.hexdigest()[:10] in text for text in ordered):
+        digest.update(b"\x01")
+    return digest.hexdigest()[:10]
+
+
+def plain(content: object) -> str:
+    """Return the text of a message's content, a string or a list of content blocks."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        blocks = [b if isinstance(b, str) else b.get("text", "") for b in content]
+        return "\n".join(block for block in blocks if block)
+    return ""
+
+
+def turns(text: Text) -> list[str]:
+    """Return the texts of a side's messages, one for each turn."""
+    if isinstance(text, str):
+        return [text]
+    return [plain(message.get("content")) for message in text]
+
+
+def judged(text: Text) -> str:
+    """Return the text that is judged: the string itself, or the last message."""
+    return turns(text)[-1]
+
+
+def transcript(text: Text, answers: Text = "") -> str:
+    """Render the task; with several messages each is numbered and named by its role.
+
+    Args:
+        text: The task, or the chat messages both sides share.
+        answers: A side's own messages; all but its last are put behind the user's
+            messages in turn, so that a follow-up can be read in its context.
+    """
+    if isinstance(text, str):
+        return text
+    earlier = [] if isinstance(answers, str) else turns(answers)[:-1]
+    if len(text) == 1 and not earlier:
+        return turns(text)[0]
+    lines: list[str] = []
+    turn = 0
+    for message in text:
+        if message.get("role", "user") == "user":
+            turn += 1
+            lines.append(f"[Turn {turn}, user]\n{plain(message.get('content'))}")
+            if turn <= len(earlier):
+                lines.append(f"[Turn {turn}, response]\n{earlier[turn - 1]}")
+        else:
+            lines.append(f"[{message['role']}]\n{plain(message.get('content'))}")
+    return "\n\n".join(lines)
+
+
+def user_turns(text: Text) -> int:
+    """Return how many turns of the user the task has."""
+    if isinstance(text, str):
+        return 1
+    return sum(message.get("role", "user") == "user" for message in text)
+
+
+def check_text(value: object, field: str) -> None:
+    """Check that a field of a pair is a text or chat messages, and not empty.
+
+    Raises:
+        InputError: It is missing, of another type, or empty.
+    """
+    if value is None:
+        raise InputError(f"the field `{field}` is missing")
+    if isinstance(value, str):
+        if not value.strip():
+            raise InputError(f"the field `{field}` is empty")
+        return
+    rule = f"`{field}` must be a text or a list of messages with `role` and `content`"
+    if not isinstance(value, list) or not value:
+        raise InputError(f"{rule}, got {type(value).__name__} {str(value)[:40]!r}")
+    for message in value:
+        if not isinstance(message, dict) or not {"role", "content"} <= message.keys():
+            raise InputError(f"{rule}, got the message {str(message)[:60]!r}")
+        if not plain(message["content"]).strip():
+            raise InputError(f"the field `{field}` has a message without text")
+
+
+def check_pair(pair: object) -> None:
+    """Check that `pair` has the fields and types of `Pair`.
+
+    Raises:
+        InputError: A field is missing, empty or of the wrong type.
+    """
+    if not isinstance(pair, dict):
+        raise InputError(f"a pair must be an object, got {type(pair).__name__}")
+    for field in ("input", "output_a", "output_b"):
+        check_text(pair.get(field), field)
+    if pair.get("reference") is not None:
+        if not isinstance(pair["reference"], str):
+            got = type(pair["reference"]).__name__
+            raise InputError(f"`reference` must be a text, got {got}")
+        check_text(pair["reference"], "reference")

@@ -1,0 +1,232 @@
+"""The words every judge speaks: pairs, verdicts, failures and usage.
+
+All of them are plain dictionaries, so that checkpoints, LangSmith and a LangGraph server
+carry them unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+Preference = Literal["A", "B", "tie"]
+"""Which text is better, by identity of the text and never by the slot it was shown in."""
+
+ConfidenceSource = Literal["logprobs", "samples", "none"]
+"""Where a confidence comes from."""
+
+FailureReason = Literal[
+    "unparsable",
+    "invalid_label",
+    "empty",
+    "refusal",
+    "truncated",
+    "provider_error",
+    "timeout",
+    "no_logprobs",
+    "over_budget",
+    "input_cut",
+    "context_overflow",
+    "missing",
+]
+"""Every way in which a unit of work can fail; README.md explains each."""
+
+
+class Pair(TypedDict):
+    """Two texts to compare, and the task they answer."""
+
+    input: str | list[dict[str, Any]]
+    """The task: an article, query or question; or the chat messages both sides share."""
+    output_a: str | list[dict[str, Any]]
+    """The candidate; a list holds this side's own messages, and the last one is judged."""
+    output_b: str | list[dict[str, Any]]
+    """The baseline, in the same form as `output_a`."""
+    reference: NotRequired[str | None]
+    """A known good answer, if there is one."""
+    id: NotRequired[str]
+    """Kept and returned."""
+
+
+class Row(Pair):
+    """A pair with what people know of it: kept in outputs, never shown to a model."""
+
+    label: NotRequired[Any]
+    group: NotRequired[str]
+    category: NotRequired[str]
+    systems: NotRequired[Any]
+
+
+class Item(TypedDict):
+    """One text to label against an expected answer or a source."""
+
+    input: str | list[dict[str, Any]]
+    output: str | list[dict[str, Any]]
+    expected: NotRequired[str | list[str]]
+    source: NotRequired[str]
+    family: NotRequired[str]
+    group: NotRequired[str]
+    id: NotRequired[str]
+
+
+class Role(TypedDict):
+    """A member of a panel."""
+
+    type: str
+    description: str
+    kind: Literal["static", "coarse", "fine", "manual"]
+
+
+class Vote(TypedDict):
+    """What one role of a panel decided."""
+
+    role: str
+    preference: Preference | None
+    reason: str
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    tokens: int | None
+
+
+class Failure(TypedDict):
+    """One thing that went wrong, even if a verdict stands without it."""
+
+    step: str
+    """The graph's node, such as `solve`."""
+    unit: str
+    """What the step worked on, such as `Clarity (A first)`."""
+    reason: FailureReason
+    detail: str
+
+
+class StepUsage(TypedDict):
+    """What one step cost."""
+
+    calls: int
+    """Replies received, repairs included."""
+    input_tokens: int
+    cached_tokens: int
+    """The part of `input_tokens` that the provider read from its prompt cache."""
+    output_tokens: int
+    retries: int
+    """Attempts that brought no reply."""
+    cached_calls: int
+    """Answers taken from a cache of ours instead of a call."""
+
+
+class Usage(TypedDict):
+    """What a judgment cost, in all and by step."""
+
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    by_step: dict[str, StepUsage]
+
+
+class Verdict(TypedDict):
+    """What a judge of pairs decided, and at what price."""
+
+    preference: Preference | None
+    """None: not judged, see `failures`."""
+    score: float | None
+    """How far A is preferred, in [0, 1]: 1 = A, 0.5 = even, 0 = B."""
+    scores: dict[str, float] | None
+    """`{"A": …, "B": …}` in the method's own units, as its paper defines them."""
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    flipped: bool | None
+    """Whether the two orders disagreed; None where only one order was asked."""
+    rationale: str
+    """For people: short, says what decided."""
+    failures: list[Failure]
+    usage: Usage
+
+
+class LabelVerdict(TypedDict):
+    """What a judge of one text decided, and at what price."""
+
+    label: int | str | None
+    """None: not judged, see `failures`."""
+    score: float | None
+    """The probability of label 1 where there are log-probabilities, else the label."""
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    rationale: str
+    failures: list[Failure]
+    usage: Usage
+    recalled: list[str]
+    """Ids of the remembered examples that were shown."""
+
+
+def no_usage() -> Usage:
+    """Return the usage of work that asked nothing."""
+    return {
+        "calls": 0,
+        "input_tokens": 0,
+        "cached_tokens": 0,
+        "output_tokens": 0,
+        "by_step": {},
+    }
+
+
+def no_step_usage() -> StepUsage:
+    """Return the usage of a step that asked nothing."""
+    return {
+        "calls": 0,
+        "input_tokens": 0,
+        "cached_tokens": 0,
+        "output_tokens": 0,
+        "retries": 0,
+        "cached_calls": 0,
+    }
+
+
+def add_usage(parts: Iterable[Usage]) -> Usage:
+    """Add usages up, step by step."""
+    total = no_usage()
+    for part in parts:
+        for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
+            total[key] += part[key]
+        for step, cost in part["by_step"].items():
+            known = total["by_step"].setdefault(step, no_step_usage())
+            for name, value in cost.items():
+                known[name] += value  # type: ignore[literal-required]
+    return total
+
+
+def cached_usage(step: str) -> Usage:
+    """Return the usage of one answer that came from a cache instead of a call."""
+    return {**no_usage(), "by_step": {step: {**no_step_usage(), "cached_calls": 1}}}
+
+
+def even_verdict() -> Verdict:
+    """Return the verdict on two identical texts: a tie that cost no call."""
+    return {
+        "preference": "tie",
+        "score": 0.5,
+        "scores": None,
+        "confidence": None,
+        "confidence_source": "none",
+        "flipped": None,
+        "rationale": "The two texts are identical.",
+        "failures": [],
+        "usage": no_usage(),
+    }
+
+
+def not_judged(failures: Sequence[Failure], usage: Usage, rationale: str = "") -> Verdict:
+    """Return a verdict that prefers nobody and says why."""
+    reasons = ", ".join(dict.fromkeys(f["reason"] for f in failures)) or "unknown reason"
+    return {
+        "preference": None,
+        "score": None,
+        "scores": None,
+        "confidence": None,
+        "confidence_source": "none",
+        "flipped": None,
+        "rationale": rationale or f"Not judged: {reasons}.",
+        "failures": list(failures),
+        "usage": usage,
+    }

@@ -1,0 +1,300 @@
+"""One run's work: which pair is next, what it may cost, and what became of it.
+
+Threads and event loops share it; `runs.py` holds the two loops around it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from langchain_judges.errors import (
+    InputError,
+    OptionError,
+    OverBudget,
+    RepeatedFailureError,
+    RunStopped,
+)
+from langchain_judges.gate import LEDGER, Gate, Ledger
+from langchain_judges.results import Results, judged_row
+from langchain_judges.steps import Effect, Steps
+from langchain_judges.summary import Summary
+from langchain_judges.texts import check_pair
+from langchain_judges.verdict import Failure, Usage, no_usage, not_judged
+
+Judge = Runnable[Any, Any]
+Result = dict[str, Any]
+"""`{"index", "id", "key", "verdict", …}` and the method's own results."""
+
+ALIKE = 10
+"""If so many rows fail first and all alike, by a client error, the run is stopped."""
+
+_KNOWN_OF_IT = ("label", "group", "category", "systems")
+_SHOWN = (
+    "input",
+    "output_a",
+    "output_b",
+    "reference",
+    "output",
+    "expected",
+    "source",
+    "family",
+)
+_DECIDES = ("method", "options", "model", "prompt_version")
+
+
+@dataclass
+class Work:
+    """One pair of a run."""
+
+    index: int
+    pair: dict[str, Any]
+    key: str
+    over_budget: bool = False
+
+
+class Workload:
+    """What a run in threads and a run in an event loop have in common."""
+
+    def __init__(  # noqa: PLR0913 - the options of judge_many
+        self,
+        judge: Judge,
+        pairs: Iterable[Mapping[str, Any]],
+        out: str | PathLike[str] | None,
+        max_concurrency: int,
+        progress: bool,
+        max_calls: int | None,
+        max_tokens: int | None,
+        keep_failed: bool,
+        config: RunnableConfig | None,
+    ) -> None:
+        """Check the limits and open the results."""
+        for name, value in (
+            ("max_concurrency", max_concurrency),
+            ("max_calls", 1 if max_calls is None else max_calls),
+            ("max_tokens", 1 if max_tokens is None else max_tokens),
+        ):
+            if not isinstance(value, int) or value < 1:
+                raise OptionError(
+                    f"`{name}` must be a whole number of at least 1, got {value!r}"
+                )
+        self.judge = judge
+        self.config = config or {}
+        self.progress = progress
+        self.gate = Gate(max_concurrency, max_calls=max_calls, max_tokens=max_tokens)
+        self.places = max_concurrency
+        self.results = Results(out, keep_failed=keep_failed) if out is not None else None
+        self.summary = Summary(total=operator.length_hint(pairs, 0) or None)
+        self.fatal: BaseException | None = None
+        self.exhausted = False
+        self.marks, self.calls_each = _marks(judge)
+        self.when_stopped: Callable[[], object] | None = None
+        self._pairs = enumerate(pairs)
+        self._held: Work | None = None
+        self._active: dict[int, Ledger] = {}
+        self._seen: set[int] = set()
+        self._again: Counter[str] = Counter()
+        self._first: list[str] | None = []
+        self._lock = threading.Lock()
+        self._began = time.monotonic()
+
+    def take(self) -> Work | None:
+        """Return the next pair to work on; None if there is none that can be afforded yet."""
+        if self.fatal or self.gate.closed:
+            return None
+        self._held = self._held or self._read()
+        if self._held is None:
+            return None
+        if not self._stored(self._held) and not self._affordable():
+            if self._active:
+                return None
+            self.exhausted = True
+        work, self._held = self._held, None
+        work.over_budget = self.exhausted and not self._stored(work)
+        if not work.over_budget and not self._stored(work):
+            self._active[work.index] = Ledger(self.gate, work.index)
+        return work
+
+    def judge_one(self, work: Work) -> Steps[Result]:
+        """Judge one pair, or find what an earlier run made of it, and keep the result."""
+        if self._stored(work):
+            assert self.results is not None  # noqa: S101 - for the type checker
+            stored = {**self.results.read(work.key), "index": work.index}
+            with self._lock:
+                self.summary.resumed += 1
+                self.summary.add(stored)
+            return stored
+        if work.over_budget:
+            return self._keep(work, _over_budget(None))
+        ledger = self._active[work.index]
+        LEDGER.set(ledger)
+        try:
+            outcome = yield from self._invoke(work)
+            return self._keep(work, outcome)
+        except OverBudget as exc:
+            return self._keep(work, _over_budget(ledger.usage, str(exc)))
+        except RunStopped:
+            raise
+        except Exception as exc:
+            self.fail(exc)
+            raise
+        finally:
+            self._active.pop(work.index, None)
+            self._tell()
+
+    def fail(self, exc: Exception) -> None:
+        """Stop the run because of an error that no other pair can escape."""
+        self.fatal = self.fatal or exc
+        self.stop()
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Start nothing new; calls in flight may come back, unless `at_once`."""
+        self.gate.close(RunStopped("the run was stopped"), at_once=at_once)
+        if self.when_stopped:
+            self.when_stopped()
+
+    def finish(self) -> None:
+        """Close the books."""
+        self._tell()
+        if self.results is not None:
+            self.results.close()
+            self.results = None
+
+    def display(self) -> AbstractContextManager[Any]:
+        """Return what shows the progress while it is entered."""
+        if not self.progress:
+            return nullcontext()
+        from langchain_judges.report.terminal import show_progress
+
+        return show_progress(self.summary, self._tell)
+
+    def _tell(self) -> None:
+        self.summary.calls = self.gate.calls
+        self.summary.tokens = self.gate.tokens
+        self.summary.seconds = time.monotonic() - self._began
+
+    def _read(self) -> Work | None:
+        for index, raw in self._pairs:
+            pair = dict(raw)
+            if "output" not in pair:
+                try:
+                    check_pair(pair)
+                except InputError as exc:
+                    raise InputError(f"pair {index}: {exc}") from exc
+            return Work(index, pair, self._key(pair))
+        return None
+
+    def _key(self, pair: dict[str, Any]) -> str:
+        """Return the key of a pair under this judge; a repeated pair gets a number too."""
+        told = {field: pair.get(field) for field in (*_SHOWN, "id") if field in pair}
+        data = json.dumps([self.marks, told], sort_keys=True, ensure_ascii=True, default=str)
+        digest = hashlib.sha256(data.encode()).digest()
+        key = digest.hex()[:32]
+        short = int.from_bytes(digest[:8])
+        if short not in self._seen:
+            self._seen.add(short)
+            return key
+        self._again[key] += 1
+        return f"{key}-{self._again[key] + 1}"
+
+    def _stored(self, work: Work) -> bool:
+        return self.results is not None and work.key in self.results
+
+    def _affordable(self) -> bool:
+        """Say whether the budget allows one more pair to be begun and finished."""
+        if self.exhausted:
+            return False
+        gate, active = self.gate, list(self._active.values())
+        each = self.calls_each
+        if gate.max_calls is not None:
+            promised = sum(max(0, each - ledger.usage["calls"]) for ledger in active)
+            if gate.calls + promised + max(each, 1) > gate.max_calls:
+                return False
+        if gate.max_tokens is not None:
+            fresh = self.summary.rows - self.summary.resumed
+            mean = gate.tokens / fresh if fresh else 0.0
+            if gate.tokens + mean * (len(active) + 1) >= gate.max_tokens:
+                return False
+        return True
+
+    def _invoke(self, work: Work) -> Steps[dict[str, Any]]:
+        told = {field: work.pair[field] for field in (*_SHOWN, "id") if field in work.pair}
+        judge, config = self.judge, self.config
+        given: dict[str, Any] | None = told
+        if getattr(judge, "checkpointer", None):
+            threads = {**config.get("configurable", {}), "thread_id": work.key}
+            config = {**config, "configurable": threads}
+            state = yield Effect(
+                lambda: judge.get_state(config),  # type: ignore[attr-defined]
+                lambda: judge.aget_state(config),  # type: ignore[attr-defined]
+            )
+            if state.next:
+                given = None
+            elif judged_row(state.values):
+                shown: Any = judge.output_channels  # type: ignore[attr-defined]
+                return {key: state.values[key] for key in shown if key in state.values}
+        outcome: dict[str, Any] = yield Effect(
+            lambda: judge.invoke(given, config), lambda: judge.ainvoke(given, config)
+        )
+        return outcome
+
+    def _keep(self, work: Work, outcome: dict[str, Any]) -> Result:
+        row: Result = {
+            "index": work.index,
+            "id": work.pair.get("id"),
+            "key": work.key,
+            **{field: work.pair[field] for field in _KNOWN_OF_IT if field in work.pair},
+            **outcome,
+        }
+        with self._lock:
+            if self.results is not None:
+                self.results.append(row)
+            self.summary.add(row)
+            self._watch(row)
+        return row
+
+    def _watch(self, row: Result) -> None:
+        """Stop a run whose first rows all fail by the same client error."""
+        if self._first is None:
+            return
+        found = [_client_error(failure) for failure in row["verdict"]["failures"]]
+        status = next(filter(None, found), None)
+        if judged_row(row) or status is None or (self._first and self._first[0] != status):
+            self._first = None
+            return
+        self._first.append(status)
+        if len(self._first) >= ALIKE:
+            detail = next(f["detail"] for f in row["verdict"]["failures"] if _client_error(f))
+            self.fail(RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}"))
+
+
+def _marks(judge: Judge) -> tuple[dict[str, Any], int]:
+    """Return what decides a judge's verdicts, and the calls it makes for a pair.
+
+    Its factory attached both; of another runnable only the name is known.
+    """
+    metadata = (getattr(judge, "config", None) or {}).get("metadata") or {}
+    marks = {key: metadata[key] for key in _DECIDES if key in metadata}
+    return marks or {"method": judge.get_name()}, int(metadata.get("calls", 0))
+
+
+def _over_budget(usage: Usage | None, detail: str = "the budget is spent") -> dict[str, Any]:
+    failure: Failure = {"step": "run", "unit": "", "reason": "over_budget", "detail": detail}
+    return {"verdict": not_judged([failure], usage or no_usage())}
+
+
+def _client_error(failure: Failure) -> str | None:
+    found = re.match(r"HTTP (4\d\d)", failure["detail"])
+    return found[1] if found else None
