@@ -28,6 +28,10 @@ _LABEL_ERRORS = {
 }
 
 
+_MOST_OBJECTS = 100
+"""Braces tried as the start of an object; a text full of them must not cost minutes."""
+
+
 class Problem(NamedTuple):
     """Why a reply cannot be used."""
 
@@ -133,7 +137,9 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     """Yield the outermost JSON objects in `text`, in order."""
     decoder = json.JSONDecoder(strict=False)
     at = text.find("{")
-    while at >= 0:
+    for _ in range(_MOST_OBJECTS):
+        if at < 0:
+            return
         try:
             data, end = decoder.raw_decode(text, at)
         except (json.JSONDecodeError, RecursionError):

@@ -14,7 +14,7 @@ _NAMED = re.compile(
     r"^[*_`\"]*(?P<name>[^:()*_`–—]{1,60}?)[*_`\"]*\s*"
     r"(?:[:–—]|\s-\s|\()[*_`\"]*\s*(?P<text>.*?)\)?$"
 )
-_SCORE = r"[*_`\"]*(?P<score>\d+)(?:\s*(?:/|out of)\s*\d+)?[*_`\"]*\.?$"
+_SCORE = r"[*_`\"]*(?P<score>\d+)[*_`\"]*(?:\s*(?:/|out of)\s*\d+)?[*_`\"]*\.?$"
 _ALONE = re.compile(rf"^\s*(?:score\s*[:=]\s*)?{_SCORE}", re.IGNORECASE)
 _BOUND = re.compile(
     r"^\W*(?:score (?:of|for) )?(?:the )?(?:response|assistant|answer)[ _]?(?P<slot>[12AB])\b"

@@ -1,0 +1,237 @@
+"""For each way in which a model can fail: what comes out of `ask()`, and what it cost."""
+
+import asyncio
+import time
+
+import pytest
+from langchain_core.caches import InMemoryCache
+
+from langchain_judges.ask import Question, ask
+from langchain_judges.bsm.prompts import REFERENCE
+from langchain_judges.bsm.state import scores_shape
+from langchain_judges.channel import Channel
+from langchain_judges.errors import ModelAccessError
+from langchain_judges.steps import arun, run
+from tests.conftest import chat
+from tests.model_server import Answer, cut, error, filtered, refusal, reply, scores, tool_call
+
+VARIABLES = {"fence": "0", "request": "q", "focus": ""}
+
+
+def question(server, **options):
+    settings = {"timeout": 5, **options.pop("model", {})}
+    return Question(
+        method="test",
+        step="solve",
+        channel=Channel(chat(server, **settings)),
+        prompt=REFERENCE,
+        shape=scores_shape((1, 5), explain_first=False),
+        version="v",
+        **options,
+    )
+
+
+def asked(server, **options):
+    return run(ask(question(server, **options), VARIABLES, unit="Depth (A first)"))
+
+
+def always(answer):
+    return lambda call: answer
+
+
+FAULTS = {
+    # what the server does: (reason, replies paid, attempts without a reply)
+    "garbage": (always(reply("I like the first one.")), "unparsable", 2, 0),
+    "empty": (always(reply("")), "empty", 2, 0),
+    "outside the scale": (always(reply(scores(9, 1))), "invalid_label", 2, 0),
+    "tool call": (always(tool_call()), "unparsable", 2, 0),
+    "refusal": (always(refusal()), "refusal", 1, 0),
+    "content filter": (always(filtered()), "refusal", 1, 0),
+    "cut": (always(cut()), "truncated", 1, 0),
+    "400": (always(error(400)), "provider_error", 0, 1),
+    "context": (always(error(400, "context length exceeded")), "context_overflow", 0, 1),
+    "429 for ever": (always(error(429)), "provider_error", 0, 4),
+    "500 for ever": (always(error(500)), "provider_error", 0, 4),
+    "dropped": (always(Answer(drop=True)), "provider_error", 0, 4),
+}
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatch, fault, kind):
+    monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.001)
+    behave, reason, paid, retries = FAULTS[fault]
+    server = serve(behave)
+    steps = ask(question(server), VARIABLES, unit="Depth (A first)")
+    answer = asyncio.run(arun(steps)) if kind == "async" else run(steps)
+    assert answer.data is None
+    assert [(f["step"], f["unit"], f["reason"]) for f in answer.failures] == [
+        ("solve", "Depth (A first)", reason)
+    ]
+    assert answer.failures[0]["detail"]
+    assert answer.usage["calls"] == paid
+    assert answer.usage["by_step"]["solve"]["retries"] == retries
+    assert len(server.calls) == paid + retries
+
+
+def test_a_hanging_provider_is_a_time_out(serve, monkeypatch):
+    monkeypatch.setattr("langchain_judges.ask.ATTEMPTS", 2)
+    monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.001)
+    server = serve(always(Answer(delay=30)))
+    answer = asked(server, model={"timeout": 0.2})
+    assert answer.failures[0]["reason"] == "timeout"
+    assert answer.usage["by_step"]["solve"]["retries"] == 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refused_key_raises_at_once_in_one_sentence(serve, status):
+    server = serve(always(error(status, "wrong key")))
+    with pytest.raises(
+        ModelAccessError, match=f"refuses every call: HTTP {status}: .*wrong key"
+    ):
+        asked(server)
+    assert len(server.calls) == 1
+
+
+def test_usage_of_a_cut_reply_is_kept(serve):
+    usage = asked(serve(always(cut()))).usage
+    assert (usage["input_tokens"], usage["cached_tokens"]) == (10, 4)
+    assert usage["output_tokens"] > 0
+
+
+def test_usage_of_a_filtered_reply_is_kept(serve):
+    assert asked(serve(always(filtered()))).usage["input_tokens"] == 10
+
+
+def test_one_repair_shows_what_was_wrong(serve):
+    def behave(call):
+        return reply(scores(4, 2)) if call.repair else reply(scores(9, 2))
+
+    server = serve(behave)
+    answer = asked(server)
+    assert answer.data["score_1"] == 4
+    assert answer.failures == []
+    assert answer.usage["calls"] == 2
+    said, told = server.calls[1].body["messages"][-2:]
+    assert '"score_1": 9' in said["content"]
+    assert "less than or equal to 5" in told["content"]
+
+
+def test_repairs_can_be_turned_off(serve):
+    server = serve(always(reply("no")))
+    assert asked(server, repairs=0).usage["calls"] == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_an_error_that_passes_costs_retries_and_no_failure(serve, status):
+    def behave(call):
+        return error(status) if call.number == 0 else reply(scores(4, 2))
+
+    answer = asked(serve(behave))
+    assert answer.data["score_2"] == 2
+    assert answer.failures == []
+    assert answer.usage["by_step"]["solve"]["retries"] == 1
+
+
+def test_retry_after_is_honoured(serve):
+    headers = {"retry-after-ms": "300"}
+
+    def behave(call):
+        return error(429, **headers) if call.number == 0 else reply(scores(4, 2))
+
+    began = time.monotonic()
+    asked(serve(behave))
+    assert 0.3 <= time.monotonic() - began < 2
+
+
+def test_a_rejected_format_moves_the_model_one_step_down_once(serve):
+    def behave(call):
+        if call.body.get("response_format"):
+            return error(400, "response_format of this type is unavailable")
+        function = call.body["tools"][0]["function"]["name"]
+        arguments = {"id": "1", "type": "function", "function": {"name": function}}
+        arguments["function"]["arguments"] = scores(4, 2)
+        return reply(None, finish="tool_calls", tool_calls=[arguments])
+
+    server = serve(behave)
+    what = question(server)
+    first = run(ask(what, VARIABLES))
+    second = run(ask(what, VARIABLES))
+    assert first.data == second.data
+    assert first.data["score_1"] == 4
+    assert [first.usage["calls"], second.usage["calls"]] == [1, 1]
+    assert len(server.calls) == 3
+
+
+def test_the_last_step_down_is_json_in_plain_text(serve):
+    def behave(call):
+        if call.body.get("response_format") or call.body.get("tools"):
+            return error(400, "response_format and tools are not supported")
+        assert "score_1" in call.prompt
+        return reply(f"Here: {scores(4, 2)}")
+
+    assert asked(serve(behave)).data["score_1"] == 4
+
+
+def test_a_model_that_refuses_the_temperature_is_asked_without_it(serve):
+    def behave(call):
+        if "temperature" in call.body:
+            return error(400, "Unsupported value: 'temperature'")
+        return reply(scores(4, 2))
+
+    server = serve(behave)
+    what = question(server)
+    run(ask(what, VARIABLES))
+    run(ask(what, VARIABLES))
+    assert ["temperature" in call.body for call in server.calls] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("own", "override", "sampled", "sent"),
+    [
+        (None, None, False, 0.0),
+        (None, None, True, 0.7),
+        (0.3, None, True, 0.3),
+        (0.3, 1.0, False, 1.0),
+    ],
+)
+def test_temperature_is_the_models_own_unless_overridden(serve, own, override, sampled, sent):
+    server = serve(always(reply(scores(4, 2))))
+    channel = Channel(chat(server, temperature=own), override)
+    what = Question("t", "s", channel, REFERENCE, scores_shape((1, 5), False), "v")
+    run(ask(Question(**{**what.__dict__, "sampled": sampled}), VARIABLES))
+    assert server.calls[0].body["temperature"] == sent
+
+
+def test_log_probabilities_are_asked_for_where_they_are_wanted(serve):
+    server = serve(always(reply(scores(4, 2))))
+    asked(server, logprobs=True)
+    asked(server)
+    assert [call.body.get("logprobs") for call in server.calls] == [True, None]
+
+
+def test_a_cache_answers_the_second_time_and_never_keeps_a_failure(serve):
+    replies = iter([reply("no"), reply(scores(4, 2))])
+    server = serve(lambda call: next(replies))
+    what = question(server, cache=InMemoryCache(), repairs=0)
+    failed, paid, known = (run(ask(what, VARIABLES)) for _ in range(3))
+    assert failed.data is None
+    assert paid.data == known.data
+    assert known.usage["calls"] == 0
+    assert known.usage["by_step"]["solve"]["cached_calls"] == 1
+    assert len(server.calls) == 2
+
+
+def test_samples_are_cached_apart(serve):
+    server = serve(always(reply(scores(4, 2))))
+    what = question(server, cache=InMemoryCache(), sampled=True)
+    for seed in (0, 1, 0):
+        run(ask(what, VARIABLES, seed=seed))
+    assert [call.body["seed"] for call in server.calls] == [0, 1]
+
+
+def test_a_client_shared_by_two_event_loops_still_answers(serve):
+    server = serve(always(reply(scores(4, 2))))
+    what = question(server)
+    answers = [asyncio.run(arun(ask(what, VARIABLES))) for _ in range(4)]
+    assert all(answer.data for answer in answers)

@@ -1,0 +1,104 @@
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
+
+from langchain_judges.ask import Question, ask
+from langchain_judges.bsm.prompts import REFERENCE
+from langchain_judges.bsm.state import scores_shape
+from langchain_judges.channel import Channel
+from langchain_judges.errors import OptionError
+from langchain_judges.steps import run
+from tests.conftest import chat
+from tests.fakes import FakeChatModel
+from tests.model_server import scores
+
+VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
+
+
+def asked(model: BaseChatModel) -> Any:
+    what = Question("t", "s", Channel(model), REFERENCE, scores_shape((1, 5), False), "v")
+    return run(ask(what, {"fence": "0", "request": "q", "focus": ""}))
+
+
+class WithTools(FakeChatModel):
+    def bind_tools(self, tools, *, tool_choice=None, **settings):
+        return self.bind(offered=tools[0]["function"]["name"], **settings)
+
+
+class WithStructure(FakeChatModel):
+    def with_structured_output(self, schema, *, include_raw=False, **_):
+        assert include_raw
+        return self | RunnableLambda(lambda raw: {"raw": raw, "parsed": None})
+
+
+class GivesObjects(FakeChatModel):
+    def with_structured_output(self, schema, *, include_raw=False, **_):
+        return RunnableLambda(lambda _: {"raw": None, "parsed": VALUE})
+
+
+def call_of(name: str) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": name, "args": VALUE, "id": "1"}])
+
+
+@pytest.mark.parametrize(
+    ("model", "rungs"),
+    [
+        (FakeChatModel(), ("text",)),
+        (WithTools(), ("tools", "text")),
+        (WithStructure(), ("structured_output", "text")),
+        (FakeChatModel(profile={"structured_output": True}), ("structured_output", "text")),
+    ],
+)
+def test_the_ladder_starts_at_the_surest_rung_a_model_knows(model, rungs):
+    assert Channel(model).rungs == rungs
+
+
+def test_chat_openai_starts_with_a_response_format(serve):
+    assert Channel(chat(serve())).rungs == ("response_format", "tools", "text")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FakeChatModel(respond=lambda _: scores(4, 2)),
+        WithTools(respond=lambda _: call_of("Scores")),
+        WithTools(respond=lambda _: scores(4, 2)),
+        WithStructure(respond=lambda _: scores(4, 2)),
+        WithStructure(respond=lambda _: call_of("Scores")),
+        GivesObjects(),
+    ],
+)
+def test_every_rung_brings_the_same_data(model):
+    assert asked(model).data == VALUE
+
+
+def test_plain_text_is_asked_with_the_schema():
+    model = FakeChatModel(respond=lambda _: scores(4, 2))
+    asked(model)
+    assert "one JSON object" in model.prompts[0]
+    assert "'score_1'" in model.prompts[0]
+
+
+def test_an_exception_of_a_model_is_a_failure_of_one_unit():
+    def broken(_: str) -> str:
+        raise RuntimeError("the tokenizer is missing")
+
+    answer = asked(FakeChatModel(respond=broken))
+    assert answer.failures[0]["reason"] == "provider_error"
+    assert answer.failures[0]["detail"] == "RuntimeError: the tokenizer is missing"
+
+
+def test_a_temperature_out_of_range_is_refused():
+    with pytest.raises(OptionError, match=r"between 0 and 2, got 3"):
+        Channel(FakeChatModel(), 3)
+
+
+def test_the_sdk_does_not_retry_beside_us(serve):
+    model = chat(serve(), max_retries=5)
+    channel = Channel(model)
+    assert channel.model.root_client.max_retries == 0
+    assert channel.model.root_async_client.max_retries == 0
+    assert model.root_client.max_retries == 5

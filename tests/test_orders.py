@@ -1,0 +1,57 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_judges.errors import OptionError
+from langchain_judges.orders import (
+    by_identity,
+    combine,
+    disagree,
+    in_slots,
+    orders_of,
+    prefer,
+    preferred_slot,
+)
+
+
+@pytest.mark.parametrize(
+    ("rule", "preferences", "combined"),
+    [
+        ("strict", ("A", "A"), "A"),
+        ("strict", ("A", "B"), "tie"),
+        ("strict", ("A", "tie"), "tie"),
+        ("strict", ("tie", "tie"), "tie"),
+        ("lenient", ("A", "tie"), "A"),
+        ("lenient", ("tie", "B"), "B"),
+        ("lenient", ("A", "B"), "tie"),
+        ("none", ("B",), "B"),
+    ],
+)
+def test_rules_combine_orders_as_published(rule, preferences, combined):
+    assert combine(rule, preferences) == combined
+
+
+def test_a_change_into_a_tie_is_a_disagreement():
+    assert disagree(("A", "tie")) is True
+    assert disagree(("A", "A")) is False
+    assert disagree(("A",)) is None
+
+
+@given(st.sampled_from(["AB", "BA"]), st.integers(), st.integers())
+def test_slots_map_back_to_identities(order, a, b):
+    assert by_identity(order, *in_slots(order, a, b)) == {"A": a, "B": b}
+
+
+def test_a_choice_between_slots_is_mapped_by_the_order():
+    assert preferred_slot("BA", "1") == "B"
+    assert preferred_slot("AB", "1") == "A"
+    assert preferred_slot("BA", "tie") == "tie"
+
+
+def test_equal_scores_are_a_tie():
+    assert prefer({"A": 3, "B": 3}) == "tie"
+
+
+def test_an_unknown_rule_is_named_with_the_known_ones():
+    with pytest.raises(OptionError, match=r"'strict', 'lenient', .* got 'stern'"):
+        orders_of("stern")

@@ -1,0 +1,140 @@
+import pytest
+from langchain_core.messages import AIMessage
+
+from langchain_judges.bsm.parse import parse_plan, parse_scores
+from langchain_judges.bsm.state import Choice, plan_shape, scores_shape
+from langchain_judges.reply import json_schema, read
+
+SCORES = scores_shape((1, 5), explain_first=False)
+GOOD = '{"score_1": 4, "score_2": 2, "explanation": "clear"}'
+VALUE = {"score_1": 4, "score_2": 2, "explanation": "clear"}
+
+
+def reading(text, shape=SCORES, parse=parse_scores):
+    return read(AIMessage(text), shape, parse, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"```json\n{GOOD}\n```",
+        f"Here you are: {GOOD} That is all.",
+        f'<think>{{"score_1": 1, "score_2": 1, "explanation": ""}}</think>{GOOD}',
+        f"{GOOD}\n{GOOD}",
+        "Response 1: 4\nResponse 2: 2\nclear",
+        "Assistant A: **4**/5\nAssistant B: 2 out of 5\nclear",
+        "4\n2\nclear",
+    ],
+)
+def test_a_usable_reply_is_read_in_whatever_wrapping(text):
+    value, problem = reading(text)
+    assert problem is None
+    assert value == VALUE
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "detail"),
+    [
+        ("", "empty", "empty"),
+        ("   \n", "empty", "empty"),
+        ("I like the first.", "unparsable", "I like the first"),
+        ('{"score_1": 4', "unparsable", "not the JSON object"),
+        ('{"score_1": 4}', "unparsable", "score_2: Field required"),
+        (GOOD.replace("4", "9"), "invalid_label", "score_1: .* less than or equal to 5"),
+        (GOOD.replace("4", "0"), "invalid_label", "score_1"),
+        (GOOD.replace("4", "3.5"), "invalid_label", "score_1"),
+        (GOOD + GOOD.replace("4", "5"), "unparsable", "2 different answers"),
+        ("Response 1: 9\nResponse 2: 2", "invalid_label", "score_1"),
+        ("Scores for Top-3 accuracy: 4 and 2 of 5 points", "unparsable", "Top-3"),
+        ("[" * 100_000, "unparsable", "not the JSON"),
+    ],
+)
+def test_an_unusable_reply_is_told_apart_from_a_score(text, reason, detail):
+    value, problem = reading(text)
+    assert value is None
+    assert problem.reason == reason
+    import re
+
+    assert re.search(detail, problem.detail)
+
+
+def test_a_choice_outside_the_labels_is_invalid():
+    _, problem = reading('{"explanation": "", "preference": "both"}', Choice)
+    assert problem.reason == "invalid_label"
+
+
+@pytest.mark.parametrize(
+    ("meta", "extra", "reason"),
+    [
+        ({"finish_reason": "length"}, {}, "truncated"),
+        ({"stop_reason": "max_tokens"}, {}, "truncated"),
+        ({"finish_reason": "content_filter"}, {}, "refusal"),
+        ({}, {"refusal": "I will not."}, "refusal"),
+    ],
+)
+def test_how_a_reply_ended_decides_before_its_text(meta, extra, reason):
+    message = AIMessage(GOOD, response_metadata=meta, additional_kwargs=extra)
+    assert read(message, SCORES, None, None)[1].reason == reason
+
+
+def called(name):
+    return AIMessage("", tool_calls=[{"name": name, "args": VALUE, "id": "1"}])
+
+
+def test_a_call_of_the_offered_tool_is_the_reply_and_any_other_is_not():
+    assert read(called("Scores"), SCORES, None, "Scores") == (VALUE, None)
+    assert read(called("search"), SCORES, None, "Scores")[1].reason == "unparsable"
+    assert read(called("Scores"), SCORES, None, None)[1].reason == "unparsable"
+
+
+def test_the_schema_is_flat_closed_and_in_the_order_of_the_paper():
+    schema = json_schema(SCORES)
+    assert list(schema["properties"]) == ["score_1", "score_2", "explanation"]
+    assert schema["required"] == ["score_1", "score_2", "explanation"]
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["score_1"] == {"type": "integer", "minimum": 1, "maximum": 5}
+
+
+def test_a_plan_schema_names_no_bound_that_strict_modes_refuse():
+    text = str(json_schema(plan_shape(3)))
+    assert "'maxItems': 3" in text
+    assert "$ref" not in text
+    assert "minLength" not in text
+    assert "maxLength" not in text
+
+
+def test_a_model_whose_replies_are_cut_soon_gets_bounds_on_strings():
+    criterion = json_schema(plan_shape(3), 120)["properties"]["criteria"]["items"]
+    assert criterion["properties"]["description"]["maxLength"] == 120
+    assert criterion["properties"]["name"]["maxLength"] == 40
+
+
+def test_explaining_first_moves_the_explanation_to_the_front():
+    shape = scores_shape((1, 10), explain_first=True)
+    assert list(json_schema(shape)["properties"]) == ["explanation", "score_1", "score_2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("1. Depth: detail\n2. Tone - warm", ["Depth", "Tone"]),
+        ("Sure!\n- **Top-3 accuracy**: counts\n  goes on\n* Tone (kind)", None),
+        ("1) Depth: detail\n2) Ton", ["Depth"]),
+        ("1. Depth", ["Depth"]),
+    ],
+)
+def test_plans_in_plain_words_are_read(text, names):
+    found = [criterion["name"] for criterion in parse_plan(text)["criteria"]]
+    assert found == (names or ["Top-3 accuracy", "Tone"])
+
+
+def test_continuation_lines_join_the_description():
+    plan = parse_plan("1. Depth: detail\n   and proof\n2. Tone: kind")
+    assert plan["criteria"][0]["description"] == "detail and proof"
+
+
+def test_a_score_named_twice_keeps_the_first_and_one_alone_is_not_enough():
+    assert parse_scores("Response 1: 4\nResponse 2: 3\nResponse 1: 1")["score_1"] == 4
+    assert parse_scores("Response 1: 4") is None
+    assert parse_scores("4\nResponse 2: 3") is None

@@ -1,0 +1,74 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_judges.errors import InputError
+from langchain_judges.texts import check_pair, fence_token, judged, transcript, user_turns
+
+texts = st.lists(st.text(), min_size=1, max_size=4)
+
+
+@given(texts, st.randoms())
+def test_both_orders_share_a_token_that_no_text_contains(given_texts, random):
+    token = fence_token(given_texts)
+    shuffled = random.sample(given_texts, len(given_texts))
+    assert fence_token(shuffled) == token
+    assert not any(token in text for text in given_texts)
+
+
+def test_a_text_that_holds_the_token_gets_another_one():
+    # The fence of ["a"] is put into a text; the search must then move on.
+    token = fence_token(["a"])
+    assert fence_token(["a", token]) not in token
+
+
+def test_lone_surrogates_do_not_break_the_fence():
+    assert len(fence_token(["\ud800"])) == 10
+
+
+def test_one_message_reads_like_a_text():
+    assert transcript([{"role": "user", "content": "Why?"}]) == "Why?"
+
+
+def test_several_turns_are_numbered_and_answers_stand_behind_them():
+    request = [{"role": "user", "content": "One?"}, {"role": "user", "content": "Two?"}]
+    answers = [{"role": "assistant", "content": "1"}, {"role": "assistant", "content": "2"}]
+    assert transcript(request) == "[Turn 1, user]\nOne?\n\n[Turn 2, user]\nTwo?"
+    assert "[Turn 1, response]\n1" in transcript(request, answers)
+    assert "2" not in transcript(request, answers).replace("Turn 2", "")
+    assert judged(answers) == "2"
+    assert user_turns(request) == 2
+
+
+def test_content_blocks_are_read_as_text():
+    blocks = [{"type": "text", "text": "Why"}, {"type": "text", "text": "not?"}]
+    assert judged([{"role": "user", "content": blocks}]) == "Why\nnot?"
+
+
+PAIR = {"input": "q", "output_a": "a", "output_b": "b"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"output_b": None}, "the field `output_b` is missing"),
+        ({"input": " "}, "the field `input` is empty"),
+        ({"output_a": 3}, "`output_a` must be a text or a list of messages .* got int '3'"),
+        ({"output_a": []}, "`output_a` must be a text or a list of messages"),
+        ({"output_a": [{"role": "user"}]}, "got the message"),
+        ({"input": [{"role": "user", "content": ""}]}, "has a message without text"),
+        ({"reference": 4}, "`reference` must be a text, got int"),
+    ],
+)
+def test_a_bad_pair_is_told_what_is_wrong(change, message):
+    with pytest.raises(InputError, match=message):
+        check_pair({**PAIR, **change})
+
+
+def test_a_pair_must_be_an_object():
+    with pytest.raises(InputError, match="must be an object, got list"):
+        check_pair(["q", "a", "b"])
+
+
+def test_a_good_pair_passes():
+    check_pair({**PAIR, "reference": None, "label": 1, "id": "x"})
