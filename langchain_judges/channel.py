@@ -8,6 +8,7 @@ for as long as the channel lives.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Literal, NamedTuple
 
@@ -48,8 +49,14 @@ class Request(NamedTuple):
     """Appended to the prompt where the model takes no format by itself."""
 
     def messages(self, messages: list[BaseMessage]) -> list[BaseMessage]:
-        """Return the messages to send."""
-        return [*messages, HumanMessage(self.note)] if self.note else messages
+        """Return the messages to send; the note joins the last one.
+
+        Some chat templates refuse two messages of the user in a row.
+        """
+        if not self.note:
+            return messages
+        *before, last = messages
+        return [*before, HumanMessage(f"{last.text}\n\n{self.note}")]
 
 
 class Channel:
@@ -116,7 +123,8 @@ class Channel:
         if rung == "tools":
             bound = model.bind_tools([tool], tool_choice="any", **settings)
             return Request(bound, {}, rung, name, None)
-        return Request(model, settings, rung, None, _AS_JSON.format(schema=schema))
+        note = _AS_JSON.format(schema=json.dumps(schema))
+        return Request(model, settings, rung, None, note)
 
     def learn(self, rung: Rung, sampling: dict[str, Any], complaint: str) -> bool:
         """Learn from a rejected request; True if asking another way may work."""

@@ -67,6 +67,8 @@ def _closed(node: Any, text_limit: int | None) -> Any:
     }
     if kept.get("type") == "object":
         kept["additionalProperties"] = False
+        # The docstring of a class, written for readers of the code.
+        kept.pop("description", None)
     if kept.get("type") == "string" and "enum" not in kept:
         # Not every provider's strict mode knows bounds on strings; the check knows them.
         kept.pop("minLength", None)

@@ -21,7 +21,7 @@ def judged_by(quality: Callable[[str], int]) -> Callable[[str], str]:
     """Plan five criteria and score each response by `quality`, from 1 to 5."""
 
     def respond(prompt: str) -> str:
-        if '"score_1"' in prompt or "'score_1'" in prompt:
+        if '"score_1"' in prompt:
             first, second = responses(prompt)
             return json.dumps(
                 {
@@ -30,12 +30,12 @@ def judged_by(quality: Callable[[str], int]) -> Callable[[str], str]:
                     "explanation": "by quality",
                 }
             )
-        if "preference" in prompt:
+        if '"preference"' in prompt:
             found = re.findall(r"response 1 scored (\S+), response 2 scored (\S+)\.", prompt)
             lead = sum(float(a) - float(b) for a, b in found)
             choice = "1" if lead > 0 else "2" if lead < 0 else "tie"
             return json.dumps({"explanation": "weighed", "preference": choice})
-        if "'answer'" in prompt:
+        if '"answer"' in prompt:
             return json.dumps({"answer": "a reference"})
         criteria = [{"name": name, "description": f"how much {name}"} for name in FIVE]
         return json.dumps({"criteria": criteria})

@@ -79,7 +79,7 @@ def test_plain_text_is_asked_with_the_schema():
     model = FakeChatModel(respond=lambda _: scores(4, 2))
     asked(model)
     assert "one JSON object" in model.prompts[0]
-    assert "'score_1'" in model.prompts[0]
+    assert '"score_1"' in model.prompts[0]
 
 
 def test_an_exception_of_a_model_is_a_failure_of_one_unit():

@@ -76,7 +76,8 @@ def decide(
     preferences = [r["preference"] for r in by_order.values() if r["preference"]]
     margin = _points(preferences) if options.merge == "model" else _margin(options, cells)
     if options.orders == "score_mean":
-        preference = prefer({"A": margin, "B": 0.0})
+        # Means of equal sums can differ in their last digit.
+        preference = prefer({"A": round(margin, 9), "B": 0.0})
     else:
         preference = combine(options.orders, preferences)
     totals = {
@@ -99,7 +100,7 @@ def decide(
 def _margin(options: Options, cells: Cells) -> float:
     """Return the mean of (A - B) / (2 (high - low)) over criteria and orders, in ±0.5."""
     low, high = options.scale
-    return round(fmean((c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values()), 9)
+    return fmean((c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values())
 
 
 def _points(preferences: Sequence[Preference]) -> float:
