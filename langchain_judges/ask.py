@@ -345,8 +345,7 @@ def _can_pass(error: Exception) -> bool:
     if (status := _status(error)) is not None:
         return status in {408, 409, 425, 429} or status >= 500
     if isinstance(error, RuntimeError) and "Event loop is closed" in str(error):
-        # langchain-openai shares one HTTP client between event loops; a connection of a
-        # loop that has ended fails once, and the next attempt opens a new one.
+        # A client that the caller gave was used in an event loop that has ended since.
         return True
     return isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
 

@@ -8,9 +8,11 @@ for as long as the channel lives.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -22,6 +24,7 @@ from langchain_judges.models import (
     is_openai_kin,
     model_identity,
     resolve_model,
+    with_own_connections,
     without_own_retries,
 )
 from langchain_judges.reply import json_schema
@@ -59,6 +62,13 @@ class Request(NamedTuple):
         return [*before, HumanMessage(f"{last.text}\n\n{self.note}")]
 
 
+class _Place(NamedTuple):
+    """A model as one event loop uses it, and the requests prepared for it."""
+
+    model: BaseChatModel
+    requests: dict[Any, Request]
+
+
 class Channel:
     """A chat model and what its refusals have taught us.
 
@@ -83,7 +93,8 @@ class Channel:
         )
         self.rungs = _rungs(self.model, self.kin)
         self.refused: set[str] = set()
-        self._requests: dict[Any, Request] = {}
+        self._outside = _Place(self.model, {})
+        self._places: WeakKeyDictionary[asyncio.AbstractEventLoop, _Place] = WeakKeyDictionary()
 
     def sampling(self, sampled: bool, seed: int | None) -> dict[str, Any]:
         """Return the sampling parameters that a call binds."""
@@ -102,15 +113,30 @@ class Channel:
         """Return how to ask for a reply of `shape` on the rung that the model is on."""
         if logprobs and self.kin and "logprobs" not in self.refused:
             sampling = {**sampling, "logprobs": True}
-        key = (shape, self.rungs[0], *sorted(sampling.items()))
-        if key not in self._requests:
-            self._requests[key] = self._request(self.rungs[0], shape, sampling)
-        return self._requests[key]
+        place = self._place()
+        rung = self.rungs[0]
+        key = (shape, rung, *sorted(sampling.items()))
+        if key not in place.requests:
+            model, settings = self._with(place.model, sampling)
+            place.requests[key] = self._request(rung, shape, model, settings)
+        return place.requests[key]
 
-    def _request(self, rung: Rung, shape: type[BaseModel], sampling: dict[str, Any]) -> Request:
+    def _place(self) -> _Place:
+        """Return what belongs to the running event loop, or to no loop."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self._outside
+        if loop not in self._places:
+            model = with_own_connections(self.model) if self.kin else self.model
+            self._places[loop] = _Place(model, {})
+        return self._places[loop]
+
+    def _request(
+        self, rung: Rung, shape: type[BaseModel], model: BaseChatModel, settings: dict[str, Any]
+    ) -> Request:
         schema = json_schema(shape, self.text_limit)
         name = shape.__name__
-        model, settings = self._with(sampling)
         tool = {"type": "function", "function": {"name": name, "parameters": schema}}
         if rung == "response_format":
             form = {"name": name, "strict": True, "schema": schema}
@@ -142,18 +168,20 @@ class Channel:
     def _takes(self, setting: str) -> bool:
         return self.kin or setting in type(self.model).model_fields
 
-    def _with(self, sampling: dict[str, Any]) -> tuple[BaseChatModel, dict[str, Any]]:
+    def _with(
+        self, model: BaseChatModel, sampling: dict[str, Any]
+    ) -> tuple[BaseChatModel, dict[str, Any]]:
         """Split sampling parameters into what is set on the model and what is passed along.
 
         ChatOpenAI takes any of them as a keyword of the call. Other classes differ, but
         those that declare a field honour it.
         """
         if self.kin:
-            return self.model, dict(sampling)
-        fields = type(self.model).model_fields
+            return model, dict(sampling)
+        fields = type(model).model_fields
         own = {key: value for key, value in sampling.items() if key in fields}
         rest = {key: value for key, value in sampling.items() if key not in fields}
-        return (self.model.model_copy(update=own) if own else self.model), rest
+        return (model.model_copy(update=own) if own else model), rest
 
 
 def _rungs(model: BaseChatModel, kin: bool) -> tuple[Rung, ...]:

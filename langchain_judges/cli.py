@@ -232,3 +232,7 @@ async def _judge(
     finally:
         console.print(summary_table(run.summary))
     return run.summary, bool(pressed)
+
+
+if __name__ == "__main__":
+    app()

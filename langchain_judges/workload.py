@@ -197,11 +197,14 @@ class Workload:
         return None
 
     def _key(self, pair: dict[str, Any]) -> str:
-        """Return the key of a pair under this judge; a repeated pair gets a number too."""
+        """Return the key of a pair under this judge; in a file, a repeated one gets a number."""
         told = {field: pair.get(field) for field in (*_SHOWN, "id") if field in pair}
         data = json.dumps([self.marks, told], sort_keys=True, ensure_ascii=True, default=str)
         digest = hashlib.sha256(data.encode()).digest()
         key = digest.hex()[:32]
+        if self.results is None:
+            return key
+        # Eight bytes for each pair are all that a run remembers of what it has done.
         short = int.from_bytes(digest[:8])
         if short not in self._seen:
             self._seen.add(short)

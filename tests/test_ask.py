@@ -230,8 +230,14 @@ def test_samples_are_cached_apart(serve):
     assert [call.body["seed"] for call in server.calls] == [0, 1]
 
 
-def test_a_client_shared_by_two_event_loops_still_answers(serve):
-    server = serve(always(reply(scores(4, 2))))
+def test_a_client_shared_by_event_loops_answers_in_each_of_them(serve):
+    server = serve(always(reply(scores(4, 2))), 0.01)
     what = question(server)
-    answers = [asyncio.run(arun(ask(what, VARIABLES))) for _ in range(4)]
+
+    async def many(n):
+        return await asyncio.gather(*(arun(ask(what, VARIABLES)) for _ in range(n)))
+
+    asyncio.run(many(20))
+    answers = [*asyncio.run(many(2)), *asyncio.run(many(5))]
     assert all(answer.data for answer in answers)
+    assert len(server.calls) == 27

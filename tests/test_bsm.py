@@ -278,7 +278,7 @@ def test_a_long_plan_is_cut_and_criteria_of_one_name_are_merged():
 
 
 def test_a_plan_of_one_criterion_is_fine():
-    result, model = judged(respond=planned("Depth"))
+    result, _ = judged(respond=planned("Depth"))
     assert result["verdict"]["usage"]["calls"] == 3
 
 

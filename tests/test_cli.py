@@ -1,0 +1,285 @@
+"""The command line as a person meets it: bad rows, budgets, faults, Ctrl-C, exit codes."""
+
+import gzip
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from langchain_judges.cli import app
+from tests.model_server import Answer, cut, error, good, refusal, reply, scores, tool_call
+from tests.test_runs import pairs, wait_until
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def lines(rows, name="in.jsonl"):
+        path = tmp_path / name
+        path.write_text("\n".join(r if isinstance(r, str) else json.dumps(r) for r in rows))
+        return path
+
+    return lines
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def judging(path, server, *more):
+    return invoke("judge", path, "--model", "fake", "--base-url", server.url, *more)
+
+
+def test_pairs_are_judged_into_a_file_and_counted(serve, write, tmp_path):
+    out = tmp_path / "out.jsonl"
+    done = judging(write(pairs(3)), serve(), "-o", out)
+    assert done.exit_code == 0, done.output
+    assert "3 pairs by bsm: at most 33 calls (11 for each pair)" in done.stderr
+    counted = " ".join(done.stdout.split())
+    assert (
+        "A 3 B 0 tie 0 not judged 0 flips 0 of 3 in both orders failures 0 calls 33" in counted
+    )
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted(row["id"] for row in rows) == ["p0", "p1", "p2"]
+    assert all(row["verdict"]["usage"]["calls"] == 11 for row in rows)
+
+
+def test_without_a_file_every_verdict_is_printed(serve, write):
+    done = judging(write(pairs(1)), serve(), "--set", "max_criteria=2")
+    assert "p0: A preferred, score" in done.stdout
+    assert re.search(r"Depth +2:1 +2:1", done.stdout)
+
+
+def test_a_dry_run_asks_nothing(serve, write):
+    server = serve()
+    done = judging(write(pairs(4)), server, "--dry-run", "--set", "samples=5")
+    assert done.exit_code == 0
+    assert "4 pairs by bsm: at most 204 calls (51 for each pair)" in done.stderr
+    assert server.calls == []
+
+
+BAD = [
+    pairs(1)[0],
+    "{not json",
+    {"input": "q", "output_a": "a"},
+    {"input": "q", "output_a": "", "output_b": "b"},
+    {"input": 3, "output_a": "a", "output_b": "b"},
+    "[1, 2]",
+    "",
+    pairs(2)[1],
+]
+
+
+def test_bad_rows_are_named_before_anything_is_paid(serve, write):
+    server = serve()
+    done = judging(write(BAD), server)
+    assert done.exit_code == 2
+    for line in (
+        "line 2: not JSON",
+        "line 3: the field `output_b` is missing",
+        "line 4: the field `output_a` is empty",
+        "line 5: `input` must be a text or a list of messages",
+        "line 6: a pair must be an object, got list",
+        "5 of 7 rows are bad; nothing was asked.",
+    ):
+        assert line in done.stderr
+    assert server.calls == []
+
+
+def test_bad_rows_can_be_left_out(serve, write, tmp_path):
+    out = tmp_path / "o.jsonl"
+    done = judging(write(BAD), serve(), "--skip-bad", "-o", out)
+    assert done.exit_code == 0
+    assert "line 2: not JSON" in done.stderr
+    assert len(out.read_text().splitlines()) == 2
+
+
+def test_a_gzipped_file_and_a_limit(serve, tmp_path):
+    path = tmp_path / "in.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, pairs(9))).encode()))
+    done = judging(path, serve(), "--limit", "2")
+    assert "2 pairs by bsm" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.jsonl", "--model", "x"], "There is no file nowhere.jsonl"),
+        (["{in}", "--model", "nonsense"], "The model 'nonsense' is not known"),
+        (["{in}", "--model", "openai:gpt-5-mini"], "OPENAI_API_KEY"),
+        (["{in}", "--model", "anthropic:claude-x"], "pip install langchain-anthropic"),
+        (["{in}", "--model", "local:/no.gguf"], "There is no model file at /no.gguf"),
+        (
+            ["{in}", "--model", "m", "--base-url", "http://x", "--method", "bms"],
+            "there are bsm",
+        ),
+        (["{in}", "--model", "m", "--base-url", "http://x", "--set", "k=2"], "no option 'k'"),
+        (["{in}", "--model", "m", "--base-url", "http://x", "--set", "k"], "is not NAME=VALUE"),
+        (
+            ["{in}", "--model", "m", "--base-url", "http://x", "--concurrency", "0"],
+            "at least 1",
+        ),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_exit_2(write, arguments, message):
+    path = str(write(pairs(1)))
+    done = invoke("judge", *[a.replace("{in}", path) for a in arguments])
+    assert done.exit_code == 2
+    assert message in " ".join(done.stderr.split())
+    assert "Traceback" not in done.output
+
+
+def test_an_empty_file_is_said_to_be_empty(write):
+    done = invoke("judge", write([]), "--model", "local")
+    assert done.exit_code == 2
+    assert "has no pair to judge" in done.stderr
+
+
+def test_a_wrong_key_stops_with_one_sentence(serve, write):
+    server = serve(lambda call: error(401, "invalid key"))
+    done = judging(write(pairs(50)), server)
+    assert done.exit_code == 2
+    assert "refuses every call: HTTP 401" in done.stderr
+    assert "Traceback" not in done.output
+    assert len(server.calls) <= 32
+
+
+def test_no_server_is_a_failure_and_no_verdict(write, monkeypatch):
+    monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.001)
+    path = write(pairs(2))
+    done = invoke("judge", path, "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    assert done.exit_code == 0
+    counted = " ".join(done.stdout.split())
+    assert "A 0 B 0 tie 0 not judged 2 2 provider_error" in counted
+
+
+def test_a_spent_budget_is_exit_3_and_can_be_resumed(serve, write, tmp_path):
+    path, out, server = write(pairs(4)), tmp_path / "o.jsonl", serve()
+    done = judging(path, server, "-o", out, "--max-calls", "25")
+    assert done.exit_code == 3
+    assert "2 over_budget" in done.stdout
+    assert judging(path, server, "-o", out).exit_code == 0
+    assert len(server.calls) == 44
+
+
+FAULTY = {
+    3: (reply("no idea"), {"unparsable"}),
+    11: (reply(""), {"empty"}),
+    19: (refusal(), {"refusal"}),
+    23: (cut(), {"truncated"}),
+    29: (reply(scores(11, 1)), {"invalid_label"}),
+    31: (tool_call(), {"unparsable"}),
+    37: (error(400, "bad row"), {"provider_error"}),
+}
+
+
+def misbehaving():
+    """Fail for good on seven of forty rows, and pass once each a 429, a 500 and a drop."""
+    passing = [error(429), error(500), Answer(drop=True)]
+
+    def behave(call):
+        row = int(re.search(r"Why (\d+)\?", call.prompt)[1])
+        if call.shape == "Scores" and row in FAULTY:
+            return FAULTY[row][0]
+        if row == 5 and passing:
+            return passing.pop()
+        return good(call)
+
+    return behave
+
+
+@pytest.mark.parametrize(("flag", "code"), [([], 0), (["--strict"], 1)])
+def test_faults_of_every_kind_spoil_their_own_rows_only(
+    serve, write, tmp_path, monkeypatch, flag, code
+):
+    monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.001)
+    out = tmp_path / "o.jsonl"
+    server = serve(misbehaving())
+    done = judging(write(pairs(40)), server, "-o", out, "--set", "max_criteria=2", *flag)
+    assert done.exit_code == code, done.output
+    rows = {row["index"]: row for row in map(json.loads, out.read_text().splitlines())}
+    assert len(rows) == 40
+    for index, row in rows.items():
+        reasons = {failure["reason"] for failure in row["verdict"]["failures"]}
+        if index in FAULTY:
+            assert row["verdict"]["preference"] is None
+            assert row["verdict"]["score"] is None
+            assert reasons == FAULTY[index][1]
+        else:
+            assert row["verdict"]["preference"] == "A"
+            assert reasons == set()
+    assert rows[5]["verdict"]["usage"]["by_step"]["branch"]["retries"] >= 1
+    counted = " ".join(done.stdout.split())
+    assert "A 33 B 0 tie 0 not judged 7 2 unparsable" in counted
+
+
+def test_one_faulty_call_in_twenty_costs_no_row_with_five_criteria(serve, write, tmp_path):
+    bad = [reply("no idea"), reply(""), refusal(), cut(), reply(scores(11, 1)), tool_call()]
+
+    def behave(call):
+        spoiled = (
+            call.shape == "Scores" and "is Tone" in call.prompt and "Why 7?" in call.prompt
+        )
+        return bad[call.number % len(bad)] if spoiled else good(call)
+
+    out = tmp_path / "o.jsonl"
+    done = judging(write(pairs(10)), serve(behave), "-o", out)
+    assert done.exit_code == 0
+    rows = {row["index"]: row for row in map(json.loads, out.read_text().splitlines())}
+    assert [row["verdict"]["preference"] for row in rows.values()] == ["A"] * 10
+    assert len(rows[7]["verdict"]["failures"]) == 2
+
+
+def test_ctrl_c_finishes_what_is_in_flight_and_exits_130(serve, write, tmp_path):
+    server = serve(good, delay=0.05)
+    out = tmp_path / "o.jsonl"
+    command = [sys.executable, "-m", "langchain_judges.cli", "judge", str(write(pairs(300)))]
+    options = ["--model", "m", "--base-url", server.url, "-o", str(out)]
+    process = subprocess.Popen(
+        command + options, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: out.exists() and out.read_bytes().count(b"\n") >= 2)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert time.monotonic() - began < 10
+    assert "Stopping" in said
+    assert "Traceback" not in said
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert f"A {len(rows)} " in " ".join(printed.split())
+
+
+def test_the_second_ctrl_c_stops_at_once(serve, write):
+    server = serve(lambda call: Answer(delay=60))
+    command = [sys.executable, "-m", "langchain_judges.cli", "judge", str(write(pairs(3)))]
+    process = subprocess.Popen(
+        [*command, "--model", "m", "--base-url", server.url],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: server.calls)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert process.poll() is None
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert time.monotonic() - began < 2
+
+
+def test_models_lists_how_to_name_one():
+    done = invoke("models")
+    assert done.exit_code == 0
+    assert "local:/path/to.gguf" in done.stdout
+    assert "OPENAI_API_KEY is not set" in " ".join(done.stdout.split())

@@ -1,0 +1,164 @@
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from langchain_judges.errors import OverBudget, RunStopped
+from langchain_judges.gate import Gate, Once
+from langchain_judges.steps import Effect, arun, run, together
+
+
+def test_places_are_handed_out_up_to_the_bound_in_threads():
+    gate, lock, inside, peak = Gate(3), threading.Lock(), [0], [0]
+
+    def work(rank):
+        run(gate.enter(rank))
+        with lock:
+            inside[0] += 1
+            peak[0] = max(peak[0], inside[0])
+        time.sleep(0.005)
+        with lock:
+            inside[0] -= 1
+        gate.leave(calls=1)
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(work, range(24)))
+    assert peak[0] == 3
+    assert gate.calls == 24
+
+
+async def test_lower_ranks_are_served_first():
+    gate, served = Gate(1), []
+    await arun(gate.enter(0))
+
+    async def work(rank):
+        await arun(gate.enter(rank))
+        served.append(rank)
+        gate.leave()
+
+    tasks = [asyncio.create_task(work(rank)) for rank in (5, 2, 9, 1)]
+    await asyncio.sleep(0.01)
+    gate.leave()
+    await asyncio.gather(*tasks)
+    assert served == [1, 2, 5, 9]
+
+
+async def test_a_cancelled_waiter_takes_no_place():
+    gate = Gate(1)
+    await arun(gate.enter())
+    waiting = asyncio.create_task(arun(gate.enter()))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    gate.leave()
+    await asyncio.wait_for(arun(gate.enter()), 1)
+
+
+async def test_a_place_granted_to_a_task_that_is_cancelled_comes_back():
+    gate = Gate(1)
+    await arun(gate.enter())
+    waiting = asyncio.create_task(arun(gate.enter()))
+    await asyncio.sleep(0.01)
+    gate.leave()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await asyncio.wait_for(arun(gate.enter()), 1)
+
+
+def test_a_budget_of_calls_is_exact_and_counts_those_in_flight():
+    gate = Gate(5, max_calls=2)
+    run(gate.enter())
+    gate.leave(calls=1)
+    run(gate.enter())
+    with ThreadPoolExecutor(1) as pool:
+        third = pool.submit(run, gate.enter())
+        time.sleep(0.01)
+        assert not third.done()
+        gate.leave(calls=1)
+        with pytest.raises(OverBudget, match="budget of 2 calls"):
+            third.result(1)
+
+
+def test_a_call_without_a_reply_gives_its_share_back():
+    gate = Gate(5, max_calls=1)
+    run(gate.enter())
+    gate.leave(calls=0)
+    run(gate.enter())
+
+
+def test_tokens_end_a_run_too():
+    gate = Gate(1, max_tokens=10)
+    run(gate.enter())
+    gate.leave(calls=1, tokens=12)
+    with pytest.raises(OverBudget, match="budget of 10 tokens"):
+        run(gate.enter())
+
+
+def test_a_closed_gate_waits_for_calls_in_flight_before_it_refuses():
+    gate = Gate(2)
+    run(gate.enter())
+    gate.close(RunStopped("enough"))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(run, gate.enter())
+        time.sleep(0.01)
+        assert not waiting.done()
+        gate.leave(calls=1)
+        with pytest.raises(RunStopped, match="enough"):
+            waiting.result(1)
+
+
+def test_at_once_refuses_at_once():
+    gate = Gate(2)
+    run(gate.enter())
+    gate.close(RunStopped("enough"), at_once=True)
+    with pytest.raises(RunStopped):
+        run(gate.enter())
+
+
+def counting(calls):
+    def compute():
+        calls.append(1)
+        yield Effect(lambda: time.sleep(0.02), lambda: asyncio.sleep(0.02))
+        return "value"
+
+    return compute
+
+
+def test_a_value_is_computed_once_for_many_threads():
+    once, calls = Once(), []
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: run(once.get("k", counting(calls))), range(8)))
+    assert len(calls) == 1
+    assert sorted(reused for _, reused in found) == [False] + [True] * 7
+
+
+async def test_a_value_is_computed_once_for_many_tasks_and_again_when_forgotten():
+    once, calls = Once(size=1), []
+    await asyncio.gather(*(arun(once.get("k", counting(calls))) for _ in range(8)))
+    assert len(calls) == 1
+    await arun(once.get("other", counting(calls)))
+    await arun(once.get("k", counting(calls)))
+    assert len(calls) == 3
+
+
+def slow(value):
+    yield Effect(lambda: time.sleep(0.05), lambda: asyncio.sleep(0.05))
+    if value == "bad":
+        raise ValueError(value)
+    return value
+
+
+def test_together_takes_the_time_of_the_slowest_and_keeps_the_order():
+    began = time.perf_counter()
+    assert run(together([slow(i) for i in range(6)])) == list(range(6))
+    assert asyncio.run(arun(together([slow(i) for i in range(6)]))) == list(range(6))
+    assert time.perf_counter() - began < 0.3
+
+
+def test_together_raises_what_a_part_raises():
+    with pytest.raises(ValueError, match="bad"):
+        run(together([slow(1), slow("bad")]))
+    with pytest.raises(ValueError, match="bad"):
+        asyncio.run(arun(together([slow(1), slow("bad")])))

@@ -1,0 +1,460 @@
+"""Runs: bounded, in order, resumable after a kill, within a budget, stopped by Ctrl-C."""
+
+import asyncio
+import gc
+import json
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from langchain_judges import ajudge_many, create_bsm_judge, judge_many
+from langchain_judges.errors import (
+    InputError,
+    ModelAccessError,
+    OptionError,
+    OutputError,
+    RepeatedFailureError,
+)
+from langchain_judges.verdict import even_verdict
+from tests.conftest import chat
+from tests.fakes import FakeChatModel, goods, judged_by
+from tests.model_server import Answer, error, good, reply, scores
+
+ROOT = Path(__file__).parents[1]
+
+
+def pairs(n):
+    return [
+        {"id": f"p{i}", "input": f"Why {i}?", "output_a": "good", "output_b": f"bad {i}"}
+        for i in range(n)
+    ]
+
+
+def collect(judge, given, kind, **options):
+    """Run to the end, in threads or in an event loop; return the rows and the summary."""
+    options = {"progress": False, **options}
+    if kind == "sync":
+        run = judge_many(judge, given, **options)
+        return list(run), run.summary
+
+    async def gather():
+        run = ajudge_many(judge, given, **options)
+        return [row async for row in run], run.summary
+
+    return asyncio.run(gather())
+
+
+KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
+
+
+@KINDS
+def test_results_come_in_order_with_their_ids_and_what_people_know(kind):
+    def respond(prompt):
+        time.sleep(random.random() / 200)
+        return judged_by(goods)(prompt)
+
+    given = [{**pair, "label": "A", "group": "g"} for pair in pairs(20)]
+    judge = create_bsm_judge(FakeChatModel(respond=respond), criteria=["Depth"])
+    rows, summary = collect(judge, iter(given), kind)
+    assert [(row["index"], row["id"]) for row in rows] == [(i, f"p{i}") for i in range(20)]
+    assert all(row["verdict"]["preference"] == "A" for row in rows)
+    assert {(row["label"], row["group"]) for row in rows} == {("A", "g")}
+    assert rows[3]["criteria"] == [{"name": "Depth", "description": ""}]
+    assert (summary.rows, summary.calls, summary.preferences["A"]) == (20, 40, 20)
+
+
+@KINDS
+@pytest.mark.parametrize("places", [1, 3, 8])
+def test_no_more_calls_are_in_flight_than_allowed(serve, kind, places):
+    server = serve(good, delay=0.02)
+    judge = create_bsm_judge(chat(server), max_criteria=5)
+    collect(judge, pairs(6), kind, max_concurrency=places)
+    assert len(server.calls) == 66
+    assert server.peak == places
+
+
+@KINDS
+def test_out_holds_each_row_once_and_the_second_run_asks_nothing(tmp_path, kind):
+    model = FakeChatModel()
+    judge = create_bsm_judge(model, criteria=["Depth"])
+    out = tmp_path / "deep" / "out.jsonl"
+    rows, _ = collect(judge, pairs(5), kind, out=out)
+    asked = len(model.prompts)
+    again, summary = collect(judge, pairs(5), kind, out=out)
+    assert again == rows
+    assert len(model.prompts) == asked
+    assert (summary.resumed, summary.calls) == (5, 0)
+    assert (
+        sorted(map(json.loads, out.read_text().splitlines()), key=lambda r: r["index"]) == rows
+    )
+
+
+def test_what_decides_a_verdict_is_in_the_key_and_the_rest_is_not(tmp_path):
+    def key(judge, **change):
+        pair = {**pairs(1)[0], **change}
+        return next(iter(judge_many(judge, [pair], progress=False)))["key"]
+
+    def judge(**options):
+        return create_bsm_judge(FakeChatModel(), **{"criteria": ["Depth"], **options})
+
+    base = key(judge())
+    assert key(judge()) == base
+    assert key(judge(), label="B", category="c") == base
+    assert key(judge(name="other")) == base
+    others = [
+        key(judge(), output_a="x"),
+        key(judge(), reference="r"),
+        key(judge(criteria=["Tone"])),
+        key(judge(temperature=1.0)),
+        key(judge(instructions="Be kind.")),
+    ]
+    assert len({base, *others}) == 6
+
+
+def test_the_address_and_the_key_of_a_server_are_not_in_the_key(serve):
+    def key(**options):
+        judge = create_bsm_judge(chat(serve(), **options), criteria=["Depth"])
+        return next(iter(judge_many(judge, pairs(1), progress=False)))["key"]
+
+    assert key() == key(api_key="other")
+    assert key() != key(model="larger")
+
+
+def test_equal_pairs_are_each_judged_and_resumed(tmp_path):
+    same = [pairs(1)[0]] * 3
+    model = FakeChatModel()
+    judge = create_bsm_judge(model, criteria=["Depth"])
+    rows, _ = collect(judge, same, "sync", out=tmp_path / "o.jsonl")
+    assert len({row["key"] for row in rows}) == 3
+    asked = len(model.prompts)
+    collect(judge, same, "sync", out=tmp_path / "o.jsonl")
+    assert len(model.prompts) == asked == 6
+
+
+def test_a_torn_tail_goes_and_failed_rows_are_tried_again(tmp_path):
+    out = tmp_path / "o.jsonl"
+    broken = [True]
+
+    def respond(prompt):
+        return "no" if broken[0] and "Why 1?" in prompt else judged_by(goods)(prompt)
+
+    judge = create_bsm_judge(FakeChatModel(respond=respond), criteria=["Depth"])
+    rows, summary = collect(judge, pairs(3), "sync", out=out)
+    assert summary.not_judged == {"unparsable": 1}
+    with out.open("a") as file:
+        file.write('{"index": 9, "key": "to')
+    broken[0] = False
+    again, summary = collect(judge, pairs(3), "sync", out=out, keep_failed=True)
+    assert again[1]["verdict"]["preference"] is None
+    again, summary = collect(judge, pairs(3), "sync", out=out)
+    assert [row["verdict"]["preference"] for row in again] == ["A"] * 3
+    assert (summary.resumed, summary.calls) == (2, 2)
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted(line["index"] for line in lines) == [0, 1, 2]
+
+
+def test_rows_of_other_settings_stay_in_the_file(tmp_path):
+    out = tmp_path / "o.jsonl"
+    for criterion in ("Depth", "Tone"):
+        judge = create_bsm_judge(FakeChatModel(), criteria=[criterion])
+        _, summary = collect(judge, pairs(2), "sync", out=out)
+        assert summary.resumed == 0
+    assert len(out.read_text().splitlines()) == 4
+
+
+def test_a_file_of_something_else_is_not_touched(tmp_path):
+    out = tmp_path / "notes.txt"
+    out.write_text("my notes\n")
+    with pytest.raises(OutputError, match=r"notes\.txt, line 1: not a result"):
+        judge_many(create_bsm_judge(FakeChatModel()), pairs(1), out=out)
+    assert out.read_text() == "my notes\n"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_two_runs_cannot_write_to_one_file(tmp_path):
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    first = judge_many(judge, pairs(3), out=tmp_path / "o.jsonl", progress=False)
+    next(first)
+    with pytest.raises(OutputError, match="Another run is writing"):
+        judge_many(judge, pairs(3), out=tmp_path / "o.jsonl")
+    first.close()
+    assert len(collect(judge, pairs(3), "sync", out=tmp_path / "o.jsonl")[0]) == 3
+
+
+@KINDS
+def test_a_budget_of_calls_judges_whole_pairs_and_leaves_the_rest_for_later(tmp_path, kind):
+    model = FakeChatModel()
+    judge = create_bsm_judge(model, max_criteria=5)
+    out = tmp_path / "o.jsonl"
+    rows, summary = collect(judge, pairs(5), kind, out=out, max_calls=25)
+    judged = [row["verdict"]["preference"] for row in rows]
+    assert judged == ["A", "A", None, None, None]
+    assert {f["reason"] for row in rows[2:] for f in row["verdict"]["failures"]} == {
+        "over_budget"
+    }
+    assert summary.not_judged == {"over_budget": 3}
+    assert summary.calls == len(model.prompts) == 22
+    rows, summary = collect(judge, pairs(5), kind, out=out)
+    assert all(row["verdict"]["preference"] == "A" for row in rows)
+    assert summary.calls == 33
+
+
+@KINDS
+def test_repairs_beyond_the_budget_end_a_pair_as_over_budget_with_its_cost(kind):
+    judge = create_bsm_judge(FakeChatModel(respond=lambda _: "no"), criteria=["Depth"])
+    rows, summary = collect(judge, pairs(1), kind, max_calls=3)
+    verdict = rows[0]["verdict"]
+    assert [f["reason"] for f in verdict["failures"]] == ["over_budget"]
+    assert summary.calls == 3
+
+
+@KINDS
+def test_a_budget_of_tokens_stops_the_run(kind):
+    # Two calls of ten tokens for each pair.
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    rows, summary = collect(judge, pairs(30), kind, max_tokens=100, max_concurrency=1)
+    assert 0 < summary.preferences["A"] <= 6
+    assert summary.tokens <= 120
+    assert summary.not_judged["over_budget"] == 30 - summary.preferences["A"]
+
+
+@KINDS
+def test_a_wrong_key_stops_the_run_at_once(serve, kind):
+    server = serve(lambda call: error(401, "wrong key"))
+    judge = create_bsm_judge(chat(server))
+    with pytest.raises(ModelAccessError, match="wrong key"):
+        collect(judge, pairs(500), kind, max_concurrency=4)
+    assert len(server.calls) <= 8
+
+
+@KINDS
+def test_ten_rows_that_fail_alike_stop_the_run(serve, kind):
+    server = serve(lambda call: error(400, "no such deployment"))
+    judge = create_bsm_judge(chat(server), criteria=["Depth"], orders="none")
+    with pytest.raises(RepeatedFailureError, match=r"first 10 rows all failed with HTTP 400"):
+        collect(judge, pairs(500), kind, max_concurrency=2)
+    assert len(server.calls) < 20
+
+
+def test_a_good_row_among_the_first_ten_lets_the_run_go_on(serve):
+    def behave(call):
+        return reply(scores(4, 2)) if "Why 9?" in call.prompt else error(400, "no")
+
+    judge = create_bsm_judge(chat(serve(behave)), criteria=["Depth"])
+    rows, _ = collect(judge, pairs(20), "sync", max_concurrency=1)
+    assert len(rows) == 20
+
+
+def test_a_bad_pair_is_named_by_its_index():
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    with pytest.raises(InputError, match="pair 1: the field `output_a` is missing"):
+        list(judge_many(judge, [pairs(1)[0], {"input": "q", "output_b": "b"}], progress=False))
+
+
+@pytest.mark.parametrize("option", ["max_concurrency", "max_calls", "max_tokens"])
+def test_limits_are_whole_numbers_above_zero(option):
+    with pytest.raises(OptionError, match=f"`{option}` must be a whole number .* got 0"):
+        judge_many(create_bsm_judge(FakeChatModel()), [], **{option: 0})
+
+
+def test_any_runnable_can_be_run():
+    judge = RunnableLambda(lambda pair: {"verdict": even_verdict()}, name="mine")
+    rows, summary = collect(judge, pairs(3), "sync")
+    assert summary.preferences["tie"] == len(rows) == 3
+
+
+@pytest.mark.parametrize(("kept", "bytes_each"), [(False, 20), (True, 200)])
+def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, kept, bytes_each):
+    # A run that kept pairs or results would grow by more than their texts, 1 kB each. What
+    # a results file needs is eight bytes of hash for each pair, in a set.
+    judge = RunnableLambda(lambda pair: {"verdict": even_verdict()})
+    endless = (
+        {"input": "q" * 1000, "output_a": f"{i}", "output_b": "b"} for i in range(100_000)
+    )
+    out = tmp_path / "o.jsonl" if kept else None
+    run = judge_many(judge, endless, out=out, progress=False)
+    for _ in range(1_000):
+        next(run)
+    gc.collect()
+    tracemalloc.start()
+    for _ in range(3_000):
+        next(run)
+    gc.collect()
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    run.close()
+    assert grown - 100_000 < 3_000 * bytes_each
+
+
+def test_stopping_an_iteration_early_stops_the_work():
+    model = FakeChatModel()
+    run = judge_many(create_bsm_judge(model, criteria=["Depth"]), pairs(1000), progress=False)
+    next(run)
+    run.close()
+    asked = len(model.prompts)
+    time.sleep(0.05)
+    assert len(model.prompts) == asked < 300
+
+
+# -- crashes: a process of its own, killed ------------------------------------------------
+
+PROGRAM = """
+import asyncio, sys
+from langchain_judges import ajudge_many, create_bsm_judge, judge_many
+from langchain_openai import ChatOpenAI
+from tests.test_runs import pairs
+
+url, kind, out, saved = sys.argv[1:5]
+model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=False)
+options = {"max_concurrency": 2, "progress": False}
+if out:
+    options["out"] = out
+n = int(sys.argv[5])
+
+def show(row):
+    print(row["index"], row["verdict"]["preference"], flush=True)
+
+async def amain():
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    async with AsyncSqliteSaver.from_conn_string(saved or ":memory:") as saver:
+        judge = create_bsm_judge(model, checkpointer=saver if saved else None)
+        async for row in ajudge_many(judge, pairs(n), **options):
+            show(row)
+
+def main():
+    from langgraph.checkpoint.sqlite import SqliteSaver
+    with SqliteSaver.from_conn_string(saved or ":memory:") as saver:
+        judge = create_bsm_judge(model, checkpointer=saver if saved else None)
+        for row in judge_many(judge, pairs(n), **options):
+            show(row)
+
+main() if kind == "sync" else asyncio.run(amain())
+"""
+
+
+def start(server, kind, *, out="", saved="", n=1):
+    command = [sys.executable, "-c", textwrap.dedent(PROGRAM)]
+    arguments = [server.url, kind, str(out), str(saved), str(n)]
+    return subprocess.Popen(
+        command + arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_until(condition, seconds=30):
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "nothing happened"
+        time.sleep(0.01)
+
+
+@KINDS
+def test_killed_after_the_third_solve_only_the_others_are_asked_again(serve, tmp_path, kind):
+    def hang_after_three_solves(call):
+        return good(call) if call.number < 4 else Answer(delay=60, drop=True)
+
+    server = serve(hang_after_three_solves)
+    saved = tmp_path / "state.sqlite"
+    killed = start(server, kind, saved=saved)
+    wait_until(lambda: len(server.calls) == 6)  # a plan, three solves, two that hang
+    time.sleep(0.5)  # the third solve's result is on its way to the disk
+    killed.kill()
+    killed.communicate()
+    done = {call.prompt for call in server.calls[1:4]}
+
+    server.behave = good
+    server.calls.clear()
+    out, err = start(server, kind, saved=saved).communicate(timeout=60)
+    assert out.split() == ["0", "A"], err
+    assert len(server.calls) == 7
+    assert not any(call.shape == "Plan" for call in server.calls)
+    assert not {call.prompt for call in server.calls} & done
+
+
+@KINDS
+def test_a_finished_thread_is_not_paid_again(kind, tmp_path):
+    model = FakeChatModel()
+
+    async def later(path):
+        async with AsyncSqliteSaver.from_conn_string(path) as saver:
+            judge = create_bsm_judge(model, checkpointer=saver)
+            return [row async for row in ajudge_many(judge, pairs(2), progress=False)]
+
+    def now(path):
+        with SqliteSaver.from_conn_string(path) as saver:
+            judge = create_bsm_judge(model, checkpointer=saver)
+            return list(judge_many(judge, pairs(2), progress=False))
+
+    path = str(tmp_path / "s.sqlite")
+    first, second = (
+        asyncio.run(later(path)) if kind == "async" else now(path) for _ in range(2)
+    )
+    assert first == second
+    assert len(model.prompts) == 22
+
+
+def test_a_row_that_failed_is_asked_afresh_in_its_thread():
+    model = FakeChatModel(respond=lambda _: "no")
+    judge = create_bsm_judge(model, criteria=["Depth"], checkpointer=InMemorySaver())
+    for expected in (4, 8):
+        rows, _ = collect(judge, pairs(1), "sync")
+        assert len(rows[0]["verdict"]["failures"]) == 2
+        assert len(model.prompts) == expected
+
+
+@KINDS
+def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs(
+    serve, tmp_path, kind
+):
+    server = serve(good, delay=0.002)
+    out = tmp_path / "o.jsonl"
+    judged: set[str] = set()
+    for _ in range(2):
+        process = start(server, kind, out=out, n=30)
+        held = len(judged)
+        wait_until(
+            lambda held=held, process=process: (
+                process.poll() is not None
+                or (out.exists() and len(out.read_bytes().splitlines()) > held + 2)
+            )
+        )
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        lines = [line for line in out.read_bytes().split(b"\n")[:-1]]
+        judged = {json.loads(line)["id"] for line in lines}
+        server.calls.clear()
+    out_text, err = start(server, kind, out=out, n=30).communicate(timeout=60)
+    assert len(out_text.splitlines()) == 30, err
+    for name in judged:
+        question = f"Why {name[1:]}?"
+        assert not any(question in call.prompt for call in server.calls)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted(row["index"] for row in rows) == list(range(30))
+    assert len({row["key"] for row in rows}) == 30
+
+
+def test_ctrl_c_in_a_program_writes_what_was_finished_and_raises(serve, tmp_path):
+    server = serve(good, delay=0.02)
+    out = tmp_path / "o.jsonl"
+    process = start(server, "sync", out=out, n=200)
+    wait_until(lambda: out.exists() and out.read_bytes().count(b"\n") >= 2)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert time.monotonic() - began < 10
+    assert "KeyboardInterrupt" in err
+    assert process.returncode != 0
+    assert all(json.loads(line) for line in out.read_text().splitlines())
+    asked = len(server.calls)
+    time.sleep(0.1)
+    assert len(server.calls) == asked
