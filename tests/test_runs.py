@@ -150,7 +150,7 @@ def test_a_torn_tail_goes_and_failed_rows_are_tried_again(tmp_path):
         return "no" if broken[0] and "Why 1?" in prompt else judged_by(goods)(prompt)
 
     judge = create_bsm_judge(FakeChatModel(respond=respond), criteria=["Depth"])
-    rows, summary = collect(judge, pairs(3), "sync", out=out)
+    _, summary = collect(judge, pairs(3), "sync", out=out)
     assert summary.not_judged == {"unparsable": 1}
     with out.open("a") as file:
         file.write('{"index": 9, "key": "to')
@@ -223,7 +223,7 @@ def test_repairs_beyond_the_budget_end_a_pair_as_over_budget_with_its_cost(kind)
 def test_a_budget_of_tokens_stops_the_run(kind):
     # Two calls of ten tokens for each pair.
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    rows, summary = collect(judge, pairs(30), kind, max_tokens=100, max_concurrency=1)
+    _, summary = collect(judge, pairs(30), kind, max_tokens=100, max_concurrency=1)
     assert 0 < summary.preferences["A"] <= 6
     assert summary.tokens <= 120
     assert summary.not_judged["over_budget"] == 30 - summary.preferences["A"]

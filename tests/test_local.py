@@ -1,0 +1,190 @@
+"""The real local language model: in this process, through the command line, in the notebook."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from langchain_core.tracers.langchain import wait_for_all_tracers
+from nbclient import NotebookClient
+
+from langchain_judges import create_bsm_judge, resolve_model
+from langchain_judges.ask import Question, ask
+from langchain_judges.bsm.prompts import REFERENCE
+from langchain_judges.bsm.state import scores_shape
+from langchain_judges.channel import Channel
+from langchain_judges.errors import ModelSetupError
+from langchain_judges.local import LOG_VARIABLE
+from langchain_judges.steps import run
+from tests.conftest import DATA
+from tests.langsmith_server import LangSmithServer
+
+ROOT = Path(__file__).parents[1]
+MTBENCH = DATA / "mtbench_human200" / "items.jsonl.gz"
+
+real = pytest.mark.real
+
+
+@real
+def test_structured_replies_and_log_probabilities_come_back():
+    channel = Channel("local")
+    shape = scores_shape((1, 5), explain_first=False)
+    question = Question("t", "solve", channel, REFERENCE, shape, "v", logprobs=True)
+    reply = run(ask(question, {"fence": "0", "request": "Score 4 and 5.", "focus": ""}))
+    assert 1 <= reply.data["score_1"] <= 5
+    assert reply.failures == []
+    assert reply.usage["output_tokens"] > 0
+    tokens = reply.message.response_metadata["logprobs"]["content"]
+    # The model may put a code fence around its JSON, which the server cuts from the content.
+    assert reply.message.content in "".join(token["token"] for token in tokens)
+    assert all(token["logprob"] <= 0 for token in tokens)
+
+
+@real
+def test_one_server_serves_a_file_and_listens_on_loopback_with_a_key():
+    first, second = resolve_model("local"), resolve_model("local")
+    assert first.openai_api_base == second.openai_api_base
+    assert first.openai_api_base.startswith("http://127.0.0.1:")
+    stranger = first.model_copy(update={})
+    stranger.root_client = first.root_client.with_options(api_key="wrong")
+    with pytest.raises(Exception, match="401|Invalid API Key"):
+        stranger.root_client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "hi"}]
+        )
+
+
+@real
+def test_the_models_identity_is_its_file_and_no_address():
+    metadata = create_bsm_judge("local").config["metadata"]
+    assert metadata["model"]["solve"]["file"]
+    assert "127.0.0.1" not in json.dumps(metadata)
+
+
+def program(code, **environment):
+    """Run code in a process of its own and return what it wrote to both streams."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+        check=True,
+    )
+    return done.stdout, done.stderr
+
+
+SAY = "from langchain_judges import resolve_model; m = resolve_model('local'); m.invoke('hi')"
+
+
+@real
+def test_llama_cpp_is_silent_and_ends_with_the_process():
+    assert program(SAY) == ("", "")
+
+
+@real
+def test_its_log_goes_to_a_file_on_request_and_nowhere_else(tmp_path):
+    log = tmp_path / "llama.log"
+    assert program(f"{SAY}; print('said')", **{LOG_VARIABLE: str(log)}) == ("said\n", "")
+    assert "model loaded" in log.read_text()
+
+
+@real
+def test_a_file_that_is_no_model_is_one_sentence(tmp_path):
+    fake = tmp_path / "fake.gguf"
+    fake.write_text("no model")
+    with pytest.raises(ModelSetupError, match=r"llama\.cpp cannot load .*fake\.gguf"):
+        resolve_model(f"local:{fake}")
+
+
+def test_a_missing_model_file_is_one_sentence():
+    with pytest.raises(ModelSetupError, match="There is no model file at /no/such.gguf"):
+        resolve_model("local:/no/such.gguf")
+
+
+@real
+@pytest.mark.timeout(240)
+def test_the_command_line_judges_real_pairs(tmp_path):
+    if not MTBENCH.exists():
+        pytest.skip("the MT-Bench pairs are not beside the checkout, at ../shared/data")
+    rows = [json.loads(line) for line in gzip.decompress(MTBENCH.read_bytes()).splitlines()]
+    rows.sort(key=lambda row: len(row["input"] + row["output_1"] + row["output_2"]))
+    given = tmp_path / "pairs.jsonl"
+    with given.open("w") as file:
+        for row in rows[:2]:
+            pair = {"input": row["input"], "output_a": row["output_1"]}
+            pair |= {"output_b": row["output_2"], "id": str(row["idx"])}
+            file.write(json.dumps({**pair, "label": "AB"[row["label"] - 1]}) + "\n")
+    out = tmp_path / "out.jsonl"
+    with LangSmithServer() as server:
+        environment = {
+            "LANGSMITH_TRACING": "true",
+            "LANGSMITH_ENDPOINT": server.url,
+            "LANGSMITH_API_KEY": "x",
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "langchain_judges.cli", "judge", given]
+            + ["--model", "local", "-o", out],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        wait_for_all_tracers()
+        server.read()
+    assert done.returncode == 0, done.stderr
+    assert "its verdicts are poor" in done.stderr
+    results = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
+    assert results.keys() == {str(row["idx"]) for row in rows[:2]}
+    for row in rows[:2]:
+        check(results[str(row["idx"])], row, server)
+
+
+def check(result, row, server):
+    """Check that a verdict is well-formed, bound to its row and made of the calls it names."""
+    verdict = result["verdict"]
+    assert verdict["preference"] in {"A", "B", "tie"}
+    assert result["label"] == "AB"[row["label"] - 1]
+    assert (verdict["score"] > 0.5) == (verdict["preference"] == "A")
+    criteria = len(result["criteria"])
+    assert 1 <= criteria <= 5
+    assert verdict["usage"]["input_tokens"] > 0
+    trace = next(
+        run
+        for run in server.children(None)
+        if run["inputs"]["output_a"] == row["output_1"]
+        and run["inputs"]["output_b"] == row["output_2"]
+    )
+    calls = [
+        run
+        for run in server.runs.values()
+        if run["run_type"] == "llm" and run.get("trace_id") == trace["id"]
+    ]
+    # Eleven calls with five criteria.
+    repaired = verdict["usage"]["calls"] - (1 + 2 * criteria)
+    assert repaired >= 0
+    assert len(calls) == verdict["usage"]["calls"]
+    assert {run["name"] for run in calls} == {
+        "branch",
+        *(
+            f"solve:{criterion['name']} ({order} first)"
+            for criterion in result["criteria"]
+            for order in "AB"
+        ),
+    }
+
+
+@real
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "cookbook").glob("*.ipynb")), ids=lambda path: path.stem
+)
+def test_the_notebook_runs(path):
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(
+        notebook, timeout=200, resources={"metadata": {"path": path.parent}}
+    ).execute()

@@ -1,0 +1,72 @@
+"""What LangSmith's own client sends while a judge works."""
+
+import asyncio
+
+import pytest
+from langchain_core.tracers.langchain import wait_for_all_tracers
+from langsmith import Client
+from langsmith.run_helpers import tracing_context
+
+from langchain_judges import create_bsm_judge, judge_many
+from tests.fakes import FakeChatModel
+from tests.langsmith_server import LangSmithServer
+
+PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
+
+
+@pytest.fixture
+def traced():
+    with LangSmithServer() as server:
+        client = Client(api_url=server.url, api_key="x")
+
+        def during(work):
+            with tracing_context(enabled=True, client=client, project_name="P"):
+                work()
+            wait_for_all_tracers()
+            client.flush()
+            return server.read()
+
+        yield during
+        client.cleanup()
+
+
+KINDS = {
+    "sync": lambda judge: judge.invoke(PAIR),
+    "async": lambda judge: asyncio.run(judge.ainvoke(PAIR)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_branch_and_solve_call_has_a_name_of_its_own(traced, kind, snapshot):
+    judge = create_bsm_judge(FakeChatModel(), max_criteria=2, merge="model", samples=2)
+    seen = traced(lambda: KINDS[kind](judge))
+    assert seen.tree() == snapshot(name="tree")
+
+
+def test_calls_carry_tags_and_metadata(traced):
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    seen = traced(lambda: judge.invoke(PAIR))
+    call = next(r for r in seen.runs.values() if r["name"] == "solve:Depth (B first)")
+    assert call["run_type"] == "llm"
+    assert {"bsm", "solve"} <= set(call["tags"])
+    metadata = call["extra"]["metadata"]
+    assert metadata["unit"] == "Depth (B first)"
+    assert metadata["order"] == "BA"
+    assert metadata["model"] == "FakeChatModel"
+    assert metadata["temperature"] == 0.0
+    assert metadata["prompt_version"] == judge.config["metadata"]["prompt_version"]
+
+
+def test_each_pair_of_a_run_is_a_trace_of_its_own(traced):
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"], name="my judge")
+    pairs = [PAIR, {**PAIR, "input": "How?"}]
+    seen = traced(lambda: list(judge_many(judge, pairs, progress=False)))
+    assert [run["name"] for run in seen.children(None)] == ["my judge"] * 2
+    assert sum(run["run_type"] == "llm" for run in seen.runs.values()) == 4
+
+
+def test_no_secret_and_no_label_is_sent(traced):
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    row = {**PAIR, "label": "SECRET"}
+    seen = traced(lambda: list(judge_many(judge, [row], progress=False)))
+    assert "SECRET" not in str(seen.runs)
