@@ -197,7 +197,7 @@ class Workload:
         return None
 
     def _key(self, pair: dict[str, Any]) -> str:
-        """Return a pair's key under this judge; in a file, a repeated pair gets a number too."""
+        """Return a pair's key under this judge; in a file, a repeated one gets a number too."""
         told = {field: pair.get(field) for field in (*_SHOWN, "id") if field in pair}
         data = json.dumps([self.marks, told], sort_keys=True, ensure_ascii=True, default=str)
         digest = hashlib.sha256(data.encode()).digest()

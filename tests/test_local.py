@@ -51,7 +51,7 @@ def test_one_server_serves_a_file_and_listens_on_loopback_with_a_key():
     assert first.openai_api_base.startswith("http://127.0.0.1:")
     stranger = first.model_copy(update={})
     stranger.root_client = first.root_client.with_options(api_key="wrong")
-    with pytest.raises(Exception, match="401|Invalid API Key"):
+    with pytest.raises(Exception, match=r"401|Invalid API Key"):
         stranger.root_client.chat.completions.create(
             model="m", messages=[{"role": "user", "content": "hi"}]
         )
@@ -101,7 +101,7 @@ def test_a_file_that_is_no_model_is_one_sentence(tmp_path):
 
 
 def test_a_missing_model_file_is_one_sentence():
-    with pytest.raises(ModelSetupError, match="There is no model file at /no/such.gguf"):
+    with pytest.raises(ModelSetupError, match=r"There is no model file at /no/such\.gguf"):
         resolve_model("local:/no/such.gguf")
 
 
@@ -119,6 +119,7 @@ def test_the_command_line_judges_real_pairs(tmp_path):
             pair |= {"output_b": row["output_2"], "id": str(row["idx"])}
             file.write(json.dumps({**pair, "label": "AB"[row["label"] - 1]}) + "\n")
     out = tmp_path / "out.jsonl"
+    options = ["--model", "local", "-o", out]
     with LangSmithServer() as server:
         environment = {
             "LANGSMITH_TRACING": "true",
@@ -126,8 +127,7 @@ def test_the_command_line_judges_real_pairs(tmp_path):
             "LANGSMITH_API_KEY": "x",
         }
         done = subprocess.run(
-            [sys.executable, "-m", "langchain_judges.cli", "judge", given]
-            + ["--model", "local", "-o", out],
+            [sys.executable, "-m", "langchain_judges.cli", "judge", given, *options],
             cwd=ROOT,
             env={**os.environ, **environment},
             capture_output=True,
