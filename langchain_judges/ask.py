@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from langchain_core.caches import BaseCache
@@ -34,7 +36,7 @@ from langchain_judges.errors import ModelAccessError
 from langchain_judges.gate import LEDGER
 from langchain_judges.models import model_name
 from langchain_judges.orders import Order
-from langchain_judges.reply import Parse, Problem, json_schema, read
+from langchain_judges.reply import Parse, Problem, check, json_schema, read
 from langchain_judges.steps import Effect, Steps
 from langchain_judges.verdict import (
     Failure,
@@ -77,6 +79,10 @@ class Question:
     """Hash of the method's prompts, for traces and cache keys."""
     parse: Parse | None = None
     """Reads a reply in plain words, for models that ignore the format."""
+    partial: type[BaseModel] | None = None
+    """A laxer shape, to save what can be read of a reply that stays unusable."""
+    measure: Callable[[AIMessage], dict[str, Any]] | None = None
+    """Reads what only the reply itself tells, such as token log-probabilities."""
     sampled: bool = False
     """Whether several replies to the same prompt are wanted."""
     logprobs: bool = False
@@ -93,6 +99,11 @@ class Reply:
     failures: list[Failure]
     usage: Usage
     message: AIMessage | None = None
+    """The reply itself; None where there is none, or a cache answered."""
+    measured: dict[str, Any] = field(default_factory=dict)
+    """What `Question.measure` read."""
+    problem: Problem | None = None
+    """What was wrong with a reply of which only a part is used."""
 
 
 @dataclass
@@ -111,13 +122,7 @@ class _Asking:
         problem: Problem | None,
         message: AIMessage | None = None,
     ) -> Reply:
-        """Close the books and return the reply."""
-        usage = no_usage()
-        for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
-            usage[key] = self.cost[key]
-        usage["by_step"] = {self.question.step: self.cost}
-        if ledger := LEDGER.get():
-            ledger.book(usage)
+        """Return the reply with what it cost."""
         failures: list[Failure] = []
         if problem:
             failures.append(
@@ -128,7 +133,15 @@ class _Asking:
                     "detail": problem.detail[:500],
                 }
             )
-        return Reply(data, failures, usage, message)
+        return Reply(data, failures, self.usage(), message)
+
+    def usage(self) -> Usage:
+        """Return what was paid so far."""
+        usage = no_usage()
+        for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
+            usage[key] = self.cost[key]
+        usage["by_step"] = {self.question.step: self.cost}
+        return usage
 
     def config(self, sampling: dict[str, Any]) -> RunnableConfig:
         """Return the run's name, tags and metadata, as LangSmith shows them."""
@@ -171,25 +184,53 @@ def ask(
         RunStopped: The run of `judge_many` asks nothing more.
     """
     asking = _Asking(question, unit, order, seed)
+    try:
+        return (yield from _answer(asking, variables))
+    finally:
+        # Also where the run is stopped midway: what came until then was paid for.
+        if ledger := LEDGER.get():
+            ledger.book(asking.usage())
+
+
+def _answer(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply]:
+    question = asking.question
     messages = question.prompt.format_messages(**variables)
     key = _cache_key(asking, messages) if question.cache else None
     if key and (known := (yield from _recall(question, key))) is not None:
         asking.cost["cached_calls"] = 1
-        return asking.reply(known, None)
-    problem = Problem("empty", "nothing was asked")
-    for _ in range(question.repairs + 1):
+        reply = asking.reply(known["data"], None)
+        reply.measured = known["measured"]
+        return reply
+    left = question.repairs
+    while True:
         message, request, failed = yield from _send(asking, messages)
         if message is None:
             return asking.reply(None, failed)
         data, wrong = read(message, question.shape, question.parse, request.tool)
         if wrong is None:
+            reply = asking.reply(data, None, message)
+            if question.measure:
+                reply.measured = question.measure(message)
             if key:
-                yield from _remember(question, key, data)
-            return asking.reply(data, None, message)
-        problem = wrong
-        if problem.reason in _NO_REPAIR:
-            break
-        messages = _repair(messages, message, problem, question.shape)
+                yield from _remember(question, key, reply)
+            return reply
+        if wrong.reason in _NO_REPAIR or not left:
+            return _salvaged(asking, message, request, wrong)
+        left -= 1
+        messages = _repair(messages, message, wrong, question.shape)
+
+
+def _salvaged(asking: _Asking, message: AIMessage, request: Request, problem: Problem) -> Reply:
+    """Return what can be used of a reply that stayed unusable; never kept in a cache."""
+    question = asking.question
+    if question.partial and problem.reason not in _NO_REPAIR:
+        data, _ = read(message, question.partial, question.parse, request.tool)
+        if data is not None:
+            reply = asking.reply(data, None, message)
+            reply.problem = problem
+            if question.measure:
+                reply.measured = question.measure(message)
+            return reply
     return asking.reply(None, problem)
 
 
@@ -220,12 +261,12 @@ def _send(
         if ended := _paid_error(error):
             return None, request, ended
         asking.cost["retries"] += 1
-        if _status(error) in {400, 422} and channel.learn(request.rung, sampling, str(error)):
+        if _rejects(error) and channel.learn(request.rung, sampling, str(error)):
             continue
         left -= 1
         if not left or not _can_pass(error):
             return None, request, _diagnosis(error)
-        yield _sleep(_wait(error, wait))
+        yield _pause(_wait(error, wait))
         wait *= 2
 
 
@@ -338,6 +379,11 @@ def _status(error: Exception) -> int | None:
     return status if isinstance(status, int) else None
 
 
+def _rejects(error: Exception) -> bool:
+    """Say whether the request as such was rejected, by the provider or by its library."""
+    return _status(error) in {400, 422} or isinstance(error, TypeError)
+
+
 def _can_pass(error: Exception) -> bool:
     """Say whether the same request may succeed a little later."""
     if isinstance(error, ModelError):
@@ -353,6 +399,8 @@ def _can_pass(error: Exception) -> bool:
 def _diagnosis(error: Exception) -> Problem:
     if isinstance(error, ContextOverflowError) or _OVERFLOW.search(str(error)):
         return Problem("context_overflow", _line(error))
+    if _status(error) == 400 and "content_filter" in str(error):
+        return Problem("refusal", _line(error))
     if isinstance(error, TimeoutError | ModelTimeoutError) or _TIMEOUT.search(
         type(error).__name__
     ):
@@ -373,14 +421,27 @@ def _wait(error: Exception, wait: float) -> float:
     """Return the seconds to wait: what the provider says, else the back-off with jitter."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return min(float(headers[name]) * unit, LONGEST_WAIT)
-        except (KeyError, TypeError, ValueError):
-            continue
+        seconds = _seconds(headers.get(name), unit)
+        if seconds is not None:
+            return min(seconds, LONGEST_WAIT)
     return wait * random.uniform(0.75, 1.25)  # noqa: S311 - spreads retries, no secret
 
 
-def _sleep(seconds: float) -> Effect:
+def _seconds(said: object, unit: float) -> float | None:
+    """Read a retry-after: a number, or the date after which to ask again."""
+    try:
+        seconds = float(str(said)) * unit
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(str(said)).timestamp() - time.time()
+        except (TypeError, ValueError):
+            return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _pause(seconds: float) -> Effect:
+    if ledger := LEDGER.get():
+        return ledger.gate.pause(seconds)
     return Effect(lambda: time.sleep(seconds), lambda: asyncio.sleep(seconds))
 
 
@@ -403,14 +464,17 @@ def _recall(question: Question, key: tuple[str, str]) -> Steps[dict[str, Any] | 
     found = yield Effect(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
     if not found:
         return None
-    data, _ = read(AIMessage(found[0].text), question.shape, None, None)
-    return data
+    try:
+        known = json.loads(found[0].text)
+        data, _ = check(known["data"], question.shape)
+    except (ValueError, TypeError, KeyError):
+        return None
+    return None if data is None else {"data": data, "measured": known.get("measured") or {}}
 
 
-def _remember(
-    question: Question, key: tuple[str, str], data: dict[str, Any] | None
-) -> Steps[None]:
+def _remember(question: Question, key: tuple[str, str], reply: Reply) -> Steps[None]:
     cache = question.cache
     assert cache is not None  # noqa: S101 - for the type checker: only called with a cache
-    value = [Generation(text=json.dumps(data, ensure_ascii=False))]
+    kept = json.dumps({"data": reply.data, "measured": reply.measured}, ensure_ascii=False)
+    value = [Generation(text=kept)]
     yield Effect(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 from typing import Any, Literal, NamedTuple
-from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -32,9 +32,13 @@ from langchain_judges.reply import json_schema
 Rung = Literal["response_format", "structured_output", "tools", "text"]
 
 _FORMAT_REJECTED = re.compile(
-    r"response_format|json_schema|json schema|structured output|grammar|tool_choice"
-    r"|(tool|function)s?\b.*\bsupport",
+    r"response_format|json_schema|json schema|structured outputs?|tool_choice"
+    r"|fail\w* to (parse|initialize) \w*\s*grammar|(tool|function)s?\b.*\bsupport",
     re.IGNORECASE,
+)
+_REFUSING = (
+    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|unavailable|not permitted"
+    r"|not allowed|invalid|only the default|extra inputs?|does not"
 )
 _AS_JSON = (
     "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
@@ -80,7 +84,8 @@ class Channel:
 
     def __init__(self, model: str | BaseChatModel, temperature: float | None = None) -> None:
         """Resolve the model and find the highest rung that it is known to take."""
-        if temperature is not None and not 0 <= temperature <= 2:
+        number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
+        if temperature is not None and not (number and 0 <= temperature <= 2):
             raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
         self.model = without_own_retries(resolve_model(model))
         self.kin = is_openai_kin(self.model)
@@ -93,8 +98,9 @@ class Channel:
         )
         self.rungs = _rungs(self.model, self.kin)
         self.refused: set[str] = set()
+        self._lock = threading.Lock()
         self._outside = _Place(self.model, {})
-        self._places: WeakKeyDictionary[asyncio.AbstractEventLoop, _Place] = WeakKeyDictionary()
+        self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 
     def sampling(self, sampled: bool, seed: int | None) -> dict[str, Any]:
         """Return the sampling parameters that a call binds."""
@@ -103,7 +109,7 @@ class Channel:
             wanted["temperature"] = self.temperature
         elif getattr(self.model, "temperature", None) is None:
             wanted["temperature"] = 0.7 if sampled else 0.0
-        if seed is not None and self._takes("seed"):
+        if seed is not None:
             wanted["seed"] = seed
         return {key: value for key, value in wanted.items() if key not in self.refused}
 
@@ -128,6 +134,8 @@ class Channel:
         except RuntimeError:
             return self._outside
         if loop not in self._places:
+            # With a closed loop go its connections.
+            self._places = {kept: p for kept, p in self._places.items() if not kept.is_closed()}
             model = with_own_connections(self.model) if self.kin else self.model
             self._places[loop] = _Place(model, {})
         return self._places[loop]
@@ -155,18 +163,18 @@ class Channel:
     def learn(self, rung: Rung, sampling: dict[str, Any], complaint: str) -> bool:
         """Learn from a rejected request; True if asking another way may work."""
         for setting in (*sampling, "logprobs"):
-            if setting in complaint and setting not in self.refused:
+            # The word alone may come from the judged text, which some errors quote.
+            refusal = rf"({_REFUSING})\W[^.]*\b{setting}\b|\b{setting}\b[^.]*({_REFUSING})"
+            if setting not in self.refused and re.search(refusal, complaint, re.IGNORECASE):
                 self.refused.add(setting)
                 return True
-        if not _FORMAT_REJECTED.search(complaint) or len(self.rungs) < 2:
+        if not _FORMAT_REJECTED.search(complaint):
             return False
-        if self.rungs[0] == rung:
-            # Assigned whole: calls in flight on other threads see the old or the new list.
-            self.rungs = self.rungs[1:]
-        return True
-
-    def _takes(self, setting: str) -> bool:
-        return self.kin or setting in type(self.model).model_fields
+        with self._lock:
+            if self.rungs[0] == rung and len(self.rungs) > 1:
+                self.rungs = self.rungs[1:]
+                return True
+        return self.rungs[0] != rung
 
     def _with(
         self, model: BaseChatModel, sampling: dict[str, Any]
@@ -180,6 +188,9 @@ class Channel:
             return model, dict(sampling)
         fields = type(model).model_fields
         own = {key: value for key, value in sampling.items() if key in fields}
+        if "seed" in self.refused and "cache" in fields:
+            # Without a seed a cache would answer every sample with the first.
+            own["cache"] = False
         rest = {key: value for key, value in sampling.items() if key not in fields}
         return (model.model_copy(update=own) if own else model), rest
 

@@ -13,17 +13,30 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from langchain_judges.errors import JudgeError
+from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.inputs import PairsFile
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
+_NOT_ON_A_SHELL = {"cache", "checkpointer", "method", "model", "name", "prompts", "store"}
 FAILED, MISUSED, SPENT, INTERRUPTED = 1, 2, 3, 130
 """Exit codes: failures under `--strict`, wrong use, a spent budget, Ctrl-C."""
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("langchain-judges"))
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
     """Judge text with language models by published methods."""
 
 
@@ -46,10 +59,12 @@ def judge(  # noqa: PLR0913 - one parameter for each option
         str | None, typer.Option(help="Address of an OpenAI-compatible server.")
     ] = None,
     concurrency: Annotated[int, typer.Option(help="Most model calls in flight.")] = 16,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for one reply.")] = 120.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds to wait for one reply; not for local.")
+    ] = 120.0,
     max_calls: Annotated[int | None, typer.Option(help="Stop after so many replies.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Stop after so many tokens.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Judge the first rows only.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Judge the first rows only.")] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print every verdict; the default without --out.")
     ] = False,
@@ -66,10 +81,10 @@ def judge(  # noqa: PLR0913 - one parameter for each option
         bool, typer.Option("--strict", help="Exit with 1 if anything failed.")
     ] = False,
 ) -> None:
-    """Judge every pair of a file.
+    """Judge every pair of a file; the same command goes on where it was.
 
-    Exits with 0 when done, 1 under --strict if anything failed, 2 for wrong use, 3 when
-    the budget is spent, 130 after Ctrl-C. The same command goes on where it was.
+    Exit codes: 0 done, 1 failures under --strict, 2 wrong use or refused, 3 budget spent,
+    130 Ctrl-C.
     """
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
@@ -126,8 +141,11 @@ def models() -> None:
 
 def _checked(file: PairsFile, skip_bad: bool, errors: Console) -> int:
     """Return how many good rows there are; stop, or list them, where there are bad ones."""
-    if not file.path.is_file():
+    if not file.path.exists():
         errors.print(f"There is no file {file.path}.", style="red", markup=False)
+        raise typer.Exit(MISUSED)
+    if not file.path.is_file():
+        errors.print(f"{file.path} is no ordinary file; it is read twice.", style="red")
         raise typer.Exit(MISUSED)
     rows = file.count()
     for number, problem in file.bad[:20]:
@@ -161,6 +179,8 @@ def _built(
     from langchain_judges.models import resolve_model
 
     options = dict(_setting(each) for each in settings)
+    if beyond := _NOT_ON_A_SHELL & options.keys():
+        raise OptionError(f"--set takes no {sorted(beyond)!r}: these are for Python")
     chat = resolve_model(model, base_url=base_url, timeout=timeout)
     return load_judge(method, chat, preset=preset, **options)
 
@@ -178,8 +198,9 @@ def _setting(text: str) -> tuple[str, Any]:
 def _announce(judge: Any, rows: int, errors: Console) -> None:
     marks = judge.config["metadata"]
     each = marks["calls"]
+    pairs = "pair" if rows == 1 else "pairs"
     errors.print(
-        f"{rows:,} pairs by {marks['method']}: at most {rows * each:,} calls "
+        f"{rows:,} {pairs} by {marks['method']}: at most {rows * each:,} calls "
         f"({each} for each pair), repairs apart."
     )
     if any("file" in identity for identity in marks["model"].values()):
@@ -230,7 +251,8 @@ async def _judge(
             if show:
                 console.print(verdict_panel(row))
     finally:
-        console.print(summary_table(run.summary))
+        if run.summary.rows:
+            console.print(summary_table(run.summary))
     return run.summary, bool(pressed)
 
 

@@ -7,10 +7,10 @@ leaves little half-done work behind.
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import itertools
 import threading
-from asyncio import wrap_future
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -47,6 +47,7 @@ class Gate:
         self._in_flight = 0
         self._closed: RunStopped | None = None
         self._at_once = False
+        self._stop = threading.Event()
         self._waiting: list[tuple[int, int, Future[None]]] = []
         self._ticket = itertools.count()
         self._lock = threading.Lock()
@@ -66,7 +67,7 @@ class Gate:
         place = self._queue(rank)
         try:
             if not place.done():
-                yield Effect(place.result, lambda: wrap_future(place))
+                yield Effect(place.result, lambda: asyncio.wrap_future(place))
             place.result()
         except BaseException:
             self._give_up(place)
@@ -91,6 +92,11 @@ class Gate:
             self._closed = why
             self._at_once = at_once
             self._serve()
+        self._stop.set()
+
+    def pause(self, seconds: float) -> Effect:
+        """Return a wait of some seconds, which ends in a thread when the gate is closed."""
+        return Effect(lambda: self._stop.wait(seconds), lambda: asyncio.sleep(seconds))
 
     def _queue(self, rank: int) -> Future[None]:
         place: Future[None] = Future()
@@ -164,8 +170,16 @@ class Once(Generic[T]):
         self._values: dict[str, T] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: str, compute: Callable[[], Steps[T]]) -> Steps[tuple[T, bool]]:
-        """Return the value of `key`, and whether another caller had computed it."""
+    def get(
+        self, key: str, compute: Callable[[], Steps[T]], keep: Callable[[T], bool]
+    ) -> Steps[tuple[T, bool]]:
+        """Return the value of `key`, and whether another caller had computed it.
+
+        Args:
+            key: What the value belongs to.
+            compute: Makes the value.
+            keep: Says whether a value is one to keep; a failure is not.
+        """
         with self._lock:
             door = self._doors.setdefault(key, Gate(1))
             if len(self._doors) > self._size:
@@ -176,7 +190,8 @@ class Once(Generic[T]):
             if key in self._values:
                 return self._values[key], True
             value = yield from compute()
-            self._values[key] = value
+            if keep(value):
+                self._values[key] = value
             return value, False
         finally:
             door.leave()

@@ -44,7 +44,7 @@ class PairsFile:
     def _rows(self, bad: list[tuple[int, str]]) -> Iterator[dict[str, Any]]:
         good = 0
         with self._open() as file:
-            for number, line in enumerate(file, 1):
+            for number, line in self._lines(file):
                 if self.limit is not None and good >= self.limit:
                     return
                 if not line.strip():
@@ -55,6 +55,17 @@ class PairsFile:
                 except InputError as exc:
                     bad.append((number, str(exc)))
 
+    def _lines(self, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+        try:
+            for number, line in enumerate(file, 1):
+                if number == 1 and line.strip() == b"[":
+                    raise InputError(
+                        f"{self.path} is a JSON array; put one object on each line."
+                    )
+                yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+        except (OSError, EOFError) as exc:
+            raise InputError(f"{self.path} cannot be read: {exc}") from exc
+
     def _row(self, line: bytes) -> dict[str, Any]:
         try:
             row = json.loads(line)
@@ -64,6 +75,9 @@ class PairsFile:
         return cast("dict[str, Any]", row)
 
     def _open(self) -> IO[bytes]:
-        if self.path.suffix == ".gz":
-            return cast("IO[bytes]", gzip.open(self.path, "rb"))
-        return self.path.open("rb")
+        try:
+            if self.path.suffix == ".gz":
+                return cast("IO[bytes]", gzip.open(self.path, "rb"))
+            return self.path.open("rb")
+        except OSError as exc:
+            raise InputError(f"{self.path} cannot be read: {exc.strerror}.") from exc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import ModelSetupError, OptionError
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_NO_IDENTITY = re.compile(
+    r"key|secret|password|url|base|host|port|address|endpoint|proxy|header|cache|verbose"
+    r"|timeout|retries|organization|project|region|stream|usage"
+)
+"""Fields that say where and how a model is reached, and not what it replies."""
 _SAMPLING = (
     "temperature",
     "top_p",
@@ -54,13 +60,19 @@ def resolve_model(
     if not isinstance(model, str) or not model.strip():
         raise OptionError(
             "`model` must be a chat model, 'local', 'local:/path/to.gguf' or a name such "
-            f"as 'openai:gpt-5-mini', got {model!r}"
+            f"as 'openai:gpt-5-mini', got {_shown(model)}"
         )
     if model == "local" or model.startswith("local:"):
         from langchain_judges.local import local_model
 
         return local_model(model.partition(":")[2] or None)
     return _named_model(model, base_url, api_key, timeout)
+
+
+def _shown(model: object) -> str:
+    if isinstance(model, str | int | float | None):
+        return repr(model)
+    return f"a {type(model).__name__} (give the chat model without `bind` or `with_retry`)"
 
 
 def _named_model(
@@ -162,4 +174,21 @@ def model_identity(model: BaseChatModel) -> dict[str, Any]:
     }
     own = (getattr(model, "metadata", None) or {}).get("model_file")
     file = {"file": own} if own else {}
-    return {"class": type(model).__name__, "name": model_name(model), **sampling, **file}
+    settings = {} if is_openai_kin(model) else _own_settings(model)
+    return {
+        "class": type(model).__name__,
+        "name": model_name(model),
+        **settings,
+        **sampling,
+        **file,
+    }
+
+
+def _own_settings(model: BaseChatModel) -> dict[str, Any]:
+    """Return the plain fields that were set on a model of a class we do not know."""
+    return {
+        field: value
+        for field in sorted(model.model_fields_set)
+        if isinstance(value := getattr(model, field, None), str | int | float | bool)
+        and not _NO_IDENTITY.search(field)
+    }

@@ -17,8 +17,11 @@ from langchain_judges.verdict import FailureReason
 Parse = Callable[[str], dict[str, Any] | None]
 """Reads a reply in plain words; None if it does not say what was asked."""
 
-_CUT = {"length", "max_tokens", "MAX_TOKENS", "model_length"}
-_FILTERED = {"content_filter", "refusal", "SAFETY", "content_filtered"}
+_CUT = {"length", "max_tokens", "max_output_tokens", "model_length"}
+_FILTERED = {
+    *("blocklist", "content_filter", "content_filtered", "guardrail_intervened"),
+    *("prohibited_content", "recitation", "refusal", "safety", "spii"),
+}
 _LABEL_ERRORS = {
     "enum",
     "greater_than_equal",
@@ -72,6 +75,7 @@ def _closed(node: Any, text_limit: int | None) -> Any:
     if kept.get("type") == "string" and "enum" not in kept:
         # Not every provider's strict mode knows bounds on strings; the check knows them.
         kept.pop("minLength", None)
+        kept.pop("pattern", None)
         longest: Any = kept.pop("maxLength", text_limit)
         if text_limit:
             kept["maxLength"] = min(longest, text_limit)
@@ -93,7 +97,7 @@ def read(
         return None, problem
     for call in message.tool_calls:
         if call["name"] == tool:
-            return _check(call["args"], shape)
+            return check(call["args"], shape)
     text = message.text.strip()
     if message.tool_calls and not text:
         called = message.tool_calls[0]["name"]
@@ -107,7 +111,9 @@ def _ending(message: AIMessage) -> Problem | None:
     if refusal := message.additional_kwargs.get("refusal"):
         return Problem("refusal", str(refusal))
     meta = message.response_metadata
-    ending = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason")
+    told = [meta.get(name) for name in ("finish_reason", "stop_reason", "stopReason")]
+    told += [meta.get("done_reason"), (meta.get("incomplete_details") or {}).get("reason")]
+    ending = next((str(reason).lower() for reason in told if reason), "")
     if ending in _FILTERED:
         return Problem("refusal", f"the provider stopped the reply: {ending}")
     if ending in _CUT:
@@ -122,7 +128,7 @@ def _read_text(
     problem = Problem("unparsable", f"not the JSON object that was asked for: {text[:200]!r}")
     fitting: list[dict[str, Any]] = []
     for data in _objects(text):
-        value, wrong = _check(data, shape)
+        value, wrong = check(data, shape)
         if value is not None and value not in fitting:
             fitting.append(value)
         problem = wrong or problem
@@ -131,7 +137,7 @@ def _read_text(
     if fitting:
         return None, Problem("unparsable", f"{len(fitting)} different answers in one reply")
     if parse and problem.reason == "unparsable" and (spoken := parse(text)) is not None:
-        return _check(spoken, shape)
+        return check(spoken, shape)
     return None, problem
 
 
@@ -151,9 +157,10 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         at = text.find("{", end)
 
 
-def _check(
+def check(
     data: Any, shape: type[BaseModel]
 ) -> tuple[dict[str, Any], None] | tuple[None, Problem]:
+    """Return data that fits a shape and its allowed values, or what is wrong with it."""
     try:
         return shape.model_validate(data).model_dump(), None
     except ValidationError as exc:

@@ -23,28 +23,51 @@ def judged_row(row: Mapping[str, Any]) -> bool:
     return verdict.get("preference", verdict.get("label")) is not None
 
 
+_START = b'{"index": '
+"""What every row begins with: a torn line that does not is no row of ours."""
+
+
+def _try_again(row: Mapping[str, Any], keep_failed: bool) -> bool:
+    if judged_row(row):
+        return False
+    failures = (row.get("verdict") or {}).get("failures") or []
+    spent = any(failure.get("reason") == "over_budget" for failure in failures)
+    return spent or not keep_failed
+
+
 class Results:
     """The results file of one run.
 
     Opening it tidies what an earlier run left: a torn last line, a line that stands twice
-    and, unless `keep_failed`, rows that were not judged are dropped, in a copy that
-    replaces the file in one step. Rows of other settings or inputs stay.
+    and rows of this judge that were not judged are dropped, in a copy that replaces the
+    file in one step. Rows of other judges and inputs stay.
 
     Args:
         path: The JSONL file; made if it is missing.
-        keep_failed: Keep rows that were not judged instead of trying them again.
+        mark: Names the judge and its settings; each row carries the mark of its own.
+        keep_failed: Keep rows that were not judged instead of trying them again; those that
+            a spent budget left are tried again all the same.
 
     Raises:
         OutputError: Another run is writing to the file, or it holds something else.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, keep_failed: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], mark: str, *, keep_failed: bool = False
+    ) -> None:
         """Open, tidy and lock the file."""
         self.path = Path(path)
+        self.others = 0
+        """Rows of other judges in the file."""
+        self._mark = mark
         self._lock = threading.Lock()
         self._offsets: dict[str, int] = {}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._open(keep_failed)
+        self._file: int | None = None
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._open(keep_failed)
+        except OSError as exc:
+            raise OutputError(f"Results cannot be written to {self.path}: {exc}") from exc
 
     def __contains__(self, key: str) -> bool:
         """Say whether an earlier run finished this input."""
@@ -61,14 +84,26 @@ class Results:
             return json.loads(file.readline())  # type: ignore[no-any-return]
 
     def append(self, row: dict[str, Any]) -> None:
-        """Write a row; when this returns, it survives the death of the process."""
+        """Write a row; when this returns, it survives the death of the process.
+
+        Raises:
+            OutputError: The file was closed, or cannot take the row.
+        """
         line = json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         with self._lock:
-            os.write(self._file, line)
+            if self._file is None:
+                raise OutputError(f"The run has closed {self.path}.")
+            try:
+                os.write(self._file, line)
+            except OSError as exc:
+                raise OutputError(f"Results cannot be written to {self.path}: {exc}") from exc
 
     def close(self) -> None:
         """Close the file and free it for other runs."""
-        os.close(self._file)
+        with self._lock:
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
 
     def _open(self, keep_failed: bool) -> int:
         old = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -103,7 +138,9 @@ class Results:
     def _copy(self, file: Any, keep_failed: bool) -> None:
         offset = 0
         for line, row in self._rows():
-            if row["key"] in self._offsets or not (keep_failed or judged_row(row)):
+            ours = row.get("judge", {}).get("mark") == self._mark
+            self.others += not ours
+            if row["key"] in self._offsets or (ours and _try_again(row, keep_failed)):
                 continue
             self._offsets[row["key"]] = offset
             offset += file.write(line)
@@ -111,7 +148,7 @@ class Results:
     def _rows(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
+                if not line.endswith(b"\n") and _START.startswith(line[: len(_START)]):
                     return
                 try:
                     row = json.loads(line)

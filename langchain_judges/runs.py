@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
+    Collection,
     Generator,
     Iterable,
     Iterator,
@@ -61,13 +62,16 @@ def judge_many(  # noqa: PLR0913 - one keyword for each limit of a run
 
     Returns:
         An iterator over `{"index", "id", "key", "verdict", …}`, in the order of the pairs;
-        its `summary` counts verdicts, failures, calls and tokens.
+        its `summary` counts verdicts, failures, calls and tokens. On Ctrl-C calls in flight
+        get ten seconds, then `KeyboardInterrupt` is raised; a thread whose call still hangs
+        keeps the process alive until the model's own time-out (`ajudge_many` cancels it).
 
     Raises:
         InputError: A pair is not one (while iterating).
         ModelAccessError: The provider refuses every call (while iterating).
         RepeatedFailureError: The first ten rows all failed alike (while iterating).
-        OutputError: `out` is in use or holds something else.
+        OutputError: `out` is in use, holds something else or cannot be written (while
+            iterating).
     """
     workload = Workload(
         judge, pairs, out, max_concurrency, progress, max_calls, max_tokens, keep_failed, config
@@ -99,7 +103,7 @@ def ajudge_many(  # noqa: PLR0913 - one keyword for each limit of a run
 
 
 class Run(Iterator[Result]):
-    """A run in threads; iterate over it to judge."""
+    """A run in threads; iterate over it to judge, or use it in a `with` block."""
 
     def __init__(self, work: Workload) -> None:
         """Prepare a run; nothing is asked before the first row is wanted."""
@@ -116,11 +120,20 @@ class Run(Iterator[Result]):
         return next(self._rows)
 
     def close(self) -> None:
-        """Stop the run; what is not finished is not written."""
+        """Stop the run: calls in flight may come back, what is not finished is not written."""
         self._rows.close()
+
+    def __enter__(self) -> Run:
+        """Return the run; it is closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the run."""
+        self.close()
 
     def _judge(self) -> Generator[Result, None, None]:
         work = self._work
+        work.open()
         # Twice the places: some pairs wait for no call while they plan or merge.
         window = 2 * work.places
         pool = ThreadPoolExecutor(window)
@@ -133,7 +146,9 @@ class Run(Iterator[Result]):
                         pending.append(pool.submit(copy_context().run, run, steps))
                     if not pending:
                         break
-                    yield self._result(pending.popleft())
+                    row = self._result(pending[0])
+                    pending.popleft()
+                    yield row
         except BaseException:
             work.stop()
             wait(pending, timeout=GRACE)
@@ -161,6 +176,7 @@ class AsyncRun(AsyncIterator[Result]):
         """Prepare a run; nothing is asked before the first row is wanted."""
         self._work = work
         self._rows = self._judge()
+        self._deadline: float | None = None
 
     @property
     def summary(self) -> Summary:
@@ -176,11 +192,20 @@ class AsyncRun(AsyncIterator[Result]):
         return await anext(self._rows)
 
     async def aclose(self) -> None:
-        """Stop the run; what is not finished is not written."""
+        """Stop the run: calls in flight may come back, what is not finished is not written."""
         await self._rows.aclose()
+
+    async def __aenter__(self) -> AsyncRun:
+        """Return the run; it is closed at the end of the block."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the run."""
+        await self.aclose()
 
     async def _judge(self) -> AsyncGenerator[Result, None]:
         work = self._work
+        work.open()
         stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
         work.when_stopped = lambda: loop.call_soon_threadsafe(stopped.set)
@@ -196,11 +221,15 @@ class AsyncRun(AsyncIterator[Result]):
                         break
                     yield pending.popleft().result()
         finally:
-            work.stop(at_once=True)
-            for task in (stopping, *pending):
-                task.cancel()
-            await asyncio.gather(stopping, *pending, return_exceptions=True)
-            work.finish()
+            try:
+                work.stop()
+                await self._drain(pending)
+            finally:
+                work.stop(at_once=True)
+                for task in (stopping, *pending):
+                    task.cancel()
+                await asyncio.gather(stopping, *pending, return_exceptions=True)
+                work.finish()
         if work.fatal:
             raise work.fatal
 
@@ -211,8 +240,13 @@ class AsyncRun(AsyncIterator[Result]):
         head = pending[0]
         if not head.done():
             await asyncio.wait({head, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if stopping.done() and not all(task.done() for task in pending):
-            await asyncio.wait(pending, timeout=GRACE)
-            self._work.stop(at_once=True)
-            await asyncio.wait(pending, timeout=1)
+        if stopping.done():
+            await self._drain(pending)
         return head.done() and head.exception() is None
+
+    async def _drain(self, pending: Collection[asyncio.Task[Result]]) -> None:
+        """Give calls in flight until `GRACE` seconds after the run was stopped."""
+        now = asyncio.get_running_loop().time()
+        self._deadline = self._deadline or now + GRACE
+        if any(not task.done() for task in pending):
+            await asyncio.wait(pending, timeout=max(0.0, self._deadline - now))

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
@@ -77,14 +77,11 @@ def _in_threads(parts: list[Steps[T]]) -> list[T]:
 
 
 async def _in_tasks(parts: list[Steps[T]]) -> list[T]:
-    tasks = [asyncio.ensure_future(arun(part)) for part in parts]
-    try:
-        await asyncio.wait(tasks)
-    except asyncio.CancelledError:
-        for task in tasks:
-            task.cancel()
-        raise
-    return [task.result() for task in tasks]
+    done = await asyncio.gather(*(arun(part) for part in parts), return_exceptions=True)
+    for result in done:
+        if isinstance(result, BaseException):
+            raise result
+    return cast("list[T]", done)
 
 
 class Node(Runnable[Any, Update]):

@@ -27,6 +27,12 @@ class Summary:
     flips: int = 0
     both_orders: int = 0
     """Rows on which both orders were asked; `flips` is out of these."""
+    labelled: int = 0
+    """Judged rows with a label A, B or tie; `agreed` is out of these."""
+    agreed: int = 0
+    """Rows whose verdict is their label."""
+    others: int = 0
+    """Rows of other judges in the results file, not counted otherwise."""
     calls: int = 0
     """Replies that this run received; earlier runs are not counted."""
     tokens: int = 0
@@ -38,7 +44,11 @@ class Summary:
         self.rows += 1
         self.failures.update(failure["reason"] for failure in verdict["failures"])
         if judged_row(row):
-            self.preferences[str(verdict.get("preference", verdict.get("label")))] += 1
+            decided = verdict.get("preference", verdict.get("label"))
+            self.preferences[str(decided)] += 1
+            if row.get("label") in {"A", "B", "tie"}:
+                self.labelled += 1
+                self.agreed += row["label"] == decided
         else:
             self.not_judged[_reason(verdict)] += 1
         if verdict.get("flipped") is not None:

@@ -29,10 +29,14 @@ def plain(content: object) -> str:
     """Return the text of a message's content, a string or a list of content blocks."""
     if isinstance(content, str):
         return content
-    if isinstance(content, list):
-        blocks = [b if isinstance(b, str) else b.get("text", "") for b in content]
-        return "\n".join(block for block in blocks if block)
-    return ""
+    blocks = content if isinstance(content, list) else []
+    texts = [block if isinstance(block, str) else _block(block) for block in blocks]
+    return "\n".join(text for text in texts if text)
+
+
+def _block(block: object) -> str:
+    text = block.get("text", "") if isinstance(block, dict) else ""
+    return text if isinstance(text, str) else ""
 
 
 def turns(text: Text) -> list[str]:
@@ -87,19 +91,29 @@ def check_text(value: object, field: str) -> None:
         InputError: It is missing, of another type, or empty.
     """
     if value is None:
-        raise InputError(f"the field `{field}` is missing")
+        raise InputError(f"the field `{field}` is missing or null")
     if isinstance(value, str):
-        if not value.strip():
-            raise InputError(f"the field `{field}` is empty")
+        _check_words(value, field)
         return
-    rule = f"`{field}` must be a text or a list of messages with `role` and `content`"
+    rule = (
+        f"`{field}` must be a text or a list of messages, each a dictionary with `role` and "
+        "`content`"
+    )
     if not isinstance(value, list) or not value:
         raise InputError(f"{rule}, got {type(value).__name__} {str(value)[:40]!r}")
     for message in value:
-        if not isinstance(message, dict) or not {"role", "content"} <= message.keys():
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise InputError(f"{rule}, got the message {str(message)[:60]!r}")
-        if not plain(message["content"]).strip():
-            raise InputError(f"the field `{field}` has a message without text")
+        _check_words(plain(message.get("content")), field)
+
+
+def _check_words(text: str, field: str) -> None:
+    if not text.strip():
+        raise InputError(f"the field `{field}` is empty, or has a message without text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise InputError(f"the field `{field}` has a broken character: {exc.reason}") from exc
 
 
 def check_pair(pair: object) -> None:

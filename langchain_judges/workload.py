@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
@@ -52,6 +52,8 @@ _SHOWN = (
     "source",
     "family",
 )
+_EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
+"""What a verdict of another runnable may leave out."""
 _DECIDES = ("method", "options", "model", "prompt_version")
 
 
@@ -80,7 +82,11 @@ class Workload:
         keep_failed: bool,
         config: RunnableConfig | None,
     ) -> None:
-        """Check the limits and open the results."""
+        """Check the judge and the limits; nothing is opened before the first row is wanted."""
+        if not isinstance(judge, Runnable):
+            raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
+        if isinstance(pairs, Mapping | str):
+            raise OptionError("`pairs` must be a list or another iterable of pairs, not one")
         for name, value in (
             ("max_concurrency", max_concurrency),
             ("max_calls", 1 if max_calls is None else max_calls),
@@ -95,20 +101,29 @@ class Workload:
         self.progress = progress
         self.gate = Gate(max_concurrency, max_calls=max_calls, max_tokens=max_tokens)
         self.places = max_concurrency
-        self.results = Results(out, keep_failed=keep_failed) if out is not None else None
+        self.results: Results | None = None
+        self._out, self._keep_failed = out, keep_failed
         self.summary = Summary(total=operator.length_hint(pairs, 0) or None)
         self.fatal: BaseException | None = None
         self.exhausted = False
         self.marks, self.calls_each = _marks(judge)
+        self.name = _name(self.marks)
         self.when_stopped: Callable[[], object] | None = None
         self._pairs = enumerate(pairs)
         self._held: Work | None = None
         self._active: dict[int, Ledger] = {}
         self._seen: set[int] = set()
         self._again: Counter[str] = Counter()
-        self._first: list[str] | None = []
+        self._first: dict[int, str | None] = {}
         self._lock = threading.Lock()
         self._began = time.monotonic()
+
+    def open(self) -> None:
+        """Open the results, and find what earlier runs have finished."""
+        if self._out is not None:
+            mark = self.name["mark"]
+            self.results = Results(self._out, mark, keep_failed=self._keep_failed)
+        self.summary.others = self.results.others if self.results else 0
 
     def take(self) -> Work | None:
         """Return the next pair to work on; None if there is none that can be afforded yet."""
@@ -125,19 +140,22 @@ class Workload:
         work.over_budget = self.exhausted and not self._stored(work)
         if not work.over_budget and not self._stored(work):
             self._active[work.index] = Ledger(self.gate, work.index)
+            if len(self._first) < ALIKE:
+                self._first[work.index] = None
         return work
 
     def judge_one(self, work: Work) -> Steps[Result]:
         """Judge one pair, or find what an earlier run made of it, and keep the result."""
         if self._stored(work):
             assert self.results is not None  # noqa: S101 - for the type checker
-            stored = {**self.results.read(work.key), "index": work.index}
+            known = {name: work.pair[name] for name in _KNOWN_OF_IT if name in work.pair}
+            stored = {**self.results.read(work.key), "index": work.index, **known}
             with self._lock:
                 self.summary.resumed += 1
                 self.summary.add(stored)
             return stored
         if work.over_budget:
-            return self._keep(work, _over_budget(None))
+            return self._keep(work, _over_budget(None, self._why_not()))
         ledger = self._active[work.index]
         LEDGER.set(ledger)
         try:
@@ -170,7 +188,6 @@ class Workload:
         self._tell()
         if self.results is not None:
             self.results.close()
-            self.results = None
 
     def display(self) -> AbstractContextManager[Any]:
         """Return what shows the progress while it is entered."""
@@ -187,12 +204,15 @@ class Workload:
 
     def _read(self) -> Work | None:
         for index, raw in self._pairs:
-            pair = dict(raw)
-            if "output" not in pair:
-                try:
-                    check_pair(pair)
-                except InputError as exc:
-                    raise InputError(f"pair {index}: {exc}") from exc
+            try:
+                if not isinstance(raw, Mapping) or "output" not in raw:
+                    check_pair(raw)
+                pair = dict(raw)
+                json.dumps([pair.get(name) for name in (*_KNOWN_OF_IT, "id")])
+            except InputError as exc:
+                raise InputError(f"pair {index}: {exc}") from exc
+            except TypeError as exc:
+                raise InputError(f"pair {index}: a field cannot be written: {exc}") from exc
             return Work(index, pair, self._key(pair))
         return None
 
@@ -202,7 +222,7 @@ class Workload:
         data = json.dumps([self.marks, told], sort_keys=True, ensure_ascii=True, default=str)
         digest = hashlib.sha256(data.encode()).digest()
         key = digest.hex()[:32]
-        if self.results is None:
+        if self.results is None and not getattr(self.judge, "checkpointer", None):
             return key
         # Eight bytes for each pair are all that a run remembers of what it has done.
         short = int.from_bytes(digest[:8])
@@ -227,10 +247,17 @@ class Workload:
                 return False
         if gate.max_tokens is not None:
             fresh = self.summary.rows - self.summary.resumed
-            mean = gate.tokens / fresh if fresh else 0.0
-            if gate.tokens + mean * (len(active) + 1) >= gate.max_tokens:
+            # What a pair takes is not known before the first is done.
+            mean = gate.tokens / fresh if fresh else gate.max_tokens * len(active)
+            if gate.tokens + mean * (len(active) + bool(fresh)) >= gate.max_tokens:
                 return False
         return True
+
+    def _why_not(self) -> str:
+        most = self.gate.max_calls
+        if most is not None and most < self.calls_each and not self.gate.calls:
+            return f"a pair may take {self.calls_each} calls, and the budget is {most}"
+        return "the budget is spent"
 
     def _invoke(self, work: Work) -> Steps[dict[str, Any]]:
         told = {field: work.pair[field] for field in (*_SHOWN, "id") if field in work.pair}
@@ -254,12 +281,15 @@ class Workload:
         return outcome
 
     def _keep(self, work: Work, outcome: dict[str, Any]) -> Result:
+        verdict = {**_EMPTY, **(outcome.get("verdict") or {})}
         row: Result = {
             "index": work.index,
             "id": work.pair.get("id"),
             "key": work.key,
             **{field: work.pair[field] for field in _KNOWN_OF_IT if field in work.pair},
             **outcome,
+            "verdict": verdict,
+            "judge": self.name,
         }
         with self._lock:
             if self.results is not None:
@@ -269,18 +299,16 @@ class Workload:
         return row
 
     def _watch(self, row: Result) -> None:
-        """Stop a run whose first rows all fail by the same client error."""
-        if self._first is None:
+        """Stop a run whose first rows all fail by the same error of client or connection."""
+        if row["index"] not in self._first:
             return
-        found = [_client_error(failure) for failure in row["verdict"]["failures"]]
-        status = next(filter(None, found), None)
-        if judged_row(row) or status is None or (self._first and self._first[0] != status):
-            self._first = None
+        common = None if judged_row(row) else _common_error(row["verdict"]["failures"])
+        self._first[row["index"]] = common or "none"
+        found = set(self._first.values())
+        if len(self._first) < ALIKE or len(found) != 1 or found & {None, "none"}:
             return
-        self._first.append(status)
-        if len(self._first) >= ALIKE:
-            detail = next(f["detail"] for f in row["verdict"]["failures"] if _client_error(f))
-            self.fail(RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}"))
+        detail = next(f["detail"] for f in row["verdict"]["failures"] if _common_error([f]))
+        self.fail(RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}"))
 
 
 def _marks(judge: Judge) -> tuple[dict[str, Any], int]:
@@ -298,6 +326,20 @@ def _over_budget(usage: Usage | None, detail: str = "the budget is spent") -> di
     return {"verdict": not_judged([failure], usage or no_usage())}
 
 
-def _client_error(failure: Failure) -> str | None:
-    found = re.match(r"HTTP (4\d\d)", failure["detail"])
-    return found[1] if found else None
+def _common_error(failures: Sequence[Failure]) -> str | None:
+    """Return the client error or lost connection among some failures, if there is one."""
+    for failure in failures:
+        if found := re.match(r"HTTP 4\d\d|\w*Connect\w*", failure["detail"]):
+            return found[0]
+    return None
+
+
+def _name(marks: Mapping[str, Any]) -> dict[str, str]:
+    """Return how a row names its judge: the method, the model and a mark of all settings."""
+    data = json.dumps(marks, sort_keys=True, default=str)
+    models = {str(model.get("name")) for model in marks.get("model", {}).values()}
+    return {
+        "method": str(marks["method"]),
+        "model": ", ".join(sorted(models)),
+        "mark": hashlib.sha256(data.encode()).hexdigest()[:12],
+    }

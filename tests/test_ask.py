@@ -6,13 +6,14 @@ import time
 import pytest
 from langchain_core.caches import InMemoryCache
 
-from langchain_judges.ask import Question, ask
+from langchain_judges.ask import Question, _seconds, ask
 from langchain_judges.bsm.prompts import REFERENCE
 from langchain_judges.bsm.state import scores_shape
 from langchain_judges.channel import Channel
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.steps import arun, run
 from tests.conftest import chat
+from tests.fakes import FakeChatModel
 from tests.model_server import Answer, cut, error, filtered, refusal, reply, scores, tool_call
 
 VARIABLES = {"fence": "0", "request": "q", "focus": ""}
@@ -142,6 +143,60 @@ def test_retry_after_is_honoured(serve):
     began = time.monotonic()
     asked(serve(behave))
     assert 0.3 <= time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("said", ["-5", "nan", "inf", "soon", ""])
+def test_a_retry_after_that_means_nothing_is_passed_over(serve, monkeypatch, said):
+    monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.001)
+
+    def behave(call):
+        return (
+            error(429, **{"retry-after-ms": said}) if call.number == 0 else reply(scores(4, 2))
+        )
+
+    assert asked(serve(behave)).data
+
+
+def test_a_retry_after_may_be_a_date():
+    assert _seconds("Wed, 21 Oct 2105 07:28:00 GMT", 1.0) > 1e9
+    assert _seconds("Wed, 21 Oct 2015 07:28:00 GMT", 1.0) is None
+
+
+@pytest.mark.parametrize(
+    "said", ["near: 'room temperature'", "Your text about grammar is not allowed"]
+)
+def test_an_error_that_quotes_a_text_teaches_nothing(serve, said):
+    server = serve(always(error(400, said)))
+    what = question(server)
+    run(ask(what, VARIABLES))
+    assert run(ask(what, VARIABLES)).failures[0]["reason"] == "provider_error"
+    assert len(server.calls) == 2
+    assert all("response_format" in call.body for call in server.calls)
+    assert all("temperature" in call.body for call in server.calls)
+
+
+def test_a_content_filter_that_rejects_the_request_is_a_refusal(serve):
+    server = serve(always(error(400, "content_filter: the prompt was filtered")))
+    assert asked(server).failures[0]["reason"] == "refusal"
+
+
+def test_a_model_that_takes_no_seed_is_asked_without_it():
+    class NoSeed(FakeChatModel):
+        def _generate(self, messages, stop=None, run_manager=None, **settings):
+            if "seed" in settings:
+                raise TypeError("create() got an unexpected keyword argument 'seed'")
+            return super()._generate(messages, stop, run_manager, **settings)
+
+    model = NoSeed(respond=lambda _: scores(4, 2))
+    what = Question("t", "s", Channel(model), REFERENCE, scores_shape((1, 5), False), "v")
+    assert run(ask(what, VARIABLES, seed=1)).data
+
+
+def test_connections_of_ended_event_loops_are_let_go(serve):
+    what = question(serve(always(reply(scores(4, 2)))))
+    for _ in range(5):
+        asyncio.run(arun(ask(what, VARIABLES)))
+    assert len(what.channel._places) == 1
 
 
 def test_a_rejected_format_moves_the_model_one_step_down_once(serve):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.caches import InMemoryCache
+from langchain_core.globals import set_llm_cache
 from langchain_core.prompts import ChatPromptTemplate
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -325,6 +326,40 @@ def test_a_given_reference_is_not_written_again():
     assert writer.prompts == []
 
 
+def test_a_reference_that_failed_is_asked_for_again():
+    replies = iter(["no", "no", '{"answer": "because"}'])
+    writer = FakeChatModel(respond=lambda _: next(replies))
+    judge = create_bsm_judge(scripted(), reference_model=writer)
+    assert judge.invoke(PAIR)["verdict"]["preference"] is None
+    assert judge.invoke(PAIR)["verdict"]["preference"] == "A"
+
+
+def test_a_plan_without_names_fails_and_falls_back():
+    no_names = planned(" * ", "--")
+    assert judged(respond=no_names)[0]["verdict"]["failures"][0]["step"] == "branch"
+    result, _ = judged(respond=no_names, fallback_criteria=["A", "B", "C"], max_criteria=2)
+    assert [c["name"] for c in result["criteria"]] == ["A", "B", "C"]
+    assert result["verdict"]["preference"] == "A"
+
+
+def test_plans_of_two_orders_drop_a_failed_criterion_that_they_share_in_both():
+    broken = failing(("Depth", "BA"))
+    plan = planned("Depth", "Wit", "Tone")
+    result, _ = judged(respond=lambda p: plan(p) or broken(p), reuse_plan=False)
+    assert result["verdict"]["scores"] == {"A": 12.0, "B": 4.0}
+
+
+def test_samples_reach_a_cache_of_langchain_apart():
+    set_llm_cache(InMemoryCache())
+    try:
+        result, model = judged(criteria=["Depth"], orders="none", samples=3)
+    finally:
+        set_llm_cache(None)
+    assert len(model.prompts) == 3
+    assert [settings["seed"] for settings in model.settings] == [0, 1, 2]
+    assert result["verdict"]["usage"]["calls"] == 3
+
+
 def test_a_reference_that_cannot_be_written_leaves_the_pair_unjudged():
     judge = create_bsm_judge(scripted(), reference_model=FakeChatModel(respond=lambda _: "no"))
     verdict = judge.invoke(PAIR)["verdict"]
@@ -461,6 +496,13 @@ def test_a_replaced_prompt_is_sent_and_changes_the_version():
         ({"criteria": ["Depth", "depth: x"]}, "distinct names"),
         ({"criteria": [{"description": "x"}]}, "`criteria` takes names"),
         ({"min_valid": 6}, r"at most the number of criteria \(5\), got 6"),
+        ({"criteria": 5}, "`criteria` must be a list"),
+        ({"criteria": {"a": 1}}, "`criteria` must be a list"),
+        ({"criteria": [{"name": 1}]}, "`criteria` takes names"),
+        ({"scale": None}, "`scale` must be two whole numbers"),
+        ({"instructions": 5}, "`instructions` must be a text, got 5"),
+        ({"reuse_plan": "no"}, "`reuse_plan` must be true or false, got 'no'"),
+        ({"temperature": "hot"}, "`temperature` must be between 0 and 2, got 'hot'"),
         ({"temperature": -1}, "`temperature` must be between 0 and 2"),
         ({"prompts": {"plan": None}}, "`prompts` takes .*'branch'"),
         (

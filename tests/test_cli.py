@@ -83,7 +83,7 @@ def test_bad_rows_are_named_before_anything_is_paid(serve, write):
     assert done.exit_code == 2
     for line in (
         "line 2: not JSON",
-        "line 3: the field `output_b` is missing",
+        "line 3: the field `output_b` is missing or null",
         "line 4: the field `output_a` is empty",
         "line 5: `input` must be a text or a list of messages",
         "line 6: a pair must be an object, got list",
@@ -121,6 +121,10 @@ def test_a_gzipped_file_and_a_limit(serve, tmp_path):
             "there are bsm",
         ),
         (["{in}", "--model", "m", "--base-url", "http://x", "--set", "k=2"], "no option 'k'"),
+        (["{in}", "--model", "m", "--base-url", "http://x", "--set", "scale=5"], "`scale`"),
+        (["{in}", "--model", "m", "--base-url", "http://x", "--set", "cache=5"], "for Python"),
+        (["{in}", "--model", "m", "--base-url", "http://x", "-o", "/"], "cannot be written"),
+        (["/", "--model", "m"], "is no ordinary file"),
         (["{in}", "--model", "m", "--base-url", "http://x", "--set", "k"], "is not NAME=VALUE"),
         (
             ["{in}", "--model", "m", "--base-url", "http://x", "--concurrency", "0"],
@@ -134,6 +138,45 @@ def test_wrong_use_is_one_sentence_and_exit_2(write, arguments, message):
     assert done.exit_code == 2
     assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("in.jsonl.gz", b"no gzip", "cannot be read: Not a gzipped file"),
+        ("in.jsonl", b"[\n {}\n]", "is a JSON array; put one object on each line"),
+    ],
+)
+def test_a_file_of_another_kind_is_told(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    done = invoke("judge", path, "--model", "local")
+    assert done.exit_code == 2
+    assert message in " ".join(done.stderr.split())
+
+
+def test_what_looks_like_markup_is_printed_as_it_is(serve, write):
+    row = {**pairs(1)[0], "id": "[red]x[/nope] \ud83d"}
+    done = judging(write([row]), serve(), "--set", 'criteria=["Depth [/b]"]')
+    assert done.exit_code == 0, done.output
+    assert "[red]x[/nope]" in done.stdout
+    assert "Depth [/b]" in done.stdout
+
+
+def test_a_byte_order_mark_and_windows_lines_are_read(serve, tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(map(json.dumps, pairs(2))).encode())
+    assert "2 pairs by bsm" in judging(path, serve()).stderr
+
+
+def test_agreement_with_labels_is_counted(serve, write):
+    rows = [{**pair, "label": label} for pair, label in zip(pairs(3), "ABA", strict=True)]
+    done = judging(write(rows), serve())
+    assert "as labelled 2 of 3 judged rows with a label" in " ".join(done.stdout.split())
+
+
+def test_the_version_is_printed():
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", invoke("--version").stdout)
 
 
 def test_an_empty_file_is_said_to_be_empty(write):

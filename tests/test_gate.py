@@ -129,18 +129,25 @@ def counting(calls):
 def test_a_value_is_computed_once_for_many_threads():
     once, calls = Once(), []
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: run(once.get("k", counting(calls))), range(8)))
+        found = list(pool.map(lambda _: run(once.get("k", counting(calls), bool)), range(8)))
     assert len(calls) == 1
     assert sorted(reused for _, reused in found) == [False] + [True] * 7
 
 
 async def test_a_value_is_computed_once_for_many_tasks_and_again_when_forgotten():
     once, calls = Once(size=1), []
-    await asyncio.gather(*(arun(once.get("k", counting(calls))) for _ in range(8)))
+    await asyncio.gather(*(arun(once.get("k", counting(calls), bool)) for _ in range(8)))
     assert len(calls) == 1
-    await arun(once.get("other", counting(calls)))
-    await arun(once.get("k", counting(calls)))
+    await arun(once.get("other", counting(calls), bool))
+    await arun(once.get("k", counting(calls), bool))
     assert len(calls) == 3
+
+
+def test_a_failure_is_not_kept():
+    once, calls = Once(), []
+    for _ in range(2):
+        assert run(once.get("k", counting(calls), lambda value: False)) == ("value", False)
+    assert len(calls) == 2
 
 
 def slow(value):

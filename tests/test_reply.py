@@ -47,6 +47,7 @@ def test_a_usable_reply_is_read_in_whatever_wrapping(text):
         (GOOD + GOOD.replace("4", "5"), "unparsable", "2 different answers"),
         ("Response 1: 9\nResponse 2: 2", "invalid_label", "score_1"),
         ("Scores for Top-3 accuracy: 4 and 2 of 5 points", "unparsable", "Top-3"),
+        (GOOD.replace("4", "true"), "unparsable", "not true or false"),
         ("[" * 100_000, "unparsable", "not the JSON"),
     ],
 )
@@ -69,6 +70,9 @@ def test_a_choice_outside_the_labels_is_invalid():
     [
         ({"finish_reason": "length"}, {}, "truncated"),
         ({"stop_reason": "max_tokens"}, {}, "truncated"),
+        ({"incomplete_details": {"reason": "max_output_tokens"}}, {}, "truncated"),
+        ({"stopReason": "guardrail_intervened"}, {}, "refusal"),
+        ({"finish_reason": "PROHIBITED_CONTENT"}, {}, "refusal"),
         ({"finish_reason": "content_filter"}, {}, "refusal"),
         ({}, {"refusal": "I will not."}, "refusal"),
     ],
@@ -116,6 +120,24 @@ def test_explaining_first_moves_the_explanation_to_the_front():
 
 
 @pytest.mark.parametrize(
+    ("text", "scores"),
+    [
+        ("Response 1 vs. response 2\nResponse 1: 4\nResponse 2: 2", (4, 2)),
+        ("Response 1 beats response 2\nResponse 1: 5\nResponse 2: 1", (5, 1)),
+        ("Score of response 1: 4\nScore for the response 2: 2", (4, 2)),
+        ("Response 1's score is 4\nResponse 2's score is 2", (4, 2)),
+        ("Response 1: -1\nResponse 2: 2", (-1, 2)),
+        ("The first is clearer.\n4\n2", (4, 2)),
+        ("Assistant A: 5\nAssistant B: 1\nMy scores:\nResponse 1: 2\nResponse 2: 4", None),
+        ("4\n2\n3", None),
+    ],
+)
+def test_scores_in_plain_words_are_those_that_the_judge_gave(text, scores):
+    found = parse_scores(text)
+    assert (found and (found["score_1"], found["score_2"])) == scores
+
+
+@pytest.mark.parametrize(
     ("text", "names"),
     [
         ("1. Depth: detail\n2. Tone - warm", ["Depth", "Tone"]),
@@ -134,7 +156,7 @@ def test_continuation_lines_join_the_description():
     assert plan["criteria"][0]["description"] == "detail and proof"
 
 
-def test_a_score_named_twice_keeps_the_first_and_one_alone_is_not_enough():
-    assert parse_scores("Response 1: 4\nResponse 2: 3\nResponse 1: 1")["score_1"] == 4
+def test_a_score_may_be_repeated_and_one_alone_is_not_enough():
+    assert parse_scores("Response 1: 4\nResponse 2: 3\nResponse 1: 4")["score_1"] == 4
     assert parse_scores("Response 1: 4") is None
     assert parse_scores("4\nResponse 2: 3") is None

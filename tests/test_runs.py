@@ -4,12 +4,14 @@ import asyncio
 import gc
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from langchain_judges import ajudge_many, create_bsm_judge, judge_many
+from langchain_judges import ajudge_many, create_bsm_judge, judge_many, resolve_model
 from langchain_judges.errors import (
     InputError,
     ModelAccessError,
@@ -176,10 +178,63 @@ def test_rows_of_other_settings_stay_in_the_file(tmp_path):
 def test_a_file_of_something_else_is_not_touched(tmp_path):
     out = tmp_path / "notes.txt"
     out.write_text("my notes\n")
-    with pytest.raises(OutputError, match=r"notes\.txt, line 1: not a result"):
-        judge_many(create_bsm_judge(FakeChatModel()), pairs(1), out=out)
-    assert out.read_text() == "my notes\n"
+    for precious in ("my notes\n", '{"my": "data"}', json.dumps(pairs(1)[0]), "torn"):
+        out.write_text(precious)
+        with pytest.raises(OutputError, match=r"notes\.txt, line 1: not a result"):
+            collect(create_bsm_judge(FakeChatModel()), pairs(1), "sync", out=out)
+        assert out.read_text() == precious
     assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("place", [".", "/proc/x.jsonl", "/dev/full"])
+def test_a_place_that_cannot_be_written_is_one_sentence(place):
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    with pytest.raises(OutputError, match="Results cannot be written to"):
+        collect(judge, pairs(1), "sync", out=place)
+
+
+@KINDS
+def test_a_run_that_is_closed_or_never_begun_holds_no_file(tmp_path, kind):
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    out = tmp_path / "o.jsonl"
+    idle = judge_many(judge, pairs(2), out=out)
+    judge_many(judge, pairs(2), out=out).close()
+    with judge_many(judge, pairs(2), out=out, progress=False) as begun:
+        next(begun)
+    assert len(collect(judge, pairs(2), kind, out=out)[0]) == 2
+    assert idle.summary.rows == 0
+
+
+def test_failed_rows_of_another_judge_stay_and_rows_name_their_judge(tmp_path):
+    out = tmp_path / "o.jsonl"
+    failing = create_bsm_judge(FakeChatModel(respond=lambda _: "no"), criteria=["Depth"])
+    collect(failing, pairs(1), "sync", out=out)
+    other = create_bsm_judge(FakeChatModel(), criteria=["Tone"])
+    _, summary = collect(other, pairs(1), "sync", out=out)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["verdict"]["preference"] for row in rows] == [None, "A"]
+    assert {row["judge"]["method"] for row in rows} == {"bsm"}
+    assert len({row["judge"]["mark"] for row in rows}) == 2
+    assert summary.others == 1
+
+
+def test_a_corrected_label_replaces_the_stored_one(tmp_path):
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    for label, agreed in (("B", 0), ("A", 1)):
+        given = [{**pairs(1)[0], "label": label}]
+        rows, summary = collect(judge, given, "sync", out=tmp_path / "o.jsonl")
+        assert rows[0]["label"] == label
+        assert (summary.labelled, summary.agreed) == (1, agreed)
+
+
+def test_models_of_one_class_with_other_settings_are_not_the_same(tmp_path):
+    class Mine(FakeChatModel):
+        model_path: str = "a.bin"
+
+    for path in ("a.bin", "b.bin"):
+        judge = create_bsm_judge(Mine(model_path=path), criteria=["Depth"])
+        _, summary = collect(judge, pairs(1), "sync", out=tmp_path / "o.jsonl")
+        assert summary.resumed == 0
 
 
 def test_two_runs_cannot_write_to_one_file(tmp_path):
@@ -187,7 +242,7 @@ def test_two_runs_cannot_write_to_one_file(tmp_path):
     first = judge_many(judge, pairs(3), out=tmp_path / "o.jsonl", progress=False)
     next(first)
     with pytest.raises(OutputError, match="Another run is writing"):
-        judge_many(judge, pairs(3), out=tmp_path / "o.jsonl")
+        collect(judge, pairs(3), "sync", out=tmp_path / "o.jsonl")
     first.close()
     assert len(collect(judge, pairs(3), "sync", out=tmp_path / "o.jsonl")[0]) == 3
 
@@ -216,7 +271,14 @@ def test_repairs_beyond_the_budget_end_a_pair_as_over_budget_with_its_cost(kind)
     rows, summary = collect(judge, pairs(1), kind, max_calls=3)
     verdict = rows[0]["verdict"]
     assert [f["reason"] for f in verdict["failures"]] == ["over_budget"]
-    assert summary.calls == 3
+    assert summary.calls == verdict["usage"]["calls"] == 3
+
+
+def test_a_budget_too_small_for_any_pair_says_so():
+    rows, summary = collect(create_bsm_judge(FakeChatModel()), pairs(2), "sync", max_calls=5)
+    detail = rows[0]["verdict"]["failures"][0]["detail"]
+    assert detail == "a pair may take 11 calls, and the budget is 5"
+    assert summary.calls == 0
 
 
 @KINDS
@@ -245,6 +307,93 @@ def test_ten_rows_that_fail_alike_stop_the_run(serve, kind):
     with pytest.raises(RepeatedFailureError, match=r"first 10 rows all failed with HTTP 400"):
         collect(judge, pairs(500), kind, max_concurrency=2)
     assert len(server.calls) < 20
+
+
+@KINDS
+def test_ten_rows_without_a_connection_stop_the_run(monkeypatch, kind):
+    monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.001)
+    model = resolve_model("m", base_url="http://127.0.0.1:9/v1")
+    judge = create_bsm_judge(model, criteria=["Depth"])
+    with pytest.raises(RepeatedFailureError, match=r"first 10 rows all failed with .*Connect"):
+        collect(judge, pairs(100), kind)
+
+
+@KINDS
+def test_the_first_ten_rows_are_those_of_the_file_and_not_the_fastest(serve, kind):
+    def behave(call):
+        if re.search(r"Why \d*[048]\?", call.prompt):
+            return replace(reply(scores(4, 2)), delay=0.1)
+        return error(400, "no")
+
+    judge = create_bsm_judge(chat(serve(behave)), criteria=["Depth"])
+    assert len(collect(judge, pairs(40), kind)[0]) == 40
+
+
+@KINDS
+def test_equal_pairs_with_a_checkpointer_have_threads_of_their_own(kind):
+    model = FakeChatModel()
+    judge = create_bsm_judge(model, criteria=["Depth"], checkpointer=InMemorySaver())
+    collect(judge, [pairs(1)[0]] * 5, kind, max_concurrency=4)
+    assert len(model.prompts) == 10
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([5], "pair 0: a pair must be an object, got int"),
+        ([{**pairs(1)[0], "label": {1}}], "pair 0: a field cannot be written"),
+    ],
+)
+def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(given, message):
+    model = FakeChatModel()
+    with pytest.raises(InputError, match=message):
+        collect(create_bsm_judge(model), given, "sync")
+    assert model.prompts == []
+
+
+@pytest.mark.parametrize(
+    ("judge", "given", "message"),
+    [
+        ("local", [], "`judge` must be a judge, got str"),
+        (RunnableLambda(str), pairs(1)[0], "`pairs` must be a list"),
+    ],
+)
+def test_swapped_arguments_are_told(judge, given, message):
+    with pytest.raises(OptionError, match=message):
+        judge_many(judge, given)
+
+
+def test_a_runnable_may_leave_out_parts_of_a_verdict():
+    judge = RunnableLambda(lambda pair: {"verdict": {"preference": "A"}})
+    rows, summary = collect(judge, pairs(1), "sync")
+    assert rows[0]["verdict"]["failures"] == []
+    assert summary.preferences["A"] == 1
+
+
+@KINDS
+def test_a_bad_row_later_on_keeps_what_was_paid_until_then(serve, tmp_path, kind):
+    server = serve(good, delay=0.02)
+    judge = create_bsm_judge(chat(server), criteria=["Depth"], orders="none")
+    out = tmp_path / "o.jsonl"
+    given = [*pairs(12), {"input": "q"}]
+    with pytest.raises(InputError, match="pair 12"):
+        collect(judge, given, kind, out=out, max_concurrency=4)
+    assert len(out.read_text().splitlines()) == len(server.calls)
+
+
+def test_after_a_stop_the_grace_is_given_once(serve, monkeypatch):
+    monkeypatch.setattr("langchain_judges.runs.GRACE", 0.5)
+    server = serve(lambda call: replace(reply(scores(4, 2)), delay=60))
+    judge = create_bsm_judge(chat(server), criteria=["Depth"])
+
+    async def stopped():
+        run = ajudge_many(judge, pairs(8), progress=False, max_concurrency=4)
+        asyncio.get_running_loop().call_later(0.3, run.stop)
+        return [row async for row in run]
+
+    began = time.monotonic()
+    assert asyncio.run(stopped()) == []
+    assert time.monotonic() - began < 3
 
 
 def test_a_good_row_among_the_first_ten_lets_the_run_go_on(serve):

@@ -51,12 +51,15 @@ PAIR = {"input": "q", "output_a": "a", "output_b": "b"}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"output_b": None}, "the field `output_b` is missing"),
+        ({"output_b": None}, "the field `output_b` is missing or null"),
         ({"input": " "}, "the field `input` is empty"),
-        ({"output_a": 3}, "`output_a` must be a text or a list of messages .* got int '3'"),
+        ({"output_a": 3}, "`output_a` must be a text or a list of messages, .* got int '3'"),
         ({"output_a": []}, "`output_a` must be a text or a list of messages"),
-        ({"output_a": [{"role": "user"}]}, "got the message"),
+        ({"output_a": ["x"]}, "got the message 'x'"),
         ({"input": [{"role": "user", "content": ""}]}, "has a message without text"),
+        ({"input": [{"role": 5, "content": "x"}]}, "got the message"),
+        ({"input": [{"role": "user", "content": [5]}]}, "has a message without text"),
+        ({"output_a": "\ud800"}, "has a broken character: surrogates not allowed"),
         ({"reference": 4}, "`reference` must be a text, got int"),
     ],
 )

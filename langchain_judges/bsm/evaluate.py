@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
@@ -324,8 +324,9 @@ class _BranchSolveMerge:
         replies = yield from together([self._ask_plan(pair, order) for order in plans])
         criteria: list[Criterion] = []
         for order, reply in zip(plans, replies, strict=True):
-            planned: Any = reply.data["criteria"] if reply.data else self.options.fallback
-            found = _distinct(planned)[: self.options.max_criteria]
+            found = list(self.options.fallback)
+            if reply.data:
+                found = _distinct(reply.data["criteria"])[: self.options.max_criteria]
             criteria += [{**c, "order": order} if order else c for c in found]
         return {
             "criteria": criteria,
@@ -359,7 +360,9 @@ class _BranchSolveMerge:
             "focus": texts.FOCUS if user_turns(pair["input"]) > 1 else "",
         }
         reply, reused = yield from self.references.get(
-            request, lambda: ask(self.questions["reference"], variables)
+            request,
+            lambda: ask(self.questions["reference"], variables),
+            lambda reply: reply.data is not None,
         )
         usage = cached_usage("reference") if reused else reply.usage
         answer = reply.data["answer"] if reply.data else None

@@ -68,6 +68,11 @@ def check_options(
     Raises:
         OptionError: The message names the rule and the value.
     """
+    if instructions is not None and not isinstance(instructions, str):
+        raise OptionError(f"`instructions` must be a text, got {instructions!r}")
+    for name in ("reuse_plan", "show_turn1_answers", "explain_first"):
+        if not isinstance(rest[name], bool):
+            raise OptionError(f"`{name}` must be true or false, got {rest[name]!r}")
     options = Options(
         criteria=_criteria(criteria, "criteria"),
         fallback=_criteria(fallback_criteria, "fallback_criteria"),
@@ -95,9 +100,10 @@ def _at_least(name: str, value: object, least: int) -> None:
         raise OptionError(f"`{name}` must be a whole number of at least {least}, got {value!r}")
 
 
-def _scale(scale: Sequence[int]) -> tuple[int, int]:
-    whole = [n for n in scale if isinstance(n, int) and not isinstance(n, bool)]
-    if len(scale) != 2 or len(whole) != 2 or not whole[0] < whole[1]:
+def _scale(scale: object) -> tuple[int, int]:
+    pair = list(scale) if isinstance(scale, list | tuple) else []
+    whole = [n for n in pair if isinstance(n, int) and not isinstance(n, bool)]
+    if len(pair) != 2 or len(whole) != 2 or not whole[0] < whole[1]:
         raise OptionError(f"`scale` must be two whole numbers (low, high), got {scale!r}")
     return whole[0], whole[1]
 
@@ -105,7 +111,7 @@ def _scale(scale: Sequence[int]) -> tuple[int, int]:
 def _criteria(given: Sequence[CriterionLike] | None, option: str) -> tuple[Criterion, ...]:
     if given is None:
         return ()
-    if isinstance(given, str) or not given:
+    if isinstance(given, str | Mapping) or not isinstance(given, Sequence) or not given:
         raise OptionError(f"`{option}` must be a list of at least one criterion, got {given!r}")
     criteria = tuple(_criterion(each, option) for each in given)
     names = [criterion["name"].casefold() for criterion in criteria]
@@ -121,7 +127,7 @@ def _criterion(given: CriterionLike, option: str) -> Criterion:
         name, description = given.get("name", ""), given.get("description", "")
     else:
         name = description = ""
-    if not name.strip():
+    if not (isinstance(name, str) and isinstance(description, str) and name.strip()):
         raise OptionError(
             f"`{option}` takes names, 'name: description' or "
             f"{{'name', 'description'}}, got {given!r}"

@@ -14,11 +14,11 @@ _NAMED = re.compile(
     r"^[*_`\"]*(?P<name>[^:()*_`–—]{1,60}?)[*_`\"]*\s*"
     r"(?:[:–—]|\s-\s|\()[*_`\"]*\s*(?P<text>.*?)\)?$"
 )
-_SCORE = r"[*_`\"]*(?P<score>\d+)[*_`\"]*(?:\s*(?:/|out of)\s*\d+)?[*_`\"]*\.?$"
+_SCORE = r"[*_`\"]*(?P<score>-?\d+)[*_`\"]*(?:\s*(?:/|out of)\s*\d+)?[*_`\"]*\.?$"
 _ALONE = re.compile(rf"^\s*(?:score\s*[:=]\s*)?{_SCORE}", re.IGNORECASE)
 _BOUND = re.compile(
     r"^\W*(?:score (?:of|for) )?(?:the )?(?:response|assistant|answer)[ _]?(?P<slot>[12AB])\b"
-    rf"[^\d\n]{{0,20}}?{_SCORE}",
+    rf"(?:'s)?[*_]*\s*(?:score)?\s*(?:is|[:=–])?[*_]*\s*{_SCORE}",
     re.IGNORECASE,
 )
 _SLOTS = {"1": 1, "A": 1, "2": 2, "B": 2}
@@ -62,17 +62,22 @@ def parse_scores(text: str) -> dict[str, Any] | None:
     >>> parse_scores("Top-3 accuracy matters, 5 points in all.") is None
     True
     """
-    bound: dict[int, int] = {}
+    bound: list[tuple[int, int]] = []
     alone: list[int] = []
     rest: list[str] = []
     for line in filter(str.strip, text.splitlines()):
-        if (found := _BOUND.match(line)) and _SLOTS[found["slot"].upper()] not in bound:
-            bound[_SLOTS[found["slot"].upper()]] = int(found["score"])
-        elif (found := _ALONE.match(line)) and not rest:
+        if found := _BOUND.match(line):
+            bound.append((_SLOTS[found["slot"].upper()], int(found["score"])))
+        elif found := _ALONE.match(line):
             alone.append(int(found["score"]))
         else:
             rest.append(line.strip())
-    scores = [bound[1], bound[2]] if bound.keys() == {1, 2} else alone
-    if len(scores) != 2 or (bound and alone):
+    # A response scored twice, differently, may be a quotation: nobody knows which counts.
+    scores = dict(bound)
+    if len(set(bound)) != len(scores) or (bound and alone):
         return None
-    return {"score_1": scores[0], "score_2": scores[1], "explanation": " ".join(rest)}
+    if not bound and len(alone) == 2:
+        scores = {1: alone[0], 2: alone[1]}
+    if scores.keys() != {1, 2}:
+        return None
+    return {"score_1": scores[1], "score_2": scores[2], "explanation": " ".join(rest)}

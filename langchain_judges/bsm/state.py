@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.orders import Order
@@ -76,7 +76,7 @@ class Work(TypedDict):
 class PlannedCriterion(BaseModel):
     """A criterion as a model writes it."""
 
-    name: str = Field(min_length=1, json_schema_extra={"maxLength": 40})
+    name: str = Field(pattern=r"\w", json_schema_extra={"maxLength": 40})
     description: str
 
 
@@ -89,10 +89,16 @@ def plan_shape(max_criteria: int) -> type[BaseModel]:
     return create_model("Plan", criteria=(list[PlannedCriterion], limit))
 
 
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a score is a number, not true or false")
+    return value
+
+
 def scores_shape(scale: tuple[int, int], explain_first: bool) -> type[BaseModel]:
     """Return the shape of a solve reply: two scores, then the explanation, as in the paper."""
-    score = Field(ge=scale[0], le=scale[1])
-    fields: dict[str, Any] = {"score_1": (int, score), "score_2": (int, score)}
+    score = Annotated[int, Field(ge=scale[0], le=scale[1]), BeforeValidator(_no_bool)]
+    fields: dict[str, Any] = {"score_1": (score, ...), "score_2": (score, ...)}
     explanation: dict[str, Any] = {"explanation": (str, ...)}
     ordered = {**explanation, **fields} if explain_first else {**fields, **explanation}
     return create_model("Scores", **ordered)

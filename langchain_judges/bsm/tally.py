@@ -22,10 +22,12 @@ def mean_scores(
     Totals over different criteria could not be compared, so a criterion that failed in
     one order is left out of the other too.
     """
-    cells: dict[tuple[str, Order], dict[str, float]] = {}
+    planned: dict[str, list[Order]] = {}
     for criterion in criteria:
-        name = criterion["name"]
-        asked = [criterion["order"]] if "order" in criterion else list(orders)
+        own = [criterion["order"]] if "order" in criterion else list(orders)
+        planned.setdefault(criterion["name"], []).extend(own)
+    cells: dict[tuple[str, Order], dict[str, float]] = {}
+    for name, asked in planned.items():
         found = {
             order: [
                 s["scores"] for s in subscores if (s["criterion"], s["order"]) == (name, order)

