@@ -32,10 +32,11 @@ demo: .venv/.package
 	@$(BIN)/langchain-judges judge $(PAIRS) --method bsm --model local --limit 3 --show
 
 test: .venv/.dev
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 -m "not real"
+	@$(BIN)/python -m pytest -m real
 
 test-fast: .venv/.dev
-	@$(BIN)/python -m pytest -m "not real"
+	@$(BIN)/python -m pytest -n 2 -m "not real"
 
 lint: .venv/.dev
 	@$(BIN)/ruff check .

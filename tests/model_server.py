@@ -134,6 +134,14 @@ def responses(prompt: str) -> tuple[str, str]:
     return found[0], found[1]
 
 
+def pairs(n: int) -> list[dict[str, str]]:
+    """Return pairs of which `good` prefers A."""
+    return [
+        {"id": f"p{i}", "input": f"Why {i}?", "output_a": "good", "output_b": f"bad {i}"}
+        for i in range(n)
+    ]
+
+
 class ModelServer:
     """`with ModelServer(behaviour) as server:` serves until the block ends."""
 

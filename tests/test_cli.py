@@ -13,8 +13,18 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from tests.model_server import Answer, cut, error, good, refusal, reply, scores, tool_call
-from tests.test_runs import pairs, wait_until
+from tests.model_server import (
+    Answer,
+    cut,
+    error,
+    good,
+    pairs,
+    refusal,
+    reply,
+    scores,
+    tool_call,
+)
+from tests.test_runs import wait_until
 
 ROOT = Path(__file__).parents[1]
 

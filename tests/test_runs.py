@@ -31,16 +31,9 @@ from langchain_judges.errors import (
 from langchain_judges.verdict import even_verdict
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, goods, judged_by
-from tests.model_server import Answer, error, good, reply, scores
+from tests.model_server import Answer, error, good, pairs, reply, scores
 
 ROOT = Path(__file__).parents[1]
-
-
-def pairs(n):
-    return [
-        {"id": f"p{i}", "input": f"Why {i}?", "output_a": "good", "output_b": f"bad {i}"}
-        for i in range(n)
-    ]
 
 
 def collect(judge, given, kind, **options):
@@ -81,8 +74,8 @@ def test_results_come_in_order_with_their_ids_and_what_people_know(kind):
 def test_no_more_calls_are_in_flight_than_allowed(serve, kind, places):
     server = serve(good, delay=0.02)
     judge = create_bsm_judge(chat(server), max_criteria=5)
-    collect(judge, pairs(6), kind, max_concurrency=places)
-    assert len(server.calls) == 66
+    collect(judge, pairs(3), kind, max_concurrency=places)
+    assert len(server.calls) == 33
     assert server.peak == places
 
 
@@ -433,17 +426,17 @@ def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, kept, bytes_ea
     )
     out = tmp_path / "o.jsonl" if kept else None
     run = judge_many(judge, endless, out=out, progress=False)
-    for _ in range(1_000):
+    for _ in range(500):
         next(run)
     gc.collect()
     tracemalloc.start()
-    for _ in range(3_000):
+    for _ in range(1_500):
         next(run)
     gc.collect()
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     run.close()
-    assert grown - 100_000 < 3_000 * bytes_each
+    assert grown - 100_000 < 1_500 * bytes_each
 
 
 def test_stopping_an_iteration_early_stops_the_work():
@@ -462,7 +455,7 @@ PROGRAM = """
 import asyncio, sys
 from langchain_judges import ajudge_many, create_bsm_judge, judge_many
 from langchain_openai import ChatOpenAI
-from tests.test_runs import pairs
+from tests.model_server import pairs
 
 url, kind, out, saved = sys.argv[1:5]
 model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=False)
@@ -516,7 +509,7 @@ def test_killed_after_the_third_solve_only_the_others_are_asked_again(serve, tmp
     saved = tmp_path / "state.sqlite"
     killed = start(server, kind, saved=saved)
     wait_until(lambda: len(server.calls) == 6)  # a plan, three solves, two that hang
-    time.sleep(0.5)  # the third solve's result is on its way to the disk
+    time.sleep(0.3)  # the third solve's result is on its way to the disk
     killed.kill()
     killed.communicate()
     done = {call.prompt for call in server.calls[1:4]}
@@ -568,8 +561,8 @@ def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs
     server = serve(good, delay=0.002)
     out = tmp_path / "o.jsonl"
     judged: set[str] = set()
-    for _ in range(2):
-        process = start(server, kind, out=out, n=30)
+    for _ in range(2 if kind == "sync" else 1):
+        process = start(server, kind, out=out, n=20)
         held = len(judged)
         wait_until(
             lambda held=held, process=process: (
@@ -582,14 +575,14 @@ def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs
         lines = [line for line in out.read_bytes().split(b"\n")[:-1]]
         judged = {json.loads(line)["id"] for line in lines}
         server.calls.clear()
-    out_text, err = start(server, kind, out=out, n=30).communicate(timeout=60)
-    assert len(out_text.splitlines()) == 30, err
+    out_text, err = start(server, kind, out=out, n=20).communicate(timeout=60)
+    assert len(out_text.splitlines()) == 20, err
     for name in judged:
         question = f"Why {name[1:]}?"
         assert not any(question in call.prompt for call in server.calls)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert sorted(row["index"] for row in rows) == list(range(30))
-    assert len({row["key"] for row in rows}) == 30
+    assert sorted(row["index"] for row in rows) == list(range(20))
+    assert len({row["key"] for row in rows}) == 20
 
 
 def test_ctrl_c_in_a_program_writes_what_was_finished_and_raises(serve, tmp_path):
