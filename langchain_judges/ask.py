@@ -10,21 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
-import random
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from langchain_core.caches import BaseCache
-from langchain_core.exceptions import (
-    ContextOverflowError,
-    ModelError,
-    ModelTimeoutError,
-)
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import Generation
 from langchain_core.prompts import ChatPromptTemplate
@@ -36,6 +27,16 @@ from langchain_judges.errors import ModelAccessError
 from langchain_judges.gate import LEDGER
 from langchain_judges.models import model_name
 from langchain_judges.orders import Order
+from langchain_judges.provider import (
+    can_pass,
+    diagnosis,
+    in_a_line,
+    paid_error,
+    rejects,
+    status_of,
+    usage_of,
+    wait_after,
+)
 from langchain_judges.reply import Parse, Problem, check, json_schema, read
 from langchain_judges.steps import Effect, Steps
 from langchain_judges.verdict import (
@@ -50,19 +51,12 @@ ATTEMPTS = 4
 """How often a request is sent if errors that can pass keep it from being answered."""
 FIRST_WAIT = 0.5
 """Seconds before the second attempt; each further wait is twice as long."""
-LONGEST_WAIT = 120.0
-"""Most seconds that a provider's retry-after is honoured."""
 
 _REPAIR = (
     "That reply cannot be used: {detail}.\n"
     "Reply again, with nothing but a JSON object that fits this JSON schema:\n{schema}"
 )
 _NO_REPAIR = {"refusal", "truncated"}
-_OVERFLOW = re.compile(r"context (length|window|size)|maximum context|too many tokens", re.I)
-_TIMEOUT = re.compile(r"time(d )?out", re.I)
-_PASSING = re.compile(
-    r"ConnectError|ConnectionError|ReadError|WriteError|RemoteProtocolError|Timeout"
-)
 
 
 @dataclass(frozen=True)
@@ -258,15 +252,15 @@ def _send(
             error = failed.error
         else:
             return result, request, Problem("empty", "")
-        if ended := _paid_error(error):
+        if ended := paid_error(error):
             return None, request, ended
         asking.cost["retries"] += 1
-        if _rejects(error) and channel.learn(request.rung, sampling, str(error)):
+        if rejects(error) and channel.learn(request.rung, sampling, str(error)):
             continue
         left -= 1
-        if not left or not _can_pass(error):
-            return None, request, _diagnosis(error)
-        yield _pause(_wait(error, wait))
+        if not left or not can_pass(error):
+            return None, request, diagnosis(error)
+        yield _pause(wait_after(error, wait))
         wait *= 2
 
 
@@ -300,12 +294,12 @@ def _call(
         paid, tokens = 1, _book(asking.cost, message.usage_metadata or {})
         return message
     except Exception as exc:  # a model may raise anything: it becomes a failure of one unit
-        if _status(exc) in {401, 403, 404}:
+        if status_of(exc) in {401, 403, 404}:
             raise ModelAccessError(
                 f"The model {model_name(asking.question.channel.model)!r} refuses every "
-                f"call: {_line(exc)}"
+                f"call: {in_a_line(exc)}"
             ) from exc
-        usage = _usage_of(exc)
+        usage = usage_of(exc)
         if usage is not None:
             paid, tokens = 1, _book(asking.cost, usage)
         raise _Failed(exc) from exc
@@ -334,109 +328,6 @@ def _book(cost: StepUsage, usage: Mapping[str, Any]) -> int:
     cost["output_tokens"] += usage.get("output_tokens", 0)
     cost["cached_tokens"] += (usage.get("input_token_details") or {}).get("cache_read") or 0
     return int(usage.get("input_tokens", 0) + usage.get("output_tokens", 0))
-
-
-def _usage_of(error: Exception) -> dict[str, Any] | None:
-    """Return the usage of a reply that the client library threw away, if that is what it did.
-
-    The OpenAI client raises for a reply cut by length or by a content filter, even though
-    the reply came and was paid for.
-    """
-    if _paid_error(error) is None:
-        return None
-    usage: Any = getattr(getattr(error, "completion", None), "usage", None)
-    if usage is not None:
-        usage = usage.model_dump()
-    else:
-        try:
-            usage = error.response.json().get("usage")  # type: ignore[attr-defined]
-        except (AttributeError, ValueError):
-            usage = None
-    usage = usage or {}
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    return {
-        "input_tokens": usage.get("prompt_tokens", 0),
-        "output_tokens": usage.get("completion_tokens", 0),
-        "input_token_details": {"cache_read": cached},
-    }
-
-
-def _paid_error(error: Exception) -> Problem | None:
-    """Return the problem with a reply that came but was raised as an exception."""
-    # By name: importing the `openai` package to compare classes would slow every import.
-    kind = type(error).__name__
-    if kind == "LengthFinishReasonError":
-        return Problem("truncated", "the reply was cut at its greatest length")
-    if kind == "ContentFilterFinishReasonError":
-        return Problem("refusal", "the provider's content filter stopped the reply")
-    return None
-
-
-def _status(error: Exception) -> int | None:
-    status = getattr(error, "status_code", None)
-    if status is None:
-        status = getattr(getattr(error, "response", None), "status_code", None)
-    return status if isinstance(status, int) else None
-
-
-def _rejects(error: Exception) -> bool:
-    """Say whether the request as such was rejected, by the provider or by its library."""
-    return _status(error) in {400, 422} or isinstance(error, TypeError)
-
-
-def _can_pass(error: Exception) -> bool:
-    """Say whether the same request may succeed a little later."""
-    if isinstance(error, ModelError):
-        return error.is_retryable
-    if (status := _status(error)) is not None:
-        return status in {408, 409, 425, 429} or status >= 500
-    if isinstance(error, RuntimeError) and "Event loop is closed" in str(error):
-        # A client that the caller gave was used in an event loop that has ended since.
-        return True
-    return isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
-
-
-def _diagnosis(error: Exception) -> Problem:
-    if isinstance(error, ContextOverflowError) or _OVERFLOW.search(str(error)):
-        return Problem("context_overflow", _line(error))
-    if _status(error) == 400 and "content_filter" in str(error):
-        return Problem("refusal", _line(error))
-    if isinstance(error, TimeoutError | ModelTimeoutError) or _TIMEOUT.search(
-        type(error).__name__
-    ):
-        return Problem("timeout", _line(error))
-    return Problem("provider_error", _line(error))
-
-
-def _line(error: Exception) -> str:
-    """Return the error on one line, with its HTTP status first where it has one."""
-    status = _status(error)
-    said = " ".join(str(error).split())[:300]
-    if status is None:
-        return f"{type(error).__name__}: {said}"
-    return f"HTTP {status}: {said.removeprefix(f'Error code: {status} - ')}"
-
-
-def _wait(error: Exception, wait: float) -> float:
-    """Return the seconds to wait: what the provider says, else the back-off with jitter."""
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = _seconds(headers.get(name), unit)
-        if seconds is not None:
-            return min(seconds, LONGEST_WAIT)
-    return wait * random.uniform(0.75, 1.25)  # noqa: S311 - spreads retries, no secret
-
-
-def _seconds(said: object, unit: float) -> float | None:
-    """Read a retry-after: a number, or the date after which to ask again."""
-    try:
-        seconds = float(str(said)) * unit
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(str(said)).timestamp() - time.time()
-        except (TypeError, ValueError):
-            return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
 def _pause(seconds: float) -> Effect:

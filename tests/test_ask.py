@@ -2,15 +2,17 @@
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import pytest
 from langchain_core.caches import InMemoryCache
 
-from langchain_judges.ask import Question, _seconds, ask
+from langchain_judges.ask import Question, ask
 from langchain_judges.bsm.prompts import REFERENCE
 from langchain_judges.bsm.state import scores_shape
 from langchain_judges.channel import Channel
 from langchain_judges.errors import ModelAccessError
+from langchain_judges.provider import wait_after
 from langchain_judges.steps import arun, run
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
@@ -158,8 +160,13 @@ def test_a_retry_after_that_means_nothing_is_passed_over(serve, monkeypatch, sai
 
 
 def test_a_retry_after_may_be_a_date():
-    assert _seconds("Wed, 21 Oct 2105 07:28:00 GMT", 1.0) > 1e9
-    assert _seconds("Wed, 21 Oct 2015 07:28:00 GMT", 1.0) is None
+    def waited(date):
+        refused = RuntimeError()
+        refused.response = SimpleNamespace(headers={"retry-after": date})
+        return wait_after(refused, 0.5)
+
+    assert waited("Wed, 21 Oct 2105 07:28:00 GMT") == 120
+    assert waited("Wed, 21 Oct 2015 07:28:00 GMT") < 1
 
 
 @pytest.mark.parametrize(
