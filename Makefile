@@ -4,13 +4,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Twice quiet: errors only.
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
-PAIRS := cookbook/data/pairs.jsonl
+METHOD := bsm
+PAIRS_drpe := cookbook/data/summaries.jsonl
+PAIRS := $(or $(PAIRS_$(METHOD)),cookbook/data/pairs.jsonl)
 
 .PHONY: demo test test-fast lint format benchmark
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo       judge sample pairs with a real language model in this process"
+	@echo "make demo       judge sample pairs with a real language model in this process;"
+	@echo "                METHOD=bsm (default) or drpe"
 	@echo "make test       run every test, those with the real local model too"
 	@echo "make test-fast  run the tests that need no language model"
 	@echo "make lint       check style and types"
@@ -29,7 +32,7 @@ help:
 	@touch $@
 
 demo: .venv/.package
-	@$(BIN)/langchain-judges judge $(PAIRS) --method bsm --model local --limit 3 --show
+	@$(BIN)/langchain-judges judge $(PAIRS) --method $(METHOD) --model local --limit 3 --show
 
 test: .venv/.dev
 	@$(BIN)/python -m pytest -n 2 -m "not real"

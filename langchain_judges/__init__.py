@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_judges.bsm import create_bsm_judge
+    from langchain_judges.drpe import Panel, Voting, create_drpe_judge
     from langchain_judges.errors import JudgeError
     from langchain_judges.methods import load_judge
     from langchain_judges.models import resolve_model
@@ -30,13 +31,16 @@ _HOMES = {
     "JudgeError": "errors",
     "LabelVerdict": "verdict",
     "Pair": "verdict",
+    "Panel": "drpe",
     "Role": "verdict",
     "Row": "verdict",
     "Usage": "verdict",
     "Verdict": "verdict",
     "Vote": "verdict",
+    "Voting": "drpe",
     "ajudge_many": "runs",
     "create_bsm_judge": "bsm",
+    "create_drpe_judge": "drpe",
     "judge_many": "runs",
     "load_judge": "methods",
     "resolve_model": "models",
@@ -48,13 +52,16 @@ __all__ = [
     "JudgeError",
     "LabelVerdict",
     "Pair",
+    "Panel",
     "Role",
     "Row",
     "Usage",
     "Verdict",
     "Vote",
+    "Voting",
     "ajudge_many",
     "create_bsm_judge",
+    "create_drpe_judge",
     "judge_many",
     "load_judge",
     "resolve_model",

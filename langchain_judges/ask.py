@@ -71,6 +71,8 @@ class Question:
     """What the reply must look like; its bounds and choices are checked."""
     version: str
     """Hash of the method's prompts, for traces and cache keys."""
+    label: str = ""
+    """What its calls are called in traces, if not by the step."""
     parse: Parse | None = None
     """Reads a reply in plain words, for models that ignore the format."""
     partial: type[BaseModel] | None = None
@@ -141,7 +143,7 @@ class _Asking:
         """Return the run's name, tags and metadata, as LangSmith shows them."""
         question = self.question
         return {
-            "run_name": f"{question.step}:{self.unit}" if self.unit else question.step,
+            "run_name": ":".join(filter(None, [question.label or question.step, self.unit])),
             "tags": [question.method, question.step],
             "metadata": {
                 "unit": self.unit,

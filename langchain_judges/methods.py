@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.bsm import create_bsm_judge
+from langchain_judges.drpe import create_drpe_judge
 from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:
@@ -33,6 +34,27 @@ METHODS: dict[str, Method] = {
             "neural_merge": {"merge": "model"},
             "self_consistency": {"samples": 5},
             "ten_points": {"scale": (1, 10)},
+        },
+    ),
+    "drpe": Method(
+        factory=create_drpe_judge,
+        summary="DRPE: a panel of static and generated role-players votes; votes are weighed.",
+        presets={
+            "drpe": {},
+            "drpe_v1": {
+                "panel": {
+                    "dynamic": 5,
+                    "clustering": "dbscan",
+                    "capped": True,
+                    "merged_prompt": True,
+                },
+                "voting": {"order": "random"},
+            },
+            "manual": {"panel": {"static": "manual", "dynamic": 0}},
+            "no_batch": {"voting": {"batch": False}},
+            "no_clustering": {"panel": {"clustering": None}},
+            "no_dynamic": {"panel": {"dynamic": 0}},
+            "no_static": {"panel": {"static": []}},
         },
     ),
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 from langchain_judges.results import judged_row
@@ -33,6 +34,11 @@ class Summary:
     """Rows whose verdict is their label."""
     others: int = 0
     """Rows of other judges in the results file, not counted otherwise."""
+    panels: int = 0
+    """Rows on which at least two roles of a panel voted."""
+    panel_votes: int = 0
+    panel_agreement: float = 0.0
+    """Summed over those rows: the share of pairs of roles that voted alike."""
     calls: int = 0
     """Replies that this run received; earlier runs are not counted."""
     tokens: int = 0
@@ -51,9 +57,30 @@ class Summary:
                 self.agreed += row["label"] == decided
         else:
             self.not_judged[_reason(verdict)] += 1
+        self._add_panel([v["preference"] for v in row.get("votes") or [] if v["preference"]])
         if verdict.get("flipped") is not None:
             self.both_orders += 1
             self.flips += verdict["flipped"]
+
+    def _add_panel(self, sides: Sequence[str]) -> None:
+        pairs = list(combinations(sides, 2))
+        if pairs:
+            self.panels += 1
+            self.panel_votes += len(sides)
+            self.panel_agreement += sum(a == b for a, b in pairs) / len(pairs)
+
+    @property
+    def effective_voters(self) -> float | None:
+        """How many independent voters the panel was worth; None if no panel voted.
+
+        `N / (1 + (N - 1) r)`, where r is the mean agreement of two roles, rescaled so that
+        voting alike on half of the rows, as two coins do, is no correlation.
+        """
+        if not self.panels:
+            return None
+        voters = self.panel_votes / self.panels
+        correlation = max(0.0, 2 * self.panel_agreement / self.panels - 1)
+        return voters / (1 + (voters - 1) * correlation)
 
 
 def _reason(verdict: Mapping[str, Any]) -> str:

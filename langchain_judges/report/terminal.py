@@ -67,6 +67,8 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [Text(_printable(verdict["rationale"]))]
     if row.get("subscores"):
         parts.append(_subscores(row))
+    if row.get("votes"):
+        parts.append(_votes(row))
     parts += [
         Text(
             _printable(f"! {f['step']} {f['unit']}: {f['reason']}: {f['detail']}"[:200]),
@@ -96,6 +98,17 @@ def _headline(verdict: Mapping[str, Any]) -> str:
     score = "" if verdict["score"] is None else f", score {verdict['score']:.2f}"
     flip = {True: ", the orders disagree", False: ", both orders agree", None: ""}
     return f"{word}{score}{flip[verdict['flipped']]}"
+
+
+def _votes(row: Mapping[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("role", "vote", "weight", "reason"):
+        table.add_column(column)
+    for vote in row["votes"]:
+        weight = "-" if vote["confidence"] is None else f"{vote['confidence']:.2f}"
+        reason = Text(_printable(vote["reason"][:120]))
+        table.add_row(Text(vote["role"]), vote["preference"] or "-", weight, reason)
+    return table
 
 
 def _subscores(row: Mapping[str, Any]) -> Table:
@@ -133,6 +146,9 @@ def summary_table(summary: Summary) -> Table:
     table.add_row("calls", f"{summary.calls:,}", "")
     table.add_row("tokens", f"{summary.tokens:,}", "")
     table.add_row("seconds", f"{summary.seconds:,.1f}", "")
+    if summary.effective_voters is not None:
+        of = f"independent ones in a panel of {summary.panel_votes / summary.panels:.1f}"
+        table.add_row("voters", f"{summary.effective_voters:.1f}", of)
     if summary.labelled:
         of = f"of {summary.labelled:,} judged rows with a label"
         table.add_row("as labelled", f"{summary.agreed:,}", of)

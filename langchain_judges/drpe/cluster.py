@@ -1,0 +1,85 @@
+"""Choosing diverse roles: the one nearest to each cluster centre (DRPE, section 3.2).
+
+K-means (NLPCC version) and DBSCAN (arXiv v1) are scikit-learn's. Where the papers give no
+parameters: ten k-means starts with a fixed seed; for DBSCAN cosine distance, `eps` 0.35 and
+two members, and a noise role, which is like no other, is kept, since it is what diversity
+is sought for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float64]
+
+
+def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> list[int]:
+    """Return the indices of the members nearest to the k centres, in their own order.
+
+    Args:
+        vectors: One row for each role, of unit length.
+        k: Clusters wanted; all members are kept where there are no more than that.
+        seed: Of the starts.
+    """
+    if k >= len(vectors):
+        return list(range(len(vectors)))
+    if k <= 0:
+        return []
+    import numpy as np
+    from sklearn.cluster import KMeans
+
+    points = np.asarray(vectors, dtype=float)
+    # Equal texts have equal vectors, and there may be fewer distinct ones than clusters.
+    distinct = len(np.unique(points.round(9), axis=0))
+    fit = KMeans(n_clusters=min(k, distinct), n_init=10, random_state=seed).fit(points)
+    chosen = [
+        _nearest(points, np.flatnonzero(fit.labels_ == label), centre)
+        for label, centre in enumerate(fit.cluster_centers_)
+    ]
+    rest = [i for i in range(len(points)) if i not in chosen]
+    return sorted([*chosen, *rest[: k - len(chosen)]])
+
+
+def dbscan_medoids(
+    vectors: Sequence[Sequence[float]],
+    *,
+    eps: float = 0.35,
+    min_samples: int = 2,
+    most: int | None = None,
+) -> list[int]:
+    """Return the member nearest to the mean of each dense cluster, and every noise member.
+
+    Args:
+        vectors: One row for each role.
+        eps: Largest cosine distance between neighbours.
+        min_samples: Members, itself included, that make a neighbourhood dense.
+        most: Keep so many, those of the largest clusters; None keeps all.
+    """
+    if not len(vectors):
+        return []
+    import numpy as np
+    from sklearn.cluster import DBSCAN
+
+    points = np.asarray(vectors, dtype=float)
+    points = points / np.linalg.norm(points, axis=1, keepdims=True)
+    labels = DBSCAN(eps=eps, min_samples=min_samples, metric="cosine").fit(points).labels_
+    groups: list[Any] = [
+        np.flatnonzero(labels == label) for label in sorted(set(labels.tolist()) - {-1})
+    ]
+    groups += [np.asarray([index]) for index in np.flatnonzero(labels == -1)]
+    if most is not None:
+        groups = sorted(groups, key=lambda group: (-len(group), int(group[0])))[:most]
+    return sorted(_nearest(points, group, points[group].mean(axis=0)) for group in groups)
+
+
+def _nearest(points: Any, members: Any, centre: Any) -> int:
+    """Return the member nearest to a centre; of equals the first."""
+    import numpy as np
+
+    distances = np.linalg.norm(points[members] - centre, axis=1).round(9)
+    return int(members[int(np.argmin(distances))])

@@ -1,0 +1,480 @@
+"""DRPE judging a pair: roles → vote → score (Wu et al. 2023, figure 1)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from langchain_core.caches import BaseCache
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from langgraph.types import Checkpointer, Overwrite, Send
+
+from langchain_judges.ask import Question, Reply, ask
+from langchain_judges.channel import Channel
+from langchain_judges.drpe import prompts as texts
+from langchain_judges.drpe.cluster import dbscan_medoids, kmeans_medoids
+from langchain_judges.drpe.options import Panel, Voting, as_json, calls, group
+from langchain_judges.drpe.roles import RoleLike, distinct, read_roles
+from langchain_judges.drpe.state import (
+    Ballot,
+    DRPEResult,
+    DRPEState,
+    RoleVote,
+    Work,
+    both_readers_shape,
+    readers_shape,
+    some_votes_shape,
+    votes_shape,
+)
+from langchain_judges.drpe.tally import decide, norm, order_sums, role_votes
+from langchain_judges.drpe.votes import confidences, slot_vote, spoken_votes
+from langchain_judges.embeddings import SentenceEmbeddings
+from langchain_judges.errors import OptionError
+from langchain_judges.factory import finish, prompt_set
+from langchain_judges.gate import Once
+from langchain_judges.orders import ORDER_NAMES, Order, in_slots, preferred_slot
+from langchain_judges.steps import Effect, Node, Steps, Update, together
+from langchain_judges.texts import check_pair, fence_token, judged, transcript
+from langchain_judges.verdict import (
+    Failure,
+    Pair,
+    Role,
+    add_usage,
+    cached_usage,
+    even_verdict,
+    not_judged,
+)
+
+
+def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
+    model: str | BaseChatModel,
+    *,
+    role_model: str | BaseChatModel | None = None,
+    panel: Panel | Mapping[str, Any] | None = None,
+    voting: Voting | Mapping[str, Any] | None = None,
+    roles: Sequence[RoleLike] | None = None,
+    embeddings: Embeddings | None = None,
+    seed: int = 0,
+    instructions: str | None = None,
+    temperature: float | None = None,
+    repairs: int = 1,
+    prompts: Mapping[str, ChatPromptTemplate] | None = None,
+    name: str = "drpe",
+    checkpointer: Checkpointer = None,
+    cache: BaseCache | None = None,
+    store: BaseStore | None = None,
+) -> CompiledStateGraph[DRPEState, None, Pair, DRPEResult]:
+    """Create a judge that is a panel of role-players (Wu et al. 2023, DRPE).
+
+    `roles` generates readers of the text by two prompts, clusters them for diversity and
+    seats them beside the static judges; `vote` asks the panel which text is better, all in
+    one call; `score` sums the votes for each text, each weighed by the length-normalised
+    probability of its own tokens (equation 4). With the defaults that is three calls; roles
+    of one text are generated once and serve every pair that shares it.
+
+    A is the candidate and B the reference, as in the NLPCC version; the first version
+    compares any two summaries. Where the papers are silent or we differ: generated roles
+    alone are clustered, so that the static judges always sit; two role prompts and a
+    comparison are three calls, not two (`Panel(merged_prompt=True)` makes them two); where
+    a model gives no log-probabilities every vote weighs one, and a note says so.
+
+    Args:
+        model: Chat model that votes, and generates roles unless another is given.
+        role_model: Generates roles instead of `model`.
+        panel: Who sits; a `Panel`, or its fields by name.
+        voting: How they vote; a `Voting`, or its fields by name.
+        roles: A panel to use as it is, such as another result's `roles`; nothing is
+            generated then.
+        embeddings: Embeds `"type: description"` for clustering; default all-MiniLM-L6-v2.
+        seed: Of the clustering and of the coin for `order="random"`.
+        instructions: Your rubric, or the language to answer in; shown to the voters.
+        temperature: Overrides the model's own.
+        repairs: Turns in which a model may mend an unusable reply.
+        prompts: Replacements for `drpe.prompts.PROMPTS`, with the same variables.
+        name: Name of the graph in traces.
+        checkpointer: LangGraph checkpointer: `SqliteSaver` for `invoke`,
+            `AsyncSqliteSaver` for `ainvoke`.
+        cache: LangChain cache for checked replies.
+        store: LangGraph store, passed on.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "roles", "proposed", "votes",
+        "score_norm", "roles_key"}`. `verdict.scores` are the sums of equation 4,
+        `verdict.score` is A's share of them, `score_norm` A's sum over the valid votes.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+    panel, voting = group(Panel, panel, "panel"), group(Voting, voting, "voting")
+    given = read_roles(roles, "manual") if roles is not None else None
+    if given is not None and not given:
+        raise OptionError("`roles` must be at least one role")
+    if voting.min_valid and voting.min_valid > (len(given) if given else panel.most()):
+        raise OptionError(f"`min_valid` is larger than the panel, got {voting.min_valid!r}")
+    chosen, version = prompt_set(texts.PROMPTS, prompts)
+    voter = Channel(model, temperature)
+    namer = Channel(role_model, temperature) if role_model else voter
+    base = Question("drpe", "", voter, chosen["vote"], RoleVote, version, cache=cache)
+    base = replace(base, repairs=repairs)
+    judge = _Panel(
+        panel=panel,
+        voting=voting,
+        given=given,
+        embeddings=embeddings or SentenceEmbeddings(),
+        seed=seed,
+        instructions=(instructions or "").strip(),
+        namer=replace(base, step="roles", channel=namer),
+        voter=replace(
+            base,
+            step="vote",
+            sampled=voting.replies > 1,
+            logprobs=voting.confidence in {"auto", "logprobs"},
+        ),
+        prompts=chosen,
+        drawn=Once(),
+    )
+    graph = StateGraph(DRPEState, input_schema=Pair, output_schema=DRPEResult)
+    graph.add_node("roles", Node(judge.roles))
+    graph.add_node("vote", Node(judge.vote))
+    graph.add_node("score", Node(judge.score))
+    graph.add_edge(START, "roles")
+    graph.add_conditional_edges("roles", judge.ask_panel, ["vote", "score", END])
+    graph.add_edge("vote", "score")
+    graph.add_edge("score", END)
+    compiled = graph.compile(checkpointer=checkpointer, store=store, name=name)
+    options = {**as_json(panel, voting), "seed": seed, "instructions": judge.instructions}
+    options["roles"] = [dict(role) for role in given] if given else None
+    options["embeddings"] = type(judge.embeddings).__name__
+    return finish(
+        compiled,
+        method="drpe",
+        options={**options, "repairs": repairs},
+        models={"roles": namer.identity, "vote": voter.identity},
+        prompt_version=version,
+        calls=calls(panel, voting, given is not None),
+        branches=2 * voting.replies * (1 if voting.batch else panel.most()),
+    )
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """The steps of the method, with their options and questions."""
+
+    panel: Panel
+    voting: Voting
+    given: tuple[Role, ...] | None
+    embeddings: Embeddings
+    seed: int
+    instructions: str
+    namer: Question
+    voter: Question
+    prompts: Mapping[str, ChatPromptTemplate]
+    drawn: Once[Update]
+
+    def roles(self, state: DRPEState) -> Steps[Update]:
+        """Generate readers, choose diverse ones and seat them beside the static judges."""
+        check_pair(state)
+        pair = _pair(state)
+        fresh: Update = {
+            **{key: Overwrite([]) for key in ("ballots", "failures", "usages")},
+            **{"votes": [], "proposed": [], "roles": [], "score_norm": None},
+            "roles_key": self._roles_key(pair),
+            "verdict": None,
+        }
+        if judged(pair["output_a"]) == judged(pair["output_b"]):
+            return {**fresh, "verdict": even_verdict()}
+        if self.given:
+            return {**fresh, "roles": list(self.given)}
+        if not self.panel.dynamic:
+            return {**fresh, "roles": list(self.panel.static_roles)}
+        drawn, reused = yield from self.drawn.get(
+            fresh["roles_key"], lambda: self._draw(pair), lambda drawn: bool(drawn["proposed"])
+        )
+        usages = [cached_usage("roles")] if reused else drawn["usages"]
+        return {
+            **fresh,
+            "proposed": drawn["proposed"],
+            "roles": drawn["roles"],
+            "failures": Overwrite(drawn["failures"]),
+            "usages": Overwrite(usages),
+        }
+
+    def ask_panel(self, state: DRPEState) -> list[Send] | str:
+        """Send the panel, or each of its roles, in every order and as often as sampled."""
+        if state.get("verdict"):
+            return END
+        pair, roles = _pair(state), state["roles"]
+        everyone = list(range(len(roles)))
+        seats = [everyone] if self.voting.batch else [[i] for i in everyone]
+        work: list[Work] = [
+            {"pair": pair, "roles": roles, "positions": seat, "order": order, "sample": n}
+            for order in self._orders(pair)
+            for n in range(self.voting.replies)
+            for seat in seats
+            if seat
+        ]
+        return [Send("vote", part) for part in work] or "score"
+
+    def vote(self, work: Work) -> Steps[Update]:
+        """Ask the panel, or one role of it, which text is better and why."""
+        voters = [work["roles"][i] for i in work["positions"]]
+        batch = self.voting.batch
+        question = replace(
+            self.voter,
+            prompt=self.prompts["vote" if batch else "vote_alone"],
+            label="vote" if batch else "role",
+            shape=votes_shape(len(voters)) if batch else RoleVote,
+            partial=some_votes_shape(len(voters)) if batch else None,
+            parse=partial(_spoken, roles=voters, batch=batch),
+            measure=partial(confidences, roles=voters, kind=self.voting.span),
+        )
+        sampled = self.voting.replies > 1
+        suffix = f", sample {work['sample'] + 1}" if sampled else ""
+        order = work["order"]
+        who = "panel" if batch else voters[0]["type"]
+        unit = f"{who} ({ORDER_NAMES[order]}{suffix})"
+        reply = yield from ask(
+            question,
+            self._material(work["pair"], voters, order),
+            unit=unit,
+            order=order,
+            seed=work["sample"] if sampled else None,
+        )
+        ballots, missing = _ballots(reply, work, voters, batch, unit)
+        if batch:
+            for ballot in ballots:
+                yield _recorded(work["roles"][ballot["position"]], ballot)
+        return {
+            "ballots": ballots,
+            "failures": [*reply.failures, *missing],
+            "usages": [reply.usage],
+        }
+
+    def score(self, state: DRPEState) -> Steps[Update]:
+        """Sum the weighed votes for each text, and prefer the larger sum."""
+        yield from ()
+        roles, failures = state["roles"], list(state["failures"])
+        ballots, lost = self._weighed(state["ballots"], roles)
+        failures += lost
+        usage = add_usage(state["usages"])
+        votes = role_votes(roles, ballots)
+        orders = self._orders(_pair(state))
+        by_order = {
+            order: role_votes(roles, [b for b in ballots if b["order"] == order])
+            for order in orders
+        }
+        least = self.voting.min_valid or len(roles) // 2 + 1
+        valid = min(
+            sum(v["preference"] is not None for v in each) for each in by_order.values()
+        )
+        if not roles or valid < least:
+            why = f"Not judged: {valid} of {len(roles)} roles voted, at least {least} must."
+            verdict = not_judged(failures, usage, why)
+            return {"votes": votes, "score_norm": None, "verdict": verdict}
+        sums = {order: order_sums(each) for order, each in by_order.items()}
+        verdict = decide(votes, sums, failures, usage)
+        norms = [norm(sums[order], by_order[order]) or 0.0 for order in orders]
+        return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
+
+    def _weighed(
+        self, ballots: Sequence[Ballot], roles: Sequence[Role]
+    ) -> tuple[list[Ballot], list[Failure]]:
+        """Settle what votes weigh where the log-probabilities of some are not known.
+
+        Probabilities and plain ones are never summed together.
+        """
+        lacking = [ballot for ballot in ballots if ballot["confidence"] is None]
+        if self.voting.confidence not in {"auto", "logprobs"} or not lacking:
+            return list(ballots), []
+        if self.voting.confidence == "auto":
+            plain: list[Ballot] = [
+                {**b, "confidence": None, "confidence_source": "none", "tokens": None}
+                for b in ballots
+            ]
+            detail = "every vote weighs one: the model gave no token log-probabilities"
+            return plain, [_failure("panel", "no_logprobs", detail)]
+        detail = "the vote needs token log-probabilities, and the model gave none"
+        return (
+            [ballot for ballot in ballots if ballot["confidence"] is not None],
+            [_failure(roles[b["position"]]["type"], "no_logprobs", detail) for b in lacking],
+        )
+
+    def _draw(self, pair: Pair) -> Steps[Update]:
+        """Ask for readers of both kinds and choose the diverse ones."""
+        asked = ["merged"] if self.panel.merged_prompt else ["coarse", "fine"]
+        replies = yield from together([self._ask_readers(pair, kind) for kind in asked])
+        named: list[Any] = []
+        for kind, reply in zip(asked, replies, strict=True):
+            data = reply.data or {}
+            parts = {"coarse": data.get("general", []), "fine": data.get("familiarity", [])}
+            if not self.panel.merged_prompt:
+                parts = {kind: data.get("readers", [])}
+            for source, readers in parts.items():
+                named += [{**reader, "kind": source} for reader in readers]
+        proposed = distinct(named)
+        failures = [failure for reply in replies for failure in reply.failures]
+        wanted = self.panel.dynamic
+        if proposed and len(proposed) < wanted:
+            detail = f"{len(proposed)} usable roles came, {wanted} were wanted"
+            failures.append({**_failure("", "missing", detail), "step": "roles"})
+        roles = yield from self._choose(proposed)
+        return {
+            "proposed": proposed,
+            "roles": roles,
+            "failures": failures,
+            "usages": [reply.usage for reply in replies],
+        }
+
+    def _choose(self, proposed: list[Role]) -> Steps[list[Role]]:
+        """Return the panel: static roles, and those that stand for their cluster."""
+        static = list(self.panel.static_roles)
+        names = {role["type"].casefold() for role in static}
+        pool = [role for role in proposed if role["type"].casefold() not in names]
+        whole = self.panel.clustered == "all"
+        pool = static + pool if whole else pool
+        if self.panel.clustering and pool:
+            described = [f"{role['type']}: {role['description']}" for role in pool]
+            embed = self.embeddings
+            vectors = yield Effect(
+                lambda: embed.embed_documents(described),
+                lambda: embed.aembed_documents(described),
+            )
+            wanted = self.panel.dynamic + (len(static) if whole else 0)
+            pool = [pool[i] for i in self._medoids(vectors, wanted)]
+        return pool if whole else static + pool
+
+    def _medoids(self, vectors: Sequence[Sequence[float]], wanted: int) -> list[int]:
+        if self.panel.clustering == "kmeans":
+            return kmeans_medoids(vectors, wanted, self.seed)
+        return dbscan_medoids(
+            vectors,
+            eps=self.panel.eps,
+            min_samples=self.panel.min_samples,
+            most=wanted if self.panel.capped else None,
+        )
+
+    def _ask_readers(self, pair: Pair, kind: str) -> Steps[Reply]:
+        text, candidate = self._context(pair)
+        token = fence_token([text, candidate])
+        merged = kind == "merged"
+        shape = both_readers_shape if merged else readers_shape
+        shown = texts.SUMMARIES.format(fence=token, candidate_1=candidate) if candidate else ""
+        return ask(
+            replace(self.namer, prompt=self.prompts[kind], shape=shape(self.panel.asked)),
+            {"fence": token, "text": text, "summaries": shown, "pool": self.panel.asked},
+            unit=kind,
+        )
+
+    def _context(self, pair: Pair) -> tuple[str, str]:
+        """Return the text and the candidate that the role prompts see."""
+        article, candidate = transcript(pair["input"]), judged(pair["output_a"])
+        if self.panel.context == "candidate":
+            return candidate, ""
+        return article, candidate if self.panel.context == "both" else ""
+
+    def _roles_key(self, pair: Pair) -> str:
+        seats = as_json(self.panel, self.voting)["panel"]
+        told = [self._context(pair), seats, self.namer.channel.identity, self.namer.version]
+        data = json.dumps([told, self.seed], sort_keys=True, default=str)
+        return hashlib.sha256(data.encode()).hexdigest()[:16]
+
+    def _orders(self, pair: Pair) -> tuple[Order, ...]:
+        """Return the orders to ask; the papers show the reference first, which is B."""
+        if self.voting.order == "both":
+            return ("AB", "BA")
+        if self.voting.order == "reference_first":
+            return ("BA",)
+        texts_of = sorted([judged(pair["output_a"]), judged(pair["output_b"])])
+        coin = random.Random(f"{self.seed}:{texts_of}:{transcript(pair['input'])}")  # noqa: S311
+        first = coin.choice(texts_of)
+        return ("AB",) if judged(pair["output_a"]) == first else ("BA",)
+
+    def _material(self, pair: Pair, voters: Sequence[Role], order: Order) -> dict[str, object]:
+        text = transcript(pair["input"])
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        first, second = in_slots(order, a, b)
+        lines = [f"{i + 1}. {r['type']}: {r['description']}" for i, r in enumerate(voters)]
+        added = self.instructions
+        return {
+            "fence": fence_token([text, a, b]),
+            "text": text,
+            "candidate_1": first,
+            "candidate_2": second,
+            "roles": "\n".join(lines) if self.voting.batch else lines[0].removeprefix("1. "),
+            "request": texts.REQUESTS[self.voting.variant],
+            "instructions": texts.INSTRUCTIONS.format(instructions=added) if added else "",
+        }
+
+
+def _pair(state: DRPEState) -> Pair:
+    return {
+        "input": state["input"],
+        "output_a": state["output_a"],
+        "output_b": state["output_b"],
+    }
+
+
+def _spoken(text: str, roles: Sequence[Role], batch: bool) -> dict[str, Any] | None:
+    """Read votes in plain words into the shape that JSON replies have."""
+    found = spoken_votes(text, roles)
+    data = {
+        f"role_{position + 1}": {"reason": vote.reason, "vote": vote.vote}
+        for position, vote in found.items()
+    }
+    return (data or None) if batch else data.get("role_1")
+
+
+def _ballots(
+    reply: Reply, work: Work, voters: Sequence[Role], batch: bool, unit: str
+) -> tuple[list[Ballot], list[Failure]]:
+    """Return the usable ballots of a reply, and a failure for every role without one."""
+    if reply.data is None:
+        return [], []
+    ballots: list[Ballot] = []
+    failures: list[Failure] = []
+    for i, (position, role) in enumerate(zip(work["positions"], voters, strict=True)):
+        name = f"role_{i + 1}"
+        said = reply.data.get(name) if batch else reply.data
+        vote = slot_vote(said)
+        if vote is None:
+            reason = "missing" if said is None else "invalid_label"
+            detail = f"no vote for 1 or 2 from {role['type']}, {unit}: {str(said)[:80]}"
+            failures.append(_failure(role["type"], reason, detail))
+            continue
+        known = reply.measured.get(name)
+        ballots.append(
+            {
+                "position": position,
+                "order": work["order"],
+                "sample": work["sample"],
+                "preference": preferred_slot(work["order"], vote.vote),
+                "reason": vote.reason,
+                "confidence": float(known[0]) if known else None,
+                "confidence_source": "logprobs" if known else "none",
+                "tokens": int(known[1]) if known else None,
+            }
+        )
+    return ballots, failures
+
+
+def _failure(unit: str, reason: Any, detail: str) -> Failure:
+    return {"step": "vote", "unit": unit, "reason": reason, "detail": detail}
+
+
+def _recorded(role: Role, ballot: Ballot) -> Effect:
+    """Give a role of a batch a run of its own in the trace, with its vote and confidence."""
+    run: RunnableLambda[Any, Any] = RunnableLambda(lambda _: dict(ballot), name="role")
+    config: Any = {"run_name": f"role:{role['type']}", "tags": ["drpe", "role"]}
+    return Effect(lambda: run.invoke(role, config), lambda: run.ainvoke(role, config))

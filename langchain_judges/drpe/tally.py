@@ -1,0 +1,103 @@
+"""From ballots to a verdict: votes by role, and the sums of the paper's equation 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from langchain_judges.drpe.state import Ballot
+from langchain_judges.orders import Order, disagree, prefer
+from langchain_judges.verdict import Failure, Preference, Role, Usage, Verdict, Vote
+
+
+def role_votes(roles: Sequence[Role], ballots: Sequence[Ballot]) -> list[Vote]:
+    """Return one vote for each role; over several samples or orders, the common one.
+
+    A role whose ballots are divided evenly, or who has none, prefers nobody. From several
+    samples of one order comes a confidence: the share of them that agree.
+    """
+    return [_vote(i, role, ballots) for i, role in enumerate(roles)]
+
+
+def _vote(position: int, role: Role, ballots: Sequence[Ballot]) -> Vote:
+    own = [ballot for ballot in ballots if ballot["position"] == position]
+    lead = sum({"A": 1, "B": -1}.get(ballot["preference"], 0) for ballot in own)
+    if not lead:
+        return {
+            "role": role["type"],
+            "preference": None,
+            "reason": own[0]["reason"] if own else "",
+            "confidence": None,
+            "confidence_source": "none",
+            "tokens": None,
+        }
+    preference: Preference = "A" if lead > 0 else "B"
+    agreeing = [ballot for ballot in own if ballot["preference"] == preference]
+    known = [b["confidence"] for b in agreeing if b["confidence"] is not None]
+    tokens = [b["tokens"] for b in agreeing if b["tokens"] is not None]
+    sampled = any(ballot["sample"] for ballot in own)
+    return {
+        "role": role["type"],
+        "preference": preference,
+        "reason": agreeing[0]["reason"],
+        "confidence": len(agreeing) / len(own) if sampled else fmean(known) if known else None,
+        "confidence_source": "samples" if sampled else "logprobs" if known else "none",
+        "tokens": sum(tokens) if tokens else None,
+    }
+
+
+def order_sums(votes: Sequence[Vote]) -> dict[str, float]:
+    """Sum the confidences of the votes for each text in one order (NLPCC, equation 4).
+
+    A vote without a confidence weighs one.
+    """
+    sums = {"A": 0.0, "B": 0.0}
+    for vote in votes:
+        if vote["preference"]:
+            weight = vote["confidence"]
+            sums[vote["preference"]] += 1.0 if weight is None else weight
+    return sums
+
+
+def decide(
+    votes: Sequence[Vote],
+    by_order: Mapping[Order, Mapping[str, float]],
+    failures: list[Failure],
+    usage: Usage,
+) -> Verdict:
+    """Average the sums of the orders, and prefer the larger."""
+    sums = {side: fmean(result[side] for result in by_order.values()) for side in ("A", "B")}
+    preference = prefer({side: round(value, 9) for side, value in sums.items()})
+    total = sums["A"] + sums["B"]
+    sources = {vote["confidence_source"] for vote in votes if vote["preference"]}
+    score = 0.5 if preference == "tie" else sums["A"] / total
+    return {
+        "preference": preference,
+        "score": score,
+        "scores": sums,
+        "confidence": None,
+        "confidence_source": sources.pop() if len(sources) == 1 else "none",
+        "flipped": disagree([prefer(dict(result)) for result in by_order.values()]),
+        "rationale": _rationale(preference, sums, votes),
+        "failures": failures,
+        "usage": usage,
+    }
+
+
+def _rationale(preference: Preference, sums: Mapping[str, float], votes: Sequence[Vote]) -> str:
+    words = {"A": "A is better", "B": "B is better", "tie": "A tie"}
+    parts = [f"{words[preference]}: {sums['A']:.2f} (A) to {sums['B']:.2f} (B)."]
+    for side in ("A", "B"):
+        names = [vote["role"] for vote in votes if vote["preference"] == side]
+        if names:
+            parts.append(f"For {side}: {', '.join(names)}.")
+    silent = [vote["role"] for vote in votes if vote["preference"] is None]
+    if silent:
+        parts.append(f"No vote: {', '.join(silent)}.")
+    return " ".join(parts)
+
+
+def norm(sums: Mapping[str, float], votes: Sequence[Vote]) -> float | None:
+    """Return the sum for A over the number of valid votes; None if there are none."""
+    valid = sum(vote["preference"] is not None for vote in votes)
+    return sums["A"] / valid if valid else None

@@ -1,0 +1,134 @@
+"""Reading the votes of a panel: from a reply to votes by slot, each with its confidence."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from langchain_core.messages import AIMessage
+from pydantic import ValidationError
+
+from langchain_judges.confidence import Confidence, Span, json_spans, span_confidence
+from langchain_judges.drpe.state import RoleVote
+from langchain_judges.verdict import Role
+
+SpanKind = Literal["joint", "vote", "reason"]
+"""Whose tokens count: those of vote and reason together, or of one of them."""
+
+_NUMBERED = re.compile(r"^\s*(?:[-*•]\s+)?(?:(?P<number>\d{1,2})[.)]\s*)?(?P<text>\S.*)$")
+_NAME = re.compile(r"^\s*(?:[-*•]\s+)?(?:\d{1,2}[.)]\s*)?[^.:!?\n]{1,60}:")
+_VOTE = re.compile(
+    r"(?:vote|choice|prefers?|preferred|choose|chooses|winner)\W{0,4}(?:is|for)?\W{0,4}"
+    r"(?:candidate|summary|response)?\s*[*\"']*(?P<vote>\d+|equal|tie|both|neither)\b",
+    re.IGNORECASE,
+)
+
+
+class Spoken(NamedTuple):
+    """A vote in plain words, and where it and its reason stand in the reply."""
+
+    reason: str
+    vote: str
+    spans: dict[str, Span]
+
+
+def spoken_votes(text: str, roles: Sequence[Role]) -> dict[int, Spoken]:
+    """Read votes in plain words, one line or paragraph for each role, by its name or number.
+
+    Votes may come in any order; the first of a role counts; those of roles that are not on
+    the panel are passed over.
+    """
+    found: dict[int, Spoken] = {}
+    for start, part in _paragraphs(text, roles):
+        position = _whose(part, roles)
+        votes = list(_VOTE.finditer(part))
+        if position is None or position in found or not votes:
+            continue
+        last = votes[-1]
+        name_end = part.find(":") + 1
+        spans = {
+            "reason": (start + name_end, start + last.start()),
+            "vote": (start + last.start("vote"), start + last.end("vote")),
+        }
+        reason = part[name_end : last.start()].strip(" \n-–—*.;,")
+        found[position] = Spoken(reason, last["vote"].lower(), spans)
+    return found
+
+
+def _paragraphs(text: str, roles: Sequence[Role]) -> list[tuple[int, str]]:
+    """Cut the text before every line that begins with a name; return parts and places."""
+    starts: list[int] = []
+    at = 0
+    for line in text.splitlines(keepends=True):
+        if _NAME.match(line) and not _VOTE.match(line.strip(" *-")):
+            starts.append(at)
+        at += len(line)
+    return [
+        (start, text[start:end])
+        for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
+    ]
+
+
+def _whose(part: str, roles: Sequence[Role]) -> int | None:
+    """Return the position of the role that a line begins with, by name, else by number."""
+    line = _NUMBERED.match(part.splitlines()[0])
+    if line is None:
+        return None
+    name = line["text"].partition(":")[0].strip(" *_\"'").casefold()
+    names = [role["type"].casefold() for role in roles]
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+    return names.index(close[0]) if close else None
+
+
+def slot_vote(data: Any) -> RoleVote | None:
+    """Return a vote as it was meant to be, or None for anything else, an even one too."""
+    try:
+        return RoleVote.model_validate(data)
+    except ValidationError:
+        return None
+
+
+def confidences(
+    message: AIMessage, roles: Sequence[Role], kind: SpanKind
+) -> dict[str, list[float | int]]:
+    """Return `{"role_1": [confidence, tokens], …}` of the roles whose tokens are known.
+
+    Eq. 3 of the paper is taken over the tokens of the reason and the vote themselves: no
+    names, quotes or commas, which the format and not the role decides.
+    """
+    tokens = (message.response_metadata.get("logprobs") or {}).get("content") or []
+    text = message.text
+    found: dict[str, list[float | int]] = {}
+    for unit, spans in _spans(text, roles).items():
+        wanted = ["reason", "vote"] if kind == "joint" else [kind]
+        measured: Confidence | None = span_confidence(
+            text, tokens, [spans[part] for part in wanted if part in spans]
+        )
+        if measured:
+            found[unit] = [measured.value, measured.tokens]
+    return found
+
+
+def _spans(text: str, roles: Sequence[Role]) -> dict[str, Mapping[str, Span]]:
+    """Return where each role's reason and vote stand, in a JSON reply or a spoken one."""
+    written = json_spans(text)
+    units = [f"role_{i + 1}" for i in range(len(roles))]
+    if any((unit, "vote") in written for unit in units):
+        return {
+            unit: {
+                part: written[unit, part]
+                for part in ("reason", "vote")
+                if (unit, part) in written
+            }
+            for unit in units
+        }
+    if ("vote",) in written:
+        return {
+            "role_1": {
+                part: written[(part,)] for part in ("reason", "vote") if (part,) in written
+            }
+        }
+    spoken = spoken_votes(text, roles)
+    return {units[position]: vote.spans for position, vote in spoken.items()}

@@ -1,0 +1,526 @@
+"""DRPE against its papers: panels, votes, confidences, presets, edge cases."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.messages import AIMessage
+
+from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_judge
+from langchain_judges.drpe.cluster import dbscan_medoids, kmeans_medoids
+from langchain_judges.drpe.roles import SETS
+from langchain_judges.drpe.tally import norm, order_sums
+from langchain_judges.drpe.votes import spoken_votes
+from langchain_judges.errors import OptionError
+from langchain_judges.summary import Summary
+from tests.conftest import chat
+from tests.fakes import FakeChatModel
+from tests.langsmith_server import LangSmithServer
+from tests.model_server import reply
+
+PAIR = {"input": "An article.", "output_a": "good candidate", "output_b": "bad reference"}
+SWAPPED = {"input": "An article.", "output_a": "bad reference", "output_b": "good candidate"}
+READERS = ("Teacher", "Nurse", "Farmer", "Pilot", "Local", "Stranger", "Fan", "Historian")
+FEW = DeterministicFakeEmbedding(size=8)
+
+
+def readers(names):
+    return [{"type": name, "description": f"looks as {name} does"} for name in names]
+
+
+def favours_good(prompt):
+    """Return the slot that holds the word `good`."""
+    first = re.search(r"<candidate-1-\w+>\n(.*?)\n</candidate-1", prompt, re.S)[1]
+    return "1" if "good" in first else "2"
+
+
+def vote_of(prompt, name):
+    return favours_good(prompt)
+
+
+def respond(prompt, vote=vote_of):
+    """Name eight readers; let every role vote as `vote(prompt, role)` says."""
+    if "You name the readers" in prompt:
+        if '"general"' in prompt:
+            return json.dumps(
+                {"general": readers(READERS[:4]), "familiarity": readers(READERS[4:])}
+            )
+        half = READERS[:4] if "occupations" in prompt else READERS[4:]
+        return json.dumps({"readers": readers(half)})
+    seated = re.findall(r"^(\d+)\. ([^:\n]+): ", prompt.split("judges are:")[-1], re.M)
+    if "You are this judge" in prompt:
+        name = re.search(r"You are this judge:\n([^:]+):", prompt)[1]
+        return json.dumps({"reason": f"{name} says so", "vote": vote(prompt, name)})
+    return json.dumps(
+        {
+            f"role_{n}": {"reason": f"{name} says so", "vote": vote(prompt, name)}
+            for n, name in seated
+        }
+    )
+
+
+def judged(pair=PAIR, vote=vote_of, answer=None, **options):
+    def said(prompt):
+        return (answer and answer(prompt)) or respond(prompt, vote)
+
+    model = FakeChatModel(respond=said)
+    judge = create_drpe_judge(model, **{"embeddings": FEW, **options})
+    return judge.invoke(pair), model
+
+
+def test_seven_roles_vote_in_three_calls_by_default():
+    result, model = judged()
+    verdict = result["verdict"]
+    assert verdict["preference"] == "A"
+    assert verdict["scores"] == {"A": 7.0, "B": 0.0}
+    assert (verdict["score"], result["score_norm"]) == (1.0, 1.0)
+    assert verdict["usage"]["calls"] == len(model.prompts) == 3
+    assert [role["kind"] for role in result["roles"][:3]] == ["static"] * 3
+    assert len(result["roles"]) == 7
+    assert len(result["proposed"]) == 8
+    assert json.loads(json.dumps(result)) == result
+
+
+def test_the_reference_stands_first_and_roles_see_the_article_alone():
+    _, model = judged()
+    vote = model.prompts[-1]
+    assert vote.index("bad reference") < vote.index("good candidate")
+    assert not any("candidate" in prompt.split("---")[1] for prompt in model.prompts[:2])
+
+
+PRESETS = {
+    # Closed forms: 3; 2; 1; 2 + N with N = 7; 3; 1; 3.
+    "drpe": (3, 7),
+    "drpe_v1": (2, 8),
+    "manual": (1, 6),
+    "no_batch": (9, 7),
+    "no_clustering": (3, 11),
+    "no_dynamic": (1, 3),
+    "no_static": (3, 4),
+}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+async def test_presets_cost_what_the_closed_forms_say(preset):
+    model = FakeChatModel(respond=respond)
+    judge = load_judge("drpe", model, preset=preset, embeddings=FEW)
+    result = judge.invoke(PAIR)
+    expected, seats = PRESETS[preset]
+    assert len(result["roles"]) == seats
+    assert len(model.prompts) == result["verdict"]["usage"]["calls"] == expected
+    assert judge.config["metadata"]["calls"] == expected
+    later = load_judge("drpe", FakeChatModel(respond=respond), preset=preset, embeddings=FEW)
+    assert await later.ainvoke(PAIR) == result
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_swapping_the_inputs_mirrors_the_verdict(preset):
+    judge = load_judge("drpe", FakeChatModel(respond=respond), preset=preset, embeddings=FEW)
+    there, back = judge.invoke(PAIR)["verdict"], judge.invoke(SWAPPED)["verdict"]
+    assert (there["preference"], back["preference"]) == ("A", "B")
+    assert back["score"] == pytest.approx(1 - there["score"])
+
+
+def test_one_panel_serves_every_candidate_of_an_article():
+    model = FakeChatModel(respond=respond)
+    judge = create_drpe_judge(model, embeddings=FEW)
+    pairs = [{**PAIR, "output_a": f"good {i}"} for i in range(4)]
+    rows = list(judge_many(judge, pairs, progress=False))
+    assert len(model.prompts) == 2 + 4
+    assert len({row["roles_key"] for row in rows}) == 1
+    cached = [row["verdict"]["usage"]["by_step"]["roles"]["cached_calls"] for row in rows]
+    assert sorted(cached) == [0, 1, 1, 1]
+
+
+def test_given_roles_are_used_as_they_are():
+    first, _ = judged()
+    result, model = judged(roles=first["roles"])
+    assert result["roles"] == first["roles"]
+    assert len(model.prompts) == 1
+
+
+def test_the_papers_score_is_the_sum_of_the_confidences_of_its_votes():
+    # Spec oracle: P = .818731, .759572, .367879; votes 1, 0, 1: 1.186610, norm .395537.
+    votes = [
+        {"role": r, "preference": p, "confidence": c}
+        for r, p, c in (
+            ("x", "A", math.exp(-0.2)),
+            ("y", "B", math.exp(-0.275)),
+            ("z", "A", math.exp(-1)),
+        )
+    ]
+    sums = order_sums(votes)
+    assert sums["A"] == pytest.approx(1.186610, abs=1e-6)
+    assert norm(sums, votes) == pytest.approx(0.395537, abs=1e-6)
+
+
+def with_logprobs(text, logprob=-0.5):
+    """Answer over the wire with one token for every three characters."""
+    answer = reply(text)
+    pieces = [text[i : i + 3] for i in range(0, len(text), 3)]
+    answer.payload["choices"][0]["logprobs"] = {
+        "content": [
+            {"token": p, "bytes": list(p.encode()), "logprob": logprob, "top_logprobs": []}
+            for p in pieces
+        ]
+    }
+    return answer
+
+
+def wire(vote=vote_of, logprobs=True):
+    def behave(call):
+        shape = call.shape
+        prompt = call.prompt + ('"general"' if shape == "BothReaders" else "")
+        text = respond(prompt, vote)
+        return with_logprobs(text) if logprobs and call.body.get("logprobs") else reply(text)
+
+    return behave
+
+
+def test_votes_weigh_the_probability_of_their_tokens(serve):
+    server = serve(wire())
+    judge = create_drpe_judge(chat(server), embeddings=FEW)
+    result = judge.invoke(PAIR)
+    # Every token has log-probability -0.5, so every vote weighs exp(-0.5).
+    assert result["verdict"]["scores"]["A"] == pytest.approx(7 * math.exp(-0.5))
+    assert result["score_norm"] == pytest.approx(math.exp(-0.5))
+    assert result["verdict"]["confidence_source"] == "logprobs"
+    assert {vote["confidence_source"] for vote in result["votes"]} == {"logprobs"}
+    assert all(vote["tokens"] > 2 for vote in result["votes"])
+    assert result["verdict"]["failures"] == []
+
+
+def test_the_span_decides_which_tokens_count(serve):
+    server = serve(wire())
+    counted = {}
+    for span in ("vote", "reason", "joint"):
+        judge = create_drpe_judge(
+            chat(server), panel={"dynamic": 0}, voting={"span": span}, embeddings=FEW
+        )
+        counted[span] = judge.invoke(PAIR)["votes"][0]["tokens"]
+    assert counted["vote"] == 1
+    assert counted["joint"] >= counted["reason"] > counted["vote"]
+
+
+def test_without_log_probabilities_every_vote_weighs_one_and_a_note_says_so(serve):
+    judge = create_drpe_judge(chat(serve(wire(logprobs=False))), embeddings=FEW)
+    result = judge.invoke(PAIR)
+    assert result["verdict"]["scores"] == {"A": 7.0, "B": 0.0}
+    assert [f["reason"] for f in result["verdict"]["failures"]] == ["no_logprobs"]
+    assert {vote["confidence"] for vote in result["votes"]} == {None}
+
+
+def test_log_probabilities_that_are_required_and_missing_are_a_failure():
+    verdict = judged(voting=Voting(confidence="logprobs"))[0]["verdict"]
+    assert verdict["preference"] is None
+    assert {f["reason"] for f in verdict["failures"]} == {"no_logprobs"}
+
+
+def test_no_confidence_is_asked_for_when_none_is_wanted(serve):
+    server = serve(wire())
+    judge = create_drpe_judge(chat(server), voting={"confidence": "none"}, embeddings=FEW)
+    assert judge.invoke(PAIR)["verdict"]["failures"] == []
+    assert not any(call.body.get("logprobs") for call in server.calls)
+
+
+def test_samples_give_the_share_of_replies_that_agree():
+    replies = iter("22212" * 10)
+
+    def vote(prompt, name):
+        return next(replies) if name == "Critic" else favours_good(prompt)
+
+    result, model = judged(
+        vote=vote, panel=Panel(dynamic=0), voting=Voting(confidence="samples", samples=5)
+    )
+    critic = result["votes"][1]
+    assert len(model.prompts) == 5
+    assert (critic["preference"], critic["confidence"]) == ("A", 0.8)
+    assert critic["confidence_source"] == "samples"
+    assert result["verdict"]["scores"] == {"A": pytest.approx(2.8), "B": 0.0}
+    assert all(settings["temperature"] == 0.7 for settings in model.settings)
+
+
+def test_both_orders_show_whether_the_panel_flips():
+    result, model = judged(vote=lambda prompt, name: "1", voting=Voting(order="both"))
+    assert len(model.prompts) == 4
+    verdict = result["verdict"]
+    assert (verdict["preference"], verdict["score"], verdict["flipped"]) == ("tie", 0.5, True)
+    assert {vote["preference"] for vote in result["votes"]} == {None}
+    agreed = judged(voting=Voting(order="both"))[0]["verdict"]
+    assert (agreed["preference"], agreed["flipped"]) == ("A", False)
+
+
+def test_the_random_order_is_a_coin_that_follows_the_text():
+    firsts = set()
+    for seed in range(8):
+        _, model = judged(voting={"order": "random"}, panel={"dynamic": 0}, seed=seed)
+        _, swapped = judged(
+            SWAPPED, voting={"order": "random"}, panel={"dynamic": 0}, seed=seed
+        )
+        assert model.prompts == swapped.prompts
+        firsts.add(favours_good(model.prompts[0]))
+    assert firsts == {"1", "2"}
+
+
+@pytest.mark.parametrize("said", ["equal", "3", "", None])
+def test_a_vote_that_is_none_is_left_out_after_a_repair(said):
+    def vote(prompt, name):
+        return said if name == "Critic" else favours_good(prompt)
+
+    plain = {"confidence": "none"}
+    result, model = judged(vote=vote, panel={"dynamic": 0}, voting=plain)
+    assert len(model.prompts) == 2
+    assert [vote["preference"] for vote in result["votes"]] == ["A", None, "A"]
+    assert [(f["unit"], f["reason"]) for f in result["verdict"]["failures"]] == [
+        ("Critic", "invalid_label")
+    ]
+    assert result["verdict"]["preference"] == "A"
+    assert result["score_norm"] == 1.0
+
+
+def test_a_vote_left_out_of_a_reply_is_missing():
+    def answer(prompt):
+        if "judges are:" not in prompt:
+            return None
+        whole = json.loads(respond(prompt))
+        whole.pop("role_2")
+        whole["role_9"] = {"reason": "who?", "vote": "1"}
+        return json.dumps(whole)
+
+    plain = {"confidence": "none"}
+    result, _ = judged(answer=answer, panel={"dynamic": 0}, voting=plain)
+    assert [f["reason"] for f in result["verdict"]["failures"]] == ["missing"]
+    assert result["verdict"]["preference"] == "A"
+
+
+def test_without_a_quorum_of_votes_nobody_is_preferred():
+    verdict = judged(vote=lambda p, n: "equal", panel={"dynamic": 0})[0]["verdict"]
+    assert verdict["preference"] is None
+    assert verdict["score"] is None
+    assert "0 of 3 roles voted, at least 2 must." in verdict["rationale"]
+
+
+PLAIN = """Here is what they think.
+2. Critic: The wording is clear. Vote: 2
+General Public: It tells the story. Vote: 2
+Somebody Else: I was not asked. Vote: 1
+News Autor - wrong dash
+3. News Author: Faithful.
+It agrees with the article. Vote: 1
+Critic: On second thought. Vote: 1
+"""
+
+
+def test_votes_in_plain_words_are_matched_by_name_and_the_first_counts():
+    found = spoken_votes(PLAIN, SETS["summary"])
+    assert {SETS["summary"][i]["type"]: vote.vote for i, vote in found.items()} == {
+        "Critic": "2",
+        "General Public": "2",
+        "News Author": "1",
+    }
+    assert found[2].reason == "Faithful.\nIt agrees with the article"
+    start, end = found[0].spans["vote"]
+    assert PLAIN[start:end] == "2"
+
+
+def test_a_model_that_ignores_the_format_is_still_heard():
+    def answer(prompt):
+        return PLAIN if "judges are:" in prompt else None
+
+    result, model = judged(answer=answer, panel={"dynamic": 0})
+    assert [vote["preference"] for vote in result["votes"]] == ["A", "A", "B"]
+    assert len(model.prompts) == 1
+
+
+def test_readers_are_cleaned_before_they_are_seated():
+    named = [
+        {"type": "Teacher", "description": "x"},
+        {"type": "teacher ", "description": "again"},
+        {"type": "Nobody", "description": " "},
+        {"type": "Critic", "description": "sits already"},
+    ]
+
+    def answer(prompt):
+        return json.dumps({"readers": named}) if "You name the readers" in prompt else None
+
+    result, _ = judged(answer=answer)
+    names = [role["type"] for role in result["roles"]]
+    assert names == ["General Public", "Critic", "News Author", "Teacher"]
+    assert [f["reason"] for f in result["verdict"]["failures"]] == ["missing", "no_logprobs"]
+
+
+def test_a_panel_whose_readers_failed_sits_with_its_static_roles_and_says_so():
+    def answer(prompt):
+        return "no readers" if "You name the readers" in prompt else None
+
+    result, _ = judged(answer=answer)
+    assert len(result["roles"]) == 3
+    assert result["verdict"]["preference"] == "A"
+    assert {f["step"] for f in result["verdict"]["failures"]} == {"roles", "vote"}
+
+
+def test_without_any_role_nothing_is_judged():
+    verdict = judged(answer=lambda p: "no", panel={"static": []})[0]["verdict"]
+    assert verdict["preference"] is None
+
+
+def test_identical_texts_are_a_tie_without_a_call():
+    result, model = judged({**PAIR, "output_b": PAIR["output_a"]})
+    assert (result["verdict"]["preference"], result["verdict"]["score"]) == ("tie", 0.5)
+    assert model.prompts == []
+    assert result["score_norm"] is None
+
+
+@pytest.mark.parametrize("context", ["article", "candidate", "both"])
+def test_role_prompts_see_what_the_context_says(context):
+    _, model = judged(panel={"context": context})
+    seen = model.prompts[0]
+    assert ("An article." in seen) == (context != "candidate")
+    assert ("good candidate" in seen) == (context != "article")
+    assert "bad reference" not in seen
+
+
+@pytest.mark.parametrize("variant", range(5))
+def test_each_variant_words_the_request_its_own_way(variant):
+    _, model = judged(voting={"variant": variant}, panel={"dynamic": 0})
+    others = [judged(voting={"variant": v}, panel={"dynamic": 0})[1].prompts for v in range(5)]
+    assert others.count(model.prompts) == 1
+
+
+def points(*angles):
+    return [[math.cos(a), math.sin(a)] for a in angles]
+
+
+def test_kmeans_keeps_the_member_nearest_to_each_centre():
+    # Two bundles: the middle of each is nearest to its centre.
+    vectors = points(0.0, 0.1, 0.2, 2.0, 2.1, 2.2)
+    assert kmeans_medoids(vectors, 2, seed=0) == [1, 4]
+    assert kmeans_medoids(vectors, 9, seed=0) == list(range(6))
+    assert kmeans_medoids(vectors, 0, seed=0) == []
+
+
+def test_kmeans_ties_take_the_lower_index_and_equal_vectors_fill_up():
+    assert kmeans_medoids(points(0, 0, 2, 2), 2, seed=0) == [0, 2]
+    assert kmeans_medoids(points(1, 1, 1), 2, seed=0) == [0, 1]
+
+
+def test_kmeans_gives_the_same_panel_on_every_run():
+    vectors = np.random.default_rng(0).normal(size=(12, 5)).tolist()
+    assert len({tuple(kmeans_medoids(vectors, 4, seed=3)) for _ in range(5)}) == 1
+
+
+def test_dbscan_keeps_noise_and_can_be_capped():
+    # A bundle of three, a bundle of two, and one like no other.
+    vectors = points(0.0, 0.1, 0.2, 2.0, 2.1, 4.0)
+    assert dbscan_medoids(vectors, eps=0.1) == [1, 3, 5]
+    assert dbscan_medoids(vectors, eps=0.1, most=2) == [1, 3]
+    assert dbscan_medoids([], eps=0.1) == []
+
+
+def test_clustering_all_roles_may_unseat_a_static_one():
+    result, _ = judged(panel={"clustered": "all", "dynamic": 1})
+    assert len(result["roles"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"panel": {"static": "press"}}, "`static` must be one of"),
+        ({"panel": {"dynamic": -1}}, "`dynamic` must be a whole number of at least 0"),
+        ({"panel": {"dynamic": 0, "static": []}}, "a panel needs"),
+        ({"panel": {"clustering": "pca"}}, r"`clustering` must be one of .* got 'pca'"),
+        ({"panel": {"seats": 3}}, r"`panel` has no \['seats'\]; it takes"),
+        ({"panel": 5}, "`panel` must be a Panel or its fields, got 5"),
+        ({"panel": {"eps": 0}}, "`eps` must be above 0"),
+        ({"panel": {"static": ["Critic"]}}, "a role must be 'type: description'"),
+        ({"panel": {"static": ["A: x", "a: y"]}}, "distinct types"),
+        ({"voting": {"order": "AB"}}, "`order` must be one of"),
+        ({"voting": {"variant": 5}}, "`variant` must be one of"),
+        ({"voting": {"samples": 1}}, "`samples` must be a whole number of at least 2"),
+        ({"voting": {"min_valid": 99}}, "`min_valid` is larger than the panel"),
+        ({"roles": []}, "`roles` must be at least one role"),
+    ],
+)
+def test_options_are_checked_with_the_rule_and_the_value(options, message):
+    with pytest.raises(OptionError, match=message):
+        create_drpe_judge(FakeChatModel(), **options)
+
+
+@pytest.mark.parametrize(
+    ("votes", "expected"),
+    [
+        # Always alike: one voter. Alike on half of the pairs: as many as sit.
+        ([["A", "A", "A"], ["B", "B", "B"]], 1.0),
+        ([["A", "A"], ["A", "B"]], 2.0),
+        # Three of six pairs agree, as with coins: four voters.
+        ([["A", "A", "A", "B"]], 4.0),
+        # Two of three rows alike: r = 2 * 2/3 - 1 = 1/3, and 2 / (1 + 1/3) = 1.5.
+        ([["A", "A"], ["B", "B"], ["A", "B"]], 1.5),
+        ([["A"]], None),
+    ],
+)
+def test_the_effective_number_of_voters(votes, expected):
+    summary = Summary()
+    for row in votes:
+        verdict = {"preference": "A", "failures": []}
+        summary.add({"verdict": verdict, "votes": [{"preference": side} for side in row]})
+    assert summary.effective_voters == (expected and pytest.approx(expected))
+
+
+@pytest.mark.parametrize(("batch", "calls"), [(True, 3), (False, 9)])
+def test_every_role_has_a_run_of_its_own(batch, calls):
+    from langchain_core.tracers.langchain import wait_for_all_tracers
+    from langsmith import Client
+    from langsmith.run_helpers import tracing_context
+
+    with LangSmithServer() as server:
+        client = Client(api_url=server.url, api_key="x")
+        with tracing_context(enabled=True, client=client, project_name="P"):
+            result, _ = judged(voting={"batch": batch})
+        wait_for_all_tracers()
+        client.flush()
+        client.cleanup()
+        names = [run["name"] for run in server.read().runs.values()]
+        runs = list(server.runs.values())
+    for role in result["roles"]:
+        suffix = "" if batch else " (B first)"
+        assert names.count(f"role:{role['type']}{suffix}") == 1
+    assert {"roles:coarse", "roles:fine"} <= set(names)
+    assert sum(run["run_type"] == "llm" for run in runs) == calls
+    if batch:
+        critic = next(run for run in runs if run["name"] == "role:Critic")
+        assert critic["outputs"]["preference"] == "A"
+
+
+def test_a_cached_reply_keeps_its_confidences(serve):
+    from langchain_core.caches import InMemoryCache
+
+    server = serve(wire())
+    judge = create_drpe_judge(chat(server), panel={"dynamic": 0}, cache=InMemoryCache())
+    first, second = judge.invoke(PAIR), judge.invoke(PAIR)
+    assert len(server.calls) == 1
+    assert first["votes"] == second["votes"]
+
+
+def test_a_refusal_is_a_failure_and_no_vote():
+    refused = AIMessage("", additional_kwargs={"refusal": "no"})
+    verdict = judged(
+        answer=lambda p: refused if "judges are:" in p else None, panel={"dynamic": 0}
+    )[0]["verdict"]
+    assert verdict["preference"] is None
+    assert [f["reason"] for f in verdict["failures"]] == ["refusal"]
+
+
+def test_the_graph_is_the_papers_figure(snapshot):
+    graph = create_drpe_judge(FakeChatModel()).get_graph()
+    assert graph.draw_mermaid(with_styles=False) == snapshot
+
+
+def test_the_prompts_are_these(snapshot):
+    _, model = judged(instructions="Be kind.")
+    _, alone = judged(voting={"batch": False}, panel={"dynamic": 0})
+    _, merged = judged(panel={"merged_prompt": True})
+    assert [*model.prompts, alone.prompts[0], merged.prompts[0]] == snapshot
