@@ -96,6 +96,9 @@ class Channel:
         self.text_limit: int | None = (getattr(self.model, "metadata", None) or {}).get(
             "text_limit"
         )
+        profile = getattr(self.model, "profile", None) or {}
+        self.context: int | None = profile.get("max_input_tokens")
+        """Tokens of a prompt that the model takes; None where its profile does not say."""
         self.rungs = _rungs(self.model, self.kin)
         self.refused: set[str] = set()
         self._lock = threading.Lock()

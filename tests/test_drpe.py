@@ -374,6 +374,17 @@ def test_identical_texts_are_a_tie_without_a_call():
     assert result["score_norm"] is None
 
 
+def test_an_article_longer_than_the_context_is_cut_alike_and_flagged():
+    model = FakeChatModel(respond=respond, profile={"max_input_tokens": 2500})
+    judge = create_drpe_judge(model, embeddings=FEW, voting={"confidence": "none"})
+    result = judge.invoke({**PAIR, "input": "word " * 2000})
+    shown = {re.search(r"<text-\w+>\n(.*?)\n</text", p, re.S)[1] for p in model.prompts}
+    # Three characters for each of 2500 - 1500 tokens, less the candidates' 27.
+    assert [len(text) for text in shown] == [3000 - 27]
+    assert [f["reason"] for f in result["verdict"]["failures"]] == ["input_cut"]
+    assert result["verdict"]["preference"] == "A"
+
+
 @pytest.mark.parametrize("context", ["article", "candidate", "both"])
 def test_role_prompts_see_what_the_context_says(context):
     _, model = judged(panel={"context": context})

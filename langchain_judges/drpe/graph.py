@@ -56,6 +56,13 @@ from langchain_judges.verdict import (
     not_judged,
 )
 
+_CHARACTERS = 3
+"""Characters of a token, by a cautious guess, where an article may not fit."""
+_KEPT_FREE = 1500
+"""Tokens kept free for instructions, roles and the reply."""
+_LEAST = 500
+"""Characters of an article that are always shown."""
+
 
 def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
     model: str | BaseChatModel,
@@ -87,7 +94,8 @@ def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
     compares any two summaries. Where the papers are silent or we differ: generated roles
     alone are clustered, so that the static judges always sit; two role prompts and a
     comparison are three calls, not two (`Panel(merged_prompt=True)` makes them two); where
-    a model gives no log-probabilities every vote weighs one, and a note says so.
+    a model gives no log-probabilities every vote weighs one, and a note says so; an article
+    longer than the model's context is cut, alike for every prompt, and flagged `input_cut`.
 
     Args:
         model: Chat model that votes, and generates roles unless another is given.
@@ -195,6 +203,8 @@ class _Panel:
         }
         if judged(pair["output_a"]) == judged(pair["output_b"]):
             return {**fresh, "verdict": even_verdict()}
+        cut = self._cut(pair)
+        fresh["failures"] = Overwrite(cut)
         if self.given:
             return {**fresh, "roles": list(self.given)}
         if not self.panel.dynamic:
@@ -207,7 +217,7 @@ class _Panel:
             **fresh,
             "proposed": drawn["proposed"],
             "roles": drawn["roles"],
-            "failures": Overwrite(drawn["failures"]),
+            "failures": Overwrite([*cut, *drawn["failures"]]),
             "usages": Overwrite(usages),
         }
 
@@ -379,10 +389,37 @@ class _Panel:
 
     def _context(self, pair: Pair) -> tuple[str, str]:
         """Return the text and the candidate that the role prompts see."""
-        article, candidate = transcript(pair["input"]), judged(pair["output_a"])
+        article, candidate = self._article(pair), judged(pair["output_a"])
         if self.panel.context == "candidate":
             return candidate, ""
         return article, candidate if self.panel.context == "both" else ""
+
+    def _article(self, pair: Pair) -> str:
+        """Return the article, cut alike for every prompt if a model's context is too short."""
+        article = transcript(pair["input"])
+        channels = (self.namer.channel, self.voter.channel)
+        known = [channel.context for channel in channels if channel.context]
+        if not known:
+            return article
+        # The candidates, the roles and the reply must fit too.
+        others = len(judged(pair["output_a"]) + judged(pair["output_b"]))
+        room = _CHARACTERS * (min(known) - _KEPT_FREE) - others
+        return article[: max(room, _LEAST)]
+
+    def _cut(self, pair: Pair) -> list[Failure]:
+        whole, shown = len(transcript(pair["input"])), len(self._article(pair))
+        if shown == whole:
+            return []
+        detail = (
+            f"the article was cut from {whole:,} to {shown:,} characters to fit the context"
+        )
+        failure: Failure = {
+            "step": "roles",
+            "unit": "article",
+            "reason": "input_cut",
+            "detail": detail,
+        }
+        return [failure]
 
     def _roles_key(self, pair: Pair) -> str:
         seats = as_json(self.panel, self.voting)["panel"]
@@ -402,7 +439,7 @@ class _Panel:
         return ("AB",) if judged(pair["output_a"]) == first else ("BA",)
 
     def _material(self, pair: Pair, voters: Sequence[Role], order: Order) -> dict[str, object]:
-        text = transcript(pair["input"])
+        text = self._article(pair)
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
         lines = [f"{i + 1}. {r['type']}: {r['description']}" for i, r in enumerate(voters)]
