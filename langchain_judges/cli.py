@@ -58,7 +58,9 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     base_url: Annotated[
         str | None, typer.Option(help="Address of an OpenAI-compatible server.")
     ] = None,
-    concurrency: Annotated[int, typer.Option(help="Most model calls in flight.")] = 16,
+    concurrency: Annotated[
+        int | None, typer.Option(help="Most model calls in flight; default 16, local 4.")
+    ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.1, help="Seconds to wait for one reply; not for local.")
     ] = 120.0,
@@ -96,7 +98,9 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             return
         options = {
             "out": out,
-            "max_concurrency": concurrency,
+            "max_concurrency": (4 if _is_local(built) else 16)
+            if concurrency is None
+            else concurrency,
             "max_calls": max_calls,
             "max_tokens": max_tokens,
             "keep_failed": keep_failed,
@@ -203,12 +207,17 @@ def _announce(judge: Any, rows: int, errors: Console) -> None:
         f"{rows:,} {pairs} by {marks['method']}: at most {rows * each:,} calls "
         f"({each} for each pair), repairs apart."
     )
-    if any("file" in identity for identity in marks["model"].values()):
+    if _is_local(judge):
         errors.print(
             "A small local model shows how the method works; its verdicts are poor. "
             "Name a larger model for verdicts to rely on.",
             style="yellow",
         )
+
+
+def _is_local(judge: Any) -> bool:
+    # A local model generates two replies at a time; more calls would only wait there.
+    return any("file" in identity for identity in judge.config["metadata"]["model"].values())
 
 
 class _Sized:

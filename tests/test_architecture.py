@@ -1,11 +1,13 @@
 """The rules of the house, held by reading its code and by starting it."""
 
 import ast
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pytest_socket import SocketConnectBlockedError
 
 import langchain_judges
 
@@ -100,6 +102,13 @@ def fresh(code: str) -> str:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     return done.stdout.strip()
+
+
+def test_tests_reach_no_address_but_loopback() -> None:
+    # The blocker warns before it raises, and here every warning is an error.
+    refused = (SocketConnectBlockedError, UserWarning)
+    with socket.socket() as probe, pytest.raises(refused, match=r"192\.0\.2\.1"):
+        probe.connect(("192.0.2.1", 80))
 
 
 HEAVY = {"torch", "sentence_transformers", "sklearn", "faiss", "pandas", "matplotlib"}
