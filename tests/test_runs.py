@@ -422,7 +422,7 @@ def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, kept, bytes_ea
     # a results file needs is eight bytes of hash for each pair, in a set.
     judge = RunnableLambda(lambda pair: {"verdict": even_verdict()})
     endless = (
-        {"input": "q" * 1000, "output_a": f"{i}", "output_b": "b"} for i in range(100_000)
+        {"input": f"{i:01000d}", "output_a": f"{i}", "output_b": "b"} for i in range(100_000)
     )
     out = tmp_path / "o.jsonl" if kept else None
     run = judge_many(judge, endless, out=out, progress=False)
@@ -436,7 +436,8 @@ def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, kept, bytes_ea
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     run.close()
-    assert grown - 100_000 < 1_500 * bytes_each
+    # Threads and their buffers come and go: a third of what keeping the pairs would take.
+    assert grown - 500_000 < 1_500 * bytes_each
 
 
 def test_stopping_an_iteration_early_stops_the_work():
