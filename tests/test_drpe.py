@@ -135,6 +135,15 @@ def test_one_panel_serves_every_candidate_of_an_article():
     assert sorted(cached) == [0, 1, 1, 1]
 
 
+def test_a_reference_beside_the_two_texts_is_shown_to_voters_and_not_to_the_panel():
+    _, model = judged({**PAIR, "reference": "the best of all"})
+    shown = ["the best of all" in each for each in model.prompts]
+    assert shown == ["The judges are:" in each for each in model.prompts]
+    assert any(shown)
+    assert not all(shown)
+    assert not any("known to be good" in each for each in judged()[1].prompts)
+
+
 def test_given_roles_are_used_as_they_are():
     first, _ = judged()
     result, model = judged(roles=first["roles"])

@@ -491,6 +491,23 @@ def test_instructions_reach_every_step():
     assert all("Answer in French." in prompt for prompt in model.prompts)
 
 
+def test_a_reference_is_shown_where_the_preference_is_asked_and_nowhere_else():
+    _, model = judged({**PAIR, "reference": "the best reason"}, samples=2, aspects=None)
+    shown = {step_of(each) for each in model.prompts if "the best reason" in each}
+    assert shown == {"preference"}
+    tags = {re.search(r"<request-(\w+)>", each)[1] for each in model.prompts}
+    assert len(tags) == 1
+    _, alone = judged({**PAIR, "reference": "the best reason"}, samples=1, table_only=True)
+    assert "the best reason" in alone.prompts[-1]
+
+
+@pytest.mark.parametrize("nothing", [{}, {"reference": None}])
+def test_without_a_reference_nothing_is_said_of_one(nothing):
+    _, model = judged({**PAIR, **nothing}, samples=1)
+    assert model.prompts == judged(samples=1)[1].prompts
+    assert not any("reference" in each for each in model.prompts)
+
+
 def test_each_step_can_have_a_model_of_its_own():
     models = {
         step: FakeChatModel(respond=respond) for step in ("aspect", "comparison", "comparator")

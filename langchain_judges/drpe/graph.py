@@ -108,7 +108,8 @@ def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
     of one text are generated once and serve every pair that shares it.
 
     A is the candidate and B the reference, as in the NLPCC version; the first version
-    compares any two summaries. Where the papers are silent or we differ: generated roles
+    compares any two summaries. A pair's own `reference`, beside the two, is shown to the
+    voters. Where the papers are silent or we differ: generated roles
     alone are clustered, so that the static judges always sit; two role prompts and a
     comparison are three calls, not two (`Panel(merged_prompt=True)` makes them two); where
     a model gives no log-probabilities every vote weighs one, and a note says so; an article
@@ -470,6 +471,7 @@ class _Panel:
             return article
         # The candidates, the roles and the reply must fit too.
         others = len(judged(pair["output_a"]) + judged(pair["output_b"]))
+        others += len(pair.get("reference") or "")
         room = _CHARACTERS * (min(known) - _KEPT_FREE) - others
         return article[: max(room, _LEAST)]
 
@@ -513,8 +515,11 @@ class _Panel:
         first, second = in_slots(order, a, b)
         lines = [f"{i + 1}. {r['type']}: {r['description']}" for i, r in enumerate(voters)]
         added = self.instructions
-        token = fence_token([text, a, b, *told(examples)])
+        known = pair.get("reference") or ""
+        token = fence_token([text, a, b, *([known] if known else []), *told(examples)])
         asked = texts.INSTRUCTIONS.format(instructions=added) if added else ""
+        if known:
+            asked += texts.REFERENCE.format(fence=token, reference=known)
         return {
             "fence": token,
             "text": text,
@@ -531,6 +536,7 @@ def _pair(state: DRPEState) -> Pair:
         "input": state["input"],
         "output_a": state["output_a"],
         "output_b": state["output_b"],
+        "reference": state.get("reference"),
     }
 
 

@@ -141,3 +141,11 @@ SUMMARIES = """
 
 INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
 """Added where the caller gave instructions."""
+
+REFERENCE = """
+
+An answer known to be good, to measure both candidates by:
+<reference-answer-{fence}>
+{reference}
+</reference-answer-{fence}>"""
+"""Added to the votes where the pair has a reference answer besides its two texts."""

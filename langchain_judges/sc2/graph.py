@@ -88,7 +88,8 @@ def create_sc2_judge(  # noqa: PLR0913 - the options of the paper's settings
     Without `aspects` they are found online for every pair, which costs `aspect_samples`
     calls more; the paper's best results have five aspects learned offline from a corpus
     (`learn_aspects`). One order is asked and A or B is forced, as in the paper: only two
-    identical texts are a tie unless `orders` says otherwise.
+    identical texts are a tie unless `orders` says otherwise. A pair's `reference` is shown
+    where the preference is asked; tables and comparisons do not see it.
 
     Where the paper is silent or we differ: which table stands first in a comparison is a
     seeded coin; a comparator that says neither is replaced by a coin and reported; tables

@@ -283,14 +283,14 @@ class Reasoning:
 
     def prefer(self, work: PreferenceWork) -> Steps[Update]:
         """Ask which text is preferred, with the table where there is one."""
-        order, sample = work["order"], work["sample"]
+        order, sample, pair = work["order"], work["sample"], work["pair"]
         several = self.options.preference_samples > 1
         named = [ORDER_NAMES[order]] if len(self.options.order_list) > 1 else []
         named += [f"sample {sample + 1}"] if several else []
         reply = yield from ask(
             self.preference,
             {
-                **self._material(work["pair"], order, work.get("examples", [])),
+                **self._material(pair, order, work.get("examples", []), reference=True),
                 "table": self._shown(work, order),
                 "examples": self._examples(work["table"] is not None),
                 **self.options.task,
@@ -450,12 +450,20 @@ class Reasoning:
         return fence_token([transcript(pair["input"]), *sides])
 
     def _material(
-        self, pair: Pair, order: Order, examples: Sequence[Example] = ()
+        self,
+        pair: Pair,
+        order: Order,
+        examples: Sequence[Example] = (),
+        *,
+        reference: bool = False,
     ) -> dict[str, object]:
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
         request, added = transcript(pair["input"]), self.options.instructions
-        token = fence_token([request, a, b, *told(examples)])
+        known = pair.get("reference") or ""
+        # One token for all calls, those that do not see the reference too: they share a prefix.
+        token = fence_token([request, a, b, *([known] if known else []), *told(examples)])
+        shown = texts.REFERENCE.format(fence=token, reference=known)
         return {
             "fence": token,
             "request": request,
@@ -463,6 +471,7 @@ class Reasoning:
             "response_2": second,
             "focus": texts.FOCUS if user_turns(pair["input"]) > 1 else "",
             "instructions": (texts.INSTRUCTIONS.format(instructions=added) if added else "")
+            + (shown if known and reference else "")
             + block(examples, token, order=order),
         }
 
@@ -508,6 +517,7 @@ def _pair(state: SC2State) -> Pair:
         "input": state["input"],
         "output_a": state["output_a"],
         "output_b": state["output_b"],
+        "reference": state.get("reference"),
     }
 
 

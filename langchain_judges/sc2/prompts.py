@@ -261,6 +261,14 @@ Preferred: {preferred}"""
 FOCUS = "\nCompare the last turn only; the earlier ones are there so that it can be understood."
 """Added where the request has several turns."""
 
+REFERENCE = """
+
+An answer known to be good, to measure both responses by:
+<reference-answer-{fence}>
+{reference}
+</reference-answer-{fence}>"""
+"""Added to PREFERENCE and TABLE_ONLY where the pair has a reference answer."""
+
 INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
 """Added where the caller gave instructions."""
 
