@@ -26,15 +26,23 @@ from langchain_judges.cli.common import (
     setting,
 )
 from langchain_judges.cli.keys import read_key
+from langchain_judges.cli.options import (
+    SECONDS,
+    BaseUrl,
+    Concurrency,
+    Limit,
+    Model,
+    Preset,
+    Settings,
+    Timeout,
+)
 from langchain_judges.cli.review import Desk, Review
 from langchain_judges.errors import InputError, JudgeError, ModelSetupError, OptionError
 
 
 def audit(  # noqa: PLR0913 - one parameter for each option
     items: Annotated[Path, typer.Argument(help="JSONL file with input, output, expected.")],
-    model: Annotated[
-        str, typer.Option(help="local, local:/path.gguf or a name such as openai:gpt-5-mini.")
-    ],
+    model: Model,
     memory: Annotated[Path, typer.Option(help="Folder of the memory; made if missing.")],
     check: Annotated[
         str, typer.Option(help="What finds likely mistakes.")
@@ -68,19 +76,12 @@ def audit(  # noqa: PLR0913 - one parameter for each option
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the whole result, as JSON.")
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="A preset of the judge.")] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="An option of the judge: NAME=VALUE, VALUE as JSON."),
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Address of an OpenAI-compatible server.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Most items judged at once; default 16, local 4.")
-    ] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one reply.")] = 120.0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first rows only.")] = None,
+    preset: Preset = None,
+    option: Settings = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    timeout: Timeout = SECONDS,
+    limit: Limit = None,
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin again where this audit is finished.")
     ] = False,

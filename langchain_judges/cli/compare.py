@@ -21,6 +21,18 @@ from langchain_judges.cli.common import (
     is_local,
     set_options,
 )
+from langchain_judges.cli.options import (
+    SECONDS,
+    BaseUrl,
+    Concurrency,
+    DryRun,
+    KeepFailed,
+    Limit,
+    Model,
+    SkipBad,
+    Strict,
+    Timeout,
+)
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.inputs import open_rows
 
@@ -34,9 +46,7 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         ),
     ],
     methods: Annotated[str, typer.Option(help="Names of methods, with commas between.")],
-    model: Annotated[
-        str, typer.Option(help="local, local:/path.gguf or a name such as openai:gpt-5-mini.")
-    ],
+    model: Model,
     budget_calls: Annotated[
         int, typer.Option(min=1, help="Most calls that a method may make for a pair.")
     ] = 16,
@@ -58,28 +68,14 @@ def compare(  # noqa: PLR0913 - one parameter for each option
             "--set", help="An option of one method: METHOD.NAME=VALUE, VALUE as JSON."
         ),
     ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Address of an OpenAI-compatible server.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(help="Most model calls in flight; default 16, local 4.")
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds to wait for one reply; not for local.")
-    ] = 120.0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first rows only.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check the rows, show the settings and stop.")
-    ] = False,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave bad rows out instead of stopping.")
-    ] = False,
-    keep_failed: Annotated[
-        bool, typer.Option("--keep-failed", help="Do not try rows again that failed before.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if anything failed.")
-    ] = False,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    timeout: Timeout = SECONDS,
+    limit: Limit = None,
+    dry_run: DryRun = False,
+    skip_bad: SkipBad = False,
+    keep_failed: KeepFailed = False,
+    strict: Strict = False,
 ) -> None:
     """Compare methods on the same rows; the same command goes on where it was.
 

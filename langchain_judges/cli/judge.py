@@ -19,6 +19,24 @@ from langchain_judges.cli.common import (
     rows_of,
     run_to_the_end,
 )
+from langchain_judges.cli.options import (
+    SECONDS,
+    BaseUrl,
+    Concurrency,
+    DryRun,
+    KeepFailed,
+    Limit,
+    MaxCalls,
+    MaxTokens,
+    Memory,
+    Model,
+    Preset,
+    Results,
+    Settings,
+    SkipBad,
+    Strict,
+    Timeout,
+)
 from langchain_judges.errors import JudgeError
 
 
@@ -30,48 +48,25 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "input, output, expected. Or a public set by its name or folder."
         ),
     ],
-    model: Annotated[
-        str, typer.Option(help="local, local:/path.gguf or a name such as openai:gpt-5-mini.")
-    ],
+    model: Model,
     method: Annotated[str, typer.Option(help="How to judge.")] = "bsm",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Results, as JSONL; resumable.")
-    ] = None,
-    preset: Annotated[str | None, typer.Option(help="A preset of the method.")] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="An option of the method: NAME=VALUE, VALUE as JSON."),
-    ] = None,
-    memory: Annotated[
-        Path | None, typer.Option(help="Folder of a memory of audited mistakes.")
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Address of an OpenAI-compatible server.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(help="Most model calls in flight; default 16, local 4.")
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds to wait for one reply; not for local.")
-    ] = 120.0,
-    max_calls: Annotated[int | None, typer.Option(help="Stop after so many replies.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Stop after so many tokens.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Judge the first rows only.")] = None,
+    out: Results = None,
+    preset: Preset = None,
+    option: Settings = None,
+    memory: Memory = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    timeout: Timeout = SECONDS,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    limit: Limit = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print every verdict; the default without --out.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check the rows, count the calls and stop.")
-    ] = False,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave bad rows out instead of stopping.")
-    ] = False,
-    keep_failed: Annotated[
-        bool, typer.Option("--keep-failed", help="Do not try rows again that failed before.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if anything failed.")
-    ] = False,
+    dry_run: DryRun = False,
+    skip_bad: SkipBad = False,
+    keep_failed: KeepFailed = False,
+    strict: Strict = False,
 ) -> None:
     """Judge every pair of a file; the same command goes on where it was.
 

@@ -17,6 +17,17 @@ from langchain_judges.cli.common import (
     error_console,
     set_options,
 )
+from langchain_judges.cli.options import (
+    SECONDS,
+    BaseUrl,
+    Concurrency,
+    DryRun,
+    KeepFailed,
+    MaxCalls,
+    Model,
+    Settings,
+    Timeout,
+)
 from langchain_judges.errors import JudgeError, OptionError
 
 if TYPE_CHECKING:
@@ -27,9 +38,7 @@ def sweep(  # noqa: PLR0913 - one parameter for each option
     preset: Annotated[
         str, typer.Option(help="e1: planning answers; e2: consistency of summaries.")
     ],
-    model: Annotated[
-        str, typer.Option(help="local, local:/path.gguf or a name such as openai:gpt-5-mini.")
-    ],
+    model: Model,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for results and report; resumable.")
     ],
@@ -55,28 +64,13 @@ def sweep(  # noqa: PLR0913 - one parameter for each option
             help="The paper's own setting: measure the very items that examples come from.",
         ),
     ] = False,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="An option of the judge: NAME=VALUE, VALUE as JSON."),
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Address of an OpenAI-compatible server.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Most model calls in flight; default 16, local 4.")
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds to wait for one reply; not for local.")
-    ] = 120.0,
-    max_calls: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many replies, for now.")
-    ] = None,
-    keep_failed: Annotated[
-        bool, typer.Option("--keep-failed", help="Do not try items again that failed before.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would cost at most, and stop.")
-    ] = False,
+    option: Settings = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    timeout: Timeout = SECONDS,
+    max_calls: MaxCalls = None,
+    keep_failed: KeepFailed = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Show how a judge does with more and more of its audited mistakes before it.
 

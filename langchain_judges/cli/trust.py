@@ -22,6 +22,21 @@ from langchain_judges.cli.common import (
     open_memory,
     run_rows,
 )
+from langchain_judges.cli.options import (
+    SECONDS,
+    BaseUrl,
+    Concurrency,
+    KeepFailed,
+    Limit,
+    MaxCalls,
+    MaxTokens,
+    Memory,
+    OptionalModel,
+    Preset,
+    Settings,
+    Strict,
+    Timeout,
+)
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.texts import check_item, check_pair
 
@@ -34,10 +49,7 @@ def trust(  # noqa: PLR0913 - one parameter for each option
             "or its name. May be left out with --verdicts."
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="local, local:/path.gguf or a name such as openai:gpt-5-mini."),
-    ] = None,
+    model: OptionalModel = None,
     method: Annotated[str, typer.Option(help="How to judge.")] = "bsm",
     verdicts: Annotated[
         list[Path] | None,
@@ -56,32 +68,17 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         list[str] | None,
         typer.Option(help="A column of the table: FIELD=COLUMN, such as label=winner."),
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="A preset of the method.")] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="An option of the method: NAME=VALUE, VALUE as JSON."),
-    ] = None,
-    memory: Annotated[
-        Path | None, typer.Option(help="Folder of a memory of audited mistakes.")
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Address of an OpenAI-compatible server.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(help="Most model calls in flight; default 16, local 4.")
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds to wait for one reply; not for local.")
-    ] = 120.0,
-    max_calls: Annotated[int | None, typer.Option(help="Stop after so many replies.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Stop after so many tokens.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first rows only.")] = None,
-    keep_failed: Annotated[
-        bool, typer.Option("--keep-failed", help="Do not try rows again that failed before.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if anything failed.")
-    ] = False,
+    preset: Preset = None,
+    option: Settings = None,
+    memory: Memory = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    timeout: Timeout = SECONDS,
+    max_calls: MaxCalls = None,
+    max_tokens: MaxTokens = None,
+    limit: Limit = None,
+    keep_failed: KeepFailed = False,
+    strict: Strict = False,
 ) -> None:
     """Report whether a judge may be trusted; the same command goes on where it was.
 
