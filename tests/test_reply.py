@@ -2,7 +2,8 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from langchain_judges.bsm.parse import parse_plan, parse_scores
-from langchain_judges.bsm.state import Choice, plan_shape, scores_shape
+from langchain_judges.bsm.state import Choice, scores_shape
+from langchain_judges.plans import plan_shape
 from langchain_judges.reply import json_schema, read
 
 SCORES = scores_shape((1, 5), explain_first=False)

@@ -24,11 +24,9 @@ from langchain_judges.bsm.state import (
     BSMResult,
     BSMState,
     Choice,
-    Criterion,
     OrderResult,
     Subscore,
     Work,
-    plan_shape,
     scores_shape,
 )
 from langchain_judges.bsm.tally import decide, mean_scores, order_totals, quorum
@@ -51,6 +49,7 @@ from langchain_judges.orders import (
     in_slots,
     preferred_slot,
 )
+from langchain_judges.plans import Criterion, distinct_criteria, plan_shape
 from langchain_judges.recall import Example, Recall
 from langchain_judges.steps import Node, Steps, Update, together
 from langchain_judges.texts import (
@@ -355,7 +354,7 @@ class _BranchSolveMerge:
         for order, reply in zip(plans, replies, strict=True):
             found = list(self.options.fallback)
             if reply.data:
-                found = _distinct(reply.data["criteria"])[: self.options.max_criteria]
+                found = distinct_criteria(reply.data["criteria"])[: self.options.max_criteria]
             criteria += [{**c, "order": order} if order else c for c in found]
         return {
             "criteria": criteria,
@@ -478,17 +477,6 @@ def _pair(state: BSMState) -> Pair:
         "reference": state.get("reference"),
     }
     return pair
-
-
-def _distinct(planned: Sequence[Mapping[str, str]]) -> list[Criterion]:
-    """Return the criteria on one line each, the first of those with the same name."""
-    found: dict[str, Criterion] = {}
-    for criterion in planned:
-        name = " ".join(criterion["name"].split())[:60].strip(" .:*-")
-        description = " ".join(criterion["description"].split())[:300]
-        if name:
-            found.setdefault(name.casefold(), {"name": name, "description": description})
-    return list(found.values())
 
 
 def _findings(

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from langchain_judges.bsm.state import Criterion
 from langchain_judges.errors import OptionError
 from langchain_judges.orders import Order, OrderRule, orders_of
+from langchain_judges.plans import Criterion
 
 CriterionLike = str | Mapping[str, str]
 """A criterion as callers write it: a name, `"name: description"`, or both by key."""

@@ -10,17 +10,9 @@ from typing_extensions import TypedDict
 
 from langchain_judges.examples import Account, RememberedPair, Reminded
 from langchain_judges.orders import Order
+from langchain_judges.plans import Criterion
 from langchain_judges.recall import Example
 from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
-
-
-class Criterion(TypedDict):
-    """One line of the plan."""
-
-    name: str
-    description: str
-    order: NotRequired[Order]
-    """Only where each order has a plan of its own (`reuse_plan=False`)."""
 
 
 class Subscore(TypedDict):
@@ -79,22 +71,6 @@ class Work(TypedDict):
     order: Order
     sample: int
     examples: NotRequired[list[Example]]
-
-
-class PlannedCriterion(BaseModel):
-    """A criterion as a model writes it."""
-
-    name: str = Field(pattern=r"\w", json_schema_extra={"maxLength": 40})
-    description: str
-
-
-def plan_shape(max_criteria: int) -> type[BaseModel]:
-    """Return the shape of a plan of at most `max_criteria` criteria.
-
-    A longer plan is not an error: its first criteria are kept.
-    """
-    limit = Field(min_length=1, json_schema_extra={"maxItems": max_criteria})
-    return create_model("Plan", criteria=(list[PlannedCriterion], limit))
 
 
 def _no_bool(value: object) -> object:

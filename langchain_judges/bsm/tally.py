@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from langchain_judges.bsm.options import Options
-from langchain_judges.bsm.state import Criterion, OrderResult, Subscore
+from langchain_judges.bsm.state import OrderResult, Subscore
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
+from langchain_judges.plans import Criterion
 from langchain_judges.verdict import Failure, Preference, Usage, Verdict
 
 Cells = Mapping[tuple[str, Order], dict[str, float]]

@@ -25,12 +25,10 @@ from langchain_judges.direct.shots import render_shots
 from langchain_judges.direct.state import (
     Ballot,
     Choice,
-    Criterion,
     DirectState,
     ForcedChoice,
     Subscore,
     Work,
-    plan_shape,
     scores_shape,
     sheet_shape,
 )
@@ -52,6 +50,7 @@ from langchain_judges.orders import (
     prefer,
     preferred_slot,
 )
+from langchain_judges.plans import Criterion, distinct_criteria, plan_shape
 from langchain_judges.recall import Recall
 from langchain_judges.steps import Node, Steps, Update
 from langchain_judges.texts import check_pair, fence_token, judged, transcript, user_turns
@@ -195,7 +194,7 @@ class _Baseline:
                 **self._frame(_pair(state)),
             },
         )
-        planned = _distinct(reply.data["criteria"]) if reply.data else []
+        planned = distinct_criteria(reply.data["criteria"]) if reply.data else []
         return {
             **fresh,
             "criteria": planned[: self.options.max_criteria],
@@ -343,17 +342,6 @@ def _pair(state: DirectState) -> Pair:
         "output_b": state["output_b"],
         "reference": state.get("reference"),
     }
-
-
-def _distinct(planned: Sequence[Mapping[str, str]]) -> list[Criterion]:
-    """Return the criteria on one line each, the first of those with the same name."""
-    found: dict[str, Criterion] = {}
-    for criterion in planned:
-        name = " ".join(criterion["name"].split())[:60].strip(" .:*-")
-        description = " ".join(criterion["description"].split())[:300]
-        if name:
-            found.setdefault(name.casefold(), {"name": name, "description": description})
-    return list(found.values())
 
 
 def _described(criterion: Criterion) -> str:

@@ -11,15 +11,9 @@ from typing_extensions import TypedDict
 
 from langchain_judges.examples import Account, RememberedPair, Reminded
 from langchain_judges.orders import Order
+from langchain_judges.plans import Criterion
 from langchain_judges.recall import Example
 from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
-
-
-class Criterion(TypedDict):
-    """One line of the plan of plan & solve."""
-
-    name: str
-    description: str
 
 
 class Subscore(TypedDict):
@@ -131,20 +125,6 @@ def scores_shape(scale: tuple[int, int]) -> type[BaseModel]:
     score = _score(scale)
     fields: dict[str, Any] = {"score_1": (score, ...), "score_2": (score, ...)}
     return create_model("Scores", **fields, explanation=(str, ...))
-
-
-class PlannedCriterion(BaseModel):
-    """A criterion as a model writes it."""
-
-    name: str = Field(pattern=r"\w", json_schema_extra={"maxLength": 40})
-    description: str
-
-
-@cache
-def plan_shape(max_criteria: int) -> type[BaseModel]:
-    """Return the shape of a plan; of a longer one the first criteria are kept."""
-    limit = Field(min_length=1, json_schema_extra={"maxItems": max_criteria})
-    return create_model("Plan", criteria=(list[PlannedCriterion], limit))
 
 
 @cache

@@ -85,7 +85,8 @@ def _prompts() -> list[tuple[str, dict[str, Any]]]:
 async def structured_loop(url: str) -> int:
     from langchain_openai import ChatOpenAI
 
-    from langchain_judges.bsm.state import plan_shape, scores_shape
+    from langchain_judges.bsm.state import scores_shape
+    from langchain_judges.plans import plan_shape
 
     model = ChatOpenAI(model="m", base_url=url, api_key="x", use_responses_api=False)
     shaped = {
@@ -98,7 +99,8 @@ async def structured_loop(url: str) -> int:
 async def client_loop(url: str) -> int:
     from openai import AsyncOpenAI
 
-    from langchain_judges.bsm.state import plan_shape, scores_shape
+    from langchain_judges.bsm.state import scores_shape
+    from langchain_judges.plans import plan_shape
     from langchain_judges.reply import json_schema
 
     client = AsyncOpenAI(base_url=url, api_key="x")
