@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sk
 
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     auc,
     balanced_accuracy,
@@ -61,6 +61,18 @@ def test_more_classes_than_two() -> None:
 
 def test_an_answer_that_is_no_label_is_wrong() -> None:
     assert balanced_accuracy(["A", "tie", "B", "B"], ["A", "A", "B", "B"]) == 0.75
+
+
+def test_a_failed_judgment_is_left_out_of_balanced_accuracy_or_wrong() -> None:
+    said, truth = [1, 1, None, 0, 1, None], [1, 1, 1, 0, 0, None]
+    assert balanced_accuracy(said, truth) == (2 / 2 + 1 / 2) / 2
+    wrong = balanced_accuracy(said, truth, "wrong", groups=[1, 1, 2, 2, 3, 3])
+    assert wrong == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert wrong.n == 5
+    assert sum(wrong.n_failed.values()) == 2
+    assert balanced_accuracy([None, None], [0, 1], "wrong") == 0
+    with pytest.raises(OptionError, match="errors"):
+        balanced_accuracy(said, truth, "never")
 
 
 def test_always_saying_one_has_half_of_balanced_accuracy() -> None:

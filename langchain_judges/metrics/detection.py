@@ -8,13 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from langchain_judges.metrics.agreement import accuracy, share
-from langchain_judges.metrics.inputs import Floats, Matched, as_list, group_numbers, match
+from langchain_judges.metrics.agreement import Errors, accuracy, share
+from langchain_judges.metrics.inputs import (
+    Floats,
+    Matched,
+    as_list,
+    group_numbers,
+    is_missing,
+    match,
+    one_of,
+)
 from langchain_judges.metrics.raters import classes_of
 from langchain_judges.metrics.resampling import draws, percentile_interval
 from langchain_judges.metrics.result import Findings, Result
 
 RESAMPLES = 2000
+_UNREAD = object()
 
 Tables = Floats
 """Confusion tables, (resamples, classes, classes): rows are the labels, columns the judge."""
@@ -117,6 +126,7 @@ def f1(
 def balanced_accuracy(
     judge: Iterable[Any],
     labels: Iterable[Any],
+    errors: Errors = "drop",
     *,
     groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
@@ -128,20 +138,27 @@ def balanced_accuracy(
     giving the commonest label has 1 / classes.
 
     Args:
-        judge: A label for each item, or verdicts or rows; None is left out and counted.
-        labels: The right label of each item.
+        judge: A label for each item, or verdicts or rows; None was not judged.
+        labels: The right label of each item; an item without one (None) is left out.
+        errors: `drop` leaves a failed judgment out, `wrong` counts it as wrong.
         groups: The cluster of each item; whole clusters are drawn for the interval.
         confidence: The level of the interval.
         seed: Of the bootstrap.
 
     Returns:
         The mean in [0, 1] over `n` items; NaN if the labels have fewer than two classes.
+        `n_failed` counts failed judgments under either setting.
 
     Source: `sklearn.metrics.recall_score`, averaged over the classes of the labels.
     """
     from sklearn.metrics import recall_score
 
-    both, clusters = _matched(judge, labels, groups)
+    one_of("errors", errors, Errors)
+    given = as_list(judge)
+    both = match(given, labels)
+    if errors == "wrong":
+        both = _with_unread(given, as_list(labels), both)
+    clusters = group_numbers(groups, both.kept, len(given))
     known = classes_of(both.truth)
     if len(known) < 2:
         return _undefined(both, "the labels have fewer than two classes")
@@ -177,6 +194,15 @@ def matthews(
     value = float(matthews_corrcoef(*coded))
     kept = None if groups is None else clusters
     return _with_interval(value, both, classes, kept, _matthews, confidence, seed)
+
+
+def _with_unread(given: list[Any], labels: list[Any], both: Matched) -> Matched:
+    """Take in what was not judged, as a class of its own that is never right."""
+    said = dict(zip(both.kept.tolist(), both.judge, strict=True))
+    kept = [i for i in range(len(given)) if not is_missing(labels[i])]
+    answers = [said.get(index, _UNREAD) for index in kept]
+    truth = [labels[index] for index in kept]
+    return Matched(answers, truth, np.asarray(kept, dtype=np.int64), both.failed)
 
 
 def _undefined(both: Matched, why: str) -> Result:

@@ -185,19 +185,8 @@ def in_orders(sample: Sample) -> tuple[list[Any], list[Any]]:
 
 def _balanced(sample: Sample, errors: Errors, note: str) -> list[Number]:
     """The mean over the classes of the share that is found, for judges of one text."""
-    classes = [label for label in dict.fromkeys(sample.labels) if label is not None]
-    parts = [
-        metrics.accuracy(
-            sample.verdicts, [x if x == label else None for x in sample.labels], errors
-        )
-        for label in classes
-    ]
     title = "Balanced accuracy: the mean over the labels"
-    n = sum(part.n for part in parts)
-    if len(parts) < 2 or any(math.isnan(part) for part in parts):
-        result = Result.undefined("fewer than two labels are judged", n=n)
-    else:
-        result = Result(sum(parts) / len(parts), n=n)
+    result = metrics.balanced_accuracy(sample.verdicts, sample.labels, errors, **sample.told)
     return [Number(f"agreement.balanced.{errors}", title, result, note=note)]
 
 
