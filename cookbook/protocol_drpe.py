@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,8 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     model = resolve_model(options.model, base_url=options.base_url)
     writer = options.reference_model
     found: dict[str, Any] = {"model": options.model, "rule": options.rule, "studies": {}}
-    _print_rules(console, options.data)
-    for name in options.study or STUDIES:
+    studies = options.study or STUDIES
+    if set(studies) - {"summeval"}:
+        _print_rules(console, options.data)
+    for name in studies:
         study = _study(name, options, resolve_model(writer) if writer else model, out)
         found["studies"][name] = _one_study(study, model, options, out / name, console)
     (out / "results.json").write_text(json.dumps(found, indent=1))
@@ -182,9 +185,7 @@ def _references(
     rows: Sequence[Mapping[str, Any]], writer: Any, path: Path
 ) -> dict[str, dict[str, Any]]:
     """Return a reference for each article; what an earlier run wrote is not paid again."""
-    known: dict[str, dict[str, Any]] = {}
-    if path.exists():
-        known = {row["group"]: row for row in map(json.loads, path.read_text().splitlines())}
+    known = {row["group"]: row for row in map(json.loads, _whole_lines(path))}
     question = Question("protocol", "reference", Channel(writer), _REFERENCE, _Summary, "1")
     with path.open("a") as file:
         for row in rows:
@@ -203,6 +204,15 @@ def _references(
             file.write(json.dumps(known[row["group"]]) + "\n")
             file.flush()
     return known
+
+
+def _whole_lines(path: Path) -> list[str]:
+    """Return the lines of a file, and cut off one that a killed run left unfinished."""
+    kept = path.read_bytes() if path.exists() else b""
+    end = kept.rfind(b"\n") + 1
+    if end < len(kept):
+        os.truncate(path, end)
+    return kept[:end].decode().splitlines()
 
 
 def _one_study(

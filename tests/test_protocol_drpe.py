@@ -79,6 +79,13 @@ def test_the_drpe_study_counts_correlates_and_resumes(serve, tmp_path, capsys):
     assert "saved" in printed
     study(server, tmp_path, *chosen, "--no-sweeps")
     assert len(server.calls) == 100
+    # A run that was killed in the middle of a line pays for that reference alone.
+    references = tmp_path / "references-cnn2022.jsonl"
+    whole = references.read_text()
+    references.write_text(whole[:-20])
+    study(server, tmp_path, *chosen, "--no-sweeps")
+    assert len(server.calls) == 101
+    assert references.read_text() == whole
 
 
 def test_the_drpe_study_varies_sizes_and_wordings(serve, tmp_path):
