@@ -284,6 +284,24 @@ def test_options_of_memory_are_checked(make, options, says):
         make(**options)
 
 
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"allure"}))
+def test_identical_texts_show_no_example_nor_those_of_the_last_pair(method, memory):
+    model = FakeChatModel(respond=answer)
+    judge = of_method(method, model, memory=memory, checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    memory.remember([lesson()])
+    assert judge.invoke(PAIR, config)["recalled"]["ids"]
+    same = judge.invoke({**PAIR, "output_b": PAIR["output_a"]}, config)
+    assert same["verdict"]["preference"] == "tie"
+    assert same["recalled"] == {
+        "ids": [],
+        "left_out": 0,
+        "leaked": [],
+        "allow_leak": False,
+        "version": memory.version,
+    }
+
+
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
     model = FakeChatModel(respond=answer)

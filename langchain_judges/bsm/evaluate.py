@@ -249,7 +249,8 @@ class _BranchSolveMerge:
         fresh: Update = {key: Overwrite([]) for key in ("subscores", "failures", "usages")}
         nothing: Update = {"criteria": [], "by_order": {}}
         if self._seen(pair, "output_a") == self._seen(pair, "output_b"):
-            return {**fresh, **nothing, "verdict": even_verdict()}
+            untouched = self.reminding.untouched if self.reminding else {}
+            return {**fresh, **nothing, **untouched, "verdict": even_verdict()}
         parts = [self._plan(pair), self._answer(pair), *self._reminders(state)]
         planned, answered, *recalled = yield from together(parts)
         found = [planned, answered, *recalled]

@@ -173,8 +173,10 @@ class _Baseline:
         fresh: Update = {key: Overwrite([]) for key in lists}
         same = judged(state["output_a"]) == judged(state["output_b"])
         fresh.update(criteria=[], llm_score=None, verdict=even_verdict() if same else None)
-        if same or not self.reminding:
+        if not self.reminding:
             return fresh
+        if same:
+            return {**fresh, **self.reminding.untouched}
         found = yield from self.reminding.remind(state)
         cut = Overwrite(cut_failures(found["account"]))
         return {**fresh, "reminded": found, "recalled": found["account"], "failures": cut}

@@ -235,7 +235,8 @@ class _Panel:
             "verdict": None,
         }
         if judged(pair["output_a"]) == judged(pair["output_b"]):
-            return {**fresh, "verdict": even_verdict()}
+            untouched = self.reminding.untouched if self.reminding else {}
+            return {**fresh, **untouched, "verdict": even_verdict()}
         cut = self._cut(pair)
         if self.reminding:
             found = yield from self.reminding.remind(state)

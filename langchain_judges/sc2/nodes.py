@@ -92,8 +92,10 @@ class Reasoning:
             **{"table": None, "comparisons": None},
             "verdict": even_verdict() if same else None,
         }
-        if same or not self.reminding:
+        if not self.reminding:
             return fresh
+        if same:
+            return {**fresh, **self.reminding.untouched}
         found = yield from self.reminding.remind(state)
         cut = Overwrite(cut_failures(found["account"]))
         return {**fresh, "reminded": found, "recalled": found["account"], "failures": cut}
