@@ -13,6 +13,8 @@ import os
 import secrets
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 LOG_VARIABLE = "LANGCHAIN_JUDGES_LOCAL_LOG"
 """Names a file for llama.cpp's log; without it llama.cpp is silent."""
+
+_SPINS = {"GOMP_SPINCOUNT": "300", "OMP_WAIT_POLICY": ""}
+"""Variables by which a user may say how threads wait, and what we say if none is set."""
 
 _lock = threading.Lock()
 _servers: dict[Path, _Served] = {}
@@ -108,7 +113,8 @@ def _serve(file: Path, context: int, slots: int) -> _Served:
 
 def _start(file: Path, context: int, slots: int) -> _Served:
     try:
-        import xllamacpp
+        with _patient_threads():
+            import xllamacpp
     except ImportError as exc:
         raise ModelSetupError(
             "A local model needs llama.cpp: pip install 'langchain-judges[local]'."
@@ -130,6 +136,25 @@ def _start(file: Path, context: int, slots: int) -> _Served:
     except RuntimeError as exc:
         raise ModelSetupError(f"llama.cpp cannot load {file}: {exc}") from exc
     return _Served(server, server.listening_address, key)
+
+
+@contextmanager
+def _patient_threads() -> Iterator[None]:
+    """Let llama.cpp's threads wait for each other asleep after a short while.
+
+    GNU OpenMP lets them spin much longer, and reads how long when it is loaded. Beside any
+    other busy process a spinning thread takes the core from the one that it waits for: two
+    local models on two cores then write less than half as fast, and now and then all but
+    stop. A model by itself is as fast with short spins.
+    """
+    if _SPINS.keys() & os.environ.keys():
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = _SPINS["GOMP_SPINCOUNT"]
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
 
 
 def _stop(file: Path) -> None:

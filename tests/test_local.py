@@ -108,6 +108,17 @@ def test_its_log_goes_to_a_file_on_request_and_nowhere_else(tmp_path):
 
 
 @real
+def test_its_threads_do_not_spin_for_long_unless_told_to():
+    show = {"OMP_DISPLAY_ENV": "verbose"}
+    code = f"import os; {SAY}; print(sorted(k for k in os.environ if 'SPIN' in k))"
+    out, err = program(code, **show)
+    assert "GOMP_SPINCOUNT = '300'" in err
+    assert out == "[]\n"
+    assert "GOMP_SPINCOUNT = '7'" in program(SAY, **show, GOMP_SPINCOUNT="7")[1]
+    assert "GOMP_SPINCOUNT = '300'" not in program(SAY, **show, OMP_WAIT_POLICY="active")[1]
+
+
+@real
 def test_a_file_that_is_no_model_is_one_sentence(tmp_path):
     fake = tmp_path / "fake.gguf"
     fake.write_text("no model")
