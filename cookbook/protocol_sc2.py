@@ -284,15 +284,19 @@ def main(  # noqa: PLR0913 - one parameter for each option
     sets: Annotated[str, typer.Option(help="Sets, with commas between.")] = ",".join(SETS),
     only: Annotated[str, typer.Option(help="Studies, with commas between.")] = "",
     seed: Annotated[int, typer.Option(help="Of sides, choice of pairs and samples.")] = 0,
-    concurrency: Annotated[int, typer.Option(help="Most model calls in flight.")] = 16,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Most model calls in flight; default 16, local 4.")
+    ] = None,
 ) -> None:
     """Run the studies of SC²'s paper; the same command goes on where it was."""
     console = Console(highlight=False)
     named = names(sets, SETS, "--sets")
     asked = names(only, studies([]), "--only")
     chat = resolve_model(model, base_url=base_url)
+    # More calls would only push each other out of a local model's prompt cache.
+    flying = concurrency or (4 if model.partition(":")[0] == "local" else 16)
     for name in named:
-        protocol = Protocol(SETS[name], chat, out / name, seed, concurrency)
+        protocol = Protocol(SETS[name], chat, out / name, seed, flying)
         chosen, corpus = parted(SETS[name].rows(data, seed), rows)
         wanted = studies(protocol.aspects(corpus))
         for study in asked or wanted:
