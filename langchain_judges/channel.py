@@ -200,13 +200,12 @@ class Channel:
         ChatOpenAI takes any of them as a keyword of the call. Other classes differ, but
         those that declare a field honour it.
         """
+        # Without a seed LangChain's cache would answer every sample with the first.
+        own: dict[str, Any] = {"cache": False} if "seed" in self.refused else {}
         if self.kin:
-            return model, dict(sampling)
+            return (model.model_copy(update=own) if own else model), dict(sampling)
         fields = type(model).model_fields
-        own = {key: value for key, value in sampling.items() if key in fields}
-        if "seed" in self.refused and "cache" in fields:
-            # Without a seed a cache would answer every sample with the first.
-            own["cache"] = False
+        own |= {key: value for key, value in sampling.items() if key in fields}
         rest = {key: value for key, value in sampling.items() if key not in fields}
         return (model.model_copy(update=own) if own else model), rest
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
+from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import ModelSetupError, OptionError
@@ -13,22 +17,50 @@ if TYPE_CHECKING:
 
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _NO_IDENTITY = re.compile(
-    r"key|secret|password|url|base|host|port|address|endpoint|proxy|header|cache|verbose"
-    r"|timeout|retries|organization|project|region|stream|usage"
+    r"key|secret|password|token|auth|credential|url|uri|base|host|port|address|endpoint|domain"
+    r"|proxy|header|cache|verbose|timeout|retries|organization|project|region|zone|location"
+    r"|stream|usage|user|account|tenant|workspace|name|tags|callback"
 )
-"""Fields that say where and how a model is reached, and not what it replies."""
-_SAMPLING = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "max_tokens",
-    "seed",
-    "frequency_penalty",
-    "presence_penalty",
-    "reasoning_effort",
-    "model_kwargs",
-    "extra_body",
+"""Settings that say where, how and by whom a model is reached, and not what it replies."""
+_SAMPLING = frozenset(
+    {
+        "best_of",
+        "chat_template_kwargs",
+        "do_sample",
+        "effort",
+        "enable_thinking",
+        "frequency_penalty",
+        "logit_bias",
+        "max_completion_tokens",
+        "max_new_tokens",
+        "max_output_tokens",
+        "max_tokens",
+        "min_p",
+        "mirostat",
+        "n",
+        "num_ctx",
+        "num_predict",
+        "presence_penalty",
+        "quantization",
+        "reasoning",
+        "reasoning_effort",
+        "repeat_penalty",
+        "repetition_penalty",
+        "seed",
+        "stop",
+        "temperature",
+        "thinking",
+        "thinking_budget",
+        "thinking_level",
+        "top_k",
+        "top_p",
+        "typical_p",
+        "verbosity",
+    }
 )
+"""Settings that decide what a model replies, as providers call them: shown as they are."""
+_WITHIN = ("model_kwargs", "extra_body")
+"""Settings that hold further ones."""
 
 
 def resolve_model(
@@ -120,12 +152,19 @@ def is_openai_kin(model: object) -> bool:
 
 
 def without_own_retries(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of a `ChatOpenAI` whose SDK does not retry by itself.
+    """Return a copy of a model that does not retry by itself.
 
-    Two layers of retries multiply, and attempts that we cannot see cannot be counted.
+    Two layers of retries multiply, and attempts that we cannot see cannot be counted. A class
+    that made its client when it was built keeps what that client does.
     """
     if not is_openai_kin(model):
-        return model
+        if "max_retries" not in type(model).model_fields or not model.max_retries:  # type: ignore[attr-defined]
+            return model
+        copy = model.model_copy(update={"max_retries": 0})
+        # Clients that were made on first use are made again, by the new number.
+        for name in [name for base in type(copy).__mro__ for name in _cached(base)]:
+            copy.__dict__.pop(name, None)
+        return copy
     clients: dict[str, Any] = {"max_retries": 0}
     for root, chat in (("root_client", "client"), ("root_async_client", "async_client")):
         client = getattr(model, root, None)
@@ -133,6 +172,10 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
             clients[root] = client.with_options(max_retries=0)
             clients[chat] = clients[root].chat.completions
     return model.model_copy(update=clients) if len(clients) > 1 else model
+
+
+def _cached(kind: type) -> list[str]:
+    return [name for name, value in vars(kind).items() if isinstance(value, cached_property)]
 
 
 def with_own_connections(model: BaseChatModel) -> BaseChatModel:
@@ -155,7 +198,7 @@ def with_own_connections(model: BaseChatModel) -> BaseChatModel:
 
 def model_name(model: BaseChatModel) -> str:
     """Return the name by which the provider knows the model."""
-    for field in ("model_name", "model", "model_id"):
+    for field in ("model_name", "model", "model_id", "deployment_name"):
         if isinstance(name := getattr(model, field, None), str) and name:
             return name
     return type(model).__name__
@@ -165,30 +208,51 @@ def model_identity(model: BaseChatModel) -> dict[str, Any]:
     """Return what decides a model's replies: class, name and sampling parameters.
 
     Never its address, port or key: the same model behind another door is the same model.
-    A local model is known by its file's hash.
+    Settings whose meaning we do not know count as a hash. A local model is known by its
+    file's hash.
     """
-    sampling = {
-        field: value
-        for field in _SAMPLING
-        if (value := getattr(model, field, None)) not in (None, {}, [])
-    }
     own = (getattr(model, "metadata", None) or {}).get("model_file")
-    file = {"file": own} if own else {}
-    settings = {} if is_openai_kin(model) else _own_settings(model)
+    fields = type(model).model_fields
+    given = {field: getattr(model, field, None) for field in sorted(_SAMPLING & fields.keys())}
+    kin = is_openai_kin(model)
+    # Of a class that we do not know, whatever was set may decide what it replies.
+    rest = () if kin else sorted(model.model_fields_set - given.keys() - set(_WITHIN))
+    given |= {field: getattr(model, field, None) for field in rest}
+    within = {field: _settings(getattr(model, field, None) or {}) for field in _WITHIN}
     return {
         "class": type(model).__name__,
         "name": model_name(model),
-        **settings,
-        **sampling,
-        **file,
+        **_settings(given),
+        **{field: found for field, found in within.items() if found},
+        **({"file": own} if own else {}),
     }
 
 
-def _own_settings(model: BaseChatModel) -> dict[str, Any]:
-    """Return the plain fields that were set on a model of a class we do not know."""
-    return {
-        field: value
-        for field in sorted(model.model_fields_set)
-        if isinstance(value := getattr(model, field, None), str | int | float | bool)
-        and not _NO_IDENTITY.search(field)
-    }
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings for all to see: known ones as they are, others as one hash.
+
+    An unknown one may decide the replies, and may be a secret that nobody should read.
+    """
+    shown, hidden = {}, {}
+    for name, value in given.items():
+        if value is None or value in ({}, []):
+            continue
+        if name in _SAMPLING:
+            shown[name] = value
+        elif isinstance(value, str | int | float | bool | list | dict | tuple):
+            hidden[name] = _without_access(value)
+    kept = {k: v for k, v in hidden.items() if not _NO_IDENTITY.search(k) and v not in ({}, [])}
+    if kept:
+        told = json.dumps(kept, sort_keys=True, default=str)
+        shown["others"] = hashlib.sha256(told.encode()).hexdigest()[:12]
+    return shown
+
+
+def _without_access(value: Any) -> Any:
+    """Return a setting without what says how a model is reached, however deep it stands."""
+    if isinstance(value, Mapping):
+        kept = {k: _without_access(v) for k, v in value.items() if isinstance(k, str)}
+        return {k: v for k, v in kept.items() if k in _SAMPLING or not _NO_IDENTITY.search(k)}
+    if isinstance(value, list | tuple):
+        return [_without_access(each) for each in value]
+    return value

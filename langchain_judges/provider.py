@@ -13,7 +13,15 @@ import time
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from langchain_core.exceptions import ContextOverflowError, ModelError, ModelTimeoutError
+from langchain_core.exceptions import (
+    ContextOverflowError,
+    ModelAuthenticationError,
+    ModelError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelPermissionDeniedError,
+    ModelTimeoutError,
+)
 
 from langchain_judges.reply import Problem
 
@@ -25,6 +33,15 @@ _TIMEOUT = re.compile(r"time(d )?out", re.I)
 _PASSING = re.compile(
     r"ConnectError|ConnectionError|ReadError|WriteError|RemoteProtocolError|Timeout"
 )
+
+
+_STATUSES: dict[type[ModelError], int] = {
+    ModelInvalidRequestError: 400,
+    ModelAuthenticationError: 401,
+    ModelPermissionDeniedError: 403,
+    ModelNotFoundError: 404,
+}
+"""What LangChain's own errors mean where they carry no status."""
 
 
 def usage_of(error: Exception) -> dict[str, Any] | None:
@@ -63,11 +80,24 @@ def paid_error(error: Exception) -> Problem | None:
 
 
 def status_of(error: Exception) -> int | None:
-    """Return the HTTP status that an error carries, if any."""
-    status = getattr(error, "status_code", None)
-    if status is None:
-        status = getattr(getattr(error, "response", None), "status_code", None)
-    return status if isinstance(status, int) else None
+    """Return the HTTP status that an error carries or stands for, if any.
+
+    OpenAI, Anthropic and others have a `status_code`, Google a number `code`, boto a
+    response that is a dictionary.
+    """
+    response = getattr(error, "response", None)
+    told = response.get("ResponseMetadata") if isinstance(response, dict) else None
+    carried = (
+        getattr(error, "status_code", None),
+        getattr(response, "status_code", None),
+        (told or {}).get("HTTPStatusCode"),
+        getattr(error, "code", None),
+    )
+    meant = (status for kind, status in _STATUSES.items() if isinstance(error, kind))
+    for status in (*carried, *meant):
+        if isinstance(status, int) and 100 <= status < 600:
+            return int(status)
+    return None
 
 
 def rejects(error: Exception) -> bool:
@@ -93,9 +123,8 @@ def diagnosis(error: Exception) -> Problem:
         return Problem("context_overflow", in_a_line(error))
     if status_of(error) == 400 and "content_filter" in str(error):
         return Problem("refusal", in_a_line(error))
-    if isinstance(error, TimeoutError | ModelTimeoutError) or _TIMEOUT.search(
-        type(error).__name__
-    ):
+    late = isinstance(error, TimeoutError | ModelTimeoutError) or status_of(error) in {408, 504}
+    if late or _TIMEOUT.search(type(error).__name__):
         return Problem("timeout", in_a_line(error))
     return Problem("provider_error", in_a_line(error))
 

@@ -40,7 +40,7 @@ Result = dict[str, Any]
 """`{"index", "id", "key", "verdict", …}` and the method's own results."""
 
 ALIKE = 10
-"""If so many rows fail first and all alike, by a client error, the run is stopped."""
+"""If so many rows fail first and all alike, by an error that will not pass, the run stops."""
 
 _KNOWN_OF_IT = ("label", "group", "category", "systems", "turn", "human_votes")
 _SHOWN = (
@@ -317,7 +317,7 @@ class Workload:
         return row
 
     def _watch(self, row: Result) -> None:
-        """Stop a run whose first rows all fail by the same error of client or connection."""
+        """Stop a run whose first rows all fail by the same error, one that will not pass."""
         if row["index"] not in self._first:
             return
         common = None if judged_row(row) else _common_error(outcome_of(row)["failures"])
@@ -359,10 +359,17 @@ def _over_budget(
 
 
 def _common_error(failures: Sequence[Failure]) -> str | None:
-    """Return the client error or lost connection among some failures, if there is one."""
+    """Return the error among some failures that will not pass, if there is one.
+
+    That is a client error, a lost connection, or what the model's own library raises before
+    it asks anybody, such as a `ValueError` about a missing setting.
+    """
     for failure in failures:
-        if found := re.match(r"HTTP 4\d\d|\w*Connect\w*", failure["detail"]):
+        detail = failure["detail"]
+        if found := re.match(r"HTTP 4\d\d", detail):
             return found[0]
+        if failure["reason"] == "provider_error" and not detail.startswith("HTTP"):
+            return detail.partition(":")[0]
     return None
 
 

@@ -4,14 +4,25 @@ import asyncio
 import time
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from langchain_core.caches import InMemoryCache
+from langchain_core.exceptions import (
+    ModelAuthenticationError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelPermissionDeniedError,
+)
+from langchain_core.globals import set_llm_cache
+from langchain_core.runnables import RunnableLambda
+from pydantic import Field
 
 from langchain_judges.ask import Question, ask
 from langchain_judges.bsm.prompts import REFERENCE
 from langchain_judges.bsm.state import scores_shape
 from langchain_judges.channel import Channel
+from langchain_judges.direct import create_direct_judge, create_self_consistency_judge
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.provider import wait_after
 from langchain_judges.steps import arun, run
@@ -95,6 +106,69 @@ def test_a_refused_key_raises_at_once_in_one_sentence(serve, status):
     ):
         asked(server)
     assert len(server.calls) == 1
+
+
+class Refusing(FakeChatModel):
+    """A model of a class that is not OpenAI's, whose library raises by its own habit."""
+
+    error: Exception
+    max_retries: int = 2
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        for _ in range(self.max_retries):
+            self._prompts.append("tried in vain")
+        self._prompts.append("the last try")
+        raise self.error
+
+
+def coded(code):
+    found = RuntimeError("said by Google")
+    found.code = code
+    return found
+
+
+def botos(status):
+    found = RuntimeError("said by boto")
+    found.response = {"ResponseMetadata": {"HTTPStatusCode": status}}
+    return found
+
+
+def asking(model):
+    judge = create_direct_judge(model, repairs=0)
+    return judge.invoke({"input": "?", "output_a": "a", "output_b": "b"})["verdict"]
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        ModelAuthenticationError("no"),
+        ModelPermissionDeniedError("no"),
+        ModelNotFoundError("no"),
+        *map(coded, (401, 403, 404)),
+        botos(403),
+    ],
+)
+def test_a_refused_key_raises_at_once_however_a_library_says_so(raised):
+    model = Refusing(error=raised)
+    with pytest.raises(ModelAccessError, match="refuses every call"):
+        asking(model)
+    assert len(model.prompts) == 1
+
+
+@pytest.mark.parametrize("raised", [coded(429), coded(503), botos(503)])
+def test_errors_that_pass_are_retried_by_us_alone(raised, monkeypatch):
+    monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.01)
+    model = Refusing(error=raised)
+    verdict = asking(model)
+    assert verdict["failures"][0]["reason"] == "provider_error"
+    # Four attempts, and none of the library's own between them.
+    assert model.prompts == ["the last try"] * 4
+
+
+@pytest.mark.parametrize("raised", [coded(408), coded(504)])
+def test_a_time_out_is_one_by_its_status_too(raised, monkeypatch):
+    monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.01)
+    assert asking(Refusing(error=raised))["failures"][0]["reason"] == "timeout"
 
 
 def test_usage_of_a_cut_reply_is_kept(serve):
@@ -224,6 +298,38 @@ def test_a_rejected_format_moves_the_model_one_step_down_once(serve):
     assert first.data["score_1"] == 4
     assert [first.usage["calls"], second.usage["calls"]] == [1, 1]
     assert len(server.calls) == 3
+
+
+def test_a_format_may_be_rejected_by_langchains_own_error():
+    class Structured(FakeChatModel):
+        profile: Any = Field(default={"structured_output": True})
+
+        def with_structured_output(self, schema, **kwargs):
+            def refuse(_):
+                raise ModelInvalidRequestError("response_format json_schema is not supported")
+
+            return RunnableLambda(refuse)
+
+    said = '{"comparison": "so", "explanation": "so", "preference": "1"}'
+    verdict = asking(Structured(respond=lambda _: said))
+    assert (verdict["preference"], verdict["failures"]) == ("A", [])
+
+
+def test_samples_without_a_seed_are_not_answered_by_langchains_cache(serve):
+    def behave(call):
+        if "seed" in call.body:
+            return error(400, "Unsupported value: 'seed'")
+        return reply('{"explanation": "so", "preference": "1"}')
+
+    server = serve(behave)
+    set_llm_cache(InMemoryCache())
+    try:
+        judge = create_self_consistency_judge(chat(server), samples=4)
+        verdict = judge.invoke({"input": "?", "output_a": "a", "output_b": "b"})["verdict"]
+    finally:
+        set_llm_cache(None)
+    assert sum("seed" not in call.body for call in server.calls) == 4
+    assert verdict["usage"]["calls"] == 4
 
 
 def test_the_last_step_down_is_json_in_plain_text(serve):

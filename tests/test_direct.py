@@ -536,6 +536,14 @@ def test_an_unlikely_label_still_stands_on_its_side(serve):
     assert verdict["confidence"] == pytest.approx(math.exp(-3.0))
 
 
+@pytest.mark.parametrize("factory", [create_relative_judge, create_direct_judge])
+def test_mean_scores_prefer_what_both_orders_prefer_however_unlikely_its_label(serve, factory):
+    judge = factory(chat(serve(wire(label=math.log(0.45)))), orders="score_mean")
+    for pair, better in ((PAIR, "A"), (SWAPPED, "B")):
+        verdict = judge.invoke(pair)["verdict"]
+        assert (verdict["preference"], verdict["flipped"]) == (better, False)
+
+
 def test_orders_that_disagree_are_exactly_even(serve):
     server = serve(wire(choose=lambda prompt: "1"))
     verdict = create_relative_judge(chat(server)).invoke(PAIR)["verdict"]

@@ -375,6 +375,16 @@ def test_ten_rows_that_fail_alike_stop_the_run(serve, kind):
 
 
 @KINDS
+def test_ten_rows_that_a_library_refuses_to_send_stop_the_run(kind):
+    def refuse(prompt):
+        raise ValueError("API key missing")
+
+    judge = create_bsm_judge(FakeChatModel(respond=refuse), criteria=["Depth"], orders="none")
+    with pytest.raises(RepeatedFailureError, match="10 rows all failed with ValueError: API"):
+        collect(judge, pairs(100), kind)
+
+
+@KINDS
 def test_ten_rows_without_a_connection_stop_the_run(monkeypatch, kind):
     monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.001)
     model = resolve_model("m", base_url="http://127.0.0.1:9/v1")

@@ -70,7 +70,8 @@ def _order_result(options: Options, ballots: Sequence[Ballot], probable: bool) -
     preference = ballot["preference"] or "tie"
     score = _POINTS[preference]
     if probable and preference != "tie":
-        likely = max(ballot["probability"] or 0.0, 0.5)
+        # Of three labels one wins below a half; above it means A, whatever the method.
+        likely = max(ballot["probability"] or 0.0, 0.5 + _BARELY)
         score = likely if preference == "A" else 1 - likely
     return _OrderResult(preference, score, ballot["scores"])
 

@@ -1,0 +1,112 @@
+"""What is told of a model, and what is kept to oneself."""
+
+import json
+from functools import cached_property
+
+import pytest
+from langchain_openai import AzureChatOpenAI, ChatOpenAI
+from pydantic import Field
+
+from langchain_judges import create_direct_judge
+from langchain_judges.models import model_identity, without_own_retries
+from tests.fakes import FakeChatModel
+
+
+class Hosted(FakeChatModel):
+    """A class with settings of its own, as providers' packages have them."""
+
+    model: str = "small"
+    top_k: int = 0
+    style: str = ""
+    target_uri: str = ""
+    service_domain: str = ""
+    account_id: str = ""
+    username: str = ""
+    api_token: str = ""
+    model_kwargs: dict = Field(default_factory=dict)
+    max_retries: int = 6
+
+    @cached_property
+    def _client(self):
+        return f"a client that retries {self.max_retries} times"
+
+
+SECRETS = {
+    "target_uri": "http://10.9.9.9:77",
+    "service_domain": "inside.example",
+    "account_id": "ACCOUNT",
+    "username": "BOB",
+    "api_token": "TOKEN",
+    "model_kwargs": {"top_p": 0.5, "api_key": "DEEP", "odd": {"password": "DEEPER", "way": 1}},
+}
+
+
+def test_no_address_name_or_key_is_told_and_none_decides_which_model_it_is():
+    judge = create_direct_judge(Hosted(top_k=5, **SECRETS))
+    told = json.dumps(judge.config["metadata"])
+    for secret in ("10.9.9.9", "inside.example", "ACCOUNT", "BOB", "TOKEN", "DEEP"):
+        assert secret not in told
+    elsewhere = {**SECRETS, "target_uri": "http://10.0.0.1", "api_token": "OTHER"}
+    elsewhere["model_kwargs"] = {"top_p": 0.5, "odd": {"way": 1}}
+    assert model_identity(Hosted(**SECRETS)) == model_identity(Hosted(**elsewhere))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"top_k": 5},
+        {"model": "large"},
+        {"style": "harsh"},
+        {"model_kwargs": {"top_p": 0.9}},
+        {"model_kwargs": {"odd": {"way": 2}}},
+    ],
+)
+def test_what_may_decide_the_replies_makes_it_another_model(settings):
+    assert model_identity(Hosted(**settings)) != model_identity(Hosted())
+
+
+def test_known_settings_are_told_and_others_are_one_hash():
+    found = model_identity(Hosted(top_k=5, style="harsh", model_kwargs={"top_p": 0.5}))
+    assert (found["class"], found["name"]) == ("Hosted", "small")
+    assert (found["top_k"], found["model_kwargs"]) == (5, {"top_p": 0.5})
+    assert "harsh" not in json.dumps(found)
+
+
+def test_settings_inside_extra_body_are_read_the_same_way():
+    model = ChatOpenAI(
+        model="m",
+        api_key="KEY",
+        base_url="http://10.9.9.9/v1",
+        temperature=0.3,
+        extra_body={
+            "top_k": 7,
+            "api_key": "INNER",
+            "chat_template_kwargs": {"thinking": False},
+        },
+    )
+    found = model_identity(model)
+    assert found == {
+        "class": "ChatOpenAI",
+        "name": "m",
+        "temperature": 0.3,
+        "extra_body": {"top_k": 7, "chat_template_kwargs": {"thinking": False}},
+    }
+
+
+def test_a_deployment_is_a_models_name_where_it_has_no_other():
+    azure = {"azure_endpoint": "https://x.example", "api_key": "k", "api_version": "1"}
+    found = [
+        model_identity(AzureChatOpenAI(azure_deployment=name, **azure))["name"]
+        for name in ("one", "two")
+    ]
+    assert found == ["one", "two"]
+
+
+def test_retries_of_a_library_are_off_in_a_copy_and_its_client_is_made_anew():
+    own = Hosted()
+    assert own._client == "a client that retries 6 times"
+    quiet = without_own_retries(own)
+    assert quiet._client == "a client that retries 0 times"
+    assert own._client == "a client that retries 6 times"
+    assert without_own_retries(quiet) is quiet
+    assert model_identity(quiet) == model_identity(own)
