@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, NotRequired, TypeVar, get_origin, get_type_hints
 
 from langchain_core.prompts import ChatPromptTemplate
+from langgraph.constants import START
 from langgraph.pregel import Pregel
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, OptionError
 
 Graph = TypeVar("Graph", bound=Pregel[Any, Any, Any, Any])
 
@@ -78,11 +79,32 @@ def finish(  # noqa: PLR0913 - one keyword for each thing a graph is marked with
         "prompt_version": prompt_version,
         "calls": calls,
     }
+    graph.nodes[START].mapper = _whole(graph.builder.input_schema)  # type: ignore[attr-defined]
     if memory is not None:
         # Not in the metadata, which traces carry: its version changes. Copies of a graph
         # share their builder.
         graph.builder.memory = memory  # type: ignore[attr-defined]
     return graph.with_config(metadata=metadata, max_concurrency=branches + SPARE_THREADS)
+
+
+def _whole(schema: Any) -> Callable[[object], dict[str, Any]]:
+    """Return how an input is read: it is a dictionary, and what it leaves out is None.
+
+    A checkpointed thread keeps every key that its next run is not given: a pair would be
+    judged by the reference of the pair before it.
+    """
+    hints = get_type_hints(schema, include_extras=True)
+    optional = dict.fromkeys(key for key in hints if get_origin(hints[key]) is NotRequired)
+    needed = ", ".join(f"`{key}`" for key in hints if key not in optional)
+
+    def read(given: object) -> dict[str, Any]:
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"the input must be a dictionary with {needed}, got {type(given).__name__}"
+            )
+        return {**optional, **given}
+
+    return read
 
 
 def memory_of(graph: object) -> Any:

@@ -21,9 +21,6 @@ T = TypeVar("T")
 Update = dict[str, Any]
 """What a node of a graph returns: the state keys that it changes."""
 
-_OPTIONAL = ("expected", "family", "group", "id", "reference", "source")
-"""What a pair or an item may have beside its texts."""
-
 
 class Effect(NamedTuple):
     """A wait for the outside world, as both kinds of callers can perform it."""
@@ -105,7 +102,7 @@ class Node(Runnable[Any, Update]):
         """Run the node, waiting in this thread."""
         update = run(self._steps(input))
         tell_update(self._step(config), update)
-        return _ended(update)
+        return update
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **_: Any
@@ -113,20 +110,9 @@ class Node(Runnable[Any, Update]):
         """Run the node, waiting in the running event loop."""
         update = await arun(self._steps(input))
         tell_update(self._step(config), update)
-        return _ended(update)
+        return update
 
     def _step(self, config: RunnableConfig | None) -> str:
         """Return what the graph that runs this node calls it."""
         metadata = (config or {}).get("metadata") or {}
         return str(metadata.get("langgraph_node", self.name))
-
-
-def _ended(update: Update) -> Update:
-    """Clear what the input may have left out, where an update ends a judgment.
-
-    A checkpointed thread keeps every key that its next run is not given: the next pair would
-    be judged by the reference of this one.
-    """
-    if not update.get("verdict"):
-        return update
-    return {**dict.fromkeys(_OPTIONAL), **update}

@@ -31,6 +31,7 @@ def label_of(judge, item=ITEM):
 def test_an_item_gets_a_label_a_reason_and_a_cost():
     model = says("1")
     assert create_allure_judge(model).invoke(ITEM) == {
+        "id": "one",
         "verdict": {
             "label": 1,
             "score": 1.0,

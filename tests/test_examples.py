@@ -7,7 +7,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, create_bsm_judge, create_drpe_judge, judge_many
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.examples import block, told
 from langchain_judges.methods import METHODS
 from langchain_judges.texts import fence_token
@@ -303,6 +303,13 @@ def test_identical_texts_show_no_example_nor_those_of_the_last_pair(method, memo
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("given", ["hi", ["hi"], 3])
+def test_an_input_that_is_no_dictionary_is_one_sentence(method, given):
+    with pytest.raises(InputError, match="must be a dictionary with `input`, `output"):
+        of_method(method).invoke(given)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
     model = FakeChatModel(respond=answer)
     rubric = {"rubric": "Be fair."} if method == "allure" else {}
@@ -319,3 +326,4 @@ def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
         assert not any("SECRET" in prompt for prompt in model.prompts[before:])
         values = judge.get_state(config).values
         assert not any(values.get(key) for key in (*known, *also))
+        assert judge.invoke({**bare, "id": "q1"}, config)["id"] == "q1"

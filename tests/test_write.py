@@ -646,3 +646,17 @@ def test_a_spent_budget_leaves_the_rest_for_a_later_run(tmp_path):
     assert [bool(row["text"]) for row in rows] == [True, False, False]
     assert rows[1]["failures"][0]["reason"] == "over_budget"
     assert all(row["text"] for row in judge_many(writer, tasks, **options))
+
+
+@pytest.mark.parametrize("make", [create_bsm_writer, create_direct_writer])
+def test_a_thread_hands_no_instruction_to_the_next_task(make):
+    model = FakeChatModel(respond=writes)
+    writer = make(model, checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    task = {"concepts": ["a cat", "a dog", "a pen", "some ink"]}
+    first = writer.invoke({**task, "instruction": "A SECRET poem.", "id": "p1"}, config)
+    assert first["id"] == "p1"
+    before = len(model.prompts)
+    assert writer.invoke(task, config)["id"] is None
+    assert len(model.prompts) > before
+    assert not any("SECRET" in prompt for prompt in model.prompts[before:])

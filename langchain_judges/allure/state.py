@@ -62,6 +62,8 @@ class JudgeState(Item, total=False):
 class JudgeResult(TypedDict):
     """What the judge returns."""
 
+    id: str | None
+    """The id that was given, if there was one."""
     verdict: LabelVerdict
     memory_version: NotRequired[str | None]
     """The version of the memory that it judged with; None without a memory."""

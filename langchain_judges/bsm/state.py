@@ -55,6 +55,8 @@ class BSMState(RememberedPair, total=False):
 class BSMResult(TypedDict):
     """What the graph returns."""
 
+    id: str | None
+    """The id that was given, if there was one."""
     verdict: Verdict
     criteria: list[Criterion]
     subscores: list[Subscore]

@@ -60,6 +60,8 @@ class WriteState(WritingTask, total=False):
 class WriteResult(TypedDict):
     """What a writer returns."""
 
+    id: str | None
+    """The id that was given, if there was one."""
     concepts: list[str]
     """The concepts asked for, repetitions left out."""
     text: str | None

@@ -61,6 +61,8 @@ class DirectState(RememberedPair, total=False):
 class DirectResult(TypedDict):
     """What a baseline returns."""
 
+    id: str | None
+    """The id that was given, if there was one."""
     verdict: Verdict
     ballots: list[Ballot]
     recalled: NotRequired[Account]

@@ -61,6 +61,8 @@ class DRPEState(RememberedPair, total=False):
 class DRPEResult(TypedDict):
     """What the graph returns."""
 
+    id: str | None
+    """The id that was given, if there was one."""
     verdict: Verdict
     roles: list[Role]
     proposed: list[Role]

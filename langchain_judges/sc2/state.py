@@ -111,6 +111,8 @@ class SC2State(RememberedPair, total=False):
 class SC2Result(TypedDict):
     """What the graph returns."""
 
+    id: str | None
+    """The id that was given, if there was one."""
     verdict: Verdict
     aspects: list[str]
     proposals: list[Proposal]
