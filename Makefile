@@ -9,6 +9,7 @@ PAIRS_allure := cookbook/data/items.jsonl
 PAIRS_drpe := cookbook/data/summaries.jsonl
 SET_sc2 := --set samples=2 --set 'aspects=["Correctness", "Clarity"]'
 COMMAND_write := write
+SET_write := --set temperature=0.7
 LIMIT_write := 1
 PAIRS_write := cookbook/data/concepts.jsonl
 DEMO := $(or $(COMMAND_$(METHOD)),judge --method $(METHOD))

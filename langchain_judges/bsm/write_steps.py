@@ -21,8 +21,9 @@ from langchain_judges.steps import Steps, Update
 from langchain_judges.texts import check_task, fence_token
 from langchain_judges.verdict import add_usage
 
-LONGEST_TEXT = 500
-"""Characters of a text by a local model, whose strings are kept short elsewhere."""
+LONGEST_TEXT = 360
+"""Characters of a text by a local model, whose strings are kept short elsewhere. Even if
+each is a token of its own, as where it repeats itself, the reply is not cut."""
 
 StepModels = Mapping[str, tuple[Channel, type[BaseModel]]]
 """The model that each step asks, and what it must reply in."""
