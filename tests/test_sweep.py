@@ -78,7 +78,7 @@ def records(items):
 def sweeping(serve, tmp_path, monkeypatch):
     """Return a function that runs the command on hand-made planning items."""
     monkeypatch.setattr(
-        module, "SentenceEmbeddings", lambda: DeterministicFakeEmbedding(size=8)
+        module, "default_embeddings", lambda: DeterministicFakeEmbedding(size=8)
     )
     server, data, out = serve(behave), tmp_path / "cogeval", tmp_path / "out"
     written(data / "sample.jsonl.gz", records(planning(20)))

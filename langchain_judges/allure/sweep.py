@@ -25,7 +25,7 @@ from langchain_judges.allure.review import Proposal
 from langchain_judges.allure.sweep_figures import Runs, figures
 from langchain_judges.allure.sweep_plan import Arm, Plan, plan_sweep
 from langchain_judges.channel import Channel
-from langchain_judges.embeddings import SentenceEmbeddings
+from langchain_judges.embeddings import default_embeddings
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.memory import FailureMemory
 from langchain_judges.runs import judge_many
@@ -88,7 +88,7 @@ def run_sweep(  # noqa: PLR0913 - one keyword for each limit
         model=model,
         folder=folder,
         options={"rubric": plan.experiment.rubric, "explain": "none", **given},
-        embeddings=_Once(embeddings or SentenceEmbeddings()),
+        embeddings=_Once(embeddings or default_embeddings()),
         max_concurrency=max_concurrency,
         left=max_calls,
         keep_failed=keep_failed,

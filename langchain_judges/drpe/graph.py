@@ -40,7 +40,7 @@ from langchain_judges.drpe.state import (
 )
 from langchain_judges.drpe.tally import decide, norm, order_sums, role_votes
 from langchain_judges.drpe.votes import confidences, slot_vote, spoken_votes
-from langchain_judges.embeddings import SentenceEmbeddings
+from langchain_judges.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.examples import (
     RememberedPair,
@@ -156,6 +156,8 @@ def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
         raise OptionError(f"`min_valid` is larger than the panel, got {voting.min_valid!r}")
     if embeddings is not None and not hasattr(embeddings, "embed_documents"):
         raise OptionError(f"`embeddings` must be a LangChain `Embeddings`, got {embeddings!r}")
+    clusters = panel.clustering and panel.dynamic and not given
+    embed = embeddings or (default_embeddings() if clusters else SentenceEmbeddings())
     chosen, version = prompt_set(texts.PROMPTS, prompts)
     voter = Channel(model, temperature)
     namer = Channel(role_model, temperature) if role_model else voter
@@ -166,7 +168,7 @@ def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
         panel=panel,
         voting=voting,
         given=given,
-        embeddings=embeddings or SentenceEmbeddings(),
+        embeddings=embed,
         seed=seed,
         instructions=instructions,
         namer=replace(base, step="roles", channel=namer),

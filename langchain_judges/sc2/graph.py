@@ -17,7 +17,7 @@ from langgraph.types import Checkpointer
 
 from langchain_judges.ask import Question
 from langchain_judges.channel import Channel
-from langchain_judges.embeddings import SentenceEmbeddings
+from langchain_judges.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.examples import RememberedPair, reminder
 from langchain_judges.factory import finish, prompt_set
 from langchain_judges.orders import OrderRule
@@ -179,7 +179,8 @@ def create_sc2_judge(  # noqa: PLR0913 - the options of the paper's settings
     }
     channels["preference"] = own
     ask_as = partial(Question, method="sc2", version=version, repairs=repairs, cache=cache)
-    embed = embeddings or SentenceEmbeddings()
+    compares = not options.aspects or (options.table_check and options.table_check.embed)
+    embed = embeddings or (default_embeddings() if compares else SentenceEmbeddings())
     reminding = reminder(memory, recall, allow_leak, [own.context])
     judge = Reasoning(
         options,
