@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -247,6 +248,17 @@ def test_the_papers_settings_show_every_example_and_ask_for_the_label_alone():
     judge = load_judge("allure", model, preset="e1", memory=memory)
     assert len(judge.invoke(ITEM)["verdict"]["recalled"]) == 12
     assert '{"label": "0"}' in model.prompts[0]
+
+
+def test_a_rubric_alone_speaks_of_nothing_to_compare_with():
+    bare = {"input": "Where is my parcel?", "output": "Wait."}
+    model = says("rude")
+    judge = create_allure_judge(model, rubric="Be polite.", labels=["rude", "fine", "polite"])
+    verdict = judge.invoke(bare)["verdict"]
+    assert (verdict["label"], verdict["score"]) == ("rude", 0.0)
+    assert not re.search("expected|source", model.prompts[0])
+    judge.invoke(bare | {"expected": "It comes today."})
+    assert STEPS["correctness"][2] in model.prompts[1]
 
 
 def test_the_rubric_follows_the_item_or_the_caller():

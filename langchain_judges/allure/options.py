@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from langchain_judges.allure.checks import Label
-from langchain_judges.allure.prompts import RUBRICS, STEPS
+from langchain_judges.allure.prompts import RUBRICS, STEPS, STEPS_ALONE
 from langchain_judges.allure.state import Explain
 from langchain_judges.errors import OptionError
 from langchain_judges.recall import read_recall
@@ -41,7 +41,12 @@ class Options:
 
     def steps_of(self, item: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the steps to take: the caller's, or those for this kind of item."""
-        return self.steps or STEPS[self.rubric if self.rubric in STEPS else _kind(item)]
+        if self.steps:
+            return self.steps
+        named = self.rubric if self.rubric in STEPS else None
+        if self.rubric and not named and not (item.get("expected") or item.get("source")):
+            return STEPS_ALONE
+        return STEPS[named or _kind(item)]
 
     @property
     def positive(self) -> Label:

@@ -121,5 +121,13 @@ STEPS = {
 }
 """How to judge, by the name of a rubric (section 4.2 of the paper has four such steps)."""
 
+STEPS_ALONE = (
+    "Read the criteria, the task and the response.",
+    "Read the examples, if there are any, and what misled the judge in them.",
+    "Find what in the response speaks for each label.",
+    "Give the label.",
+)
+"""How to judge by the caller's own rubric alone, with nothing to compare a response with."""
+
 INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
 """Added where the caller gave instructions."""
