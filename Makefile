@@ -15,7 +15,7 @@ PAIRS_write := cookbook/data/concepts.jsonl
 DEMO := $(or $(COMMAND_$(METHOD)),judge --method $(METHOD))
 PAIRS := $(or $(PAIRS_$(METHOD)),cookbook/data/pairs.jsonl)
 
-.PHONY: demo test test-fast lint format benchmark
+.PHONY: demo test test-fast lint format benchmark notebooks
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make test-fast  run the tests that need no language model"
 	@echo "make lint       check style and types"
 	@echo "make benchmark  measure the cost of a run beside bare loops"
+	@echo "make notebooks  run the notebooks of the cookbook and store their outputs"
 
 .venv/.package: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -59,3 +60,6 @@ format: .venv/.dev
 
 benchmark: .venv/.dev
 	@$(BIN)/python -m tests.benchmarks.overhead
+
+notebooks: .venv/.dev
+	@$(BIN)/python cookbook/run_notebooks.py

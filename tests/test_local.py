@@ -7,11 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
-from nbclient import NotebookClient
 
+from cookbook.run_notebooks import execute
 from langchain_judges import (
     create_allure_audit,
     create_allure_judge,
@@ -340,7 +339,5 @@ def check(result, row, server):
     "path", sorted((ROOT / "cookbook").glob("*.ipynb")), ids=lambda path: path.stem
 )
 def test_the_notebook_runs(path):
-    notebook = nbformat.read(path, as_version=4)
-    NotebookClient(
-        notebook, timeout=500, resources={"metadata": {"path": path.parent}}
-    ).execute()
+    outputs = [cell.outputs for cell in execute(path, 500).cells if cell.cell_type == "code"]
+    assert any(outputs)

@@ -1,0 +1,125 @@
+"""Run the notebooks of the cookbook and store what they print, so that a diff stays small.
+
+    python cookbook/run_notebooks.py                    # all of them; also `make notebooks`
+    python cookbook/run_notebooks.py 08_trust.ipynb     # these
+
+Most of them ask the local model, for some minutes. A notebook is written only when it has run
+to its end. What differs from run to run or from machine to machine is not stored: times,
+counts of execution, progress on stderr, versions, addresses of objects, ports, folders, random
+names, and outputs of more than 100,000 characters, of which only the plain text stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+HERE = Path(__file__).resolve().parent
+LARGEST = 100_000
+"""Characters of one output that a reader would still load."""
+
+_PASSING = (
+    (re.compile(r"\b0x[0-9a-f]{6,}\b"), "0x…"),
+    (re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):\d+"), r"\1:PORT"),
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
+    (re.compile(r"(?<=\w-)[0-9a-f]{8}(?=['\"\s])"), "ID"),  # how LangSmith names experiments
+)
+
+
+def execute(path: Path, timeout: int = 600) -> NotebookNode:
+    """Return the notebook, run in its own folder by a new kernel.
+
+    Raises:
+        CellExecutionError: A cell raised.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(
+        notebook,
+        timeout=timeout,
+        record_timing=False,
+        resources={"metadata": {"path": path.parent}},
+    ).execute()
+    return notebook
+
+
+def settled(notebook: NotebookNode) -> NotebookNode:
+    """Return the notebook without what differs from run to run."""
+    kept = nbformat.from_dict(notebook)
+    shown = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    kept.metadata = nbformat.from_dict({"kernelspec": shown})
+    for cell in kept.cells:
+        cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell.execution_count = None
+            cell.outputs = [_settled(each) for each in _joined(cell.outputs)]
+    return kept
+
+
+def _joined(outputs: Sequence[Any]) -> list[Any]:
+    """Join what was printed in pieces, which depend on timing; leave progress out."""
+    found: list[Any] = []
+    for each in outputs:
+        if each.get("name") == "stderr":
+            continue
+        if found and each.output_type == found[-1].output_type == "stream":
+            found[-1].text += each.text
+        else:
+            found.append(each)
+    return found
+
+
+def _settled(output: Any) -> Any:
+    if "execution_count" in output:
+        output.execution_count = None
+    if output.output_type == "stream":
+        output.text = _scrubbed(output.text)
+    if data := output.get("data"):
+        small = {kind: text for kind, text in data.items() if len(str(text)) <= LARGEST}
+        output.data = {kind: _scrubbed(text) for kind, text in small.items()}
+    return output
+
+
+def _scrubbed(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    places = {str(HERE.parent): "…", str(Path.home()): "~", tempfile.gettempdir(): "TMP"}
+    for place, name in sorted(places.items(), key=lambda each: -len(each[0])):
+        text = re.sub(rf"{re.escape(place.rstrip(os.sep))}(?=/)", name, text)
+    text = re.sub(r"TMP/\w+", "TMP/…", text)
+    for pattern, instead in _PASSING:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def store(path: Path, timeout: int = 600) -> None:
+    """Run a notebook and write it with its outputs, all or nothing."""
+    notebook = settled(execute(path, timeout))
+    nbformat.validate(notebook)
+    half = path.with_suffix(".part")
+    nbformat.write(notebook, half)
+    half.replace(path)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the notebooks that the command line names."""
+    parser = argparse.ArgumentParser(description="Run the notebooks and store their outputs.")
+    parser.add_argument("notebooks", nargs="*", type=Path, help="default: all of the cookbook")
+    parser.add_argument("--timeout", type=int, default=600, help="seconds for a cell")
+    told = parser.parse_args(arguments)
+    for path in told.notebooks or sorted(HERE.glob("*.ipynb")):
+        found = path if path.exists() else HERE / path
+        print(found.name, flush=True)
+        store(found, told.timeout)
+
+
+if __name__ == "__main__":
+    main()
