@@ -31,7 +31,7 @@ FailureReason = Literal[
     "context_overflow",
     "missing",
 ]
-"""Every way in which a unit of work can fail; README.md explains each."""
+"""Every way in which a unit of work can fail; docs/verdict.md explains each."""
 
 
 class Pair(TypedDict):

@@ -1,0 +1,126 @@
+"""README.md and docs/: what they show compiles, is there, and runs."""
+
+import ast
+import importlib
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from langchain_judges.cli import app
+from tests.model_server import Call, ModelServer, good, pairs, reply
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = typer.main.get_command(app).commands
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def blocks(page, language):
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE
+    )
+
+
+def anchors(page):
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@each_page
+def test_python_blocks_compile_and_name_what_there_is(page):
+    for block in blocks(page, "python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.Import):
+                for each in node.names:
+                    importlib.import_module(each.name)
+            elif isinstance(node, ast.ImportFrom):
+                for each in node.names:
+                    exec(f"from {node.module} import {each.name}")
+
+
+@each_page
+def test_commands_and_their_options_are_there(page):
+    for block in blocks(page, "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] != ["langchain-judges"]:
+                continue
+            known = {name for p in COMMANDS[words[1]].params for name in p.opts}
+            assert {word for word in words if re.match(r"--?[a-z]", word)} <= known, line
+
+
+@each_page
+def test_make_targets_are_there(page):
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = re.findall(r"`make ([\w-]+)|^make ([\w-]+)", page.read_text(), re.MULTILINE)
+    assert {a or b for a, b in named} <= targets
+
+
+@each_page
+def test_links_within_the_project_are_relative_and_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        assert found.exists(), target
+        assert ROOT in (found, *found.parents), target
+        assert not anchor or anchor in anchors(found), target
+
+
+@each_page
+def test_a_page_begins_with_a_line_that_says_what_it_is(page):
+    title, empty, line = page.read_text().split("\n")[:3]
+    assert title.startswith("# ")
+    assert (empty, line[0].isupper()) == ("", True)
+
+
+def test_the_readme_is_short_and_leads_to_every_page():
+    text = PAGES[0].read_text()
+    assert len(text.splitlines()) <= 210
+    assert all(f"](docs/{page.name})" in text for page in PAGES[1:])
+    assert all(f"](#{name})" in text for name in anchors(PAGES[0]) - {"langchain-judges"})
+
+
+def behave(call: Call):
+    if call.shape == "Labelled":
+        return reply(json.dumps({"label": "rude", "explanation": "It blames the customer."}))
+    return good(call)
+
+
+def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [{**pair, "label": "A"} for pair in pairs(6)]
+    with ModelServer(behave) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        names = {"pairs": rows}
+        for block in blocks(PAGES[0], "python"):
+            exec(block.replace("http://127.0.0.1:11434/v1", server.url), names)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1] == "rude It blames the customer."
+    assert shown[2:8] == [f"p{i} A" for i in range(6)]
+    assert shown[8].startswith("Agrees with people 100")
+    assert "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_the_commands_of_the_readme_count_their_calls(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    text = {"input": "Where is my parcel?", "output": "Sorry!"}
+    (tmp_path / "replies.jsonl").write_text(json.dumps(text))
+    (tmp_path / "pairs.jsonl").write_text(json.dumps(pairs(1)[0]))
+    lines = "\n".join(blocks(PAGES[0], "sh")).replace("\\\n", " ").splitlines()
+    shown = [line for line in lines if line.startswith("langchain-judges judge")]
+    told = []
+    for line in shown:
+        done = CliRunner().invoke(app, [*shlex.split(line, comments=True)[1:], "--dry-run"])
+        assert done.exit_code == 0, done.output
+        told.append(re.search(r"at most (\d+) calls", done.output)[1])
+    assert told == ["11", "11", "1"]
