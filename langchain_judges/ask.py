@@ -19,7 +19,7 @@ from langchain_core.caches import BaseCache
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import Generation
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
 from langchain_judges.channel import Channel, Request
@@ -198,6 +198,31 @@ def ask(
         # Also where the run is stopped midway: what came until then was paid for.
         if ledger := LEDGER.get():
             ledger.book(asking.usage())
+
+
+def recorded(
+    question: Question,
+    given: object,
+    result: Mapping[str, Any],
+    *,
+    unit: str,
+    order: Order | None = None,
+    seed: int | None = None,
+) -> Effect:
+    """Give what shares a call with others, or took none, a run of its own in the trace.
+
+    Args:
+        question: What was asked, or would have been.
+        given: The input of the run.
+        result: Its output.
+        unit: As for `ask`.
+        order: As for `ask`.
+        seed: As for `ask`.
+    """
+    sampling = question.channel.sampling(question.sampled, seed)
+    config = _Asking(question, unit, order, seed).config(sampling)
+    made: RunnableLambda[Any, Any] = RunnableLambda(lambda _: dict(result))
+    return Effect(lambda: made.invoke(given, config), lambda: made.ainvoke(given, config))
 
 
 def _answer(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply]:

@@ -678,8 +678,7 @@ def test_the_effective_number_of_voters(votes, expected):
     assert summary.effective_voters == (expected and pytest.approx(expected))
 
 
-@pytest.mark.parametrize(("batch", "calls"), [(True, 3), (False, 9)])
-def test_every_role_has_a_run_of_its_own(batch, calls):
+def traced(**options):
     from langchain_core.tracers.langchain import wait_for_all_tracers
     from langsmith import Client
     from langsmith.run_helpers import tracing_context
@@ -687,20 +686,48 @@ def test_every_role_has_a_run_of_its_own(batch, calls):
     with LangSmithServer() as server:
         client = Client(api_url=server.url, api_key="x")
         with tracing_context(enabled=True, client=client, project_name="P"):
-            result, _ = judged(voting={"batch": batch})
+            result, _ = judged(**options)
         wait_for_all_tracers()
         client.flush()
         client.cleanup()
-        names = [run["name"] for run in server.read().runs.values()]
-        runs = list(server.runs.values())
+        return result, list(server.read().runs.values())
+
+
+@pytest.mark.parametrize(("batch", "calls"), [(True, 3), (False, 9)])
+def test_every_role_has_a_run_of_its_own(batch, calls):
+    result, runs = traced(voting={"batch": batch})
+    names = [run["name"] for run in runs]
     for role in result["roles"]:
-        suffix = "" if batch else " (B first)"
-        assert names.count(f"role:{role['type']}{suffix}") == 1
+        assert names.count(f"role:{role['type']}") == 1
     assert {"roles:coarse", "roles:fine"} <= set(names)
     assert sum(run["run_type"] == "llm" for run in runs) == calls
+    critic = next(run for run in runs if run["name"] == "role:Critic")
+    assert {"drpe", "vote"} <= set(critic["tags"])
+    metadata = critic["extra"]["metadata"]
+    assert (metadata["unit"], metadata["order"]) == ("Critic", "BA")
+    assert (metadata["model"], metadata["temperature"]) == ("FakeChatModel", 0.0)
+    assert metadata["prompt_version"]
     if batch:
-        critic = next(run for run in runs if run["name"] == "role:Critic")
         assert critic["outputs"]["preference"] == "A"
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_the_runs_of_a_role_are_told_apart_by_order_and_sample(batch):
+    voting = {"batch": batch, "order": "both", "confidence": "samples", "samples": 2}
+    _, runs = traced(voting=voting, roles=["Critic: looks closely"])
+    played = {
+        run["name"]: (run["extra"]["metadata"]["unit"], run["extra"]["metadata"]["order"])
+        for run in runs
+        if run["name"].startswith("role:")
+    }
+    assert played == {
+        f"role:Critic ({order[0]} first, sample {n})": (
+            f"Critic ({order[0]} first, sample {n})",
+            order,
+        )
+        for order in ("AB", "BA")
+        for n in (1, 2)
+    }
 
 
 def test_a_cached_reply_keeps_its_confidences(serve):

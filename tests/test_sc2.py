@@ -982,6 +982,11 @@ def test_a_match_that_cost_no_call_is_in_the_trace_too():
     [run] = [run for run in seen.runs.values() if run["name"] == name]
     assert run["run_type"] == "chain"
     assert run["outputs"]["decided_by"] == "validity"
+    assert {"sc2", "match"} <= set(run["tags"])
+    metadata = run["extra"]["metadata"]
+    assert (metadata["unit"], metadata["order"]) == (name, None)
+    assert metadata["model"] == "FakeChatModel"
+    assert metadata["prompt_version"]
 
 
 def test_the_graph_is_the_papers_figure(snapshot):

@@ -16,6 +16,7 @@ from langchain_judges import (
     judge_many,
 )
 from langchain_judges.bsm import create_direct_writer
+from langchain_judges.direct import create_self_consistency_judge
 from langchain_judges.methods import METHODS
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, writes
@@ -124,7 +125,7 @@ SPREAD = {
 }
 UNITS = {
     bsm: {"solve:Depth (A first)", "solve:Depth (B first)"},
-    drpe: {"roles:coarse", "roles:fine", "vote:panel (B first)"},
+    drpe: {"roles:coarse", "roles:fine", "vote:panel"},
 }
 
 
@@ -177,7 +178,7 @@ CALLS = {
         for criterion in ("Depth", "Tone")
         for order in ("AB", "BA")
     },
-    "drpe": {"vote:panel (B first)": "BA"},
+    "drpe": {"vote:panel": "BA"},
     "sc2": {
         "aspects:sample 1": None,
         "aspects:sample 2": None,
@@ -277,3 +278,13 @@ def test_no_key_and_no_address_is_sent_by_any_method(traced, serve):
             told = str([run["name"], run.get("tags"), run.get("extra")])
             assert "sk-SECRET" not in str(run)
             assert server.url not in told
+
+
+@pytest.mark.parametrize("prompt", ["cot", "relative"])
+def test_a_sample_is_called_by_its_order_only_where_there_are_two(traced, prompt):
+    judge = create_self_consistency_judge(
+        FakeChatModel(), prompt=prompt, orders="none", samples=2, repairs=0
+    )
+    runs = traced(lambda: judge.invoke(PAIR)).runs.values()
+    asked = {run["name"] for run in runs if run["run_type"] == "llm"}
+    assert asked == {"sample 1", "sample 2"}

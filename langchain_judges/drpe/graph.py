@@ -15,13 +15,12 @@ from langchain_core.caches import BaseCache
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer, Overwrite, Send
 
-from langchain_judges.ask import Question, Reply, ask
+from langchain_judges.ask import Question, Reply, ask, recorded
 from langchain_judges.channel import Channel
 from langchain_judges.drpe import prompts as texts
 from langchain_judges.drpe.cluster import checked_vectors, dbscan_medoids, kmeans_medoids
@@ -295,22 +294,20 @@ class _Panel:
             else None,
             measured_as=self.voting.span,
         )
-        sampled = self.voting.replies > 1
-        suffix = f", sample {work['sample'] + 1}" if sampled else ""
-        order = work["order"]
-        who = "panel" if batch else voters[0]["type"]
-        unit = f"{who} ({ORDER_NAMES[order]}{suffix})"
+        order, place = work["order"], self._place(work)
+        seed = work["sample"] if self.voting.replies > 1 else None
         reply = yield from ask(
             question,
             self._material(work["pair"], voters, order, work.get("examples", [])),
-            unit=unit,
+            unit=f"{'panel' if batch else voters[0]['type']}{place}",
             order=order,
-            seed=work["sample"] if sampled else None,
+            seed=seed,
         )
-        ballots, missing = _ballots(reply, work, voters, batch, unit)
-        if batch:
-            for ballot in ballots:
-                yield _recorded(work["roles"][ballot["position"]], ballot)
+        ballots, missing = _ballots(reply, work, voters, batch, place)
+        for ballot in ballots if batch else []:
+            role, unit = work["roles"][ballot["position"]], f"{ballot['role']}{place}"
+            played = replace(question, label="role")
+            yield recorded(played, role, {**ballot}, unit=unit, order=order, seed=seed)
         return {
             "ballots": ballots,
             "failures": [*reply.failures, *missing],
@@ -510,6 +507,12 @@ class _Panel:
         first = coin.choice(texts_of)
         return ("AB",) if judged(pair["output_a"]) == first else ("BA",)
 
+    def _place(self, work: Work) -> str:
+        """Return what tells a call from its like in names: the order of two, the sample."""
+        marks = [ORDER_NAMES[work["order"]]] if self.voting.order == "both" else []
+        marks += [f"sample {work['sample'] + 1}"] if self.voting.replies > 1 else []
+        return f" ({', '.join(marks)})" if marks else ""
+
     def _material(
         self, pair: Pair, voters: Sequence[Role], order: Order, examples: Sequence[Example]
     ) -> dict[str, object]:
@@ -554,7 +557,7 @@ def _spoken(text: str, roles: Sequence[Role], batch: bool) -> dict[str, Any] | N
 
 
 def _ballots(
-    reply: Reply, work: Work, voters: Sequence[Role], batch: bool, unit: str
+    reply: Reply, work: Work, voters: Sequence[Role], batch: bool, place: str
 ) -> tuple[list[Ballot], list[Failure]]:
     """Return the usable ballots of a reply, and a failure for every role without one."""
     if reply.data is None:
@@ -567,7 +570,7 @@ def _ballots(
         vote = slot_vote(said)
         if vote is None:
             reason = "missing" if said is None else "invalid_label"
-            detail = f"no vote for 1 or 2 from {role['type']}, {unit}: {str(said)[:80]}"
+            detail = f"no vote for 1 or 2 from {role['type']}{place}: {str(said)[:80]}"
             failures.append(_failure(role["type"], reason, detail))
             continue
         known = reply.measured.get(name)
@@ -589,10 +592,3 @@ def _ballots(
 
 def _failure(unit: str, reason: Any, detail: str) -> Failure:
     return {"step": "vote", "unit": unit, "reason": reason, "detail": detail}
-
-
-def _recorded(role: Role, ballot: Ballot) -> Effect:
-    """Give a role of a batch a run of its own in the trace, with its vote and confidence."""
-    run: RunnableLambda[Any, Any] = RunnableLambda(lambda _: dict(ballot), name="role")
-    config: Any = {"run_name": f"role:{role['type']}", "tags": ["drpe", "role"]}
-    return Effect(lambda: run.invoke(role, config), lambda: run.ainvoke(role, config))

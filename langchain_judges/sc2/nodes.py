@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.ask import Question, Reply, ask
+from langchain_judges.ask import Question, Reply, ask, recorded
 from langchain_judges.examples import Reminder, block, cut_failures, told
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots, preferred_slot
 from langchain_judges.recall import Example
@@ -208,7 +206,7 @@ class Reasoning:
             pending += open_
         for match in decided:
             if match["decided_by"] in {"validity", "check"}:
-                yield _recorded(match)
+                yield recorded(self.match, match, {**match}, unit=match_name(match))
         if pending:
             return {"bracket": decided, "pending": pending}
         played = [*state["bracket"], *decided]
@@ -548,10 +546,3 @@ def _failure(unit: str, reason: FailureReason, detail: str) -> Failure:
 def _fallback(options: Options) -> Failure:
     instead = "nothing is left to prefer by" if options.table_only else "compared directly"
     return _failure("every table", "missing", f"no table could be used: {instead}")
-
-
-def _recorded(match: Match) -> Effect:
-    """Give a match that cost no call a run of its own in the trace, with its outcome."""
-    run: RunnableLambda[Any, Any] = RunnableLambda(lambda _: dict(match), name="match")
-    config: Any = {"run_name": match_name(match), "tags": ["sc2", "match"]}
-    return Effect(lambda: run.invoke(match, config), lambda: run.ainvoke(match, config))
