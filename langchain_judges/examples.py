@@ -184,6 +184,8 @@ def reminder(
     Raises:
         OptionError: An option is not allowed, or is given without a memory.
     """
+    if not isinstance(allow_leak, bool):
+        raise OptionError(f"`allow_leak` must be true or false, got {allow_leak!r}")
     if memory is None:
         if recall is not None or allow_leak:
             raise OptionError("`recall` and `allow_leak` need a `memory`")
@@ -192,8 +194,6 @@ def reminder(
 
     if not isinstance(memory, FailureMemory):
         raise OptionError(f"`memory` must be a FailureMemory, got {type(memory).__name__}")
-    if not isinstance(allow_leak, bool):
-        raise OptionError(f"`allow_leak` must be true or false, got {allow_leak!r}")
     how = memory.how if recall is None else read_recall(recall)
     return Reminder(memory, how, allow_leak, min(filter(None, contexts), default=None))
 

@@ -1,4 +1,4 @@
-"""What every factory does: choose prompts, and mark a graph with what it is."""
+"""What every factory does: check, choose prompts, and mark a graph with what it is."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NotRequired, TypeVar, get_origin, get_type_hints
 
+from langchain_core.caches import BaseCache
+from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langgraph.constants import START
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
+from langgraph.store.base import BaseStore
 
 from langchain_judges.errors import InputError, OptionError
 
@@ -20,19 +24,74 @@ SPARE_THREADS = 8
 pool, and a full pool would leave a finished branch unsaved when the process dies."""
 
 
+def check_common(**given: object) -> None:
+    """Check options that many factories take, each given by its own name.
+
+    Raises:
+        OptionError: The message names the option, the rule and the value.
+    """
+    for option, value in given.items():
+        allowed, rule = _COMMON["*_model" if option.endswith("_model") else option]
+        if not allowed(value):
+            raise OptionError(f"`{option}` must be {rule}, got {value!r}")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_written(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _none_or(kind: Any) -> Callable[[object], bool]:
+    return lambda value: value is None or isinstance(value, kind)
+
+
+_WHOLE = "a whole number of at least 0"
+_COMMON: dict[str, tuple[Callable[[object], bool], str]] = {
+    "cache": (_none_or(BaseCache), "a LangChain `BaseCache` or None"),
+    "checkpointer": (
+        _none_or(BaseCheckpointSaver | bool),
+        "a LangGraph checkpointer, such as `SqliteSaver`, or None",
+    ),
+    "embeddings": (
+        lambda value: value is None or hasattr(value, "embed_documents"),
+        "a LangChain `Embeddings` or None",
+    ),
+    "instructions": (_none_or(str), "a text"),
+    "name": (_is_written, "a text that is not empty"),
+    "repairs": (_is_whole, _WHOLE),
+    "seed": (_is_whole, _WHOLE),
+    "store": (_none_or(BaseStore), "a LangGraph `BaseStore` or None"),
+    "*_model": (
+        lambda value: value is None or isinstance(value, BaseChatModel) or _is_written(value),
+        "a chat model (without `bind` or `with_retry`), 'local', 'local:/path/to.gguf' or a "
+        "name such as 'openai:gpt-5-mini'",
+    ),
+}
+"""What the values of common options may be, and how that is said."""
+
+
 def prompt_set(
     own: Mapping[str, ChatPromptTemplate], replaced: Mapping[str, ChatPromptTemplate] | None
 ) -> tuple[dict[str, ChatPromptTemplate], str]:
     """Return a method's prompts, some replaced by the caller's, and a hash of them all.
 
     Raises:
-        OptionError: A name is unknown, or a replacement asks for a variable that the step
-            does not fill.
+        OptionError: A name is unknown, or a replacement is no prompt or asks for a variable
+            that the step does not fill.
     """
+    if not isinstance(replaced, Mapping | None):
+        raise OptionError(f"`prompts` must be prompts by {sorted(own)!r}, got {replaced!r}")
     chosen = dict(own)
     for step, prompt in (replaced or {}).items():
         if step not in own:
             raise OptionError(f"`prompts` takes {sorted(own)!r}, got {step!r}")
+        if not isinstance(prompt, ChatPromptTemplate):
+            raise OptionError(
+                f"`prompts` takes a `ChatPromptTemplate` for {step!r}, got {prompt!r}"
+            )
         extra = set(prompt.input_variables) - set(own[step].input_variables)
         if extra:
             raise OptionError(

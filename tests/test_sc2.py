@@ -927,7 +927,7 @@ def test_a_pair_that_is_none_is_refused_before_any_call():
         ({"table_check": {"support": 2}}, "`support` must be between 0 and 1"),
         ({"table_only": "yes"}, "`table_only` must be true or false"),
         ({"max_table": 10}, "`max_table` must be a whole number of at least 200"),
-        ({"seed": "x"}, "`seed` must be a whole number, got 'x'"),
+        ({"seed": "x"}, "`seed` must be a whole number of at least 0, got 'x'"),
         ({"instructions": 3}, "`instructions` must be a text"),
         ({"prompts": {"x": None}}, "`prompts` takes"),
     ],

@@ -21,7 +21,13 @@ from langgraph.types import Checkpointer
 from langchain_judges.allure import prompts as texts
 from langchain_judges.allure.checks import Label, expected_answers
 from langchain_judges.allure.labels import label_probabilities, spoken_label
-from langchain_judges.allure.options import ExampleOrder, Instruct, Options, check_options
+from langchain_judges.allure.options import (
+    ExampleOrder,
+    Instruct,
+    Options,
+    check_memory,
+    check_options,
+)
 from langchain_judges.allure.state import (
     Explain,
     JudgeResult,
@@ -34,7 +40,7 @@ from langchain_judges.ask import Question, Reply, ask
 from langchain_judges.channel import Channel
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.examples import fitting
-from langchain_judges.factory import finish, prompt_set
+from langchain_judges.factory import check_common, finish, prompt_set
 from langchain_judges.steps import Effect, Node, Steps, Update
 from langchain_judges.texts import check_item, fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Item, LabelVerdict, not_labelled
@@ -124,6 +130,16 @@ def create_allure_judge(  # noqa: PLR0913 - the options of the paper's settings
         ...     "expected": "4"})["verdict"]["label"]  # doctest: +SKIP
         1
     """
+    check_common(
+        seed=seed,
+        instructions=instructions,
+        repairs=repairs,
+        name=name,
+        checkpointer=checkpointer,
+        cache=cache,
+        store=store,
+    )
+    check_memory(memory)
     options = check_options(
         labels=labels,
         recall=getattr(memory, "how", "knn:8") if recall == "own" else recall,

@@ -86,10 +86,8 @@ def check_options(
     Raises:
         OptionError: The message names the rule and the value.
     """
-    for name in ("rubric", "instructions"):
-        value = instructions if name == "instructions" else rest[name]
-        if value is not None and not isinstance(value, str):
-            raise OptionError(f"`{name}` must be a text, got {value!r}")
+    if rest["rubric"] is not None and not isinstance(rest["rubric"], str):
+        raise OptionError(f"`rubric` must be a text, got {rest['rubric']!r}")
     for name, allowed in (
         ("instruct", get_args(Instruct)),
         ("explain", get_args(Explain)),
@@ -98,11 +96,8 @@ def check_options(
     ):
         if rest[name] not in allowed:
             raise OptionError(f"`{name}` must be one of {allowed!r}, got {rest[name]!r}")
-    for name in ("seed", "repairs"):
-        value = rest[name]
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise OptionError(f"`{name}` must be a whole number of at least 0, got {value!r}")
-    if isinstance(steps, str) or not all(isinstance(step, str) for step in steps or ()):
+    listed = steps is None or isinstance(steps, list | tuple)
+    if not listed or not all(isinstance(step, str) for step in steps or ()):
         raise OptionError(f"`steps` must be a list of texts, got {steps!r}")
     if rest["recall"] is not None:
         read_recall(rest["recall"])
@@ -112,6 +107,18 @@ def check_options(
         instructions=(instructions or "").strip(),
         **rest,
     )
+
+
+def check_memory(memory: object) -> None:
+    """Check that a memory is one, or None.
+
+    Raises:
+        OptionError: It is something else.
+    """
+    # By what it does, and not as a protocol: that would read its version, which may cost.
+    able = hasattr(memory, "recall") and hasattr(memory, "remember")
+    if memory is not None and not able:
+        raise OptionError(f"`memory` must be a FailureMemory, got {type(memory).__name__}")
 
 
 def read_labels(labels: Sequence[Label]) -> tuple[Label, ...]:

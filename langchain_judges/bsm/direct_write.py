@@ -28,7 +28,7 @@ from langchain_judges.bsm.write_state import (
 )
 from langchain_judges.bsm.write_steps import StepModels, Writer, write_questions
 from langchain_judges.channel import Channel
-from langchain_judges.factory import finish, prompt_set
+from langchain_judges.factory import check_common, finish, prompt_set
 from langchain_judges.steps import Node, Steps, Update
 
 
@@ -84,6 +84,14 @@ def create_direct_writer(  # noqa: PLR0913 - the options of four baselines
         OptionError: An option is not allowed.
         ModelSetupError: The model cannot be made.
     """
+    check_common(
+        instructions=instructions,
+        repairs=repairs,
+        name=name,
+        checkpointer=checkpointer,
+        cache=cache,
+        store=store,
+    )
     options = check_direct_options(
         plan=plan,
         samples=samples,

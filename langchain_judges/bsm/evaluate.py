@@ -39,7 +39,7 @@ from langchain_judges.examples import (
     reminder,
     told,
 )
-from langchain_judges.factory import finish, prompt_set
+from langchain_judges.factory import check_common, finish, prompt_set
 from langchain_judges.gate import Once
 from langchain_judges.orders import (
     ORDER_NAMES,
@@ -161,6 +161,17 @@ def create_bsm_judge(  # noqa: PLR0913 - the options of the paper's settings
         >>> judge.invoke({"input": "Why is the sky blue?", "output_a": "Rayleigh "
         ...     "scattering.", "output_b": "It just is."})["verdict"]  # doctest: +SKIP
     """
+    check_common(
+        branch_model=branch_model,
+        merge_model=merge_model,
+        reference_model=reference_model,
+        instructions=instructions,
+        repairs=repairs,
+        name=name,
+        checkpointer=checkpointer,
+        cache=cache,
+        store=store,
+    )
     options = check_options(
         criteria=criteria,
         max_criteria=max_criteria,

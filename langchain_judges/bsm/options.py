@@ -68,8 +68,6 @@ def check_options(
     Raises:
         OptionError: The message names the rule and the value.
     """
-    if instructions is not None and not isinstance(instructions, str):
-        raise OptionError(f"`instructions` must be a text, got {instructions!r}")
     for name in ("reuse_plan", "show_turn1_answers", "explain_first"):
         if not isinstance(rest[name], bool):
             raise OptionError(f"`{name}` must be true or false, got {rest[name]!r}")
@@ -82,7 +80,7 @@ def check_options(
     orders_of(options.orders)
     if options.merge not in ("sum", "model"):
         raise OptionError(f"`merge` must be 'sum' or 'model', got {options.merge!r}")
-    for name, least in (("max_criteria", 1), ("samples", 1), ("repairs", 0)):
+    for name, least in (("max_criteria", 1), ("samples", 1)):
         at_least(name, getattr(options, name), least)
     if options.min_valid is not None:
         at_least("min_valid", options.min_valid, 1)

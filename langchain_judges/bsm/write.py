@@ -31,7 +31,7 @@ from langchain_judges.bsm.write_state import (
 )
 from langchain_judges.bsm.write_steps import StepModels, Writer, write_questions
 from langchain_judges.channel import Channel
-from langchain_judges.factory import finish, prompt_set
+from langchain_judges.factory import check_common, finish, prompt_set
 from langchain_judges.steps import Node, Steps, Update
 
 
@@ -105,6 +105,16 @@ def create_bsm_writer(  # noqa: PLR0913 - the options of the method
         >>> writer = create_bsm_writer("local")  # doctest: +SKIP
         >>> writer.invoke({"concepts": ["snow", "piano", "goat"]})["text"]  # doctest: +SKIP
     """
+    check_common(
+        split_model=split_model,
+        merge_model=merge_model,
+        instructions=instructions,
+        repairs=repairs,
+        name=name,
+        checkpointer=checkpointer,
+        cache=cache,
+        store=store,
+    )
     options = check_write_options(
         groups=groups,
         merge=merge,

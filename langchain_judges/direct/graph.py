@@ -41,7 +41,7 @@ from langchain_judges.examples import (
     reminder,
     told,
 )
-from langchain_judges.factory import finish, prompt_set
+from langchain_judges.factory import check_common, finish, prompt_set
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
@@ -92,6 +92,12 @@ def build(
         prompts: The baseline's own prompt for `judge`, and for `plan` if it plans.
         result: The output schema.
     """
+    check_common(
+        name=setting.name,
+        checkpointer=setting.checkpointer,
+        cache=setting.cache,
+        store=setting.store,
+    )
     chosen, version = prompt_set(prompts, setting.prompts)
     channel = Channel(setting.model, setting.temperature)
     questions = {

@@ -391,7 +391,7 @@ def create_self_consistency_judge(  # noqa: PLR0913 - the common keywords of eve
         model,
         temperature,
         prompts,
-        name or options.method,
+        options.method if name is None else name,
         checkpointer,
         cache,
         store,

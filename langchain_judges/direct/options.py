@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from langchain_judges.errors import OptionError
+from langchain_judges.factory import check_common
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.shots import WorkedExample
 
@@ -40,9 +41,7 @@ class Options:
         """Check the options; each message names the rule and the value."""
         orders_of(self.orders)
         _whole("samples", self.samples, 1)
-        _whole("repairs", self.repairs, 0)
-        if not isinstance(self.seed, int) or isinstance(self.seed, bool):
-            raise OptionError(f"`seed` must be a whole number, got {self.seed!r}")
+        check_common(seed=self.seed, repairs=self.repairs)
         if self.min_valid is not None:
             _whole("min_valid", self.min_valid, 1)
             most = self.max_criteria or self.samples
@@ -82,8 +81,7 @@ def checked_scale(scale: object) -> tuple[int, int]:
 
 def checked_text(instructions: str | None) -> str:
     """Return the caller's instructions without the space around them."""
-    if instructions is not None and not isinstance(instructions, str):
-        raise OptionError(f"`instructions` must be a text, got {instructions!r}")
+    check_common(instructions=instructions)
     return (instructions or "").strip()
 
 

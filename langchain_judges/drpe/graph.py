@@ -24,7 +24,7 @@ from langchain_judges.ask import Question, Reply, ask, recorded
 from langchain_judges.channel import Channel
 from langchain_judges.drpe import prompts as texts
 from langchain_judges.drpe.cluster import checked_vectors, dbscan_medoids, kmeans_medoids
-from langchain_judges.drpe.options import Panel, Voting, as_json, calls, check_rest, group
+from langchain_judges.drpe.options import Panel, Voting, as_json, calls, group
 from langchain_judges.drpe.roles import RoleLike, distinct, read_roles
 from langchain_judges.drpe.state import (
     Ballot,
@@ -49,7 +49,7 @@ from langchain_judges.examples import (
     reminder,
     told,
 )
-from langchain_judges.factory import finish, prompt_set
+from langchain_judges.factory import check_common, finish, prompt_set
 from langchain_judges.gate import Once
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots, preferred_slot
 from langchain_judges.provider import diagnosis, in_a_line, status_of
@@ -146,15 +146,23 @@ def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
         OptionError: An option is not allowed.
         ModelSetupError: A model cannot be made.
     """
+    check_common(
+        role_model=role_model,
+        embeddings=embeddings,
+        seed=seed,
+        instructions=instructions,
+        repairs=repairs,
+        name=name,
+        checkpointer=checkpointer,
+        cache=cache,
+        store=store,
+    )
     panel, voting = group(Panel, panel, "panel"), group(Voting, voting, "voting")
-    instructions = check_rest(instructions, seed, repairs)
     given = read_roles(roles, "manual") if roles is not None else None
     if given is not None and not given:
         raise OptionError("`roles` must be at least one role")
     if voting.min_valid and voting.min_valid > (len(given) if given else panel.most()):
         raise OptionError(f"`min_valid` is larger than the panel, got {voting.min_valid!r}")
-    if embeddings is not None and not hasattr(embeddings, "embed_documents"):
-        raise OptionError(f"`embeddings` must be a LangChain `Embeddings`, got {embeddings!r}")
     clusters = panel.clustering and panel.dynamic and not given
     embed = embeddings or (default_embeddings() if clusters else SentenceEmbeddings())
     chosen, version = prompt_set(texts.PROMPTS, prompts)
@@ -169,7 +177,7 @@ def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
         given=given,
         embeddings=embed,
         seed=seed,
-        instructions=instructions,
+        instructions=(instructions or "").strip(),
         namer=replace(base, step="roles", channel=namer),
         voter=replace(
             base,

@@ -164,19 +164,6 @@ def as_json(panel: Panel, voting: Voting) -> dict[str, Any]:
     return {"panel": seats, "voting": asdict(voting)}
 
 
-def check_rest(instructions: object, seed: object, repairs: object) -> str:
-    """Check the options that belong to no group and return the instructions.
-
-    Raises:
-        OptionError: The message names the rule and the value.
-    """
-    if instructions is not None and not isinstance(instructions, str):
-        raise OptionError(f"`instructions` must be a text, got {instructions!r}")
-    _whole("seed", seed, 0)
-    _whole("repairs", repairs, 0)
-    return (instructions or "").strip()
-
-
 def _true_or_false(options: object, *names: str) -> None:
     for name in names:
         if not isinstance(value := getattr(options, name), bool):

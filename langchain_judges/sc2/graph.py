@@ -19,7 +19,7 @@ from langchain_judges.ask import Question
 from langchain_judges.channel import Channel
 from langchain_judges.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.examples import RememberedPair, reminder
-from langchain_judges.factory import finish, prompt_set
+from langchain_judges.factory import check_common, finish, prompt_set
 from langchain_judges.orders import OrderRule
 from langchain_judges.recall import Recall
 from langchain_judges.sc2 import prompts as texts
@@ -151,6 +151,19 @@ def create_sc2_judge(  # noqa: PLR0913 - the options of the paper's settings
         OptionError: An option is not allowed.
         ModelSetupError: A model cannot be made.
     """
+    check_common(
+        aspect_model=aspect_model,
+        comparison_model=comparison_model,
+        comparator_model=comparator_model,
+        embeddings=embeddings,
+        seed=seed,
+        instructions=instructions,
+        repairs=repairs,
+        name=name,
+        checkpointer=checkpointer,
+        cache=cache,
+        store=store,
+    )
     options = check_options(
         aspects=aspects,
         task=task,

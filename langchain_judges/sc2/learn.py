@@ -17,7 +17,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_judges.ask import Question, Reply, ask
 from langchain_judges.channel import Channel
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.factory import prompt_set
+from langchain_judges.factory import check_common, prompt_set
 from langchain_judges.sc2 import prompts as texts_of
 from langchain_judges.sc2.artefact import AspectSet, load_aspects, save_aspects
 from langchain_judges.sc2.aspects import distinct, normal_form
@@ -139,6 +139,7 @@ def _setting(
     if batch < 2 * n:
         # Merging a batch must make the list shorter, or it would never end.
         raise OptionError(f"`batch` must be at least twice `n` ({2 * n}), got {batch!r}")
+    check_common(instructions=instructions)
     added = (instructions or "").strip()
     shown = texts_of.INSTRUCTIONS.format(instructions=added) if added else ""
     return _Setting(n, read_task(task), batch, max_concurrency, shown)
@@ -152,6 +153,7 @@ def _questions(
     prompts: Mapping[str, ChatPromptTemplate] | None,
     cache: BaseCache | None,
 ) -> tuple[Question, Question]:
+    check_common(repairs=repairs, cache=cache)
     chosen, version = prompt_set(texts_of.LEARN_PROMPTS, prompts)
     extract = Question(
         method="sc2",

@@ -107,8 +107,6 @@ def check_options(
     Raises:
         OptionError: The message names the rule and the value.
     """
-    if instructions is not None and not isinstance(instructions, str):
-        raise OptionError(f"`instructions` must be a text, got {instructions!r}")
     for name in ("row_wise", "table_only"):
         if not isinstance(rest[name], bool):
             raise OptionError(f"`{name}` must be true or false, got {rest[name]!r}")
@@ -119,8 +117,6 @@ def check_options(
             allowed = ", ".join(map(repr, get_args(kind)))
             raise OptionError(f"`{name}` must be one of {allowed}, got {rest[name]!r}")
     orders_of(rest["orders"])
-    if not isinstance(rest["seed"], int) or isinstance(rest["seed"], bool):
-        raise OptionError(f"`seed` must be a whole number, got {rest['seed']!r}")
     given, learned = read_aspects(aspects)
     return Options(
         aspects=given,
@@ -139,7 +135,6 @@ _LEAST = {
     "aspect_samples": 1,
     "preference_samples": 1,
     "max_table": 200,
-    "repairs": 0,
 }
 
 
