@@ -360,6 +360,16 @@ def test_samples_reach_a_cache_of_langchain_apart():
     assert result["verdict"]["usage"]["calls"] == 3
 
 
+def test_another_seed_samples_other_scores():
+    def seeds(seed):
+        _, model = judged(criteria=["Depth"], orders="none", samples=3, seed=seed)
+        return {settings["seed"] for settings in model.settings}
+
+    assert len(seeds(0) | seeds(1)) == 6
+    judge = create_bsm_judge(FakeChatModel(), seed=1)
+    assert judge.config["metadata"]["options"]["seed"] == 1
+
+
 def test_a_reference_that_cannot_be_written_leaves_the_pair_unjudged():
     judge = create_bsm_judge(scripted(), reference_model=FakeChatModel(respond=lambda _: "no"))
     verdict = judge.invoke(PAIR)["verdict"]

@@ -252,6 +252,16 @@ def test_samples_give_the_share_of_replies_that_agree():
     assert all(settings["temperature"] == 0.7 for settings in model.settings)
 
 
+def test_another_seed_samples_other_votes():
+    def seeds(seed):
+        voting = Voting(confidence="samples", samples=3)
+        _, model = judged(voting=voting, panel=Panel(dynamic=0), seed=seed)
+        return [settings["seed"] for settings in model.settings]
+
+    assert sorted(seeds(0)) == [0, 1, 2]
+    assert len({*seeds(0), *seeds(1), *seeds(2)}) == 9
+
+
 def test_both_orders_show_whether_the_panel_flips():
     result, model = judged(vote=lambda prompt, name: "1", voting=Voting(order="both"))
     assert len(model.prompts) == 4

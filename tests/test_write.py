@@ -147,6 +147,17 @@ def test_samples_are_asked_at_a_temperature_and_with_seeds_of_their_own():
     assert {s["temperature"] for s in model.settings} == {0.7}
 
 
+def test_another_seed_samples_other_texts():
+    def seeds(seed):
+        model = scripted()
+        writer = create_direct_writer(model, samples=3, choose="coverage", seed=seed)
+        assert writer.config["metadata"]["options"]["seed"] == seed
+        writer.invoke(TASK)
+        return {settings["seed"] for settings in model.settings}
+
+    assert len(seeds(0) | seeds(1)) == 6
+
+
 def of_samples(texts):
     """Return a model whose samples are these texts, by their seed, and which chooses `3`."""
     waiting = list(texts)

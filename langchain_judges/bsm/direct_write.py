@@ -29,6 +29,7 @@ from langchain_judges.bsm.write_state import (
 from langchain_judges.bsm.write_steps import StepModels, Writer, write_questions
 from langchain_judges.channel import Channel
 from langchain_judges.factory import check_common, finish, prompt_set
+from langchain_judges.seeds import sample_seed
 from langchain_judges.steps import Node, Steps, Update
 
 
@@ -40,6 +41,7 @@ def create_direct_writer(  # noqa: PLR0913 - the options of four baselines
     choose: Literal["model", "coverage"] = "model",
     repair: int = 0,
     strict: bool = False,
+    seed: int = 0,
     instructions: str | None = None,
     temperature: float | None = None,
     repairs: int = 1,
@@ -66,6 +68,7 @@ def create_direct_writer(  # noqa: PLR0913 - the options of four baselines
         repair: Turns in which missing concepts are named and the text is asked for again;
             the paper has none.
         strict: Count a concept as used only in its exact form, not in any word form.
+        seed: Of the samples.
         instructions: Your wishes or the language to write in; shown to every step.
         temperature: Overrides the model's own.
         repairs: Turns in which a model may mend an unusable reply of any step.
@@ -85,6 +88,7 @@ def create_direct_writer(  # noqa: PLR0913 - the options of four baselines
         ModelSetupError: The model cannot be made.
     """
     check_common(
+        seed=seed,
         instructions=instructions,
         repairs=repairs,
         name=name,
@@ -98,6 +102,7 @@ def create_direct_writer(  # noqa: PLR0913 - the options of four baselines
         choose=choose,
         repair=repair,
         strict=strict,
+        seed=seed,
         instructions=instructions,
         repairs=repairs,
     )
@@ -168,7 +173,8 @@ class _Direct(Writer[DirectOptions]):
 
     def draft(self, work: WriteWork) -> Steps[Update]:
         """Write one text with all the concepts."""
-        seed = int(work["path"]) - 1 if work["unit"] else None
+        number = int(work["path"]) - 1
+        seed = sample_seed(self.options.seed, number) if work["unit"] else None
         reply = yield from self.ask("draft", self.material(work), work["unit"], seed=seed)
         text = reply.data["text"].strip() if reply.data else None
         piece: Piece = {"step": "solve", "unit": work["path"], "text": text}

@@ -51,6 +51,7 @@ from langchain_judges.orders import (
 )
 from langchain_judges.plans import Criterion, distinct_criteria, plan_shape
 from langchain_judges.recall import Example, Recall
+from langchain_judges.seeds import sample_seed
 from langchain_judges.steps import Node, Steps, Update, together
 from langchain_judges.texts import (
     check_pair,
@@ -89,6 +90,7 @@ def create_bsm_judge(  # noqa: PLR0913 - the options of the paper's settings
     explain_first: bool = False,
     fallback_criteria: Sequence[CriterionLike] | None = None,
     min_valid: int | None = None,
+    seed: int = 0,
     instructions: str | None = None,
     memory: FailureMemory | None = None,
     recall: Recall | str | None = None,
@@ -133,6 +135,7 @@ def create_bsm_judge(  # noqa: PLR0913 - the options of the paper's settings
         explain_first: Ask for the explanation before the scores; the paper scores first.
         fallback_criteria: Used, and the failure reported, where planning failed.
         min_valid: Fewest criteria that must be scored for a verdict; default more than half.
+        seed: Of the samples.
         instructions: Your rubric, or the language to answer in; shown to every step.
         memory: Audited mistakes; those that fit a pair are shown to `solve` and `merge`.
         recall: Which of them, such as `"knn:8"`; default the memory's own choice.
@@ -165,6 +168,7 @@ def create_bsm_judge(  # noqa: PLR0913 - the options of the paper's settings
         branch_model=branch_model,
         merge_model=merge_model,
         reference_model=reference_model,
+        seed=seed,
         instructions=instructions,
         repairs=repairs,
         name=name,
@@ -184,6 +188,7 @@ def create_bsm_judge(  # noqa: PLR0913 - the options of the paper's settings
         explain_first=explain_first,
         fallback_criteria=fallback_criteria,
         min_valid=min_valid,
+        seed=seed,
         instructions=instructions,
         repairs=repairs,
         writes_reference=reference_model is not None,
@@ -316,7 +321,7 @@ class _BranchSolveMerge:
             },
             unit=f"{criterion['name']} ({ORDER_NAMES[order]}{sampled})",
             order=order,
-            seed=sample if self.options.samples > 1 else None,
+            seed=sample_seed(self.options.seed, sample) if self.options.samples > 1 else None,
         )
         update: Update = {"failures": reply.failures, "usages": [reply.usage]}
         if reply.data:

@@ -29,6 +29,7 @@ class Options:
     show_turn1_answers: bool
     explain_first: bool
     min_valid: int | None
+    seed: int
     instructions: str
     repairs: int
     writes_reference: bool

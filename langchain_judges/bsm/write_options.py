@@ -53,6 +53,7 @@ class DirectOptions(CommonOptions):
     plan: bool
     samples: int
     choose: Literal["model", "coverage"]
+    seed: int
 
     def calls(self) -> int:
         """Return the calls for a text, every repair turn included."""

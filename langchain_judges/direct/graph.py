@@ -52,6 +52,7 @@ from langchain_judges.orders import (
 )
 from langchain_judges.plans import Criterion, distinct_criteria, plan_shape
 from langchain_judges.recall import Recall
+from langchain_judges.seeds import sample_seed
 from langchain_judges.steps import Node, Steps, Update
 from langchain_judges.texts import check_pair, fence_token, judged, transcript, user_turns
 from langchain_judges.verdict import Failure, Pair, add_usage, even_verdict, not_judged
@@ -288,10 +289,9 @@ class _Baseline:
         question = self.questions["judge"]
         if options.samples > 1:
             name = f"sample {sample + 1}" + (f" ({ORDER_NAMES[order]})" if both else "")
-            # Orders have seeds of their own too, and so has every `seed` of the caller.
+            # Orders have seeds of their own too.
             place = options.order_list.index(order) * options.samples + sample
-            seed = options.seed * len(options.order_list) * options.samples + place
-            return question, name, seed
+            return question, name, sample_seed(options.seed, place)
         if work["criteria"]:
             scale, count = options.scale, len(work["criteria"])
             question = replace(

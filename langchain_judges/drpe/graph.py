@@ -54,6 +54,7 @@ from langchain_judges.gate import Once
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots, preferred_slot
 from langchain_judges.provider import diagnosis, in_a_line, status_of
 from langchain_judges.recall import Example, Recall
+from langchain_judges.seeds import sample_seed
 from langchain_judges.steps import Effect, Node, Steps, Update, together
 from langchain_judges.texts import check_pair, fence_token, judged, transcript
 from langchain_judges.verdict import (
@@ -123,7 +124,7 @@ def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
         roles: A panel to use as it is, such as another result's `roles`; nothing is
             generated then.
         embeddings: Embeds `"type: description"` for clustering; default all-MiniLM-L6-v2.
-        seed: Of the clustering and of the coin for `order="random"`.
+        seed: Of the clustering, of sampled votes and of the coin for `order="random"`.
         instructions: Your rubric, or the language to answer in; shown to the voters.
         memory: Audited mistakes; those that fit a pair are shown to the voters.
         recall: Which of them, such as `"knn:8"`; default the memory's own choice.
@@ -303,7 +304,8 @@ class _Panel:
             measured_as=self.voting.span,
         )
         order, place = work["order"], self._place(work)
-        seed = work["sample"] if self.voting.replies > 1 else None
+        sampled = self.voting.replies > 1
+        seed = sample_seed(self.seed, work["sample"]) if sampled else None
         reply = yield from ask(
             question,
             self._material(work["pair"], voters, order, work.get("examples", [])),

@@ -48,6 +48,7 @@ from langchain_judges.sc2.tables import (
     silent_rows,
 )
 from langchain_judges.sc2.tally import decide, how_found
+from langchain_judges.seeds import sample_seed
 from langchain_judges.steps import Effect, Steps, Update
 from langchain_judges.texts import check_pair, fence_token, judged, transcript, user_turns
 from langchain_judges.verdict import (
@@ -61,8 +62,6 @@ from langchain_judges.verdict import (
 )
 
 _LISTS = ("proposals", "tables", "bracket", "choices", "failures", "usages")
-_SPREAD = 1000
-"""Distance of the seeds of two judges, so that their samples are not the same ones."""
 
 
 @dataclass(frozen=True)
@@ -439,7 +438,7 @@ class Reasoning:
         return dict(zip(phrases, vectors, strict=True))
 
     def _sample(self, number: int) -> int:
-        return _SPREAD * self.options.seed + number
+        return sample_seed(self.options.seed, number)
 
     def _seed(self, pair: Pair) -> str:
         """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
