@@ -366,7 +366,8 @@ def create_self_consistency_judge(  # noqa: PLR0913 - the common keywords of eve
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.scores` are the
-        votes, `verdict.score` the share of A, `verdict.confidence` that of the preference.
+        votes, `verdict.score` the share of A (where a coin decided, a hair beside 0.5 on its
+        side: a score above 0.5 always means A), `verdict.confidence` that of the preference.
 
     Raises:
         OptionError: An option is not allowed.
