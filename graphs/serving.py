@@ -63,7 +63,9 @@ def serve_audit() -> Entry:
     def make(model: str | BaseChatModel, **options: Any) -> Graph:
         told = {name: value for name, value in options.items() if name in of_judge}
         judge = create_allure_judge(model, memory=_memory(), **told)
-        rest = {name: value for name, value in options.items() if name in of_audit}
+        # An audit takes these two only where it makes the judge.
+        loop = of_audit - {"instructions", "temperature"}
+        rest = {name: value for name, value in options.items() if name in loop}
         return create_allure_audit(judge, _memory(), **rest)
 
     return serve_factory(make, of_judge | of_audit)

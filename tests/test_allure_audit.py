@@ -5,6 +5,7 @@ import json
 from collections import Counter
 
 import pytest
+from langchain_core.caches import InMemoryCache
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -21,6 +22,7 @@ from langchain_judges.allure.measure import (
     measure,
     split_by_group,
 )
+from langchain_judges.bsm import create_bsm_judge, create_bsm_writer
 from langchain_judges.errors import InputError, OptionError
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel
@@ -482,6 +484,18 @@ def test_a_split_keeps_groups_whole():
         ("again", "some"),
         ("check", "nothing"),
         ("auditor", None),
+        ("auditor", ""),
+        ("modes", 5),
+        ("modes", "order"),
+        ("dev", 5),
+        ("dev", "x"),
+        ("truth", ""),
+        ("allow_leak", "yes"),
+        ("risk", True),
+        ("seed", -1),
+        ("name", None),
+        ("checkpointer", "x"),
+        ("store", "x"),
         ("labels", (1,)),
     ],
 )
@@ -490,10 +504,72 @@ def test_an_option_that_is_not_allowed_is_named(option, value):
         loop(ListMemory(), **{option: value})
 
 
-def test_a_judge_with_another_memory_would_learn_nothing():
-    judge = create_allure_judge(fooled_model(), memory=ListMemory())
-    with pytest.raises(OptionError, match="another memory"):
+@pytest.mark.parametrize(
+    ("own", "problem"), [(ListMemory(), "another memory"), (None, "no memory")]
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_judge_without_this_memory_would_learn_nothing(own, problem, wrapped):
+    judge = create_allure_judge(fooled_model(), memory=own)
+    with pytest.raises(OptionError, match=problem):
+        create_allure_audit(judge.with_retry() if wrapped else judge, ListMemory())
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        FakeChatModel().bind(stop=["x"]),
+        FakeChatModel().with_retry(),
+        create_bsm_judge(FakeChatModel()),
+        create_bsm_writer(FakeChatModel()),
+        lambda item: item,
+        None,
+    ],
+)
+def test_what_judges_no_single_text_is_not_audited(judge):
+    with pytest.raises(OptionError, match="`judge` must be a judge of one text"):
         create_allure_audit(judge, ListMemory())
+
+
+@pytest.mark.parametrize("memory", [None, "m"])
+def test_an_audit_needs_a_memory(memory):
+    with pytest.raises(OptionError, match="`memory` must be a FailureMemory"):
+        create_allure_audit(FakeChatModel(), memory)
+
+
+def test_an_audit_makes_the_judge_of_a_model():
+    memory, model = ListMemory(), fooled_model()
+    audit = create_allure_audit(
+        model,
+        memory,
+        auditor=as_labelled,
+        instructions="Be quick.",
+        temperature=0.5,
+        cache=InMemoryCache(),
+    )
+    result = audit.invoke({"items": planning(3)})
+    assert len(memory) == result["history"][0]["accepted"] == 3
+    assert all("Be quick." in prompt for prompt in model.prompts)
+    assert {settings["temperature"] for settings in model.settings} == {0.5}
+    asked = len(model.prompts)
+    assert asked
+    memory.forget(list(memory.examples))
+    audit.invoke({"items": planning(3)})
+    assert len(model.prompts) == asked
+
+
+def test_an_audit_gives_a_judge_that_it_makes_its_labels():
+    audit = create_allure_audit(FakeChatModel(), ListMemory(), labels=("bad", "good"))
+    assert audit.config["metadata"]["options"]["labels"] == ["bad", "good"]
+    assert audit.config["metadata"]["model"]["evaluate"]["class"] == "FakeChatModel"
+
+
+@pytest.mark.parametrize(
+    "option", [{"instructions": "x"}, {"temperature": 0.0}, {"cache": InMemoryCache()}]
+)
+def test_a_judge_that_is_given_takes_no_options_of_its_own(option):
+    [name] = option
+    with pytest.raises(OptionError, match=f"`{name}` goes with a model"):
+        loop(ListMemory(), **option)
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_dev_is_held_out_and_shown(auditing):
         (["--check-set", "colour=red"], "the check 'normalised_sequence'"),
         (["--import", "/no/such"], "cannot be read"),
         (["--export", "/no/such/file"], "cannot be written"),
-        (["--dev", "2"], "`share` must be above 0"),
+        (["--dev", "2"], "`dev` must be a list of items or a share above 0"),
         (["--set", "memory=x"], "--set takes no ['memory']"),
     ],
 )

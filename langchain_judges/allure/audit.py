@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from langchain_core.caches import BaseCache
 from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -33,6 +34,7 @@ from langchain_judges.allure.checks import (
     Label,
     resolve_check,
 )
+from langchain_judges.allure.judge import judge_to_audit
 from langchain_judges.allure.measure import (
     Case,
     Measured,
@@ -44,22 +46,19 @@ from langchain_judges.allure.measure import (
     split_by_group,
 )
 from langchain_judges.allure.modes import Mode, corpus_of, read_modes, suggest_mode
-from langchain_judges.allure.options import read_labels
+from langchain_judges.allure.options import Again, check_audit, read_labels
 from langchain_judges.allure.review import Decision, Proposal, example_of
 from langchain_judges.allure.state import Memory, shown_of
-from langchain_judges.errors import InputError, OptionError
-from langchain_judges.factory import finish, memory_of
+from langchain_judges.errors import InputError
+from langchain_judges.factory import check_common, finish
 from langchain_judges.progress import tell
 from langchain_judges.steps import Effect, Node, Steps, Update
 from langchain_judges.texts import check_item
 from langchain_judges.verdict import add_usage, no_usage
 
-Again = Literal["families", "all"]
-"""Which items a round judges again: those of families that learnt something, or all."""
-
 
 def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
-    judge: Runnable[Any, Any],
+    judge: Runnable[Any, Any] | str,
     memory: Memory,
     *,
     check: CheckLike | None = None,
@@ -76,8 +75,11 @@ def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
     allow_leak: bool = False,
     seed: int = 0,
     max_concurrency: int = 16,
+    instructions: str | None = None,
+    temperature: float | None = None,
     name: str = "audit",
     checkpointer: Checkpointer = None,
+    cache: BaseCache | None = None,
     store: BaseStore | None = None,
 ) -> CompiledStateGraph[AuditState, None, AuditInput, AuditResult]:
     """Create the loop that audits a judge and teaches it its audited mistakes.
@@ -93,8 +95,9 @@ def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
     marks the check and not the judge (`decisions` with `check_wrong`).
 
     Args:
-        judge: An ALLURE judge with this memory, or any runnable from `Item` to
-            `{"verdict": LabelVerdict}`, such as recorded verdicts.
+        judge: An ALLURE judge with this memory; a chat model or its name, of which one is
+            made; or any runnable from `Item` to `{"verdict": LabelVerdict}`, such as
+            recorded verdicts.
         memory: Where accepted examples go, such as a `FailureMemory`.
         check: Finds likely mistakes: a name (`"normalised_sequence"`, the default, …), a
             `Check`, or a function from item and label; see `checks.py`.
@@ -117,8 +120,11 @@ def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
         allow_leak: Let dev share groups with the items; every result says so.
         seed: Of the split and the bootstrap.
         max_concurrency: Items judged at the same time.
+        instructions: Your words to the judge, where a model is given.
+        temperature: Overrides the model's own, where a model is given.
         name: Name of the graph in traces.
         checkpointer: LangGraph checkpointer; an audit by people needs one.
+        cache: LangChain cache for checked replies, where a model is given.
         store: LangGraph store, passed on.
 
     Returns:
@@ -126,22 +132,23 @@ def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
 
     Raises:
         OptionError: An option is not allowed.
-        ModelSetupError: The auditing model cannot be made.
+        ModelSetupError: A model cannot be made.
     """
-    if not isinstance(judge, Runnable):
-        raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
-    if memory_of(judge) not in (None, memory):
-        raise OptionError("`judge` has another memory, so it would learn nothing of the audit")
-    _check_numbers(max_rounds=max_rounds, patience=patience, max_concurrency=max_concurrency)
-    if not isinstance(risk, int | float) or not 0 <= risk <= 1:
-        raise OptionError(f"`risk` must be between 0 and 1, got {risk!r}")
-    for option, value, allowed in (
-        ("admit", admit, ("round", "example")),
-        ("again", again, ("families", "all")),
-    ):
-        if value not in allowed:
-            raise OptionError(f"`{option}` must be one of {allowed!r}, got {value!r}")
-    metadata = (getattr(judge, "config", None) or {}).get("metadata") or {}
+    check_common(seed=seed, name=name, checkpointer=checkpointer, store=store)
+    judge, metadata = judge_to_audit(
+        judge, memory, labels, instructions=instructions, temperature=temperature, cache=cache
+    )
+    check_audit(
+        max_rounds=max_rounds,
+        patience=patience,
+        max_concurrency=max_concurrency,
+        dev=dev,
+        admit=admit,
+        risk=risk,
+        truth=truth,
+        again=again,
+        allow_leak=allow_leak,
+    )
     own = metadata.get("options") or {}
     known = read_modes(modes)
     loop = _Loop(
@@ -156,7 +163,7 @@ def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
         admit=admit,
         risk=risk,
         truth=truth,
-        labels=read_labels(labels or own.get("labels") or (0, 1)),
+        labels=read_labels(own.get("labels") or (0, 1) if labels is None else labels),
         again=again,
         allow_leak=allow_leak,
         leaky=allow_leak or bool(own.get("allow_leak")),
@@ -550,9 +557,3 @@ def _identified(items: Sequence[Mapping[str, Any]], prefix: str) -> list[dict[st
         taken.add(own)
         named.append({**item, "id": own})
     return named
-
-
-def _check_numbers(**numbers: object) -> None:
-    for option, value in numbers.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise OptionError(f"`{option}` must be a whole number of at least 1, got {value!r}")

@@ -44,13 +44,11 @@ def resolve_auditor(auditor: Auditor, modes: Sequence[Mode]) -> Audit:
     """
     if auditor == "human":
         return by_people
-    if isinstance(auditor, str | BaseChatModel):
+    if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
         return _by_model(auditor, modes)
     if callable(auditor):
         return _by_function(auditor)
-    raise OptionError(
-        f"`auditor` must be 'human', a function or a model, got {type(auditor).__name__}"
-    )
+    raise OptionError(f"`auditor` must be 'human', a function or a chat model, got {auditor!r}")
 
 
 def by_people(

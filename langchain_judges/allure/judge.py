@@ -10,9 +10,11 @@ from functools import partial
 from typing import Any
 
 from langchain_core.caches import BaseCache
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, BaseLanguageModel
 from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import RunnableBindingBase
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
@@ -40,7 +42,7 @@ from langchain_judges.ask import Question, Reply, ask
 from langchain_judges.channel import Channel
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.examples import fitting
-from langchain_judges.factory import check_common, finish, prompt_set
+from langchain_judges.factory import check_common, finish, memory_of, prompt_set
 from langchain_judges.steps import Effect, Node, Steps, Update
 from langchain_judges.texts import check_item, fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Item, LabelVerdict, not_labelled
@@ -189,6 +191,51 @@ def create_allure_judge(  # noqa: PLR0913 - the options of the paper's settings
         branches=1,
         memory=memory,
     )
+
+
+def judge_to_audit(
+    judge: Runnable[Any, Any] | str,
+    memory: Memory,
+    labels: Sequence[Label] | None,
+    **own: Any,
+) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
+    """Return the judge that an audit teaches, made first of a model, and its metadata.
+
+    Args:
+        judge: A judge, or a model as `create_allure_judge` takes it.
+        memory: What the judge must show examples of.
+        labels: The labels of the judge, where it is made here.
+        **own: Options that only a judge that is made here can take; None where not given.
+
+    Raises:
+        OptionError: It is no judge, or one that would learn nothing of `memory`; or it is one
+            and the options cannot be its own any more.
+        ModelSetupError: The model cannot be made.
+    """
+    check_memory(memory)
+    if memory is None:
+        raise OptionError("`memory` must be a FailureMemory, got None")
+    if isinstance(judge, str | BaseChatModel):
+        labels = (0, 1) if labels is None else labels
+        judge = create_allure_judge(judge, memory=memory, labels=labels, **own)
+    elif late := [option for option, value in own.items() if value is not None]:
+        raise OptionError(f"`{late[0]}` goes with a model; the judge that is given has its own")
+    inner: Any = judge
+    while isinstance(inner, RunnableBindingBase):
+        inner = inner.bound
+    if not isinstance(inner, Runnable) or isinstance(inner, BaseLanguageModel):
+        raise OptionError(
+            "`judge` must be a judge of one text, such as `create_allure_judge` makes, or a "
+            f"chat model (without `bind` or `with_retry`), got {type(judge).__name__}"
+        )
+    marks = (getattr(inner, "config", None) or {}).get("metadata") or {}
+    method = marks.get("method", "")
+    if method not in ("", "allure"):
+        raise OptionError(f"`judge` must be a judge of one text, got the method {method!r}")
+    if method and memory_of(inner) is not memory:
+        has = "no memory" if memory_of(inner) is None else "another memory"
+        raise OptionError(f"`judge` has {has}, so it would learn nothing of the audit")
+    return judge, marks
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,10 @@ def read_modes(own: Sequence[Mode | str | Mapping[str, str]] | None) -> tuple[Mo
     """Return a user's modes before the paper's five; an own one replaces its namesake.
 
     Raises:
-        OptionError: A mode has no name.
+        OptionError: They are no list, or a mode has no name.
     """
+    if own is not None and not isinstance(own, list | tuple):
+        raise OptionError(f"`modes` must be a list of failure modes, got {own!r}")
     given = tuple(_read(each) for each in own or ())
     names = {mode.name for mode in given}
     return (*given, *(mode for mode in FIVE if mode.name not in names))
