@@ -10,6 +10,7 @@ from typing import Any, NotRequired, TypeVar, get_origin, get_type_hints
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables.base import RunnableBindingBase
 from langgraph.constants import START
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.pregel import Pregel
@@ -164,6 +165,13 @@ def _whole(schema: Any) -> Callable[[object], dict[str, Any]]:
         return {**optional, **given}
 
     return read
+
+
+def unwrapped(runnable: object) -> Any:
+    """Return what is inside of `bind`, `with_config` and `with_retry`."""
+    while isinstance(runnable, RunnableBindingBase):
+        runnable = runnable.bound
+    return runnable
 
 
 def memory_of(graph: object) -> Any:

@@ -18,9 +18,11 @@ from contextvars import copy_context
 from os import PathLike
 from typing import Any
 
+from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import RunnableConfig
 
-from langchain_judges.errors import RunStopped
+from langchain_judges.errors import OptionError, RunStopped
+from langchain_judges.factory import unwrapped
 from langchain_judges.steps import arun, run
 from langchain_judges.summary import Summary
 from langchain_judges.workload import Judge, Result, Workload
@@ -67,12 +69,14 @@ def judge_many(  # noqa: PLR0913 - one keyword for each limit of a run
         keeps the process alive until the model's own time-out (`ajudge_many` cancels it).
 
     Raises:
+        OptionError: `judge` is no judge, `pairs` cannot be iterated, or a limit is wrong.
         InputError: A pair is not one (while iterating).
         ModelAccessError: The provider refuses every call (while iterating).
         RepeatedFailureError: The first ten rows all failed alike (while iterating).
         OutputError: `out` is in use, holds something else or cannot be written (while
             iterating).
     """
+    _check(judge, pairs)
     workload = Workload(
         judge, pairs, out, max_concurrency, progress, max_calls, max_tokens, keep_failed, config
     )
@@ -96,10 +100,22 @@ def ajudge_many(  # noqa: PLR0913 - one keyword for each limit of a run
     Takes and raises what `judge_many` does; a checkpointer must be one with async methods,
     such as `AsyncSqliteSaver`.
     """
+    _check(judge, pairs)
     workload = Workload(
         judge, pairs, out, max_concurrency, progress, max_calls, max_tokens, keep_failed, config
     )
     return AsyncRun(workload)
+
+
+def _check(judge: object, pairs: object) -> None:
+    """Refuse a model in the place of a judge, and what holds no pairs."""
+    if isinstance(model := unwrapped(judge), BaseLanguageModel):
+        raise OptionError(
+            f"`judge` must be a judge, got the model {type(model).__name__}; make a judge of "
+            "it with a factory such as `create_bsm_judge`"
+        )
+    if not isinstance(pairs, Iterable):
+        raise OptionError(f"`pairs` must be a list or another iterable of pairs, got {pairs!r}")
 
 
 class Run(Iterator[Result]):

@@ -430,12 +430,17 @@ def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(
     ("judge", "given", "message"),
     [
         ("local", [], "`judge` must be a judge, got str"),
+        (FakeChatModel(), [], "`judge` must be a judge, got the model FakeChatModel; make"),
+        (FakeChatModel().bind(stop=["x"]), [], "got the model FakeChatModel; make"),
+        (RunnableLambda(str), None, "`pairs` must be a list .*, got None"),
+        (RunnableLambda(str), 5, "`pairs` must be a list .*, got 5"),
         (RunnableLambda(str), pairs(1)[0], "`pairs` must be a list"),
     ],
 )
 def test_swapped_arguments_are_told(judge, given, message):
-    with pytest.raises(OptionError, match=message):
-        judge_many(judge, given)
+    for many in (judge_many, ajudge_many):
+        with pytest.raises(OptionError, match=message):
+            many(judge, given)
 
 
 def test_a_runnable_may_leave_out_parts_of_a_verdict():

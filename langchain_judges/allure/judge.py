@@ -14,7 +14,6 @@ from langchain_core.language_models import BaseChatModel, BaseLanguageModel
 from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.base import RunnableBindingBase
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
@@ -42,7 +41,7 @@ from langchain_judges.ask import Question, Reply, ask
 from langchain_judges.channel import Channel
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.examples import fitting
-from langchain_judges.factory import check_common, finish, memory_of, prompt_set
+from langchain_judges.factory import check_common, finish, memory_of, prompt_set, unwrapped
 from langchain_judges.steps import Effect, Node, Steps, Update
 from langchain_judges.texts import check_item, fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Item, LabelVerdict, not_labelled
@@ -220,9 +219,7 @@ def judge_to_audit(
         judge = create_allure_judge(judge, memory=memory, labels=labels, **own)
     elif late := [option for option, value in own.items() if value is not None]:
         raise OptionError(f"`{late[0]}` goes with a model; the judge that is given has its own")
-    inner: Any = judge
-    while isinstance(inner, RunnableBindingBase):
-        inner = inner.bound
+    inner = unwrapped(judge)
     if not isinstance(inner, Runnable) or isinstance(inner, BaseLanguageModel):
         raise OptionError(
             "`judge` must be a judge of one text, such as `create_allure_judge` makes, or a "
