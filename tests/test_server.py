@@ -187,16 +187,20 @@ AUDITED = [
 ]
 
 
+OF_BOTH = {"max_rounds": 2, "instructions": "Be kind."}
+"""An option of the audit, and one of the judge that an audit would take with a model."""
+
+
 def audited(client, answer):
     """Run an audit until it asks, and answer its only proposal."""
     thread = client.threads.create()["thread_id"]
-    client.runs.wait(thread, "audit", input={"items": AUDITED}, context={"max_rounds": 2})
+    client.runs.wait(thread, "audit", input={"items": AUDITED}, context=OF_BOTH)
     [task] = client.threads.get_state(thread)["tasks"]
     [asked] = task["interrupts"]
     [proposal] = asked["value"]["proposals"]
     assert (proposal["id"], proposal["label"], proposal["proposed"]) == ("wrong", 1, 0)
     told = {"resume": {"wrong": answer}}
-    return client.runs.wait(thread, "audit", command=told, context={"max_rounds": 2})
+    return client.runs.wait(thread, "audit", command=told, context=OF_BOTH)
 
 
 def test_an_audit_is_interrupted_and_answered_over_the_api(client):
