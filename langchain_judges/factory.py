@@ -11,8 +11,8 @@ from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables.base import RunnableBindingBase
-from langgraph.constants import START
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.constants import START
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
