@@ -29,7 +29,8 @@ from langchain_core.runnables import RunnableLambda
 from rich.console import Console
 
 import langchain_judges
-from langchain_judges.compare import ASPECTS, Comparison, Contestant, compare, fit, save
+from langchain_judges.budgets import ASPECTS, fit
+from langchain_judges.compare import Comparison, Contestant, compare, save
 from langchain_judges.methods import METHODS, load_judge
 from langchain_judges.models import model_identity, resolve_model
 from langchain_judges.report.side_by_side import comparison_table

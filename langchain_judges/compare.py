@@ -13,57 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
 
-from langchain_judges.errors import OptionError
-from langchain_judges.methods import METHODS, load_judge
-from langchain_judges.models import resolve_model
 from langchain_judges.results import judged_row
 from langchain_judges.runs import judge_many
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
     from langgraph.graph.state import CompiledStateGraph
-
-ASPECTS = ("relevance", "accuracy", "completeness", "clarity", "conciseness")
-"""What SC² compares by where the caller names no aspects: finding some is paid for apart."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """How a method spends a budget: `fixed + each · n` calls for a pair, n as large as fits."""
-
-    fixed: int
-    each: int = 0
-    option: str = ""
-    """The option that n sets; a dot reaches into a group: `panel.dynamic`."""
-    least: int = 1
-    most: int | None = None
-    spare: str = ""
-    """The option that gets what n leaves over, plus one."""
-    also: Mapping[str, Any] = field(default_factory=dict)
-    """Options that go with it."""
-
-
-RULES: dict[str, tuple[Rule, ...]] = {
-    "bsm": (Rule(1, 2, "max_criteria"),),
-    # Four readers or more, each asked alone, as many as the paper's sweep has; else a panel
-    # of seven asked at once; else the static roles.
-    "drpe": (
-        Rule(5, 1, "panel.dynamic", least=4, most=6, also={"voting": {"batch": False}}),
-        Rule(3),
-        Rule(1, also={"panel": {"dynamic": 0}}),
-    ),
-    # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
-    "sc2": (Rule(0, 2, "samples", spare="preference_samples", also={"aspects": ASPECTS}),),
-    "cot_sc": (Rule(0, 1, "samples"),),
-    "relative_sc": (Rule(0, 2, "samples"),),
-    "relative": (Rule(2),),
-    "absolute": (Rule(2),),
-    "direct": (Rule(1),),
-    "cot": (Rule(1),),
-    "plan_solve": (Rule(3),),
-    "llm_score": (Rule(1),),
-}
-"""How each method spends a budget; of several rules the first that the budget allows."""
 
 
 class Contestant(TypedDict):
@@ -124,130 +78,6 @@ class Comparison(TypedDict):
     """Methods that took no part, and why."""
 
 
-class BudgetError(OptionError):
-    """A budget is too small for a method."""
-
-
-def fit(method: str, budget: int) -> dict[str, Any]:
-    """Return the options with which a method spends at most `budget` calls for a pair.
-
-    Raises:
-        BudgetError: The budget is too small for the method.
-        OptionError: It is not a whole number of at least 1.
-
-    >>> fit("cot_sc", 16), fit("bsm", 16)
-    ({'samples': 16}, {'max_criteria': 7})
-    """
-    if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
-        raise OptionError(f"`budget` must be a whole number of at least 1, got {budget!r}")
-    rules = RULES[method]
-    for rule in rules:
-        if budget >= rule.fixed + rule.each * rule.least:
-            return _spent(rule, budget)
-    needs = min(rule.fixed + rule.each * rule.least for rule in rules)
-    raise BudgetError(f"{method!r} needs at least {needs} calls for a pair, got {budget}")
-
-
-def _spent(rule: Rule, budget: int) -> dict[str, Any]:
-    options = {k: dict(v) if isinstance(v, Mapping) else v for k, v in rule.also.items()}
-    if not rule.each:
-        return options
-    n = (budget - rule.fixed) // rule.each
-    n = min(n, rule.most) if rule.most else n
-    group, dot, name = rule.option.partition(".")
-    if dot:
-        options.setdefault(group, {})[name] = n
-    else:
-        options[group] = n
-    left = budget - rule.fixed - rule.each * n
-    if rule.spare and left:
-        options[rule.spare] = 1 + left
-    return options
-
-
-def line_up(
-    methods: Sequence[str],
-    model: str | BaseChatModel,
-    *,
-    budget: int,
-    shots: int = 0,
-    aspects: Sequence[str] | None = None,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> tuple[list[Contestant], dict[str, str]]:
-    """Make a judge of each method, with the settings that fit the budget.
-
-    Args:
-        methods: Names of methods.
-        model: What `resolve_model` takes; every method is given the same.
-        budget: Most calls for one pair, repairs apart.
-        shots: Worked examples for every method that shows some.
-        aspects: For every method that compares by aspects; SC² gets `ASPECTS` without.
-        options: More options of a method, by its name; they override the budget's, and a
-            method that then asks more than the budget takes no part.
-
-    Returns:
-        The contestants, and why each of the others takes no part: it is not registered, or
-        the budget is too small for it.
-
-    Raises:
-        OptionError: No method can take part, one is named twice or unknown, or an option is
-            not allowed.
-    """
-    _check_names(methods, options or {})
-    chat = resolve_model(model)
-    found: list[Contestant] = []
-    skipped: dict[str, str] = {}
-    for method in methods:
-        try:
-            shared = {"shots": shots, "aspects": list(aspects or ())}
-            chosen = _chosen(method, budget, shared, (options or {}).get(method, {}))
-        except _NoPart as exc:
-            skipped[method] = str(exc)
-            continue
-        judge = load_judge(method, chat, **chosen)
-        calls = int((judge.config or {})["metadata"]["calls"])
-        if calls > budget:
-            skipped[method] = f"asks {calls} calls for a pair, more than the budget of {budget}"
-            continue
-        found.append({"method": method, "options": chosen, "calls": calls, "judge": judge})
-    if not found:
-        reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
-        raise OptionError(f"no method can take part: {reasons}")
-    return found, skipped
-
-
-class _NoPart(Exception):
-    """A method cannot take part."""
-
-
-def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
-    if len(set(methods)) < len(methods):
-        raise OptionError(f"each method can take part once, got {list(methods)!r}")
-    unknown = set(methods) - METHODS.keys() - RULES.keys()
-    if unknown or not methods:
-        known = ", ".join(sorted(METHODS.keys() & RULES.keys()))
-        raise OptionError(f"`methods` must be among {known}; got {sorted(unknown)!r}")
-    if beyond := set(options) - set(methods):
-        raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
-
-
-def _chosen(
-    method: str, budget: int, shared: Mapping[str, Any], own: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return a method's options: the budget's, those that methods share, then its own."""
-    if method not in METHODS:
-        raise _NoPart("not registered")
-    if method not in RULES:
-        raise _NoPart("there is no rule how it spends a budget")
-    try:
-        chosen = fit(method, budget)
-    except BudgetError as exc:
-        raise _NoPart(str(exc)) from exc
-    takes = METHODS[method].factory.__kwdefaults__ or {}
-    given = {name: value for name, value in shared.items() if value and name in takes}
-    return {**chosen, **given, **own}
-
-
 def compare(  # noqa: PLR0913 - the limits of a run
     contestants: Sequence[Contestant],
     pairs: Iterable[Mapping[str, Any]],
@@ -262,7 +92,7 @@ def compare(  # noqa: PLR0913 - the limits of a run
     """Run every contestant on the same rows and count what they say.
 
     Args:
-        contestants: What `line_up` returned.
+        contestants: What `methods.line_up` returned.
         pairs: The rows; read once for each method.
         budget: As given to `line_up`; kept in the comparison.
         skipped: As `line_up` returned it; kept in the comparison.

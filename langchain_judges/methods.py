@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_judges.allure import create_allure_judge
 from langchain_judges.bsm import create_bsm_judge, create_bsm_writer, create_direct_writer
+from langchain_judges.budgets import RULES, BudgetError, fit
 from langchain_judges.direct import (
     create_absolute_judge,
     create_cot_judge,
@@ -22,12 +23,15 @@ from langchain_judges.direct import (
 )
 from langchain_judges.drpe import create_drpe_judge
 from langchain_judges.errors import OptionError
+from langchain_judges.models import resolve_model
 from langchain_judges.sc2 import create_sc2_judge
 from langchain_judges.writing import STORY_RUBRIC
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.graph.state import CompiledStateGraph
+
+    from langchain_judges.compare import Contestant
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,89 @@ def load_story_judge(
             grammar, coherence and engagement.
     """
     return load_judge("relative", model, **{"instructions": STORY_RUBRIC, **options})
+
+
+def line_up(
+    methods: Sequence[str],
+    model: str | BaseChatModel,
+    *,
+    budget: int,
+    shots: int = 0,
+    aspects: Sequence[str] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> tuple[list[Contestant], dict[str, str]]:
+    """Make a judge of each method, with the settings that fit the budget.
+
+    Args:
+        methods: Names of methods.
+        model: What `resolve_model` takes; every method is given the same.
+        budget: Most calls for one pair, repairs apart.
+        shots: Worked examples for every method that shows some.
+        aspects: For every method that compares by aspects; SC² gets `ASPECTS` without.
+        options: More options of a method, by its name; they override the budget's, and a
+            method that then asks more than the budget takes no part.
+
+    Returns:
+        The contestants, and why each of the others takes no part: it is not registered, or
+        the budget is too small for it.
+
+    Raises:
+        OptionError: No method can take part, one is named twice or unknown, or an option is
+            not allowed.
+    """
+    _check_names(methods, options or {})
+    chat = resolve_model(model)
+    found: list[Contestant] = []
+    skipped: dict[str, str] = {}
+    for method in methods:
+        try:
+            shared = {"shots": shots, "aspects": list(aspects or ())}
+            chosen = _chosen(method, budget, shared, (options or {}).get(method, {}))
+        except _NoPart as exc:
+            skipped[method] = str(exc)
+            continue
+        judge = load_judge(method, chat, **chosen)
+        calls = int((judge.config or {})["metadata"]["calls"])
+        if calls > budget:
+            skipped[method] = f"asks {calls} calls for a pair, more than the budget of {budget}"
+            continue
+        found.append({"method": method, "options": chosen, "calls": calls, "judge": judge})
+    if not found:
+        reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
+        raise OptionError(f"no method can take part: {reasons}")
+    return found, skipped
+
+
+class _NoPart(Exception):
+    """A method cannot take part."""
+
+
+def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
+    if len(set(methods)) < len(methods):
+        raise OptionError(f"each method can take part once, got {list(methods)!r}")
+    unknown = set(methods) - METHODS.keys() - RULES.keys()
+    if unknown or not methods:
+        known = ", ".join(sorted(METHODS.keys() & RULES.keys()))
+        raise OptionError(f"`methods` must be among {known}; got {sorted(unknown)!r}")
+    if beyond := set(options) - set(methods):
+        raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
+
+
+def _chosen(
+    method: str, budget: int, shared: Mapping[str, Any], own: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a method's options: the budget's, those that methods share, then its own."""
+    if method not in METHODS:
+        raise _NoPart("not registered")
+    if method not in RULES:
+        raise _NoPart("there is no rule how it spends a budget")
+    try:
+        chosen = fit(method, budget)
+    except BudgetError as exc:
+        raise _NoPart(str(exc)) from exc
+    takes = METHODS[method].factory.__kwdefaults__ or {}
+    given = {name: value for name, value in shared.items() if value and name in takes}
+    return {**chosen, **given, **own}
 
 
 def _load(

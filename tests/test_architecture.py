@@ -14,8 +14,6 @@ import langchain_judges
 PACKAGE = Path(langchain_judges.__file__).parent
 METHODS = {"allure", "bsm", "direct", "drpe", "sc2"}
 SEES_EVERYTHING = {"__init__", "classic", "cli"}
-# It gives every method by its name the settings that fit a budget.
-SEES_METHODS = {"compare"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -47,8 +45,6 @@ def test_methods_import_shared_parts_and_shared_parts_no_method(path: Path) -> N
         assert "methods" not in imported
     elif part == "methods":
         assert not imported & SEES_EVERYTHING
-    elif part in SEES_METHODS:
-        assert not imported & (METHODS | SEES_EVERYTHING)
     elif part not in SEES_EVERYTHING:
         assert not imported & (METHODS | {"methods"} | SEES_EVERYTHING)
 

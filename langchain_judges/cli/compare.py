@@ -82,7 +82,8 @@ def compare(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 done, 1 failures under --strict, 2 wrong use or refused, 130 Ctrl-C.
     """
     from langchain_judges.compare import compare as compare_methods
-    from langchain_judges.compare import line_up, save
+    from langchain_judges.compare import save
+    from langchain_judges.methods import line_up
     from langchain_judges.models import resolve_model
     from langchain_judges.report.side_by_side import comparison_table
 

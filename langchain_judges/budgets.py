@@ -1,0 +1,92 @@
+"""How each method spends a budget of calls for a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_judges.errors import OptionError
+
+ASPECTS = ("relevance", "accuracy", "completeness", "clarity", "conciseness")
+"""What SC² compares by where the caller names no aspects: finding some is paid for apart."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a method spends a budget: `fixed + each · n` calls for a pair, n as large as fits."""
+
+    fixed: int
+    each: int = 0
+    option: str = ""
+    """The option that n sets; a dot reaches into a group: `panel.dynamic`."""
+    least: int = 1
+    most: int | None = None
+    spare: str = ""
+    """The option that gets what n leaves over, plus one."""
+    also: Mapping[str, Any] = field(default_factory=dict)
+    """Options that go with it."""
+
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "bsm": (Rule(1, 2, "max_criteria"),),
+    # Four readers or more, each asked alone, as many as the paper's sweep has; else a panel
+    # of seven asked at once; else the static roles.
+    "drpe": (
+        Rule(5, 1, "panel.dynamic", least=4, most=6, also={"voting": {"batch": False}}),
+        Rule(3),
+        Rule(1, also={"panel": {"dynamic": 0}}),
+    ),
+    # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
+    "sc2": (Rule(0, 2, "samples", spare="preference_samples", also={"aspects": ASPECTS}),),
+    "cot_sc": (Rule(0, 1, "samples"),),
+    "relative_sc": (Rule(0, 2, "samples"),),
+    "relative": (Rule(2),),
+    "absolute": (Rule(2),),
+    "direct": (Rule(1),),
+    "cot": (Rule(1),),
+    "plan_solve": (Rule(3),),
+    "llm_score": (Rule(1),),
+}
+"""How each method spends a budget; of several rules the first that the budget allows."""
+
+
+class BudgetError(OptionError):
+    """A budget is too small for a method."""
+
+
+def fit(method: str, budget: int) -> dict[str, Any]:
+    """Return the options with which a method spends at most `budget` calls for a pair.
+
+    Raises:
+        BudgetError: The budget is too small for the method.
+        OptionError: It is not a whole number of at least 1.
+
+    >>> fit("cot_sc", 16), fit("bsm", 16)
+    ({'samples': 16}, {'max_criteria': 7})
+    """
+    if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
+        raise OptionError(f"`budget` must be a whole number of at least 1, got {budget!r}")
+    rules = RULES[method]
+    for rule in rules:
+        if budget >= rule.fixed + rule.each * rule.least:
+            return _spent(rule, budget)
+    needs = min(rule.fixed + rule.each * rule.least for rule in rules)
+    raise BudgetError(f"{method!r} needs at least {needs} calls for a pair, got {budget}")
+
+
+def _spent(rule: Rule, budget: int) -> dict[str, Any]:
+    options = {k: dict(v) if isinstance(v, Mapping) else v for k, v in rule.also.items()}
+    if not rule.each:
+        return options
+    n = (budget - rule.fixed) // rule.each
+    n = min(n, rule.most) if rule.most else n
+    group, dot, name = rule.option.partition(".")
+    if dot:
+        options.setdefault(group, {})[name] = n
+    else:
+        options[group] = n
+    left = budget - rule.fixed - rule.each * n
+    if rule.spare and left:
+        options[rule.spare] = 1 + left
+    return options
