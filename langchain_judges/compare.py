@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
 
+from langchain_judges.known import SIDES
 from langchain_judges.results import judged_row
 from langchain_judges.runs import judge_many
+from langchain_judges.summary import cause_of
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -54,6 +56,8 @@ class Standing(TypedDict):
     """Rows on which both orders were asked; `flips` is out of these."""
     failures: dict[str, int]
     """Every failure by reason, those of rows that were judged all the same too."""
+    causes: dict[str, int]
+    """Why rows were not judged, in the words of their first failure; the commonest."""
     calls: int
     tokens: int
     labelled: Rate | None
@@ -148,6 +152,7 @@ class _Count:
     flips: int = 0
     both_orders: int = 0
     failures: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
     calls: int = 0
     tokens: int = 0
     labelled: int = 0
@@ -158,6 +163,8 @@ class _Count:
         self.rows += 1
         if judged_row(row):
             self.said[row["index"]] = verdict["preference"]
+        else:
+            self.causes[cause_of(verdict)] += 1
         if verdict["flipped"] is not None:
             self.both_orders += 1
             self.flips += verdict["flipped"]
@@ -165,7 +172,7 @@ class _Count:
         usage = verdict["usage"]
         self.calls += usage["calls"]
         self.tokens += usage["input_tokens"] + usage["output_tokens"]
-        if row.get("label") in ("A", "B", "tie"):
+        if row.get("label") in SIDES:
             self.labelled += 1
             self.agreed += row["label"] == verdict["preference"]
 
@@ -180,6 +187,7 @@ class _Count:
             "flips": self.flips,
             "both_orders": self.both_orders,
             "failures": dict(self.failures),
+            "causes": dict(self.causes.most_common(5)),
             "calls": self.calls,
             "tokens": self.tokens,
             "labelled": rate(self.agreed, self.labelled) if self.labelled else None,

@@ -63,6 +63,8 @@ class Files:
             stat = self._manifest.stat()
         except FileNotFoundError:
             return False
+        except NotADirectoryError as exc:
+            raise OutputError(f"{self.folder} is a file; a store is kept in a folder") from exc
         # A compaction may take the files away between the manifest and them.
         for attempt in range(20):
             try:

@@ -302,6 +302,8 @@ def _chosen(
     """Return a method's options: the budget's, those that methods share, then its own."""
     if method not in METHODS:
         raise _NoPart("not registered")
+    if METHODS[method].kind == "item":
+        raise _NoPart("it labels single texts, and these are contests of pairs")
     if method not in RULES:
         raise _NoPart("there is no rule how it spends a budget")
     try:

@@ -29,6 +29,8 @@ LONGEST_WAIT = 120.0
 """Most seconds that a provider's retry-after is honoured."""
 
 _OVERFLOW = re.compile(r"context (length|window|size)|maximum context|too many tokens", re.I)
+_KEYLIKE = re.compile(r"\b(sk-|pk-|gsk_|xai-|AIza|hf_|Bearer )[\w.*+/=-]{3,}")
+"""What looks like a key, by the beginnings that providers give theirs."""
 _TIMEOUT = re.compile(r"time(d )?out", re.I)
 _PASSING = re.compile(
     r"ConnectError|ConnectionError|ReadError|WriteError|RemoteProtocolError|Timeout"
@@ -132,10 +134,15 @@ def diagnosis(error: Exception) -> Problem:
 def in_a_line(error: Exception) -> str:
     """Return the error on one line, with its HTTP status first where it has one."""
     status = status_of(error)
-    said = " ".join(str(error).split())[:300]
+    # Some providers repeat the key that they refuse, and failures are kept in files.
+    said = _KEYLIKE.sub(_masked, " ".join(str(error).split()))[:300]
     if status is None:
         return f"{type(error).__name__}: {said}"
     return f"HTTP {status}: {said.removeprefix(f'Error code: {status} - ')}"
+
+
+def _masked(key: re.Match[str]) -> str:
+    return f"{key[1]}***"
 
 
 def wait_after(error: Exception, wait: float) -> float:

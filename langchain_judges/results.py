@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
@@ -29,6 +30,32 @@ def judged_row(row: Mapping[str, Any]) -> bool:
         return row["text"] is not None
     verdict = row.get("verdict") or {}
     return verdict.get("preference", verdict.get("label")) is not None
+
+
+_JUDGED = (
+    "input",
+    "output_a",
+    "output_b",
+    "reference",
+    "output",
+    "expected",
+    "source",
+    "family",
+)
+
+
+def content_key(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return a short hash of each text of a row: they tell what a verdict is of.
+
+    Unlike the key of a result it says nothing of the judge, the row's id or its place.
+    """
+    return {
+        field: hashlib.sha256(
+            json.dumps(row[field], sort_keys=True, default=str).encode()
+        ).hexdigest()[:12]
+        for field in _JUDGED
+        if row.get(field) not in (None, "")
+    }
 
 
 _START = b'{"index": '

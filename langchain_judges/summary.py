@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from langchain_judges.known import SIDES
 from langchain_judges.results import judged_row, outcome_of
+
+_MOST_CAUSES = 1000
+"""Different causes that are counted: every row may fail in words of its own."""
 
 
 @dataclass
@@ -25,6 +29,8 @@ class Summary:
     """Rows of a judge of one text; `preferences` then counts its labels."""
     not_judged: Counter[str] = field(default_factory=Counter)
     """Rows without a verdict, by the reason of their first failure."""
+    causes: Counter[str] = field(default_factory=Counter)
+    """Rows without a verdict, by the words of their first failure, as far as they repeat."""
     failures: Counter[str] = field(default_factory=Counter)
     """Every failure by reason, those of rows that were judged all the same too."""
     flips: int = 0
@@ -71,11 +77,14 @@ class Summary:
             decided = verdict.get("preference", verdict.get("label"))
             self.preferences[str(decided)] += 1
             known = row.get("label")
-            if known in {"A", "B", "tie"} or ("label" in verdict and known is not None):
+            if known in SIDES or ("label" in verdict and known is not None):
                 self.labelled += 1
                 self.agreed += known == decided
         else:
             self.not_judged[_reason(verdict)] += 1
+            cause = cause_of(verdict)
+            if cause in self.causes or len(self.causes) < _MOST_CAUSES:
+                self.causes[cause] += 1
         self._add_panel([v["preference"] for v in row.get("votes") or [] if v["preference"]])
         self.leaks += bool((row.get("recalled") or {}).get("leaked"))
         if verdict.get("flipped") is not None:
@@ -116,3 +125,11 @@ class Summary:
 
 def _reason(verdict: Mapping[str, Any]) -> str:
     return next((failure["reason"] for failure in verdict["failures"]), "unknown")
+
+
+def cause_of(verdict: Mapping[str, Any]) -> str:
+    """Return in words why a row came to nothing: its first failure."""
+    first = next(iter(verdict["failures"]), None)
+    if first is None:
+        return "unknown"
+    return f"{first['reason']}: {first['detail']}" if first["detail"] else str(first["reason"])

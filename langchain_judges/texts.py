@@ -134,6 +134,37 @@ def check_text(value: object, field: str) -> None:
         _check_words(plain(message.get("content")), field)
 
 
+def _check_texts(row: dict[str, Any], fields: Sequence[str]) -> None:
+    for field in fields:
+        if row.get(field) is None:
+            raise InputError(f"the field `{field}` is missing or null; {_seen(row)}")
+        check_text(row[field], field)
+
+
+def _seen(row: dict[str, Any]) -> str:
+    """Say which fields a row has, and what separates them where that was misread."""
+    told = f"there are {', '.join(map(repr, row)) or 'no fields'}"
+    if any(";" in str(name) for name in row):
+        told += "; the columns seem to be separated by semicolons: separate them by commas"
+    return told
+
+
+def check_basis(item: dict[str, Any], rubric: str | None) -> None:
+    """Check that there is something to judge an item by.
+
+    Args:
+        item: The item.
+        rubric: What the judge was told to judge by, if anything.
+
+    Raises:
+        InputError: There is neither an expected answer, nor a source, nor a rubric.
+    """
+    if not (item.get("expected") or item.get("source") or rubric):
+        raise InputError(
+            "an item needs `expected` or `source`, or the judge a `rubric` to judge by"
+        )
+
+
 def _check_words(text: str, field: str) -> None:
     if not text.strip():
         raise InputError(f"the field `{field}` is empty, or has a message without text")
@@ -177,8 +208,7 @@ def check_pair(pair: object) -> None:
     """
     if not isinstance(pair, dict):
         raise InputError(f"a pair must be an object, got {type(pair).__name__}")
-    for field in ("input", "output_a", "output_b"):
-        check_text(pair.get(field), field)
+    _check_texts(pair, ("input", "output_a", "output_b"))
     if pair.get("reference") is not None:
         if not isinstance(pair["reference"], str):
             got = type(pair["reference"]).__name__
@@ -194,8 +224,7 @@ def check_item(item: object) -> None:
     """
     if not isinstance(item, dict):
         raise InputError(f"an item must be an object, got {type(item).__name__}")
-    for field in ("input", "output"):
-        check_text(item.get(field), field)
+    _check_texts(item, ("input", "output"))
     for field in ("source", "family", "group"):
         value = item.get(field)
         if value is not None and not isinstance(value, str):

@@ -29,7 +29,7 @@ from langchain_judges.errors import (
 )
 from langchain_judges.factory import memory_of
 from langchain_judges.gate import LEDGER, Gate, Ledger
-from langchain_judges.results import Results, judged_row, outcome_of
+from langchain_judges.results import Results, content_key, judged_row, outcome_of
 from langchain_judges.steps import Effect, Steps
 from langchain_judges.summary import Summary
 from langchain_judges.texts import check_pair, check_task
@@ -37,7 +37,7 @@ from langchain_judges.verdict import Failure, Usage, no_usage, not_judged
 
 Judge = Runnable[Any, Any]
 Result = dict[str, Any]
-"""`{"index", "id", "key", "verdict", …}` and the method's own results."""
+"""`{"index", "id", "key", "content", "verdict", …}` and the method's own results."""
 
 ALIKE = 10
 """If so many rows fail first and all alike, by an error that will not pass, the run stops."""
@@ -302,6 +302,7 @@ class Workload:
             "index": work.index,
             "id": work.pair.get("id"),
             "key": work.key,
+            **({} if "text" in told else {"content": content_key(work.pair)}),
             **{field: work.pair[field] for field in _KNOWN_OF_IT if field in work.pair},
             **told,
             "judge": self.name,

@@ -233,9 +233,11 @@ def test_no_server_is_a_failure_and_no_verdict(write, monkeypatch):
     monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.001)
     path = write(pairs(2))
     done = invoke("judge", path, "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
-    assert done.exit_code == 0
+    assert done.exit_code == 1
     counted = " ".join(done.stdout.split())
     assert "A 0 B 0 tie 0 not judged 2 2 provider_error" in counted
+    assert "2 of 2 rows came to nothing; 2 by provider_error:" in done.stderr
+    assert "(http://127.0.0.1:9/v1)" in done.stderr
 
 
 def test_a_spent_budget_is_exit_3_and_can_be_resumed(serve, write, tmp_path):
@@ -330,6 +332,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_exits_130(serve, write, tmp_path)
     assert process.returncode == 130
     assert time.monotonic() - began < 10
     assert "Stopping" in said
+    assert "the same command goes on where it was" in said
     assert "Traceback" not in said
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert f"A {len(rows)} " in " ".join(printed.split())
@@ -392,3 +395,136 @@ def test_an_item_without_a_response_is_named_before_any_call(serve, write):
     assert done.exit_code == 2
     assert "line 2: the field `output` is missing or null" in done.stderr
     assert server.calls == []
+
+
+@pytest.mark.parametrize(
+    ("behave", "cause"),
+    [
+        (lambda call: error(500, "no room"), "provider_error: HTTP 500"),
+        (lambda call: refusal(), "refusal: "),
+        (lambda call: error(400, "bad key sk-abc123"), "sk-***"),
+    ],
+)
+def test_a_run_that_judges_nothing_says_why_and_is_exit_1(
+    serve, write, tmp_path, monkeypatch, behave, cause
+):
+    monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.001)
+    out = tmp_path / "o.jsonl"
+    done = judging(write(pairs(3)), serve(behave), "-o", out)
+    assert done.exit_code == 1
+    assert "3 of 3 rows came to nothing; 3 by " in done.stderr
+    assert cause in done.stderr
+    assert "abc123" not in done.output + out.read_text()
+
+
+def test_a_budget_below_one_pair_says_what_a_pair_takes(serve, write, tmp_path):
+    server = serve()
+    done = judging(write(pairs(3)), server, "--max-calls", "5", "-o", tmp_path / "o.jsonl")
+    assert (done.exit_code, server.calls) == (3, [])
+    assert "a pair may take 11 calls, and the budget is 5" in done.stderr
+
+
+LABELS = ["C", "model_a", "a", 1, {"a": 1}, ["A"], None]
+
+
+@pytest.mark.parametrize("command", ["judge", "trust", "compare"])
+def test_labels_are_read_alike_and_bad_ones_named_before_anything_is_paid(
+    serve, write, tmp_path, command
+):
+    rows = [{**p, "label": x} for p, x in zip(pairs(7), LABELS, strict=True)]
+    path, server = write(rows), serve()
+    told = [command, path, "--model", "fake", "--base-url", server.url]
+    told += {"compare": ["--methods", "bsm"], "trust": ["-o", tmp_path / "r.html"]}.get(
+        command, []
+    )
+    done = invoke(*told)
+    assert done.exit_code == 2
+    for line in (
+        "line 4: `label` must be A, B or tie, or a usual spelling of them",
+        "line 5: `label` must be a text or a number, got",
+        "line 6: `label` must be a text or a number, got",
+        "3 of 7 rows are bad; nothing was asked.",
+    ):
+        assert line in done.stderr
+    assert server.calls == []
+    kept = invoke(*told, "--skip-bad")
+    assert kept.exit_code == 0, kept.output
+    said = " ".join(kept.stdout.split())
+    # Of the tie and twice A that are left, A is said each time.
+    found = {"judge": "as labelled 2 of 3", "compare": "67 % [", "trust": "with people 67"}
+    assert found[command] in said
+
+
+@pytest.mark.parametrize("field", ["group", "category", "human_votes"])
+def test_what_cannot_be_counted_is_a_bad_row(serve, write, field):
+    done = judging(write([{**pairs(1)[0], field: {"a": 1}}]), serve())
+    assert done.exit_code == 2
+    assert f"line 1: `{field}` must be a " in done.stderr
+
+
+def test_a_named_column_leaves_the_others_their_names(serve, tmp_path):
+    path = tmp_path / "win.csv"
+    path.write_text("input,output_a,output_b,winner\nWhy 1?,good,bad,model_b\n")
+    done = judging(path, serve(), "--column", "label=winner")
+    assert done.exit_code == 0, done.output
+    assert "as labelled 0 of 1" in " ".join(done.stdout.split())
+    wrong = judging(path, serve(), "--column", "lable=winner")
+    assert (wrong.exit_code, "got ['lable']" in wrong.stderr) == (2, True)
+
+
+def test_fields_that_are_there_are_named_where_one_is_missing(serve, tmp_path, write):
+    done = judging(write([{"inputs": "q", "output_a": "a", "output_b": "b"}]), serve())
+    assert "line 1: the field `input` is missing or null; there are 'inputs'," in done.stderr
+    path = tmp_path / "in.csv"
+    path.write_text("input;output_a;output_b\nq;a;b\nq;c;d\n")
+    done = judging(path, serve())
+    assert "row 1 and 1 more: the field `input` is missing" in done.stderr
+    assert "separated by semicolons" in done.stderr
+
+
+def test_repeated_ids_are_told_of(serve, write):
+    rows = [{**pair, "id": "same"} for pair in pairs(3)]
+    done = judging(write(rows), serve())
+    assert "2 rows have the id of an earlier row" in done.stderr
+    assert "A 3 " in " ".join(done.stdout.split())
+
+
+def test_only_options_that_a_shell_can_set_are_listed(serve, write):
+    done = judging(write(pairs(1)), serve(), "--set", "foo=1")
+    assert "'bsm' has no option 'foo'; it takes allow_leak, " in done.stderr
+    assert "checkpointer" not in done.stderr
+
+
+def test_a_dry_run_needs_no_key(write, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = invoke("judge", write(pairs(2)), "--model", "openai:gpt-5-mini", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "No key for openai:gpt-5-mini was found" in done.stderr
+    assert "at most 22 calls" in done.stderr
+
+
+def test_a_misspelt_memory_is_no_empty_one(serve, write, tmp_path):
+    server = serve(labels)
+    more = ("--method", "allure", "--memory", tmp_path / "memtypo")
+    done = judging(write(items(1)), server, *more)
+    assert (done.exit_code, server.calls) == (2, [])
+    assert "there is no memory at" in done.stderr
+    file = tmp_path / "memtypo"
+    file.write_text("")
+    done = judging(write(items(1)), server, *more)
+    assert (done.exit_code, server.calls) == (2, [])
+    assert "is a file; a store is kept in a folder" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["judge", "trust"])
+def test_an_item_with_nothing_to_judge_by_is_a_bad_row(serve, write, tmp_path, command):
+    rows = [*items(2, label=0), {"input": "2 + 2?", "output": "It is 5.", "label": 0}]
+    path, server = write(rows), serve(labels)
+    told = [command, path, "--model", "fake", "--base-url", server.url, "--method", "allure"]
+    told += ["-o", tmp_path / ("o.jsonl" if command == "judge" else "r.html")]
+    done = invoke(*told)
+    assert (done.exit_code, server.calls) == (2, [])
+    assert "line 3: an item needs `expected` or `source`" in done.stderr
+    assert invoke(*told, "--skip-bad").exit_code == 0
+    assert len(server.calls) == 2
+    assert invoke(*told, "--set", "rubric=correctness").exit_code == 0

@@ -5,6 +5,7 @@ import os
 from importlib import import_module
 
 import pytest
+from langsmith.utils import LangSmithConnectionError
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -123,6 +124,15 @@ def test_proposals_are_reviewed_elsewhere(auditing):
     file.write_text(json.dumps({**left, "answer": "what?"}))
     wrong = auditing("", "--import", file, "--export", file)
     assert "`answer` must be one of" in wrong.stderr
+    assert (wrong.exit_code, "1 of 1:" in wrong.stdout) == (2, False)
+    for line, problem in (
+        ({**left, "id": "foreign", "answer": "accept"}, "'foreign' is none of the proposals"),
+        ({"id": "a row of another file"}, "answers none of the proposals"),
+    ):
+        file.write_text(json.dumps(line))
+        foreign = auditing("", "--import", file)
+        assert (foreign.exit_code, "1 of 1:" in foreign.stdout) == (2, False)
+        assert problem in foreign.stderr
     file.write_text(json.dumps({**left, "answer": "check_wrong"}))
     assert auditing("", "--import", file).exit_code == 0
     assert kept(auditing) == [("0w", "keywords", "seen"), ("1w", "order", "")]
@@ -179,7 +189,7 @@ def test_dev_is_held_out_and_shown(auditing):
     ("more", "problem"),
     [
         (["--check", "nothing"], "`--check` must be one of"),
-        (["--check-set", "colour=red"], "the check 'normalised_sequence'"),
+        (["--check-set", "colour=red"], "the check 'normalised_sequence' has no option"),
         (["--import", "/no/such"], "cannot be read"),
         (["--export", "/no/such/file"], "cannot be written"),
         (["--dev", "2"], "`dev` must be a list of items or a share above 0"),
@@ -269,3 +279,36 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
     given = [(a["answer"], a.get("mode")) for a in review.answers.values()]
     assert given == [("check_wrong", None), ("mode", "own"), ("reject", None)]
     assert "\x1b[2J" in (tmp_path / "screen").read_text()
+
+
+def test_a_bad_item_can_be_left_out(auditing):
+    given = auditing.folder / "items.jsonl"
+    given.write_text(given.read_text() + '\n{"input": "q", "output": "a"}')
+    done = auditing("aaa")
+    assert (done.exit_code, auditing.server.calls) == (2, [])
+    assert "line 7: an item needs `expected` or `source`" in done.stderr
+    assert auditing("aaa", "--skip-bad").exit_code == 0
+
+
+def test_a_memory_in_place_of_a_folder_is_one_sentence(auditing):
+    file = auditing.folder / "file"
+    file.write_text("")
+    done = auditing("", "--memory", file)
+    assert done.exit_code == 2, done.output
+    assert "cannot be a folder" in done.stderr
+
+
+@pytest.mark.parametrize("way", ["--send-to", "--read-from"])
+def test_langsmith_out_of_reach_is_one_sentence(auditing, monkeypatch, way):
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("LANGSMITH_API_KEY", "none")
+    monkeypatch.setattr("langsmith.client.Client.create_project", refused)
+    monkeypatch.setattr("langsmith.client.Client.list_feedback", refused)
+    done = auditing("", way, "queue")
+    assert done.exit_code == 2, done.output
+    assert "LangSmith did not do it (LangSmithConnectionError): no way" in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 2
+
+
+def refused(*_, **__):
+    raise LangSmithConnectionError("no way")

@@ -19,7 +19,7 @@ from langchain_judges.compare import compare, rate
 from langchain_judges.errors import OptionError
 from langchain_judges.methods import METHODS, line_up
 from tests.fakes import FakeChatModel
-from tests.model_server import reply
+from tests.model_server import error, reply
 from tests.test_direct import respond as direct_reply
 from tests.test_drpe import respond as drpe_reply
 from tests.test_local import ROOT
@@ -319,9 +319,30 @@ def test_wrong_use_of_the_command_is_one_sentence_and_exit_2(serve, file, option
 
 
 def test_strict_fails_where_anything_failed(serve, file):
-    server = serve(lambda call: reply("?"))
+    server = serve(lambda call: reply("?") if "Why 0?" in call.prompt else over_the_wire(call))
     assert comparing(file, server, "--methods", "direct", "--strict").exit_code == 1
     assert comparing(file, server, "--methods", "direct").exit_code == 0
+
+
+def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file):
+    done = comparing(file, serve(lambda call: error(400, "no room")), "--methods", "direct,cot")
+    assert done.exit_code == 1
+    assert "3 of 3 rows came to nothing; 3 by direct: provider_error: HTTP 400" in done.stderr
+
+
+def test_judges_of_single_texts_are_refused_before_the_rows_are_read(serve, tmp_path):
+    done = comparing(tmp_path / "none.jsonl", serve(), "--methods", "allure,bsm")
+    assert done.exit_code == 2
+    assert "`compare` is for judges of pairs, and allure labels single texts" in done.stderr
+
+
+def test_a_column_is_named_for_a_comparison(serve, tmp_path):
+    path = tmp_path / "win.csv"
+    path.write_text("input,output_a,output_b,winner\nWhy?,good,bad,model_a\n")
+    more = ("--methods", "direct", "--column", "label=winner")
+    done = comparing(path, serve(over_the_wire), *more)
+    assert done.exit_code == 0, done.output
+    assert "100 %" in done.stdout
 
 
 def test_ctrl_c_ends_with_130_and_keeps_what_was_done(serve, tmp_path):

@@ -665,3 +665,25 @@ def test_loading_reads_nothing_heavy() -> None:
 
     loaded = fresh("import sys, langchain_judges.datasets; print(*sys.modules)").split()
     assert not (HEAVY | {"datasets", "pyarrow"}) & {name.split(".")[0] for name in loaded}
+
+
+def test_columns_that_are_not_named_keep_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("input,output_a,output_b,chosen,winner,mine\nQ,x,y,z,b,7\n")
+    (row,) = sets.rows(path, {"label": "winner", "id": "mine"})
+    assert row == {
+        "input": "Q",
+        "output_a": "x",
+        "output_b": "y",
+        "chosen": "z",
+        "label": "B",
+        "id": "7",
+    }
+    (turned,) = sets.rows(path, {"chosen": "output_b", "rejected": "output_a"})
+    assert turned[f"output_{turned['label'].lower()}"] == "y"
+
+
+def test_labels_of_items_are_their_judges_matter(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"input": "Q", "output": "x", "label": "b"}\n')
+    assert next(sets.rows(path))["label"] == "b"

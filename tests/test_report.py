@@ -281,7 +281,7 @@ def test_rows_that_the_run_does_not_hold_are_told():
     [
         ([], None, "no verdict to report on"),
         ([{"id": "x", "index": 0}], None, "without a verdict"),
-        (run_of(["A"]), [{"id": "other", "label": "A"}], "id 'r0' is of no row in the data"),
+        (run_of(["A"]), [{"id": "other", "label": "A"}], "1 of rows that are not in the data"),
         (run_of(["A"], label="left"), None, "must be 'A', 'B' or 'tie', got 'left'"),
         (
             [*run_of(["A"]), {"id": "i", "index": 1, "verdict": {"label": 1}}],
@@ -658,7 +658,7 @@ def test_strict_minds_failures(serve, labelled, tmp_path):
     [
         ((), "name either --model"),
         (("--model", "fake"), "name the rows to judge"),
-        (("nowhere.csv", "--model", "fake"), "neither a file, a folder nor a known set"),
+        (("nowhere.csv", "--model", "fake"), "There is no file nowhere.csv, and no known set"),
         (("--verdicts", "nowhere.jsonl"), "there is no file nowhere.jsonl"),
     ],
 )
@@ -676,3 +676,71 @@ def test_bad_rows_are_named_before_anything_is_asked(serve, tmp_path):
     assert done.exit_code == 2
     assert "row 2: the field `output_a` is missing" in done.stderr
     assert server.calls == []
+
+
+def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_path):
+    path = tmp_path / "win.csv"
+    path.write_text("input,output_a,output_b,winner\nWhy 1?,good,bad,A\n")
+    server = serve()
+    told = (
+        "trust",
+        path,
+        "--model",
+        "fake",
+        "--base-url",
+        server.url,
+        "-o",
+        tmp_path / "r.html",
+    )
+    done = invoke(*told)
+    assert (done.exit_code, server.calls) == (2, [])
+    assert "as in --column label=COLUMN. There are 'input', 'output_a'" in done.stderr
+    named = invoke(*told, "--column", "label=winner")
+    assert named.exit_code == 0, named.output
+    assert "Agrees with people 100" in named.stdout
+
+
+def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
+    serve, labelled, tmp_path
+):
+    server, kept = serve(), tmp_path / "v.jsonl"
+    told = ("--model", "fake", "--base-url", server.url, "-o", tmp_path / "e2.html")
+    assert invoke("trust", labelled, *told, "--results", kept).exit_code == 0
+    rows = [json.loads(line) for line in labelled.read_text().splitlines()]
+    rows[0]["output_a"] = "bad now"
+    # Another order and no ids: the texts tell which verdict is of which row.
+    edited = [{k: v for k, v in row.items() if k != "id"} for row in [rows[2], rows[1]]]
+    labelled.write_text("".join(json.dumps(row) + "\n" for row in [rows[0], *edited]))
+    calls = len(server.calls)
+    done = invoke("trust", labelled, "--verdicts", kept, "-o", tmp_path / "e3.html")
+    assert done.exit_code == 0, done.output
+    assert len(server.calls) == calls
+    assert "left out: 1 of an older text of their row and 1 of rows that are not" in done.stderr
+    # Of the two that are left people contradict one.
+    assert "Agrees with people 50" in done.stdout
+    assert "1 of an older text" in (tmp_path / "e3.html").read_text()
+    labelled.write_text(json.dumps({**rows[0], "id": "p0"}) + "\n")
+    none = invoke("trust", labelled, "--verdicts", kept, "-o", tmp_path / "e4.html")
+    assert none.exit_code == 2
+    assert "no verdict is of a row in the data. Verdicts left out: 1 of an older" in none.stderr
+
+
+@pytest.mark.parametrize(
+    ("rows", "data", "message"),
+    [
+        ("v.jsonl", None, "`verdicts` must be rows, got the name 'v.jsonl'; `read_verdicts`"),
+        (run_of(["A"])[0], None, "`verdicts` must be rows, got dict"),
+        (run_of(["A"]), "d.jsonl", "got the name 'd.jsonl'; `datasets.rows` reads it"),
+        (run_of(["A"]), data_of(["A"], group={"a": 1}), "row 0: `group` must be a text"),
+    ],
+)
+def test_what_are_no_rows_is_told_in_one_sentence(rows, data, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        report.trust(rows, data)
+
+
+def test_the_sentence_tells_of_a_judge_who_calls_nearly_all_a_tie():
+    labels = ["A", "B"] * 9 + ["tie", "tie"]
+    said = report.trust(run_of(["tie"] * 20), data_of(labels)).sentence.replace(NBSP, " ")
+    assert "calls 100 % of rows a tie, people 10 %" in said
+    assert "a tie" not in report.trust(run_of(["A"] * 20), data_of(labels)).sentence

@@ -39,11 +39,11 @@ from langchain_judges.allure.state import (
 )
 from langchain_judges.ask import Question, Reply, ask
 from langchain_judges.channel import Channel
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import OptionError
 from langchain_judges.examples import fitting
 from langchain_judges.factory import check_common, finish, memory_of, prompt_set, unwrapped
 from langchain_judges.steps import Effect, Node, Steps, Update
-from langchain_judges.texts import check_item, fence_token, judged, transcript
+from langchain_judges.texts import check_basis, check_item, fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Item, LabelVerdict, not_labelled
 
 _CHARACTERS = 3
@@ -248,10 +248,7 @@ class _Allure:
         """Fetch the examples to show: those that fit the labels and the context."""
         check_item(state)
         item = shown_of(state)
-        if not (item.get("expected") or item.get("source") or self.options.rubric):
-            raise InputError(
-                "an item needs `expected` or `source`, or the judge a `rubric` to judge by"
-            )
+        check_basis(item, self.options.rubric)
         memory, how = self.memory, self.options.recall
         fresh: Update = {"verdict": None, "failures": [], "examples": []}
         if memory is None:

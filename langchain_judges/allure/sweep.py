@@ -28,9 +28,10 @@ from langchain_judges.channel import Channel
 from langchain_judges.embeddings import default_embeddings
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.memory import FailureMemory
+from langchain_judges.results import judged_row
 from langchain_judges.runs import judge_many
 
-__all__ = ["Plan", "SweepStopped", "plan_sweep", "run_sweep"]
+__all__ = ["Plan", "SweepFailed", "SweepStopped", "plan_sweep", "run_sweep"]
 
 OWN = {"allow_leak", "instruct", "labels", "memory", "recall"}
 """Options of the judge that the sweep sets itself."""
@@ -39,6 +40,10 @@ _SPENT = "The budget is spent at the run `{}`; the same sweep goes on where it w
 
 class SweepStopped(JudgeError):
     """The budget of calls is spent; the same sweep goes on where it was."""
+
+
+class SweepFailed(JudgeError):
+    """A run of a sweep judged nothing at all; the message says why."""
 
 
 def run_sweep(  # noqa: PLR0913 - one keyword for each limit
@@ -76,6 +81,7 @@ def run_sweep(  # noqa: PLR0913 - one keyword for each limit
     Raises:
         OptionError: An option is not allowed.
         SweepStopped: `max_calls` are spent.
+        SweepFailed: A run judged nothing.
         JudgeError: A judge was shown an example of the item's own group; or as `judge_many`.
     """
     given = dict(options or {})
@@ -170,6 +176,12 @@ class _Runner:
             self.left -= run.summary.calls
         if run.summary.not_judged["over_budget"]:
             raise SweepStopped(_SPENT.format(arm.name))
+        if rows and not any(judged_row(row) for row in rows):
+            ((cause, times),) = run.summary.causes.most_common(1)
+            raise SweepFailed(
+                f"The run {arm.name} judged none of its {len(rows):,} items; "
+                f"{times:,} by {cause}"
+            )
         if memory is not None and not self.plan.allow_leak:
             _refuse_leaks(rows, given, memory)
         return rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,10 +35,17 @@ from langchain_judges.cli.options import (
     Model,
     Preset,
     Settings,
+    SkipBad,
     Timeout,
 )
 from langchain_judges.cli.review import Desk, Review
-from langchain_judges.errors import InputError, JudgeError, ModelSetupError, OptionError
+from langchain_judges.errors import (
+    InputError,
+    JudgeError,
+    ModelSetupError,
+    OptionError,
+    OutputError,
+)
 
 
 def audit(  # noqa: PLR0913 - one parameter for each option
@@ -82,6 +90,7 @@ def audit(  # noqa: PLR0913 - one parameter for each option
     concurrency: Concurrency = None,
     timeout: Timeout = SECONDS,
     limit: Limit = None,
+    skip_bad: SkipBad = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin again where this audit is finished.")
     ] = False,
@@ -92,8 +101,8 @@ def audit(  # noqa: PLR0913 - one parameter for each option
     """
     errors = error_console()
     try:
-        file = rows_of(items, "allure", limit)
-        checked(file, skip_bad=False, errors=errors)
+        file = rows_of(items, "allure", limit, None, preset, option)
+        checked(file, skip_bad, errors, "item to judge")
         rows = list(file)
         kept = open_memory(memory)
         built = build_judge(
@@ -133,8 +142,13 @@ def make_check(name: str, settings: list[str]) -> Any:
 
     if name not in CHECKS:
         raise OptionError(f"`--check` must be one of {sorted(CHECKS)!r}, got {name!r}")
+    given = dict(setting(each, "--check-set") for each in settings)
+    takes = list(inspect.signature(CHECKS[name]).parameters)
+    if unknown := [option for option in given if option not in takes]:
+        told = f"it takes {', '.join(takes)}" if takes else "it takes none"
+        raise OptionError(f"the check {name!r} has no option {unknown[0]!r}; {told}")
     try:
-        return CHECKS[name](**dict(setting(each, "--check-set") for each in settings))
+        return CHECKS[name](**given)
     except TypeError as exc:
         raise OptionError(f"the check {name!r}: {exc}") from exc
 
@@ -215,7 +229,10 @@ def opened(
     marks = {k: v for k, v in judge.config["metadata"].items() if k != "calls"}
     data = json.dumps([items, marks, told], sort_keys=True, default=str)
     thread = hashlib.sha256(data.encode()).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise OutputError(f"{folder} cannot be a folder: {exc.strerror}") from exc
     with SqliteSaver.from_conn_string(str(folder / "audit.sqlite")) as saver:
         loop = create_allure_audit(judge, memory, **settings, checkpointer=saver)
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
@@ -245,11 +262,10 @@ class Elsewhere:
             except (OSError, UnicodeDecodeError) as exc:
                 raise InputError(f"{self.answers} cannot be read: {exc}") from exc
         if self.read_from is not None:
-            from langsmith import Client
-
             from langchain_judges.allure.queue import read_queue
 
-            return read_queue(asked["proposals"], self.read_from, Client())
+            with langsmith_client() as client:
+                return read_queue(asked["proposals"], self.read_from, client)
         return None
 
     def send(self, asked: Mapping[str, Any], errors: Console) -> bool:
@@ -257,17 +273,34 @@ class Elsewhere:
         if self.export is not None:
             _export(asked, self.export, errors)
         if self.send_to is not None:
-            from langsmith import Client
-
             from langchain_judges.allure.queue import send_proposals
 
-            sent = send_proposals(asked["proposals"], self.send_to, Client())
+            with langsmith_client() as client:
+                sent = send_proposals(asked["proposals"], self.send_to, client)
             errors.print(
                 f"{sent} proposals are in the queue {self.send_to!r}. When they are answered, "
                 "run the same command with --read-from.",
                 markup=False,
             )
         return self.export is not None or self.send_to is not None
+
+
+@contextmanager
+def langsmith_client() -> Iterator[Any]:
+    """Give a LangSmith client, whose troubles end the command in one sentence.
+
+    Raises:
+        OutputError: LangSmith cannot be reached, or refuses.
+    """
+    from langsmith import Client
+    from langsmith.utils import LangSmithError
+    from requests import RequestException
+
+    try:
+        yield Client()
+    except (LangSmithError, RequestException) as exc:
+        said = " ".join(str(exc).split())[:300]
+        raise OutputError(f"LangSmith did not do it ({type(exc).__name__}): {said}") from exc
 
 
 def _go(session: Session, errors: Console, elsewhere: Elsewhere, *, restart: bool) -> None:
@@ -292,10 +325,13 @@ def _go(session: Session, errors: Console, elsewhere: Elsewhere, *, restart: boo
 def _import(session: Session, elsewhere: Elsewhere, errors: Console) -> None:
     if session.waiting is None:
         raise InputError("this audit asks nothing at present")
-    session.go_on(errors, elsewhere.read(session.waiting))
-    left = session.waiting or {}
-    for problem in left.get("problems", []):
-        errors.print(problem, style="red", markup=False)
+    answers = elsewhere.read(session.waiting)
+    if not answers and elsewhere.answers is not None:
+        raise InputError(f"{elsewhere.answers} answers none of the proposals")
+    session.go_on(errors, answers)
+    problems = (session.waiting or {}).get("problems", [])
+    if problems:
+        raise InputError("\n".join([*problems, "Mend these answers; the others are taken."]))
 
 
 def _export(asked: Mapping[str, Any], path: Path, errors: Console) -> None:

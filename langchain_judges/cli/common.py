@@ -6,21 +6,32 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
 
-from langchain_judges.errors import OptionError
-from langchain_judges.inputs import PairsFile, PairsSet, open_rows
-from langchain_judges.texts import check_item, check_pair
+from langchain_judges.errors import JudgeError, ModelSetupError, OptionError
+from langchain_judges.inputs import Check, PairsFile, PairsSet, open_rows
+from langchain_judges.known import check_known
+from langchain_judges.texts import check_basis, check_item, check_pair
 
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from langchain_judges.methods import Method
+
+_UNREACHED = re.compile("connect|time(d )?out", re.I)
 _NOT_ON_A_SHELL = {
     "cache",
     "checkpointer",
+    "embeddings",
     "memory",
     "method",
     "model",
@@ -29,7 +40,9 @@ _NOT_ON_A_SHELL = {
     "store",
 }
 FAILED, MISUSED, SPENT, INTERRUPTED = 1, 2, 3, 130
-"""Exit codes: failures under `--strict`, wrong use, a spent budget, Ctrl-C."""
+"""Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
+Ctrl-C."""
+GOES_ON = "Stopped; the same command goes on where it was."
 
 
 def error_console() -> Console:
@@ -37,21 +50,21 @@ def error_console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def checked(file: PairsFile, skip_bad: bool, errors: Console, work: str = "") -> int:
+def checked(
+    file: PairsFile, skip_bad: bool, errors: Console, work: str = "pair to judge"
+) -> int:
     """Return how many good rows there are; stop, or list them, where there are bad ones."""
     there = isinstance(file, PairsSet)
     if not there and not file.path.exists():
-        errors.print(f"There is no file {file.path}.", style="red", markup=False)
+        told = f"There is no file {file.path}, and no known set has this name."
+        errors.print(told, style="red", markup=False)
         raise typer.Exit(MISUSED)
     if not there and not file.path.is_file():
-        errors.print(f"{file.path} is no ordinary file; it is read twice.", style="red")
+        told = f"{file.path} is no ordinary file, and no folder named as a known set."
+        errors.print(told, style="red", markup=False)
         raise typer.Exit(MISUSED)
     rows = file.count()
-    for number, problem in file.bad[:20]:
-        place = f"{'row' if there else 'line'} {number}"
-        errors.print(f"{file.path}, {place}: {problem}", markup=False)
-    if len(file.bad) > 20:
-        errors.print(f"… and {len(file.bad) - 20} more bad lines")
+    _name_bad(file, "row" if there else "line", errors)
     if file.bad and not skip_bad:
         errors.print(
             f"{len(file.bad)} of {rows + len(file.bad)} rows are bad; nothing was asked. "
@@ -60,30 +73,69 @@ def checked(file: PairsFile, skip_bad: bool, errors: Console, work: str = "") ->
         )
         raise typer.Exit(MISUSED)
     if not rows:
-        work = work or ("item to judge" if file.check is check_item else "pair to judge")
         errors.print(f"{file.path} has no {work}.", style="red", markup=False)
         raise typer.Exit(MISUSED)
     if file.bad:
         errors.print(f"{len(file.bad)} bad rows are left out.")
+    if file.repeated:
+        errors.print(
+            f"{file.repeated:,} rows have the id of an earlier row; each is taken by itself.",
+            style="yellow",
+        )
     return rows
 
 
-def build_judge(
+def _name_bad(file: PairsFile, what: str, errors: Console) -> None:
+    if len(file.bad) > 1 and len({problem for _, problem in file.bad}) == 1:
+        (first, problem), more = file.bad[0], len(file.bad) - 1
+        told = f"{file.path}, {what} {first} and {more:,} more: {problem}"
+        errors.print(told, markup=False)
+        return
+    for number, problem in file.bad[:20]:
+        errors.print(f"{file.path}, {what} {number}: {problem}", markup=False)
+    if len(file.bad) > 20:
+        errors.print(f"… and {len(file.bad) - 20} more bad lines")
+
+
+def build_judge(  # noqa: PLR0913 - what all commands that judge are told
     method: str,
     model: str,
     preset: str | None,
     settings: list[str],
     base_url: str | None,
     timeout: float,
+    *,
+    dry_run: bool = False,
     **more: Any,
 ) -> Any:
     """Create the judge that the arguments of a command ask for; `more` are its options too."""
-    from langchain_judges.methods import load_judge
-    from langchain_judges.models import resolve_model
+    from langchain_judges.methods import METHODS, load_judge
 
     options = set_options(settings)
-    chat = resolve_model(model, base_url=base_url, timeout=timeout)
+    check_settable(METHODS, method, options)
+    chat = chat_model(model, base_url, timeout, dry_run=dry_run)
     return load_judge(method, chat, preset=preset, **options, **more)
+
+
+def chat_model(
+    model: str, base_url: str | None, timeout: float, *, dry_run: bool = False
+) -> BaseChatModel:
+    """Return the model that a command names; a dry run asks nothing, so it needs no key."""
+    from langchain_judges.models import resolve_model
+
+    try:
+        return resolve_model(model, base_url=base_url, timeout=timeout)
+    except ModelSetupError:
+        if not dry_run:
+            raise
+        try:
+            chat = resolve_model(model, base_url=base_url, api_key="none", timeout=timeout)
+        except ModelSetupError:
+            chat = None
+        if chat is None:
+            raise
+    error_console().print(f"No key for {model} was found; asking needs one.", markup=False)
+    return chat
 
 
 def set_options(settings: list[str]) -> dict[str, Any]:
@@ -94,13 +146,81 @@ def set_options(settings: list[str]) -> dict[str, Any]:
     return options
 
 
-def rows_of(path: Path, method: str, limit: int | None) -> PairsFile:
+def check_settable(table: Mapping[str, Method], method: str, options: Iterable[str]) -> None:
+    """Check that a method has the options that `--set` gave; it is loaded elsewhere.
+
+    Raises:
+        OptionError: It has not; the message lists those that a shell can set.
+    """
+    if method not in table:
+        return
+    takes = set(table[method].factory.__kwdefaults__ or {}) - _NOT_ON_A_SHELL
+    for option in options:
+        if option not in takes:
+            raise OptionError(
+                f"{method!r} has no option {option!r}; it takes {', '.join(sorted(takes))}"
+            )
+
+
+def rows_of(
+    path: Path,
+    method: str,
+    limit: int | None,
+    columns: Sequence[str] | None = None,
+    preset: str | None = None,
+    settings: Sequence[str] | None = None,
+) -> PairsFile:
     """Return the rows that a method judges, pairs or items, yet unread."""
+    check = check_of(method, preset, set_options(list(settings or ())))
+    return open_rows(path, limit, check, named_columns(columns))
+
+
+def kind_of(method: str) -> str:
+    """Return what a method judges: `pair` or `item`."""
     from langchain_judges.methods import METHODS
 
     known = METHODS.get(method)
-    single = known is not None and known.kind == "item"
-    return open_rows(path, limit, check_item if single else check_pair)
+    return "pair" if known is None else known.kind
+
+
+def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Check:
+    """Return the check of a row by what its judge will need of it."""
+    from langchain_judges.methods import METHODS
+
+    if kind_of(method) == "pair":
+        return check_labelled_pair
+    known = METHODS[method]
+    told = {**known.options, **known.presets.get(preset or "", {}), **options}
+    rubric = told.get("rubric")
+
+    def check_labelled_item(row: object) -> None:
+        check_item(row)
+        item = cast("dict[str, Any]", row)
+        check_basis(item, rubric)
+        check_known(item)
+
+    return check_labelled_item
+
+
+def check_labelled_pair(row: object) -> None:
+    """Check a pair and what people know of it.
+
+    Raises:
+        InputError: A field cannot be used.
+    """
+    check_pair(row)
+    check_known(cast("dict[str, Any]", row))
+
+
+def named_columns(columns: Sequence[str] | None) -> dict[str, str] | None:
+    """Return the columns that `--column` named, by field; None if it named none."""
+    named: dict[str, str] = {}
+    for each in columns or ():
+        field, equals, column = each.partition("=")
+        if not equals:
+            raise OptionError(f"--column takes FIELD=COLUMN, got {each!r}")
+        named[field.strip()] = column
+    return named or None
 
 
 def open_memory(folder: Path) -> Any:
@@ -108,6 +228,48 @@ def open_memory(folder: Path) -> Any:
     from langchain_judges.memory import FailureMemory
 
     return FailureMemory(path=folder)
+
+
+def filled_memory(folder: Path) -> Any:
+    """Return the memory that a folder holds.
+
+    Raises:
+        OptionError: The folder is missing: a misspelt one must not pass for an empty memory.
+    """
+    if not folder.exists():
+        raise OptionError(f"there is no memory at {folder}; `langchain-judges audit` makes one")
+    return open_memory(folder)
+
+
+def tell_refusal(exc: JudgeError, errors: Console, address: str = "") -> None:
+    """Print why a command was refused, and which server could not be reached."""
+    at = f" ({address})" if address and _UNREACHED.search(str(exc)) else ""
+    errors.print(f"{exc}{at}", style="red", markup=False)
+
+
+def tell_undone(
+    undone: int, rows: int, causes: Counter[str], errors: Console, address: str = ""
+) -> None:
+    """Print how many rows were not judged, and the commonest reason."""
+    if not undone:
+        return
+    cause, times = causes.most_common(1)[0] if causes else ("unknown", undone)
+    at = f" ({address})" if address and _UNREACHED.search(cause) else ""
+    errors.print(
+        f"{undone:,} of {rows:,} rows came to nothing; {times:,} by {cause}{at}",
+        style="yellow",
+        markup=False,
+    )
+
+
+def address_of(model: str | None, base_url: str | None) -> str:
+    """Return the address of a model's server as far as it was named, without any secret."""
+    if base_url is None and str(model).startswith(("openai:", "gpt-")):
+        base_url = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
+    if not base_url:
+        return ""
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def setting(text: str, option: str = "--set") -> tuple[str, Any]:
@@ -143,17 +305,26 @@ class Sized:
 
 
 def run_to_the_end(
-    worker: Any, rows: Any, options: dict[str, Any], show: bool, strict: bool
+    worker: Any,
+    rows: Any,
+    options: dict[str, Any],
+    show: bool,
+    strict: bool,
+    address: str = "",
 ) -> None:
     """Run a judge or writer over the rows and leave with the code that tells the end."""
     if options["max_concurrency"] is None:
         options["max_concurrency"] = 4 if is_local(worker) else 16
     summary, interrupted = asyncio.run(run_rows(worker, rows, options, show))
+    errors = error_console()
+    undone = sum(summary.not_judged.values())
+    tell_undone(undone, summary.rows, summary.causes, errors, address)
     if interrupted:
+        errors.print(GOES_ON if options["out"] else "Stopped; without -o nothing is kept.")
         raise typer.Exit(INTERRUPTED)
     if summary.not_judged["over_budget"]:
         raise typer.Exit(SPENT)
-    if strict and summary.failures:
+    if undone == summary.rows or (strict and summary.failures):
         raise typer.Exit(FAILED)
 
 

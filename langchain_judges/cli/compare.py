@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,17 +14,27 @@ from rich.console import Console
 
 from langchain_judges.cli.common import (
     FAILED,
+    GOES_ON,
     INTERRUPTED,
     MISUSED,
     Sized,
+    address_of,
+    chat_model,
+    check_labelled_pair,
+    check_settable,
     checked,
     error_console,
     is_local,
+    kind_of,
+    named_columns,
     set_options,
+    tell_refusal,
+    tell_undone,
 )
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
+    Columns,
     Concurrency,
     DryRun,
     KeepFailed,
@@ -68,6 +79,7 @@ def compare(  # noqa: PLR0913 - one parameter for each option
             "--set", help="An option of one method: METHOD.NAME=VALUE, VALUE as JSON."
         ),
     ] = None,
+    column: Columns = None,
     base_url: BaseUrl = None,
     concurrency: Concurrency = None,
     timeout: Timeout = SECONDS,
@@ -79,25 +91,28 @@ def compare(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Compare methods on the same rows; the same command goes on where it was.
 
-    Exit codes: 0 done, 1 failures under --strict, 2 wrong use or refused, 130 Ctrl-C.
+    Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
+    130 Ctrl-C.
     """
     from langchain_judges.compare import compare as compare_methods
     from langchain_judges.compare import save
     from langchain_judges.methods import line_up
-    from langchain_judges.models import resolve_model
     from langchain_judges.report.side_by_side import comparison_table
 
-    errors = error_console()
+    errors, address = error_console(), address_of(model, base_url)
     try:
-        file = open_rows(pairs, limit)
+        names = _names(methods)
+        settings = _options(option or [])
+        _check_methods(names, settings)
+        file = open_rows(pairs, limit, check_labelled_pair, named_columns(column))
         rows = checked(file, skip_bad, errors)
         contestants, skipped = line_up(
-            _names(methods),
-            resolve_model(model, base_url=base_url, timeout=timeout),
+            names,
+            chat_model(model, base_url, timeout, dry_run=dry_run),
             budget=budget_calls,
             shots=shots,
             aspects=_names(aspects) if aspects else None,
-            options=_options(option or []),
+            options=settings,
         )
         _announce(contestants, skipped, rows, errors)
         if dry_run:
@@ -115,20 +130,38 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         if out is not None:
             save(comparison, out / "comparison.json")
     except JudgeError as exc:
-        errors.print(str(exc), style="red", markup=False)
+        tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
     except KeyboardInterrupt:
-        errors.print("Stopped; the same command goes on where it was.")
+        errors.print(GOES_ON if out else "Stopped; without -o nothing is kept.")
         sys.stdout.flush()
         # A reply may still be minutes away, and threads cannot be ended.
         os._exit(INTERRUPTED)
     Console(highlight=False).print(comparison_table(comparison))
-    if strict and any(each["failures"] for each in comparison["methods"].values()):
+    standings = comparison["methods"]
+    for method, each in standings.items():
+        causes = Counter({f"{method}: {why}": n for why, n in each["causes"].items()})
+        tell_undone(each["not_judged"], each["rows"], causes, errors, address)
+    if all(each["not_judged"] == each["rows"] for each in standings.values()):
+        raise typer.Exit(FAILED)
+    if strict and any(each["failures"] for each in standings.values()):
         raise typer.Exit(FAILED)
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check_methods(names: Sequence[str], settings: dict[str, dict[str, Any]]) -> None:
+    from langchain_judges.methods import METHODS
+
+    if single := [name for name in names if kind_of(name) == "item"]:
+        raise OptionError(
+            f"`compare` is for judges of pairs, and {', '.join(single)} labels single texts; "
+            "`trust --verdicts` puts finished runs of such judges side by side"
+        )
+    for method, options in settings.items():
+        check_settable(METHODS, method, options)
 
 
 def _options(settings: list[str]) -> dict[str, dict[str, Any]]:

@@ -11,17 +11,21 @@ from rich.console import Console
 from langchain_judges.cli.common import (
     MISUSED,
     Sized,
+    address_of,
     build_judge,
     checked,
     error_console,
+    filled_memory,
     is_local,
-    open_memory,
+    kind_of,
     rows_of,
     run_to_the_end,
+    tell_refusal,
 )
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
+    Columns,
     Concurrency,
     DryRun,
     KeepFailed,
@@ -51,6 +55,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     model: Model,
     method: Annotated[str, typer.Option(help="How to judge.")] = "bsm",
     out: Results = None,
+    column: Columns = None,
     preset: Preset = None,
     option: Settings = None,
     memory: Memory = None,
@@ -70,15 +75,18 @@ def judge(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Judge every pair of a file; the same command goes on where it was.
 
-    Exit codes: 0 done, 1 failures under --strict, 2 wrong use or refused, 3 budget spent,
-    130 Ctrl-C.
+    Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
+    3 budget spent, 130 Ctrl-C.
     """
-    errors = error_console()
+    errors, address = error_console(), address_of(model, base_url)
     try:
-        file = rows_of(pairs, method, limit)
-        rows = checked(file, skip_bad, errors)
-        more = {} if memory is None else {"memory": open_memory(memory)}
-        built = build_judge(method, model, preset, option or [], base_url, timeout, **more)
+        told = option or []
+        file = rows_of(pairs, method, limit, column, preset, told)
+        rows = checked(file, skip_bad, errors, f"{kind_of(method)} to judge")
+        more = {} if memory is None else {"memory": filled_memory(memory)}
+        built = build_judge(
+            method, model, preset, told, base_url, timeout, dry_run=dry_run, **more
+        )
         _announce(built, rows, errors)
         if dry_run:
             return
@@ -89,9 +97,9 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "max_tokens": max_tokens,
             "keep_failed": keep_failed,
         }
-        run_to_the_end(built, Sized(file, rows), options, show or not out, strict)
+        run_to_the_end(built, Sized(file, rows), options, show or not out, strict, address)
     except JudgeError as exc:
-        errors.print(str(exc), style="red", markup=False)
+        tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
 
 

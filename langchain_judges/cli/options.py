@@ -27,6 +27,14 @@ Timeout = Annotated[
 MaxCalls = Annotated[int | None, typer.Option(help="Stop after so many replies, for now.")]
 MaxTokens = Annotated[int | None, typer.Option(help="Stop after so many tokens, for now.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Take the first rows only.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        help="A column of the table: FIELD=COLUMN, such as label=winner; again "
+        "for several. Other columns keep their names.",
+    ),
+]
 Results = Annotated[
     Path | None, typer.Option("--out", "-o", help="Results, as JSONL; resumable.")
 ]

@@ -11,11 +11,16 @@ import typer
 from rich.console import Console
 
 from langchain_judges.cli.common import (
+    FAILED,
+    GOES_ON,
     INTERRUPTED,
     MISUSED,
     SPENT,
+    address_of,
+    check_settable,
     error_console,
     set_options,
+    tell_refusal,
 )
 from langchain_judges.cli.options import (
     SECONDS,
@@ -80,14 +85,24 @@ def sweep(  # noqa: PLR0913 - one parameter for each option
     folder gets results.json, report.html, its plots and every verdict; the same command goes
     on where it was.
 
-    Exit codes: 0 done, 2 wrong use or refused, 3 --max-calls spent, 130 Ctrl-C.
+    Exit codes: 0 done, 1 a run judged nothing, 2 wrong use or refused, 3 --max-calls spent,
+    130 Ctrl-C.
     """
-    from langchain_judges.allure.sweep import SweepStopped, plan_sweep, run_sweep
+    from langchain_judges.allure.sweep import (
+        OWN,
+        SweepFailed,
+        SweepStopped,
+        plan_sweep,
+        run_sweep,
+    )
+    from langchain_judges.methods import METHODS
     from langchain_judges.models import resolve_model
     from langchain_judges.report.sweep import sweep_table, write_report
 
-    errors = error_console()
+    errors, address = error_console(), address_of(model, base_url)
     try:
+        settings = set_options(option or [])
+        check_settable(METHODS, "allure", settings.keys() - OWN)
         plan = plan_sweep(
             preset,
             data=data,
@@ -108,21 +123,24 @@ def sweep(  # noqa: PLR0913 - one parameter for each option
             plan,
             chat,
             out,
-            options=set_options(option or []),
+            options=settings,
             max_concurrency=concurrency or (4 if local else 16),
             max_calls=max_calls,
             keep_failed=keep_failed,
             tell=lambda text: errors.print(text, markup=False),
         )
         page = write_report(results, out)
+    except SweepFailed as exc:
+        tell_refusal(exc, errors, address)
+        raise typer.Exit(FAILED) from exc
     except SweepStopped as exc:
         errors.print(str(exc), style="yellow", markup=False)
         raise typer.Exit(SPENT) from exc
     except JudgeError as exc:
-        errors.print(str(exc), style="red", markup=False)
+        tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
     except KeyboardInterrupt:
-        errors.print("Stopped; the same command goes on where it was.")
+        errors.print(GOES_ON)
         sys.stdout.flush()
         # A reply may still be minutes away, and threads cannot be ended.
         os._exit(INTERRUPTED)

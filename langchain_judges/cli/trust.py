@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,18 +13,27 @@ from rich.console import Console
 
 from langchain_judges.cli.common import (
     FAILED,
+    GOES_ON,
     INTERRUPTED,
     MISUSED,
     SPENT,
+    address_of,
     build_judge,
+    check_of,
+    checked,
     error_console,
+    filled_memory,
     is_local,
-    open_memory,
+    named_columns,
     run_rows,
+    set_options,
+    tell_refusal,
+    tell_undone,
 )
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
+    Columns,
     Concurrency,
     KeepFailed,
     Limit,
@@ -34,11 +43,15 @@ from langchain_judges.cli.options import (
     OptionalModel,
     Preset,
     Settings,
+    SkipBad,
     Strict,
     Timeout,
 )
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
-from langchain_judges.texts import check_item, check_pair
+from langchain_judges.inputs import Check, open_rows
+from langchain_judges.known import check_known
+from langchain_judges.results import judged_row
+from langchain_judges.summary import cause_of
 
 
 def trust(  # noqa: PLR0913 - one parameter for each option
@@ -64,10 +77,7 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the numbers as CSV too.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write everything as JSON too.")] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(help="A column of the table: FIELD=COLUMN, such as label=winner."),
-    ] = None,
+    column: Columns = None,
     preset: Preset = None,
     option: Settings = None,
     memory: Memory = None,
@@ -77,23 +87,27 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
     limit: Limit = None,
+    skip_bad: SkipBad = False,
     keep_failed: KeepFailed = False,
     strict: Strict = False,
 ) -> None:
     """Report whether a judge may be trusted; the same command goes on where it was.
 
-    Exit codes: 0 done, 1 failures under --strict, 2 wrong use or refused, 3 budget spent
-    (the report then covers what was judged), 130 Ctrl-C.
+    Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
+    3 budget spent (the report then covers what was judged), 130 Ctrl-C.
     """
-    errors = error_console()
+    errors, address = error_console(), address_of(model, base_url)
     try:
         _check_use(data, model, verdicts)
-        table = None if data is None else _table(data, column or [], limit)
+        told = option or []
+        check = check_known_of if model is None else check_of(method, preset, set_options(told))
+        table = None if data is None else _table(data, check, column or [], limit, skip_bad)
         summary = None
         if model is not None and table is not None:
+            _check_labels(table)
             kept = results or out.with_suffix(".verdicts.jsonl")
-            more = {} if memory is None else {"memory": open_memory(memory)}
-            judge = build_judge(method, model, preset, option or [], base_url, timeout, **more)
+            more = {} if memory is None else {"memory": filled_memory(memory)}
+            judge = build_judge(method, model, preset, told, base_url, timeout, **more)
             options = {
                 "out": kept,
                 "max_concurrency": concurrency or (4 if is_local(judge) else 16),
@@ -107,12 +121,27 @@ def trust(  # noqa: PLR0913 - one parameter for each option
             runs = _finished(verdicts or [])
         _report(runs, table, data, {"html": out, "csv": csv, "json": json})
     except JudgeError as exc:
-        errors.print(str(exc), style="red", markup=False)
+        tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
+    found = [row for rows in runs.values() for row in rows]
+    lost = [row for row in found if not judged_row(row)]
+    causes = Counter(cause_of({"failures": [], **row["verdict"]}) for row in lost)
+    tell_undone(len(lost), len(found), causes, errors, address)
     if summary is not None and summary.not_judged["over_budget"]:
         raise typer.Exit(SPENT)
-    if strict and _anything_failed(runs):
+    if len(lost) == len(found) or (strict and _anything_failed(runs)):
         raise typer.Exit(FAILED)
+
+
+def check_known_of(row: object) -> None:
+    """Check what people know of a row whose verdict is there already.
+
+    Raises:
+        InputError: It is no object, or a label cannot be used.
+    """
+    if not isinstance(row, dict):
+        raise InputError(f"a row must be an object, got {type(row).__name__}")
+    check_known(row)
 
 
 def _check_use(data: str | None, model: str | None, verdicts: list[Path] | None) -> None:
@@ -122,19 +151,21 @@ def _check_use(data: str | None, model: str | None, verdicts: list[Path] | None)
         raise OptionError("name the rows to judge: a table, or a known set")
 
 
-def _table(data: str, columns: Sequence[str], limit: int | None) -> list[dict[str, Any]]:
-    from langchain_judges.datasets import rows
+def _table(
+    data: str, check: Check, columns: Sequence[str], limit: int | None, skip_bad: bool
+) -> list[dict[str, Any]]:
+    file = open_rows(Path(data), limit, check, named_columns(columns))
+    checked(file, skip_bad, error_console(), "row")
+    return list(file)
 
-    named: dict[str, str] = {}
-    for each in columns:
-        field, equals, column = each.partition("=")
-        if not equals:
-            raise OptionError(f"--column takes FIELD=COLUMN, got {each!r}")
-        named[field.strip()] = column
-    found = list(islice(rows(data, named or None), limit))
-    if not found:
-        raise InputError(f"{data} has no row")
-    return found
+
+def _check_labels(table: Sequence[dict[str, Any]]) -> None:
+    if not any(row.get("label") not in (None, "") or row.get("human_votes") for row in table):
+        raise InputError(
+            "no row has a `label` or `human_votes` to hold the judge against; name their "
+            f"column, as in --column label=COLUMN. There are {', '.join(map(repr, table[0]))}. "
+            "Nothing was asked."
+        )
 
 
 def _judged(
@@ -145,14 +176,6 @@ def _judged(
     errors: Console,
 ) -> tuple[Any, list[dict[str, Any]]]:
     """Judge the rows and return what the run came to, and its verdicts on them."""
-    from langchain_judges.methods import METHODS
-
-    check = check_item if METHODS[method].kind == "item" else check_pair
-    for number, row in enumerate(table):
-        try:
-            check(row)
-        except InputError as exc:
-            raise InputError(f"row {number + 1}: {exc}; nothing was asked") from exc
     each = judge.config["metadata"]["calls"]
     errors.print(
         f"{len(table):,} rows by {method}: at most {len(table) * each:,} calls "
@@ -164,7 +187,7 @@ def _judged(
         run_rows(judge, table, options, show=False, collect=collected.append)
     )
     if interrupted:
-        errors.print("Stopped; the same command goes on where it was.")
+        errors.print(GOES_ON)
         raise typer.Exit(INTERRUPTED)
     return summary, collected
 
@@ -205,10 +228,12 @@ def _report(
         ((name, rows),) = runs.items()
         made = report_on(rows, table, name=name, **told)
         console.print(made.sentence, markup=False)
+        _say(made.left_out)
     else:
         made = compare(runs, table, **told)
         for each in made.reports:
             console.print(f"{each.name}: {each.sentence}", markup=False)
+            _say(each.left_out and f"{each.name}: {each.left_out}")
     for form, path in paths.items():
         if path is None:
             continue
@@ -217,6 +242,11 @@ def _report(
             getattr(made, f"to_{form}")(path)
         except OSError as exc:
             raise OutputError(f"{path} cannot be written: {exc.strerror}") from exc
+
+
+def _say(left_out: str) -> None:
+    if left_out:
+        error_console().print(left_out, style="yellow", markup=False)
 
 
 def _anything_failed(runs: dict[str, list[dict[str, Any]]]) -> bool:

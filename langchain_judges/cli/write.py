@@ -11,11 +11,15 @@ from rich.console import Console
 from langchain_judges.cli.common import (
     MISUSED,
     Sized,
+    address_of,
+    chat_model,
+    check_settable,
     checked,
     error_console,
     is_local,
     run_to_the_end,
     set_options,
+    tell_refusal,
 )
 from langchain_judges.cli.options import (
     SECONDS,
@@ -62,18 +66,18 @@ def write(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Write a text that uses every concept of a list, for every list of a file.
 
-    The same command goes on where it was. Exit codes: 0 done, 1 failures under --strict,
-    2 wrong use or refused, 3 budget spent, 130 Ctrl-C.
+    The same command goes on where it was. Exit codes: 0 done, 1 no text written, or failures
+    under --strict, 2 wrong use or refused, 3 budget spent, 130 Ctrl-C.
     """
-    from langchain_judges.methods import load_writer
-    from langchain_judges.models import resolve_model
+    from langchain_judges.methods import WRITERS, load_writer
 
-    errors = error_console()
+    errors, address = error_console(), address_of(model, base_url)
     try:
         file = PairsFile(tasks, limit, check_task)
         rows = checked(file, skip_bad, errors, "list of concepts")
         settings = set_options(option or [])
-        chat = resolve_model(model, base_url=base_url, timeout=timeout)
+        check_settable(WRITERS, method, settings)
+        chat = chat_model(model, base_url, timeout, dry_run=dry_run)
         writer = load_writer(method, chat, preset=preset, **settings)
         _announce(writer, rows, errors)
         if dry_run:
@@ -85,9 +89,9 @@ def write(  # noqa: PLR0913 - one parameter for each option
             "max_tokens": max_tokens,
             "keep_failed": keep_failed,
         }
-        run_to_the_end(writer, Sized(file, rows), options, show or not out, strict)
+        run_to_the_end(writer, Sized(file, rows), options, show or not out, strict, address)
     except JudgeError as exc:
-        errors.print(str(exc), style="red", markup=False)
+        tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
 
 

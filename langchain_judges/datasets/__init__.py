@@ -179,8 +179,8 @@ def rows(
         columns: Of a table: field of a row → column, such as
             `{"input": "question", "output_a": "answer_1", "output_b": "answer_2"}`, or to
             several, `{"systems": ["model_1", "model_2"], "human_votes": ["ann", "bob"]}`. The
-            fields `chosen` and `rejected` instead of the outputs shuffle the slots. None:
-            the columns have the names of the fields.
+            fields `chosen` and `rejected` instead of the outputs shuffle the slots.
+            Columns that are not named here keep their names.
         labels: Of a table: its labels and votes → A, B or tie, such as `{1: "A", 2: "B"}`;
             an empty cell is no label. Without it the usual spellings are read, such as
             `model_a` and `A>B`.

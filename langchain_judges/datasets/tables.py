@@ -9,24 +9,7 @@ from typing import Any
 from langchain_judges.datasets.files import read_table
 from langchain_judges.datasets.rows import Rows, shuffled
 from langchain_judges.errors import InputError, OptionError
-
-LABELS: Mapping[str, str] = {
-    "a": "A",
-    "model_a": "A",
-    "output_a": "A",
-    "a>b": "A",
-    "b": "B",
-    "model_b": "B",
-    "output_b": "B",
-    "b>a": "B",
-    "tie": "tie",
-    "a=b": "tie",
-    "c": "tie",
-    "tie (inconsistent)": "tie",
-    "tie (bothbad)": "tie",
-}
-"""How labels are read where no map of labels is given; others stay as they are."""
-
+from langchain_judges.known import read_label
 
 _FIELDS = frozenset(
     {
@@ -62,51 +45,102 @@ def table_rows(
     seed: int = 0,
 ) -> Rows:
     """Read a table as rows; see `rows`."""
-    chosen = dict(columns or {})
-    if unknown := set(chosen) - _FIELDS:
+    check_columns(columns)
+    for number, record in enumerate(read_table(path)):
+        try:
+            yield cell_row(record, number, columns, labels=labels, seed=seed)
+        except InputError as exc:
+            raise InputError(f"{path}, row {number + 1}: {exc}") from exc
+
+
+def check_columns(columns: Columns | None) -> None:
+    """Check that a map of columns names fields of a row.
+
+    Raises:
+        OptionError: It names something else.
+    """
+    if unknown := set(columns or {}) - _FIELDS:
         raise OptionError(
             f"`columns` maps the fields {sorted(_FIELDS)!r} to columns, got {sorted(unknown)!r}"
         )
-    for number, record in enumerate(read_table(path)):
-        row = _mapped(record, chosen, f"{path}, row {number + 1}") if columns else dict(record)
-        if row.get("id") in (None, ""):
-            row["id"] = str(number)
+
+
+def cell_row(
+    record: Mapping[str, Any],
+    number: int,
+    columns: Columns | None = None,
+    *,
+    labels: Mapping[Any, str] | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Read a record of a table: it is named by its number where it has no id of its own.
+
+    Raises:
+        InputError: A column is missing, or a label is none of `labels`.
+    """
+    row = as_row(record, number, columns, labels=labels, seed=seed)
+    row.setdefault("id", str(number))
+    # A cell that is empty is a field that is missing.
+    return {name: value for name, value in row.items() if value not in (None, "")}
+
+
+def as_row(
+    record: Mapping[str, Any],
+    number: int,
+    columns: Columns | None = None,
+    *,
+    labels: Mapping[Any, str] | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Read a record as a row: its columns, its id as a text, its labels, its shuffled slots.
+
+    Args:
+        record: A line of a file, or a record of a table.
+        number: Its number, for the coin of the slots where it has no id.
+        columns: Field of a row → its column; other columns keep their names.
+        labels: As `rows` takes them.
+        seed: Of shuffled slots.
+
+    Raises:
+        InputError: A column is missing, or a label is none of `labels`.
+    """
+    row = _mapped(record, columns) if columns else dict(record)
+    if row.get("id") in (None, ""):
+        row.pop("id", None)
+    else:
         row["id"] = str(row["id"])
-        for field in {"label", "human_votes"} & row.keys():
-            row[field] = _label(row[field], labels)
-        if "chosen" in row and "rejected" in row and "output_a" not in row:
-            better, worse = row.pop("chosen"), row.pop("rejected")
-            if better is None or worse is None:
-                raise InputError(f"{path}, row {number + 1}: `chosen` or `rejected` is missing")
-            row |= shuffled(seed, row["id"], better, worse)
-        # A cell that is empty is a field that is missing.
-        yield {name: value for name, value in row.items() if value not in (None, "")}
+    if isinstance(row.get("human_votes"), str):
+        row["human_votes"] = [row["human_votes"]]
+    for field in {"label", "human_votes"} & row.keys():
+        # What labels of single texts mean is the judge's own matter.
+        if labels is not None or "output" not in row:
+            row[field] = read_label(row[field], labels)
+        if row[field] in (None, "", []):
+            del row[field]
+    if "chosen" in row and "rejected" in row and "output_a" not in row:
+        better, worse = row.pop("chosen"), row.pop("rejected")
+        if better is None or worse is None:
+            raise InputError("`chosen` or `rejected` is missing")
+        row |= shuffled(seed, row.get("id", str(number)), better, worse)
+    return row
 
 
-def _mapped(record: Mapping[str, Any], columns: Columns, where: str) -> dict[str, Any]:
-    row: dict[str, Any] = {}
+_RIVALS = ({"output_a", "output_b"}, {"chosen", "rejected"})
+"""Two ways to name a pair's texts: naming one leaves columns that have the other's names."""
+
+
+def _mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
+    used: set[str] = set()
+    named: dict[str, Any] = {}
     for field, chosen in columns.items():
         cells = []
         for column in [chosen] if isinstance(chosen, str) else chosen:
             if column not in record:
-                raise InputError(f"{where}: no column {column!r}; there are {list(record)!r}")
+                raise InputError(f"no column {column!r}; there are {list(record)!r}")
             cells.append(record[column])
-        row[field] = cells[0] if isinstance(chosen, str) else cells
-    return row
-
-
-def _label(value: Any, labels: Mapping[Any, str] | None) -> Any:
-    """Read a label or a list of votes; an empty cell stays empty."""
-    if value in (None, ""):
-        return value
-    if isinstance(value, list):
-        return [_label(vote, labels) for vote in value if vote not in (None, "")]
-    if labels is None:
-        return LABELS.get(value.strip().lower(), value) if isinstance(value, str) else value
-    if value in labels:
-        return labels[value]
-    # A cell of CSV is text, whatever its labels are.
-    as_text = {str(known): label for known, label in labels.items()}
-    if str(value) in as_text:
-        return as_text[str(value)]
-    raise InputError(f"`labels` has no {value!r}; it has {list(labels)!r}")
+            used.add(column)
+        named[field] = cells[0] if isinstance(chosen, str) else cells
+    for mine, others in (_RIVALS, _RIVALS[::-1]):
+        used |= others if mine & named.keys() else set()
+    kept = {name: value for name, value in record.items() if name not in used}
+    return {**kept, **named}

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError
+from langchain_judges.known import check_countable
 from langchain_judges.metrics import majority_vote
+from langchain_judges.results import content_key
 from langchain_judges.texts import judged
 
-SIDES = ("A", "B", "tie")
 _KNOWN_OF_IT = ("label", "group", "category", "systems", "turn", "human_votes", "family")
 _POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
@@ -93,17 +94,39 @@ def preference_points(answers: Sequence[Any]) -> float | None:
     return sum(_POINTS[answer] for answer in answers) / len(answers)
 
 
+@dataclass(frozen=True)
+class Joined:
+    """The rows of a run beside the data that they judged, and how many have none there."""
+
+    rows: list[JudgedRow]
+    stale: int = 0
+    """Verdicts on an older text of a row that is in the data."""
+    unknown: int = 0
+    """Verdicts on rows that are not in the data."""
+
+    @property
+    def left_out(self) -> str:
+        """Say which verdicts are counted nowhere; nothing where there are none."""
+        told = []
+        if self.stale:
+            told.append(f"{self.stale:,} of an older text of their row")
+        if self.unknown:
+            told.append(f"{self.unknown:,} of rows that are not in the data")
+        return f"Verdicts left out: {' and '.join(told)}." if told else ""
+
+
 def join(
     verdicts: Iterable[Mapping[str, Any]], data: Iterable[Mapping[str, Any]] | None
-) -> list[JudgedRow]:
+) -> Joined:
     """Put each row of a run beside the row of the data that it judged.
 
-    Rows belong together by their `id`; without ids, or with repeated ones, by their `index`.
+    Rows belong together by the texts that were judged, as the run keeps hashes of them; where
+    either side has none, by their `id`; without ids, or with repeated ones, by their `index`.
 
     Raises:
-        InputError: There is no verdict, or a row of the run is not in the data.
+        InputError: There is no verdict, or none is of a row in the data.
     """
-    rows = list(verdicts)
+    rows, table = rows_in(verdicts, "verdicts"), None if data is None else rows_in(data, "data")
     if not rows:
         raise InputError("there is no verdict to report on")
     if bad := next((row for row in rows if not isinstance(row.get("verdict"), Mapping)), None):
@@ -111,19 +134,93 @@ def join(
     kinds = {"label" in row["verdict"] for row in rows}
     if len(kinds) > 1:
         raise InputError("verdicts on pairs and on single texts are mixed; report them apart")
-    if data is None:
-        return [
-            JudgedRow(row, _kept(row), row.get("index") if _id(row) is None else _id(row))
-            for row in rows
-        ]
-    table = list(data)
-    ids = Counter(_id(row) for row in table)
-    by_id = {_id(row): place for place, row in enumerate(table) if ids[_id(row)] == 1}
-    found = []
+    if table is None:
+        names = [row.get("index") if _id(row) is None else _id(row) for row in rows]
+        return Joined([_beside(row, _kept(row), n) for row, n in zip(rows, names, strict=True)])
+    return _joined(rows, table)
+
+
+def _beside(row: Mapping[str, Any], known: Mapping[str, Any], place: Any) -> JudgedRow:
+    try:
+        check_countable(known)
+    except InputError as exc:
+        raise InputError(f"row {place}: {exc}") from exc
+    return JudgedRow(row, known, place)
+
+
+def rows_in(given: Any, what: str) -> list[Mapping[str, Any]]:
+    """Return rows as a list.
+
+    Raises:
+        InputError: They are a file's name, a single row, or no rows.
+    """
+    if isinstance(given, str | PathLike):
+        reads = "`read_verdicts`" if what == "verdicts" else "`datasets.rows`"
+        raise InputError(
+            f"`{what}` must be rows, got the name {str(given)!r}; {reads} reads it"
+        )
+    if not isinstance(given, Iterable) or isinstance(given, Mapping):
+        raise InputError(f"`{what}` must be rows, got {type(given).__name__}")
+    rows = list(given)
+    if bad := next((row for row in rows if not isinstance(row, Mapping)), None):
+        raise InputError(f"`{what}` must be rows, got {str(bad)[:40]!r} among them")
+    return rows
+
+
+def _joined(rows: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]]) -> Joined:
+    places = _Places(table)
+    found: list[JudgedRow] = []
+    stale = unknown = 0
     for row in rows:
-        place = _place(row, table, by_id)
-        found.append(JudgedRow(row, {**_kept(row), **table[place]}, place))
-    return found
+        place = places.of(row)
+        if place is None:
+            unknown += 1
+        elif places.older(row, place):
+            stale += 1
+        else:
+            found.append(_beside(row, {**_kept(row), **table[place]}, place))
+    joined = Joined(found, stale, unknown)
+    if not found:
+        raise InputError(f"no verdict is of a row in the data. {joined.left_out}")
+    return joined
+
+
+class _Places:
+    """Where in the data the rows of a run are."""
+
+    def __init__(self, table: Sequence[Mapping[str, Any]]) -> None:
+        self._table = table
+        self._contents = [content_key(row) for row in table]
+        self._by_content: dict[frozenset[tuple[str, str]], list[int]] = {}
+        for place, content in enumerate(self._contents):
+            self._by_content.setdefault(frozenset(content.items()), []).append(place)
+        ids = Counter(_id(row) for row in table)
+        self._by_id = {_id(row): i for i, row in enumerate(table) if ids[_id(row)] == 1}
+
+    def of(self, row: Mapping[str, Any]) -> int | None:
+        """Return the place of the row that was judged; None if it is not there."""
+        named = self._named(row)
+        content = row.get("content") or {}
+        alike = self._by_content.get(frozenset(content.items()), []) if content else []
+        if not alike or named in alike:
+            return named
+        return row["index"] if row.get("index") in alike else alike[0]
+
+    def older(self, row: Mapping[str, Any], place: int) -> bool:
+        """Say whether a text of the row is not the one that was judged."""
+        now, then = self._contents[place], row.get("content") or {}
+        return any(now[field] != then[field] for field in now.keys() & then.keys())
+
+    def _named(self, row: Mapping[str, Any]) -> int | None:
+        own, index = _id(row), row.get("index")
+        if own is not None and own in self._by_id:
+            return self._by_id[own]
+        if isinstance(index, int) and 0 <= index < len(self._table):
+            theirs = _id(self._table[index])
+            # A table's rows without ids are named by their number when they are read.
+            if own is None or own == theirs:
+                return index
+        return None
 
 
 def _id(row: Mapping[str, Any]) -> str | None:
@@ -135,21 +232,6 @@ def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = ("input", "output_a", "output_b", "output", "expected", "source", "reference")
     names = (*_KNOWN_OF_IT, *shown)
     return {name: row[name] for name in names if row.get(name) is not None}
-
-
-def _place(
-    row: Mapping[str, Any], table: Sequence[Mapping[str, Any]], by_id: Mapping[Any, int]
-) -> int:
-    own, index = _id(row), row.get("index")
-    if own is not None and own in by_id:
-        return by_id[own]
-    if isinstance(index, int) and 0 <= index < len(table):
-        theirs = _id(table[index])
-        # A table's rows without ids are named by their number when they are read.
-        if own is None or own == theirs:
-            return index
-    name = f"id {own!r}" if own is not None else f"index {index!r}"
-    raise InputError(f"the verdict with {name} is of no row in the data")
 
 
 def judges_of(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, Verdicts]:

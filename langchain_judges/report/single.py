@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
+from langchain_judges.known import SIDES
 from langchain_judges.report.evidence import Disagreement, costliest
 from langchain_judges.report.measure import Number, Sample, headline_key, measure
-from langchain_judges.report.rows import SIDES, join, judges_of
+from langchain_judges.report.rows import join, judges_of, rows_in
 from langchain_judges.report.wording import sentence
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
@@ -31,6 +32,9 @@ class TrustReport:
         self.data_name = data_name
         self.absent = 0
         """Rows of the data that the run does not hold, judged or not; no number counts them."""
+        self.left_out = ""
+        """Which verdicts are of no row, or of an older text, in a sentence; no number counts
+        them."""
         self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
         """Every number by its key, such as `agreement.label.wrong`."""
         self.sentence = sentence(sample, self.numbers)
@@ -64,6 +68,7 @@ class TrustReport:
             "data": self.data_name,
             "rows": len(self.sample.rows),
             "absent": self.absent,
+            "left_out": self.left_out,
             "sentence": self.sentence,
             "numbers": [number.to_dict() for number in self.numbers.values()],
             "confusion": self.confusion.to_dict(),
@@ -136,8 +141,10 @@ def trust(
     Args:
         verdicts: Rows of a run, as `judge_many` or `datasets.replay` give them, of one judge
             of pairs or of single texts.
-        data: The rows that were judged, with texts and labels; they are matched by `id`,
-            else by their place. None: what the run kept of them, which is no text.
+        data: The rows that were judged, with texts and labels; they are matched by the texts
+            where the run keeps hashes of them, else by `id`, else by their place. Verdicts on
+            an older text, and on rows that are not there, are left out and counted. None:
+            what the run kept of the rows, which is no text.
         name: What the judge is called; by default its model and method.
         data_name: What the data are called.
         disagreements: How many of the costliest disagreements are shown.
@@ -145,18 +152,20 @@ def trust(
 
     Raises:
         InputError: There are no verdicts, those of several judges, or labels of pairs other
-            than A, B and tie; or a verdict is of no row in the data.
+            than A, B and tie; or no verdict is of a row in the data.
     """
-    rows = list(verdicts)
+    rows = rows_in(verdicts, "verdicts")
     judges = judges_of(rows)
     if len(judges) > 1:
         raise InputError(
             f"`trust` takes the verdicts of one judge, got {sorted(judges)[:5]!r}; "
             "`compare` takes several"
         )
-    table = None if data is None else list(data)
+    table = None if data is None else rows_in(data, "data")
     joined = join(rows, table)
     known_as = next(iter(judges)) if name is None else name
-    made = TrustReport(Sample(joined, confidence), known_as, data_name, disagreements)
-    made.absent = 0 if table is None else len(table) - len({row.place for row in joined})
+    made = TrustReport(Sample(joined.rows, confidence), known_as, data_name, disagreements)
+    if table is not None:
+        made.absent = len(table) - len({row.place for row in joined.rows})
+    made.left_out = joined.left_out
     return made

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
 from langchain_judges.metrics import Result
+from langchain_judges.report.rows import rows_in
 from langchain_judges.report.single import TrustReport, as_json, frame, trust, written
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def compare(
     Raises:
         InputError: As `trust`, or judges of pairs and of single texts are mixed.
     """
-    table = None if data is None else list(data)
+    table = None if data is None else rows_in(data, "data")
     told: dict[str, Any] = {"data_name": data_name, "disagreements": disagreements}
     reports = [
         trust(rows, table, name=name, confidence=confidence, **told)

@@ -61,6 +61,7 @@ def sentence(sample: Sample, numbers: Mapping[str, Number]) -> str:
     parts = [
         _agreed(sample, numbers),
         _beside_people(sample, numbers),
+        _ties(sample),
         _flips(numbers),
         _leanings(numbers),
         _not_judged(sample),
@@ -100,6 +101,23 @@ def _flips(numbers: Mapping[str, Number]) -> str:
     if math.isnan(flips.result):
         return "flips unknown, for one order was asked"
     return f"flips on {told(flips, 0)}"
+
+
+FAR = 0.2
+"""A gap between shares of ties that says more of the judge than its agreement does."""
+
+
+def _ties(sample: Sample) -> str:
+    """Tell the ties of a judge who says far more of them than people: it decides little."""
+    said = [row.answer for row in sample.rows if row.answer is not None]
+    people = [vote for targets in sample.targets for vote in targets]
+    if not sample.pairs or not said or not people:
+        return ""
+    ours, theirs = (votes.count("tie") / len(votes) for votes in (said, people))
+    if ours - theirs < FAR:
+        return ""
+    told = f"{percent(ours)}{NO_BREAK}%", f"{percent(theirs)}{NO_BREAK}%"
+    return f"calls {told[0]} of rows a tie, people {told[1]}"
 
 
 def clearly_apart(result: Result, value: float) -> int:

@@ -1,0 +1,92 @@
+"""What people know of a row: how labels are read, and what may stand beside the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_judges.errors import InputError
+
+SIDES = ("A", "B", "tie")
+"""What a label of a pair may be."""
+
+LABELS: Mapping[str, str] = {
+    "a": "A",
+    "model_a": "A",
+    "output_a": "A",
+    "a>b": "A",
+    "b": "B",
+    "model_b": "B",
+    "output_b": "B",
+    "b>a": "B",
+    "tie": "tie",
+    "a=b": "tie",
+    "c": "tie",
+    "tie (inconsistent)": "tie",
+    "tie (bothbad)": "tie",
+}
+"""How labels of pairs are read where no map of labels is given, in small or capital letters."""
+
+
+def read_label(value: Any, labels: Mapping[Any, str] | None = None) -> Any:
+    """Return a label, or a list of votes, as the package spells them.
+
+    Args:
+        value: What a row says; an empty cell stays empty.
+        labels: Spelling → label; None: `LABELS`, and others stay as they are.
+
+    Raises:
+        InputError: `labels` has no such spelling.
+    """
+    if value in (None, ""):
+        return value
+    if isinstance(value, list):
+        return [read_label(vote, labels) for vote in value if vote not in (None, "")]
+    if labels is None:
+        return LABELS.get(value.strip().lower(), value) if isinstance(value, str) else value
+    if isinstance(value, str | int | float) and value in labels:
+        return labels[value]
+    # A cell of CSV is text, whatever its labels are.
+    as_text = {str(known): label for known, label in labels.items()}
+    if str(value) in as_text:
+        return as_text[str(value)]
+    raise InputError(f"`labels` has no {value!r}; it has {list(labels)!r}")
+
+
+def check_known(row: Mapping[str, Any]) -> None:
+    """Check what people know of a row: labels, votes, group and category.
+
+    Raises:
+        InputError: One of them cannot be counted; of a pair, a label is none of `SIDES`.
+    """
+    check_countable(row)
+    if "output_a" not in row or "output_b" not in row:
+        return
+    votes = row.get("human_votes") or []
+    for field, said in (("label", [row.get("label")]), ("human_votes", votes)):
+        for label in said:
+            if label not in (None, "", *SIDES):
+                raise InputError(
+                    f"`{field}` must be A, B or tie, or a usual spelling of them such as "
+                    f"model_a or A>B, got {label!r}"
+                )
+
+
+def check_countable(row: Mapping[str, Any]) -> None:
+    """Check that labels, votes, group and category are texts or numbers.
+
+    Raises:
+        InputError: One of them is something else.
+    """
+    for field in ("group", "category", "label"):
+        _check_one(row.get(field), field)
+    votes = row.get("human_votes")
+    if votes is not None and not isinstance(votes, list):
+        raise InputError(f"`human_votes` must be a list of labels, got {str(votes)[:40]!r}")
+    for vote in votes or []:
+        _check_one(vote, "human_votes")
+
+
+def _check_one(value: Any, field: str) -> None:
+    if value is not None and not isinstance(value, str | int | float):
+        raise InputError(f"`{field}` must be a text or a number, got {str(value)[:40]!r}")
