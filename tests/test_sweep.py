@@ -26,7 +26,7 @@ from langchain_judges.report.sweep import write_report
 from langchain_judges.report.sweep_plots import PLOTS
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel
-from tests.model_server import reply
+from tests.model_server import refusal, reply
 from tests.planners import planning
 from tests.test_allure_judge import logprobs
 from tests.test_cli_write import ROOT
@@ -428,3 +428,11 @@ def test_a_slice_of_the_real_answers_goes_through(sweeping):
     assert sum(results["items"].values()) == 90
     assert results["examples"]["count"] > 0
     assert {run["leaked"] for run in results["runs"].values()} == {0}
+
+
+def test_a_run_that_judges_nothing_ends_a_sweep_with_1(sweeping):
+    sweeping.server.behave = lambda call: refusal()
+    done = sweeping()
+    assert done.exit_code == 1
+    assert "The run none judged none of its 40 items; 40 by refusal" in done.stderr
+    assert not (sweeping.out / "results.json").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -296,10 +297,12 @@ def langsmith_client() -> Iterator[Any]:
     from langsmith.utils import LangSmithError
     from requests import RequestException
 
+    # Its warnings would say the same again, at length and from a thread that outlives this.
+    logging.getLogger("langsmith").setLevel(logging.ERROR)
     try:
         yield Client()
     except (LangSmithError, RequestException) as exc:
-        said = " ".join(str(exc).split())[:300]
+        said = " ".join(str(exc).split()).partition(". ")[0][:300]
         raise OutputError(f"LangSmith did not do it ({type(exc).__name__}): {said}") from exc
 
 
