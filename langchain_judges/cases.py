@@ -12,9 +12,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import BaseMessage
-
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.messages import message_in
 from langchain_judges.texts import plain
 
 Kind = Literal["pair", "item"]
@@ -40,7 +39,6 @@ _USUAL: dict[Field, tuple[str, ...]] = {
         *("completion", "summary", "messages", "text", "content"),
     ),
 }
-_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
 
 
 def kind_of(judge: Any) -> Kind:
@@ -149,27 +147,10 @@ def expected_in(value: Any, source: Source = None) -> str | list[str]:
 def messages_in(value: Any) -> list[dict[str, Any]]:
     """Return chat messages as `{"role", "content"}`, without empty ones; [] if it has none."""
     parts = value if isinstance(value, list | tuple) and value else [value]
-    read = [_message(part) for part in parts]
+    read = [message_in(part) for part in parts]
     if any(message is None for message in read):
         return []
     return [message for message in read if message and plain(message["content"]).strip()]
-
-
-def _message(value: Any) -> dict[str, Any] | None:
-    """Read one message: an object, its dump, its serialised form, or `{"role", "content"}`."""
-    if isinstance(value, BaseMessage):
-        return {"role": _ROLES.get(value.type, value.type), "content": value.content}
-    if not isinstance(value, Mapping):
-        return None
-    if value.get("lc") and isinstance(value.get("kwargs"), Mapping):
-        kind = str((value.get("id") or [""])[-1]).removesuffix("Chunk").removesuffix("Message")
-        value = {"type": kind.lower(), **value["kwargs"]}
-    if isinstance(value.get("data"), Mapping) and "content" in value["data"]:
-        value = {"type": value.get("type"), "content": value["data"]["content"]}
-    role = value.get("role") or value.get("type")
-    if not isinstance(role, str) or not isinstance(value.get("content"), str | list):
-        return None
-    return {"role": _ROLES.get(role, role), "content": value["content"]}
 
 
 def _find(value: Any, field: Field, source: Source) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, cast
 from langchain_core.documents import Document
 
 from langchain_judges.errors import InputError
+from langchain_judges.messages import plain_row
 from langchain_judges.recall import Example, texts_of
 
 _FIELDS = tuple(name for name in Example.__annotations__ if name != "version")
@@ -177,9 +178,12 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"an example must be an object, got {type(given).__name__}")
     if unknown := sorted(set(given) - _MAY_BE_GIVEN):
         raise InputError(f"an example has no {unknown!r}; it takes {list(_FIELDS)!r}")
+    given = plain_row(given)
     example = {name: given.get(name) for name in _FIELDS}
     if example["output"] is None and "output_a" in given:
         example["output"] = {name: given.get(name) for name in ("output_a", "output_b")}
+    elif isinstance(example["output"], Mapping):
+        example["output"] = plain_row(example["output"])
     if example["expected"] is None:
         example["expected"] = given.get("reference")
     _check_output(example["output"])

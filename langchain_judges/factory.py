@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, NotRequired, TypeVar, get_origin, get_type_hints
 
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables.base import RunnableBindingBase
+from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.constants import START
+from langgraph.graph import START
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.messages import plain_row
 
 Graph = TypeVar("Graph", bound=Pregel[Any, Any, Any, Any])
 
@@ -139,32 +142,41 @@ def finish(  # noqa: PLR0913 - one keyword for each thing a graph is marked with
         "prompt_version": prompt_version,
         "calls": calls,
     }
-    graph.nodes[START].mapper = _whole(graph.builder.input_schema)  # type: ignore[attr-defined]
     if memory is not None:
         # Not in the metadata, which traces carry: its version changes. Copies of a graph
         # share their builder.
         graph.builder.memory = memory  # type: ignore[attr-defined]
+    graph.channels[START] = _Input(graph.builder.input_schema)  # type: ignore[attr-defined]
     return graph.with_config(metadata=metadata, max_concurrency=branches + SPARE_THREADS)
 
 
-def _whole(schema: Any) -> Callable[[object], dict[str, Any]]:
-    """Return how an input is read: it is a dictionary, and what it leaves out is None.
+class _Input(EphemeralValue[Any]):
+    """The input of a graph, read before any checkpoint holds it.
 
-    A checkpointed thread keeps every key that its next run is not given: a pair would be
-    judged by the reference of the pair before it.
+    Messages become dictionaries, so that the state is plain JSON. What is left out becomes
+    None: a checkpointed thread keeps every key that its next run is not given, and a pair
+    would be judged by the reference of the pair before it.
     """
-    hints = get_type_hints(schema, include_extras=True)
-    optional = dict.fromkeys(key for key in hints if get_origin(hints[key]) is NotRequired)
-    needed = ", ".join(f"`{key}`" for key in hints if key not in optional)
 
-    def read(given: object) -> dict[str, Any]:
+    def update(self, values: Sequence[Any]) -> bool:
+        return super().update([self._read(value) for value in values])
+
+    def _read(self, given: object) -> dict[str, Any]:
+        needed, optional = _fields(self.typ)
         if not isinstance(given, Mapping):
+            named = ", ".join(f"`{key}`" for key in needed)
             raise InputError(
-                f"the input must be a dictionary with {needed}, got {type(given).__name__}"
+                f"the input must be a dictionary with {named}, got {type(given).__name__}"
             )
-        return {**optional, **given}
+        return {**dict.fromkeys(optional), **plain_row(given)}
 
-    return read
+
+@cache
+def _fields(schema: Any) -> tuple[list[str], list[str]]:
+    """Return what an input must have, and what it may leave out."""
+    hints = get_type_hints(schema, include_extras=True)
+    optional = [key for key, hint in hints.items() if get_origin(hint) is NotRequired]
+    return [key for key in hints if key not in optional], optional
 
 
 def unwrapped(runnable: object) -> Any:

@@ -8,7 +8,7 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -18,14 +18,15 @@ from langsmith import Client
 from langsmith.run_helpers import get_current_run_tree
 from langsmith.run_trees import get_cached_client
 from langsmith.utils import LangSmithError
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.cases import comment_of, kind_of, marks_of, messages_in, score_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.evaluators import config_for, verdict_of
+from langchain_judges.messages import message_in
 from langchain_judges.steps import Steps, arun, run
-from langchain_judges.texts import check_text, transcript
+from langchain_judges.texts import check_text, plain, transcript
 from langchain_judges.workload import Judge
 
 _LOGGER = logging.getLogger(__name__)
@@ -241,20 +242,29 @@ def _send_feedback(
     threading.Thread(target=send, name="judge-feedback", daemon=True).start()
 
 
+def _said(value: Any) -> Any:
+    """Return the text of a message; whoever calls a tool in code may give one."""
+    message = message_in(value)
+    return value if message is None else plain(message["content"])
+
+
+Words = Annotated[str, BeforeValidator(_said)]
+
+
 class PairArguments(BaseModel):
     """What a model gives a judge of pairs."""
 
-    input: str = Field(description="The task that both texts answer.")
-    output_a: str = Field(description="The first text.")
-    output_b: str = Field(description="The second text.")
+    input: Words = Field(description="The task that both texts answer.")
+    output_a: Words = Field(description="The first text.")
+    output_b: Words = Field(description="The second text.")
 
 
 class ItemArguments(BaseModel):
     """What a model gives a judge of one text."""
 
-    input: str = Field(description="The task that the text answers, or its source.")
-    output: str = Field(description="The text to judge.")
-    expected: str | None = Field(None, description="A known answer, if there is one.")
+    input: Words = Field(description="The task that the text answers, or its source.")
+    output: Words = Field(description="The text to judge.")
+    expected: Words | None = Field(None, description="A known answer, if there is one.")
 
 
 def judge_tool(

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
+from langchain_judges.messages import plain_row
 from langchain_judges.texts import judged, transcript, with_source
 
 Label = str | int | float
@@ -254,7 +255,7 @@ def asked_of(item: Mapping[str, Any]) -> dict[str, Any]:
     The source that a single text is judged by stands behind the task; what names the item
     is a text, or None.
     """
-    plain: dict[str, Any] = dict(item)
+    plain = plain_row(item)
     for name in ("id", "group", "family"):
         value = plain.get(name)
         plain[name] = None if value in (None, "") else str(value)

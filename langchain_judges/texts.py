@@ -123,8 +123,8 @@ def check_text(value: object, field: str) -> None:
         _check_words(value, field)
         return
     rule = (
-        f"`{field}` must be a text or a list of messages, each a dictionary with `role` and "
-        "`content`"
+        f"`{field}` must be a text or a list of messages, each a LangChain message or a "
+        "dictionary with `role` and `content`"
     )
     if not isinstance(value, list) or not value:
         raise InputError(f"{rule}, got {type(value).__name__} {str(value)[:40]!r}")

@@ -35,7 +35,10 @@ FailureReason = Literal[
 
 
 class Pair(TypedDict):
-    """Two texts to compare, and the task they answer."""
+    """Two texts to compare, and the task they answer.
+
+    LangChain messages are read too, one alone or in a list, and kept as dictionaries.
+    """
 
     input: str | list[dict[str, Any]]
     """The task: an article, query or question; or the chat messages both sides share."""
@@ -63,7 +66,7 @@ class Row(Pair):
 
 
 class Item(TypedDict):
-    """One text to label against an expected answer or a source."""
+    """One text to label against an expected answer or a source; of messages as in `Pair`."""
 
     input: str | list[dict[str, Any]]
     output: str | list[dict[str, Any]]

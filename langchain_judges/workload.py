@@ -29,6 +29,7 @@ from langchain_judges.errors import (
 )
 from langchain_judges.factory import memory_of
 from langchain_judges.gate import LEDGER, Gate, Ledger
+from langchain_judges.messages import plain_row
 from langchain_judges.results import Results, content_key, judged_row, outcome_of
 from langchain_judges.steps import Effect, Steps
 from langchain_judges.summary import Summary
@@ -216,8 +217,8 @@ class Workload:
     def _read(self) -> Work | None:
         for index, raw in self._pairs:
             try:
-                _check(raw)
-                pair = dict(raw)
+                pair: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
+                _check(pair)
                 json.dumps([pair.get(name) for name in (*_KNOWN_OF_IT, "id")])
             except InputError as exc:
                 raise InputError(f"pair {index}: {exc}") from exc

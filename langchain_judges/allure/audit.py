@@ -51,6 +51,7 @@ from langchain_judges.allure.review import Decision, Proposal, example_of
 from langchain_judges.allure.state import Memory, shown_of
 from langchain_judges.errors import InputError
 from langchain_judges.factory import check_common, finish
+from langchain_judges.messages import plain_row
 from langchain_judges.progress import tell
 from langchain_judges.steps import Effect, Node, Steps, Update
 from langchain_judges.texts import check_item
@@ -546,7 +547,8 @@ def _identified(items: Sequence[Mapping[str, Any]], prefix: str) -> list[dict[st
         raise InputError("an audit needs a list of at least one item")
     taken: set[str] = set()
     named = []
-    for number, item in enumerate(items):
+    for number, given in enumerate(items):
+        item: Any = plain_row(given) if isinstance(given, Mapping) else given
         try:
             check_item(item)
         except InputError as exc:

@@ -13,6 +13,7 @@ from langchain_judges.allure.measure import group_of, split_by_group
 from langchain_judges.allure.modes import FIVE
 from langchain_judges.allure.options import Instruct
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.messages import plain_row
 from langchain_judges.recall import Recall, all_, leave_out, uniform
 
 SIZES = (0, 4, 8, 15, 30, 45)
@@ -260,7 +261,7 @@ def _checked(item: Mapping[str, Any]) -> Item:
             f"an item of a sweep needs an `id` and a `label` 0 or 1, got "
             f"{item.get('id')!r} and {item.get('label')!r}"
         )
-    return dict(item)
+    return plain_row(item)
 
 
 def _by_groups(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:

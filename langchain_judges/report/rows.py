@@ -11,6 +11,7 @@ from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.known import check_countable
+from langchain_judges.messages import plain_row
 from langchain_judges.metrics import majority_vote
 from langchain_judges.results import content_key
 from langchain_judges.texts import judged
@@ -126,7 +127,8 @@ def join(
     Raises:
         InputError: There is no verdict, or none is of a row in the data.
     """
-    rows, table = rows_in(verdicts, "verdicts"), None if data is None else rows_in(data, "data")
+    rows = rows_in(verdicts, "verdicts")
+    table = None if data is None else [plain_row(row) for row in rows_in(data, "data")]
     if not rows:
         raise InputError("there is no verdict to report on")
     if bad := next((row for row in rows if not isinstance(row.get("verdict"), Mapping)), None):

@@ -18,6 +18,7 @@ from langchain_judges.ask import Question, Reply, ask
 from langchain_judges.channel import Channel
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.factory import check_common, prompt_set
+from langchain_judges.messages import plain_row
 from langchain_judges.sc2 import prompts as texts_of
 from langchain_judges.sc2.artefact import AspectSet, load_aspects, save_aspects
 from langchain_judges.sc2.aspects import distinct, normal_form
@@ -26,7 +27,7 @@ from langchain_judges.sc2.parse import parse_aspects
 from langchain_judges.sc2.prompts import Task
 from langchain_judges.sc2.state import Extracted, merged_shape
 from langchain_judges.steps import Steps, arun, run, together
-from langchain_judges.texts import Text, check_text, fence_token, judged, transcript
+from langchain_judges.texts import check_text, fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 
 __all__ = ["AspectSet", "alearn_aspects", "learn_aspects", "load_aspects", "save_aspects"]
@@ -332,10 +333,10 @@ def _readable(each: TextLike) -> list[tuple[str, str]]:
         return [("", each)]
     if not isinstance(each, Mapping):
         raise InputError(f"a text or a pair is wanted, got {type(each).__name__}")
-    sides: list[Text] = []
+    pair, sides = plain_row(each), []
     for field in ("input", "output_a", "output_b"):
-        check_text(each.get(field), field)
-        sides.append(each[field])
+        check_text(pair.get(field), field)
+        sides.append(pair[field])
     request, *outputs = sides
     return [(transcript(request), judged(output)) for output in outputs]
 
