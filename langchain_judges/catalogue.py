@@ -20,7 +20,9 @@ from langchain_judges.recall import Example, texts_of
 _FIELDS = tuple(name for name in Example.__annotations__ if name != "version")
 _PROVENANCE = ("source", "group", "round", "auditor")
 _CONTENT = ("family", "input", "output", "expected")
-_MAY_BE_GIVEN = {*_FIELDS, "version", "at", "output_a", "output_b", "reference"}
+_TAKEN = (*_FIELDS, "output_a", "output_b", "reference", "version", "at")
+_LEFT_OUT = {"label", "category", "systems", "turn", "human_votes"}
+"""What people know of a row; a corrected row may bring it, and no example holds it."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +178,8 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not isinstance(given, Mapping):
         raise InputError(f"an example must be an object, got {type(given).__name__}")
-    if unknown := sorted(set(given) - _MAY_BE_GIVEN):
-        raise InputError(f"an example has no {unknown!r}; it takes {list(_FIELDS)!r}")
+    if unknown := sorted(set(given) - {*_TAKEN, *_LEFT_OUT}):
+        raise InputError(f"an example has no {unknown!r}; it takes {list(_TAKEN)!r}")
     given = plain_row(given)
     example = {name: given.get(name) for name in _FIELDS}
     if example["output"] is None and "output_a" in given:

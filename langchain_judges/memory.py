@@ -157,7 +157,8 @@ class FailureMemory(BaseExampleSelector):
         Args:
             examples: Fields of `Example`, of which `output` (or `output_a` and `output_b`)
                 and `corrected` are required. One whose content is known, with other
-                fields, becomes a new version of it.
+                fields, becomes a new version of it. A row of data may bring what people
+                know of it (`label`, `category`, `systems`, …): it is left out.
 
         Raises:
             InputError: An example is not one; none is remembered then.

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,8 @@ from langchain_judges.memory import (
     uniform,
 )
 from langchain_judges.recall import read_recall, same
+
+COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
 
 
 class Letters(Embeddings):
@@ -218,7 +221,7 @@ def test_ids_of_the_callers_own_are_kept(memory):
         ({"corrected": None}, "`corrected` must be a label"),
         ({"corrected": [1]}, "`corrected` must be a label"),
         ({"round": "one"}, "`round` must be a whole number"),
-        ({"label": 1}, "no \\['label'\\]"),
+        ({"right": 1}, r"no \['right'\]; it takes .*'output_a', 'output_b', 'reference'"),
         ({"note": object()}, "plain JSON"),
         ({"corrected": float("nan")}, "plain JSON"),
         ({"input": [3]}, "plain JSON"),
@@ -228,6 +231,17 @@ def test_what_is_no_example_is_refused_and_nothing_is_kept(memory, bad, says):
     with pytest.raises(InputError, match=says):
         memory.remember([example(1), example(2, **bad)])
     assert len(memory) == 0
+
+
+def test_a_corrected_row_of_data_is_remembered_without_what_people_know_of_it(memory):
+    votes = {"turn": 2, "human_votes": ["A", "tie"], "systems": ["x", "y"], "group": "sea"}
+    for line in (COOKBOOK / "pairs.jsonl").read_text().splitlines():
+        pair = {**json.loads(line), **votes}
+        memory.remember([{**pair, "source": pair["id"], "wrong": "B", "corrected": "A"}])
+        kept = memory.examples()[-1]
+        assert kept["output"] == {side: pair[side] for side in ("output_a", "output_b")}
+        assert (kept["source"], kept["group"]) == (pair["id"], "sea")
+        assert not {"label", "category", *votes} & set(kept) - {"group"}
 
 
 def test_export_and_import_carry_everything(memory, tmp_path):
