@@ -1,10 +1,11 @@
 """The files of a FaissStore: a snapshot, a log of what came after it, and a manifest.
 
 `manifest.json` names the current generation; `index-N.faiss` and `documents-N.jsonl` are its
-snapshot, `log-N.jsonl` takes one line for each later change. A change is acknowledged when
-its lines are on the disk; a last line without its end was never acknowledged and is cut off.
-A compaction writes the next generation beside the old one and then replaces the manifest in
-one step. Any number of processes may read, and writers take turns by a lock.
+snapshot, `log-N.jsonl` takes one line for each later change. What is first written into an
+empty store is a snapshot. A later change is acknowledged when its lines are on the disk; a
+last line without its end was never acknowledged and is cut off. A compaction writes the next
+generation beside the old one and then replaces the manifest in one step. Any number of
+processes may read, and writers take turns by a lock.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ class Files:
     """Lines of the log that have been read."""
     _stamp: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse a file, which no store can live in."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise OutputError(f"{self.folder} is a file; a store lives in a folder")
+
     def exists(self) -> bool:
         """Say whether a store was saved here."""
         return self._manifest.exists()
@@ -65,6 +71,8 @@ class Files:
             return False
         except NotADirectoryError as exc:
             raise OutputError(f"{self.folder} is a file; a store is kept in a folder") from exc
+        except OSError as exc:
+            raise OutputError(f"{self.folder} cannot be read: {exc.strerror}") from exc
         # A compaction may take the files away between the manifest and them.
         for attempt in range(20):
             try:
@@ -80,7 +88,10 @@ class Files:
 
     @contextmanager
     def writing(self, rows: Rows) -> Iterator[None]:
-        """Hold the lock of the only writer, with `rows` up to date and the log whole."""
+        """Hold the lock of the only writer, with `rows` up to date and the log whole.
+
+        There is no log before the first snapshot: what is written first must be one.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -88,11 +99,12 @@ class Files:
             raise OutputError(f"{self.folder} cannot be written: {exc.strerror}") from exc
         try:
             self._claim(lock)
-            if not self.exists():
+            if len(rows) and not self.exists():  # somebody took the files away
                 self.snapshot(rows)
-            self.refresh(rows)
-            with self._log.open("rb+") as log:
-                log.truncate(self.offset)
+            if self.exists():
+                self.refresh(rows)
+                with self._log.open("rb+") as log:
+                    log.truncate(self.offset)
             yield
         finally:
             os.close(lock)
@@ -129,9 +141,10 @@ class Files:
         rows.squeeze()
         new = self.generation + 1
         header = {"format": FORMAT, "generation": new, "dimension": rows.dimension}
+        # Without a document its dimension is not known, and the file is an index all the same.
+        index = faiss.IndexFlatIP(0) if rows.index is None else rows.index
         try:
-            blob = b"" if rows.index is None else faiss.serialize_index(rows.index).tobytes()
-            _write(self._name("index", new), [blob])
+            _write(self._name("index", new), [faiss.serialize_index(index).tobytes()])
             _write(self._name("documents", new), (_line(_plain(e)) for e in rows.living()))
             _write(self._name("log", new), [])
             _sync(self.folder)
@@ -172,12 +185,13 @@ class Files:
         self._name("log", generation).stat()
         try:
             entries = [_entry(json.loads(line)) for line in documents.splitlines()]
+            # Stores were once begun with an empty file.
             index = faiss.deserialize_index(np.frombuffer(blob, np.uint8)) if blob else None
         except (ValueError, KeyError, TypeError, RuntimeError) as exc:
             raise OutputError(f"{self.folder}: a file of the store is damaged: {exc}") from exc
-        if (0 if index is None else index.ntotal) != len(entries):
+        if (index.ntotal if index else 0) != len(entries):
             raise OutputError(f"{self.folder}: the index and the documents do not match")
-        if index is None:
+        if index is None or not entries:
             rows.index, rows.entries, rows.slots, rows.values = None, [], {}, {}
         else:
             rows.adopt(index, entries)

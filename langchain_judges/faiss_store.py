@@ -38,8 +38,9 @@ _LARGE = 2_000_000
 class FaissStore(VectorStore):
     """Documents searched by the cosine of their embeddings.
 
-    Search is exact by default. A change is saved when the call returns: one line in a log,
-    from time to time squeezed into a new snapshot. Several processes may use one folder;
+    Search is exact by default. A change is saved when the call returns: the first documents as
+    a FAISS index and JSONL, then one line in a log for each, from time to time squeezed into a
+    new snapshot. Several processes may use one folder;
     each sees at its next call what another has written, and writers take turns. A process
     that is killed loses nothing that a call had returned from.
 
@@ -50,8 +51,8 @@ class FaissStore(VectorStore):
         approximate_above: The number of documents above which an approximate index is used.
 
     Raises:
-        OptionError: `index` or `approximate_above` is not allowed.
-        OutputError: `path` holds something else, or is damaged.
+        OptionError: `path`, `index` or `approximate_above` is not allowed.
+        OutputError: `path` is a file, cannot be read, holds something else, or is damaged.
 
     Example:
         >>> store = FaissStore(path="memory")  # doctest: +SKIP
@@ -80,6 +81,8 @@ class FaissStore(VectorStore):
         self._rows = Rows(index, approximate_above)
         self._lock = threading.RLock()
         self._news = 0
+        if not (path is None or isinstance(path, str | os.PathLike)):
+            raise OptionError(f"`path` must be a folder, got {path!r}")
         self._files = files.Files(Path(path)) if path is not None else None
         self._refresh()
 
@@ -366,12 +369,13 @@ class FaissStore(VectorStore):
             self._news += 1
 
     def _save(self, entries: list[Entry], vectors: Vectors, saved: files.Files) -> None:
-        large = len(entries) > max(files.SOON, len(self._rows))
+        known = len(self._rows)
+        whole = not known or len(entries) > max(files.SOON, known)
         try:
-            if not large:
+            if not whole:
                 saved.append(files.put_lines(entries, vectors))
             self._rows.put(entries, vectors)
-            if large or saved.crowded(self._rows):
+            if whole or saved.crowded(self._rows):
                 saved.snapshot(self._rows)
         except BaseException:
             saved.forget_read()

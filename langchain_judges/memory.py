@@ -90,6 +90,7 @@ class FailureMemory(BaseExampleSelector):
 
     Raises:
         OptionError: Both `store` and `path` are given, or `recall` is unknown.
+        OutputError: `path` is a file, cannot be read, or holds something else.
 
     Example:
         >>> memory = FailureMemory(path="mistakes")  # doctest: +SKIP

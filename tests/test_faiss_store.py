@@ -4,12 +4,14 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 
+import faiss
 import numpy as np
 import pytest
 from langchain_core.documents import Document
@@ -17,7 +19,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.example_selectors import SemanticSimilarityExampleSelector
 from langchain_tests.integration_tests import VectorStoreIntegrationTests
 
-from langchain_judges import FaissStore, faiss_files
+from langchain_judges import FailureMemory, FaissStore, faiss_files
 from langchain_judges.errors import InputError, OptionError, OutputError
 from tests.benchmarks.faiss_store import measure
 
@@ -245,6 +247,58 @@ def test_a_copy_can_be_saved_and_loaded(tmp_path):
         FaissStore.load_local(tmp_path / "none", Plane())
 
 
+def files_of(folder):
+    """Return the index, the documents and the log, as anybody reads them."""
+    index, documents, log = (
+        next(folder.glob(f"{part}-*")) for part in ("index", "documents", "log")
+    )
+    rows = [json.loads(line) for line in documents.read_text().splitlines()]
+    return faiss.read_index(str(index)), rows, log.read_bytes()
+
+
+def test_the_first_write_is_a_faiss_index_and_jsonl(tmp_path):
+    store = filled(path=tmp_path)
+    index, rows, log = files_of(tmp_path)
+    assert (index.ntotal, index.d, log) == (4, 2, b"")
+    assert [row["id"] for row in rows] == ["p", "q", "r", "s"]
+    store.add_texts(["50"], ids=["t"])
+    index, rows, log = files_of(tmp_path)
+    assert (index.ntotal, len(rows), log.count(b"\n")) == (4, 4, 1)
+
+
+def test_an_emptied_store_is_still_a_faiss_index_and_can_be_filled_again(tmp_path):
+    store = filled(path=tmp_path)
+    store.delete()
+    store.compact()
+    assert files_of(tmp_path)[0].ntotal == 0
+    assert FaissStore(Plane(), path=tmp_path).documents() == []
+    FaissStore(Plane(), path=tmp_path).add_texts(["50"], ids=["t"])
+    assert files_of(tmp_path)[0].ntotal == 1
+    assert ids(store.documents()) == ["t"]
+
+
+def test_a_death_in_the_first_write_leaves_an_empty_folder_to_write_to(tmp_path, monkeypatch):
+    def dies(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", dies)
+        store = FaissStore(Plane(), path=tmp_path)
+        with pytest.raises(KeyboardInterrupt):
+            store.add_texts(["0", "20"], ids=["p", "q"])
+    assert FaissStore(Plane(), path=tmp_path).documents() == []
+    FaissStore(Plane(), path=tmp_path).add_texts(["50"], ids=["t"])
+    assert ids(FaissStore(Plane(), path=tmp_path).documents()) == ["t"]
+    assert ids(store.documents()) == ["t"]
+
+
+def test_a_folder_that_was_taken_away_is_written_anew(tmp_path):
+    store = filled(path=tmp_path / "store")
+    shutil.rmtree(tmp_path / "store")
+    store.add_texts(["50"], ids=["t"])
+    assert len(FaissStore(Plane(), path=tmp_path / "store")) == 5
+
+
 def test_one_more_document_adds_a_line_and_rewrites_nothing(tmp_path):
     store = FaissStore(WORDS, path=tmp_path)
     store.add_texts([str(i) for i in range(2000)])
@@ -290,6 +344,18 @@ def test_a_torn_last_line_is_cut_off(tmp_path, torn):
     assert ids(FaissStore(Plane(), path=tmp_path).documents()) == ["p", "q", "r", "s", "t"]
 
 
+@pytest.mark.parametrize("inside", [(), ("store",)])
+def test_a_file_is_no_folder(tmp_path, inside):
+    (tmp_path / "notes.txt").write_text("mine")
+    path = tmp_path.joinpath("notes.txt", *inside)
+    with pytest.raises(OutputError, match=r"notes\.txt"):
+        FaissStore(Plane(), path=path)
+    with pytest.raises(OutputError, match=r"notes\.txt"):
+        FailureMemory(embeddings=Plane(), path=path)
+    with pytest.raises(OutputError, match=r"notes\.txt"):
+        filled().save_local(path)
+
+
 def test_a_damaged_store_says_so(tmp_path):
     filled(path=tmp_path)
     log = next(tmp_path.glob("log-*"))
@@ -330,7 +396,7 @@ def test_a_full_disk_takes_nothing_by_halves(tmp_path, monkeypatch):
 WRITER = """
 import sys
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_judges import FaissStore, faiss_files
+from langchain_judges import FailureMemory, FaissStore, faiss_files
 faiss_files.SOON = int(sys.argv[3])
 store = FaissStore(DeterministicFakeEmbedding(size=16), path=sys.argv[1])
 for i in range(int(sys.argv[4])):
@@ -423,7 +489,8 @@ def test_a_store_sees_what_another_has_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{"index": "lsh"}, {"approximate_above": -1}, {"approximate_above": True}]
+    "options",
+    [{"index": "lsh"}, {"approximate_above": -1}, {"approximate_above": True}, {"path": 3}],
 )
 def test_options_are_checked(options):
     with pytest.raises(OptionError, match=next(iter(options))):
