@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from langchain_core.runnables import Runnable
+
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.messages import message_in
 from langchain_judges.texts import plain
@@ -47,13 +49,12 @@ def kind_of(judge: Any) -> Kind:
     Raises:
         OptionError: `judge` is no runnable, or declares neither.
     """
+    if not isinstance(judge, Runnable):
+        raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
     own = ((getattr(judge, "config", None) or {}).get("metadata") or {}).get("takes")
     if own in {"pair", "item"}:
         return own  # type: ignore[no-any-return]
-    try:
-        fields = judge.get_input_jsonschema().get("properties", {})
-    except AttributeError as exc:
-        raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}") from exc
+    fields = judge.get_input_jsonschema().get("properties", {})
     if "output_a" in fields:
         return "pair"
     if "output" in fields:
@@ -63,6 +64,43 @@ def kind_of(judge: Any) -> Kind:
         f"has {sorted(fields) or 'no fields'}. Of another runnable say it by "
         '`.with_config(metadata={"takes": "pair"})`'
     )
+
+
+def scale_of(judge: Any) -> tuple[float, float] | None:
+    """Return the lowest and the highest score of a judge; None: not known.
+
+    A judge of this package that labels one text by numbers scores on the scale of its labels.
+    """
+    if kind_of(judge) == "pair":
+        return 0, 1
+    metadata = (getattr(judge, "config", None) or {}).get("metadata") or {}
+    labels = (metadata.get("options") or {}).get("labels")
+    if not labels:
+        return None
+    numbers = [label for label in labels if isinstance(label, int | float)]
+    return (min(numbers), max(numbers)) if numbers else (0, 1)
+
+
+def check_words(**options: Any) -> None:
+    """Check options that are a text or None.
+
+    Raises:
+        OptionError: One is something else.
+    """
+    for name, value in options.items():
+        if value is not None and not (isinstance(value, str) and value):
+            raise OptionError(f"`{name}` must be a text, got {value!r}")
+
+
+def check_sources(**sources: Any) -> None:
+    """Check options that say where a text is found.
+
+    Raises:
+        OptionError: One is no `Source`.
+    """
+    for name, source in sources.items():
+        if not (source is None or isinstance(source, str) or callable(source)):
+            raise OptionError(f"`{name}` must be a key, a path or a function, got {source!r}")
 
 
 def marks_of(judge: Any) -> dict[str, Any]:

@@ -24,6 +24,8 @@ from typing_extensions import TypedDict
 from langchain_judges.cases import (
     Source,
     answer_in,
+    check_sources,
+    check_words,
     comment_of,
     decision,
     expected_in,
@@ -90,9 +92,10 @@ def as_evaluator(
         "source_run_id"}`; `acall` is the same for an event loop.
 
     Raises:
-        OptionError: `judge` takes neither a pair nor an item, or a judge of one text was
-            given a baseline.
+        OptionError: `judge` takes neither a pair nor an item, a judge of one text was given
+            a baseline, or an option is not allowed.
     """
+    check_words(key=key)
     return JudgeEvaluator(judge, key, _Reading(judge, input, output, reference, baseline))
 
 
@@ -108,11 +111,12 @@ class _Reading:
         baseline: Baseline | None,
     ) -> None:
         self.kind = kind_of(judge)
-        for name, source in (("input", input), ("output", output), ("reference", reference)):
-            if not (source is None or isinstance(source, str) or callable(source)):
-                raise OptionError(
-                    f"`{name}` must be a key, a path or a function, got {source!r}"
-                )
+        check_sources(input=input, output=output, reference=reference)
+        if not (baseline is None or isinstance(baseline, Mapping) or callable(baseline)):
+            raise OptionError(
+                "`baseline` must be outputs by the id of the example, or a function of the "
+                f"inputs, got {baseline!r}"
+            )
         if baseline is not None and self.kind == "item":
             raise OptionError("`baseline` is for judges of pairs; this one labels one text")
         self.input, self.output, self.reference = input, output, reference
@@ -367,7 +371,11 @@ def as_comparative_evaluator(
         A function of the runs and the example to `{"key", "scores", "comment"}`; scores are
         by run id, comments by its text, as LangSmith reads them. What could not be judged
         has the score None and its reason as comment.
+
+    Raises:
+        OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
     """
+    check_words(key=key)
     readings = _Reading(judge, input, output, reference, None)
     name = key or ("preference" if readings.kind == "pair" else marks_of(judge)["method"])
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from langsmith.schemas import Example, Run
 
-from langchain_judges.cases import Source, decision, reason_of
-from langchain_judges.errors import InputError
+from langchain_judges.cases import Source, check_sources, check_words, decision, reason_of
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.evaluators import JudgeEvaluator
 
 Summary = Callable[[Sequence[Run], Sequence[Example]], dict[str, Any]]
@@ -37,7 +37,17 @@ def summary_evaluators(
         Three functions: `{key}_agreement` with the labels, over rows that were judged and
         have one; `{key}_flip_rate`, over rows asked in both orders; `{key}_failure_rate`,
         over all rows, with one more rate for each reason.
+
+    Raises:
+        OptionError: `evaluator` is not one of `as_evaluator`, or an option is not allowed.
     """
+    if not (evaluator is None or isinstance(evaluator, JudgeEvaluator)):
+        raise OptionError(
+            "`evaluator` must be what `as_evaluator` returned, or None where the judge itself "
+            f"was the target, got {type(evaluator).__name__}"
+        )
+    check_words(key=key)
+    check_sources(label=label)
     name = key or (evaluator.key if evaluator else "judge")
 
     def verdicts(runs: Sequence[Run]) -> list[Mapping[str, Any]]:
@@ -80,7 +90,7 @@ def _verdict(run: Run, evaluator: JudgeEvaluator | None) -> Mapping[str, Any]:
 def _label(example: Example, source: Source) -> Any:
     for held in (example.outputs, example.metadata):
         try:
-            found = _at(held or {}, source)
+            found = _at(held or {}, "label" if source is None else source)
         except InputError:
             continue
         if found is not None:

@@ -76,6 +76,8 @@ def best_of(
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise OptionError(f"`n` must be a whole number of at least 1, got {n!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise OptionError(f"`seed` must be a whole number, got {seed!r}")
     if answer is not None and not isinstance(answer, Runnable):
         if not callable(answer):
             raise OptionError(f"`answer` must be a runnable or a function, got {answer!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 import uuid
 import warnings
@@ -21,7 +22,15 @@ from langsmith.utils import LangSmithError
 from pydantic import BaseModel, BeforeValidator, Field
 from typing_extensions import TypedDict
 
-from langchain_judges.cases import comment_of, kind_of, marks_of, messages_in, score_of
+from langchain_judges.cases import (
+    check_words,
+    comment_of,
+    kind_of,
+    marks_of,
+    messages_in,
+    scale_of,
+    score_of,
+)
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.evaluators import config_for, verdict_of
 from langchain_judges.messages import message_in
@@ -66,7 +75,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Args:
         judge: A judge of this package, or a runnable that declares what it takes.
-        threshold: The least score that is good enough.
+        threshold: The least score that is good enough: in [0, 1] for a judge of pairs, on
+            the scale of its labels for a judge of one text.
         max_revisions: Most turns of revision in one run of the agent.
         reference: A known good answer: a text, or a function of the agent's state.
         rubric: For a judge of one text: what an answer must satisfy. A judge of pairs
@@ -93,6 +103,13 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.judge = judge
         self.kind = kind_of(judge)
+        _check_threshold(judge, threshold)
+        check_words(rubric=rubric, key=key)
+        if not (reference is None or isinstance(reference, str) or callable(reference)):
+            raise OptionError(
+                "`reference` must be a text or a function of the agent's state, got "
+                f"{reference!r}"
+            )
         if isinstance(max_revisions, bool) or not isinstance(max_revisions, int):
             raise OptionError(f"`max_revisions` must be a whole number, got {max_revisions!r}")
         if max_revisions < 0:
@@ -198,6 +215,15 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         )
 
 
+def _check_threshold(judge: Judge, threshold: Any) -> None:
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if not number or not math.isfinite(threshold):
+        raise OptionError(f"`threshold` must be a number, got {threshold!r}")
+    low, high = scale_of(judge) or (threshold, threshold)
+    if not low <= threshold <= high:
+        raise OptionError(f"`threshold` must be from {low} to {high}, got {threshold!r}")
+
+
 def _task(messages: Sequence[AnyMessage]) -> str | list[dict[str, Any]]:
     """Return what the agent was asked, without its drafts and the judge's reasons."""
     asked = [i for i, m in enumerate(messages) if m.type == "human" and m.name != _JUDGE]
@@ -279,7 +305,11 @@ def judge_tool(
         judge: A judge of this package, or a runnable that declares what it takes.
         name: Name of the tool; default `compare_texts` or `judge_text`.
         description: What the model is told of it.
+
+    Raises:
+        OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
     """
+    check_words(name=name, description=description)
     pairs = kind_of(judge) == "pair"
 
     def steps(given: dict[str, Any]) -> Steps[tuple[str, dict[str, Any]]]:

@@ -198,11 +198,24 @@ def test_a_checkpointed_judge_gets_a_thread_for_each_row():
         (RunnableLambda(lambda x: x), {}),
         (labels(), {"baseline": {}}),
         (bsm(), {"output": 3}),
+        (bsm(), {"key": 3}),
+        (bsm(), {"baseline": "the first one"}),
     ],
 )
 def test_what_cannot_judge_is_refused(judge, options):
     with pytest.raises(OptionError):
         as_evaluator(judge, **options)
+
+
+@pytest.mark.parametrize("options", [{"key": 3}, {"output": 3}])
+def test_a_comparison_or_a_summary_that_cannot_be_is_refused(options):
+    with pytest.raises(OptionError):
+        as_comparative_evaluator(bsm(), **options)
+    for wrong in ("bsm", bsm()):
+        with pytest.raises(OptionError, match="`evaluator` must be what"):
+            summary_evaluators(wrong)
+    with pytest.raises(OptionError, match="`label` must be a key"):
+        summary_evaluators(label=3)
 
 
 def test_runs_are_compared_and_commented_by_the_text_of_their_id():

@@ -16,7 +16,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.middleware import judge_tool
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
-from tests.judges import PAIR, broken, bsm, fixed, labels
+from tests.judges import PAIR, broken, bsm, fixed, labels, of_method
 from tests.langsmith_server import LangSmithServer
 from tests.model_server import reply
 
@@ -167,11 +167,46 @@ def test_a_langsmith_that_hangs_does_not_hold_the_agent():
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_revisions": -1}, {"max_revisions": 1.5}, {"rubric": "be kind"}]
+    ("options", "says"),
+    [
+        ({"max_revisions": -1}, "`max_revisions` must be at least 0"),
+        ({"max_revisions": 1.5}, "`max_revisions` must be a whole number"),
+        ({"rubric": "be kind"}, "`rubric` is for judges of one text"),
+        ({"threshold": 5}, "`threshold` must be from 0 to 1, got 5"),
+        ({"threshold": "high"}, "`threshold` must be a number"),
+        ({"threshold": float("nan")}, "`threshold` must be a number"),
+        ({"reference": 4}, "`reference` must be a text or a function"),
+        ({"key": 4}, "`key` must be a text"),
+    ],
 )
-def test_options_that_cannot_be_are_refused(options):
-    with pytest.raises(OptionError):
+def test_options_that_cannot_be_are_refused(options, says):
+    with pytest.raises(OptionError, match=says):
         JudgeMiddleware(bsm(), **options)
+
+
+@pytest.mark.parametrize("make", [JudgeMiddleware, judge_tool, lambda judge: best_of(2, judge)])
+@pytest.mark.parametrize("judge", [None, "bsm", lambda pair: pair])
+def test_what_is_no_judge_is_refused(make, judge):
+    with pytest.raises(OptionError, match="`judge` must be a judge, got"):
+        make(judge)
+
+
+def test_a_threshold_is_on_the_scale_of_the_labels():
+    graded = of_method("allure", labels=[1, 2, 3, 4, 5])
+    assert JudgeMiddleware(graded, threshold=4).threshold == 4
+    with pytest.raises(OptionError, match=r"from 1 to 5, got 0\.5"):
+        JudgeMiddleware(graded)
+    for judge in (of_method("allure"), of_method("allure", labels=["bad", "good"])):
+        with pytest.raises(OptionError, match="from 0 to 1, got 5"):
+            JudgeMiddleware(judge, threshold=5)
+    assert JudgeMiddleware(labels(), threshold=5).threshold == 5  # its scale is not known
+
+
+def test_a_seed_or_a_name_of_another_type_is_refused():
+    with pytest.raises(OptionError, match="`seed` must be a whole number"):
+        best_of(2, bsm(), seed="x")
+    with pytest.raises(OptionError, match="`description` must be a text"):
+        judge_tool(bsm(), description=3)
 
 
 @KINDS
