@@ -1,11 +1,12 @@
 """The evaluations of the Branch-Solve-Merge paper, rebuilt from MT-Bench votes with any model.
 
     python cookbook/protocol_bsm.py --model openai:gpt-5-mini --out bsm-study
-    python cookbook/protocol_bsm.py --model local --data ../data/mtbench_human200 --limit 10
+    python cookbook/protocol_bsm.py --model local --data ../data --limit 10
 
-The votes come from the hub (`pip install 'langchain-judges[hub]'`), or from a folder named
-by `--data`: a copy of the hub's repository, or `mtbench_human200` with one majority label a
-pair and first turns only. Tables 1 to 5 and 7 to 11; table 6 is of stories, not of votes.
+The votes come from the hub (`pip install 'langchain-judges[hub]'`), or from the folder named by
+`--data`: a copy of the hub's repository, `mtbench_human200` with one majority label a pair and
+first turns only, or a folder with one of these as `mt_bench` or `mtbench_human200`. Tables 1 to
+5 and 7 to 11; table 6 is of stories, not of votes.
 
 Figures, over both turns and for each of them (Saha et al. 2023, section 4; fractions):
 
@@ -23,15 +24,26 @@ on after a stop. Methods that are not installed are left out, and said to be.
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+from protocols import (
+    BaseUrl,
+    Concurrency,
+    Data,
+    Limit,
+    Model,
+    Out,
+    Seed,
+    in_flight,
+    named,
+    program,
+)
 from rich.console import Console
 from rich.table import Table as Screen
 
@@ -109,43 +121,46 @@ STUDIES = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
-    options = _options(arguments)
+def main(  # noqa: PLR0913 - one parameter for each option
+    model: Model,
+    base_url: BaseUrl = None,
+    data: Data = None,
+    out: Out = Path("bsm-study"),
+    limit: Limit = None,
+    only: Annotated[str, typer.Option(help="Numbers of tables, with commas between.")] = "",
+    references: Annotated[
+        Path | None, typer.Option(help="A folder with FastChat's questions.")
+    ] = None,
+    own: Annotated[
+        str | None, typer.Option("--self", help="The judge's name among the answering models.")
+    ] = None,
+    seed: Seed = 0,
+    concurrency: Concurrency = None,
+) -> dict[str, Any]:
+    """Rebuild the paper's tables; the same command goes on where it was."""
     console = Console(highlight=False)
-    rows = _rows(options.data, options.references, options.limit)
-    model = resolve_model(options.model, base_url=options.base_url)
+    numbers = named(only, [str(study.number) for study in STUDIES], "--only")
+    rows = _rows(data, references, limit)
     found = study_tables(
-        model,
+        resolve_model(model, base_url=base_url),
         rows,
-        options.out,
-        numbers=options.tables,
-        own=options.self,
-        seed=options.seed,
-        concurrency=options.concurrency,
+        out,
+        numbers=[int(number) for number in numbers] or None,
+        own=own,
+        seed=seed,
+        concurrency=in_flight(model, concurrency),
         say=console.print,
     )
     for table in found["tables"]:
         console.print(_screen(table))
-    (options.out / "tables.json").write_text(json.dumps(found, indent=2))
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "tables.json").write_text(json.dumps(found, indent=2))
     return found
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--model", required=True, help="as `langchain-judges judge` takes it")
-    parser.add_argument("--base-url", help="of an OpenAI-compatible server")
-    parser.add_argument("--data", type=Path, help="a folder; the hub if it is not given")
-    parser.add_argument("--references", type=Path, help="a folder with FastChat's questions")
-    parser.add_argument("--out", type=Path, default=Path("bsm-study"))
-    parser.add_argument("--tables", type=int, nargs="*", help="their numbers; default all")
-    parser.add_argument("--self", help="the judge's name among the answering models")
-    parser.add_argument("--limit", type=int, help="pairs of each category and turn")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--concurrency", type=int, default=16)
-    return parser.parse_args(arguments)
-
-
 def _rows(data: Path | None, references: Path | None, limit: int | None) -> list[Row]:
+    within = [data / name for name in ("mtbench_human200", "mt_bench")] if data else []
+    data = next((path for path in within if path.is_dir()), data)
     if data is not None and data.resolve().name == "mtbench_human200":
         rows = load("mtbench_human200", data)
     else:
@@ -334,4 +349,4 @@ def _cell(found: Figures | None) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)()

@@ -1,7 +1,9 @@
 """The evaluations of the DRPE paper, rebuilt from their data with any model.
 
-    python cookbook/protocol_drpe.py --model openai:gpt-5-mini --out drpe-study
-    python cookbook/protocol_drpe.py --model local --study cnn2022 --limit 10 --no-sweeps
+    python cookbook/protocol_drpe.py --model openai:gpt-5-mini --data ../data -o study
+    python cookbook/protocol_drpe.py --model local --data ../data --only cnn2022 --limit 10
+
+`--data` is a folder with the folders `goyal_news2022` and `summeval16`.
 
 Studies: `cnn2022` and `bbc2022` (Goyal et al. 2022: the summaries people named best and
 worst; human value 1 or 0) and `summeval` (two best and two worst of 16 systems; human value
@@ -15,17 +17,30 @@ generated roles, and over the five wordings. Run it again to go on after a stop.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from langchain_core.prompts import ChatPromptTemplate
+from protocols import (
+    BaseUrl,
+    Concurrency,
+    Data,
+    Limit,
+    Model,
+    Out,
+    Seed,
+    in_flight,
+    inside,
+    named,
+    program,
+)
 from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
@@ -40,6 +55,12 @@ from langchain_judges.overlap import OVERLAPS, overlap
 from langchain_judges.steps import run
 
 STUDIES = ("cnn2022", "bbc2022", "summeval")
+_SETS = {
+    "cnn2022": "goyal_news2022",
+    "bbc2022": "goyal_news2022",
+    "summeval": "summeval16",
+}
+"""The set of each study, as its folder is called."""
 METHODS = (
     "drpe",
     "no_batch",
@@ -82,63 +103,88 @@ class Study:
         return {row["id"]: float(row["label"]) for row in self.candidates}
 
 
-def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
-    """Run the studies that the arguments name and return every figure."""
-    options = _options(arguments)
-    out = Path(options.out)
-    out.mkdir(parents=True, exist_ok=True)
+@dataclass(frozen=True)
+class Settings:
+    """What every study is run with."""
+
+    data: Path | None
+    rule: str
+    methods: tuple[str, ...]
+    limit: int | None
+    sweeps: bool
+    seed: int
+    concurrency: int
+    max_calls: int | None
+    resamples: int
+
+
+def main(  # noqa: PLR0913 - one parameter for each option
+    model: Model,
+    base_url: BaseUrl = None,
+    data: Data = None,
+    out: Out = Path("drpe-study"),
+    limit: Limit = None,
+    only: Annotated[str, typer.Option(help="Studies, with commas between.")] = "",
+    methods: Annotated[str, typer.Option(help="Methods, with commas between.")] = "",
+    reference_model: Annotated[
+        str | None, typer.Option(help="Writes references; default the model.")
+    ] = None,
+    rule: Annotated[str, typer.Option(help="Which articles of CNN and BBC.")] = "unique",
+    sweeps: Annotated[bool, typer.Option(help="Vary sizes and wordings too.")] = True,
+    resamples: Annotated[int, typer.Option(min=1, help="Of each interval.")] = 2000,
+    seed: Seed = 0,
+    concurrency: Concurrency = None,
+    max_calls: Annotated[int | None, typer.Option(help="Most calls of each method.")] = None,
+) -> dict[str, Any]:
+    """Run the studies of the DRPE paper; the same command goes on where it was."""
+    studies = named(only, STUDIES, "--only") or STUDIES
+    settings = Settings(
+        data,
+        *named(rule, NEWS_RULES, "--rule"),
+        tuple(named(methods, (*METHODS, *OVERLAPS), "--methods")) or METHODS,
+        limit,
+        sweeps,
+        seed,
+        in_flight(model, concurrency),
+        max_calls,
+        resamples,
+    )
+    for name in studies:
+        inside(data, _SETS[name])
     # The rich console would cut the tables where no terminal is.
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
-    model = resolve_model(options.model, base_url=options.base_url)
-    writer = options.reference_model
-    found: dict[str, Any] = {"model": options.model, "rule": options.rule, "studies": {}}
-    studies = options.study or STUDIES
+    chat = resolve_model(model, base_url=base_url)
+    writer = resolve_model(reference_model) if reference_model else chat
+    found: dict[str, Any] = {"model": model, "rule": settings.rule, "studies": {}}
+    out.mkdir(parents=True, exist_ok=True)
     if set(studies) - {"summeval"}:
-        _print_rules(console, options.data)
+        _print_rules(console, inside(data, "goyal_news2022"))
     for name in studies:
-        study = _study(name, options, resolve_model(writer) if writer else model, out)
-        found["studies"][name] = _one_study(study, model, options, out / name, console)
+        study = _study(name, settings, writer, out)
+        found["studies"][name] = _one_study(study, chat, settings, out / name, console)
     (out / "results.json").write_text(json.dumps(found, indent=1))
     console.print(f"Every figure is in {out / 'results.json'}.")
     return found
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--base-url")
-    parser.add_argument("--reference-model", help="writes references; default the model")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--study", action="append", choices=STUDIES)
-    parser.add_argument("--rule", default="unique", choices=NEWS_RULES)
-    parser.add_argument("--method", action="append", choices=(*METHODS, *OVERLAPS))
-    parser.add_argument("--limit", type=int, help="articles of each study")
-    parser.add_argument("--no-sweeps", action="store_true", help="no sizes and wordings")
-    parser.add_argument("--concurrency", type=int, default=8)
-    parser.add_argument("--max-calls", type=int, help="most calls of each method")
-    parser.add_argument("--resamples", type=int, default=2000)
-    parser.add_argument("--out", default="drpe-study")
-    return parser.parse_args(arguments)
-
-
-def _print_rules(console: Console, data: Path) -> None:
+def _print_rules(console: Console, news: Path) -> None:
     """Print how many articles each reading of "at least two of three votes" keeps."""
     for rule in NEWS_RULES:
         kept = [
-            len(list(load("goyal_news2022", data / "goyal_news2022", dataset=name, rule=rule)))
+            len(list(load("goyal_news2022", news, dataset=name, rule=rule)))
             for name in ("cnn2022", "bbc2022")
         ]
         console.print(f"rule {rule!r} keeps {kept[0]} CNN and {kept[1]} BBC articles")
 
 
-def _study(name: str, options: argparse.Namespace, writer: Any, out: Path) -> Study:
+def _study(name: str, options: Settings, writer: Any, out: Path) -> Study:
+    folder = inside(options.data, _SETS[name])
     if name == "summeval":
-        folder = options.data / "summeval16"
         rows = load("summeval16", folder, form="candidates", select="extremes")
         candidates = list(_first(rows, options.limit))
         return Study(name, candidates, _best_and_worst(candidates))
     chosen = {"dataset": name, "rule": options.rule, "form": "candidates"}
-    rows = load("goyal_news2022", options.data / "goyal_news2022", **chosen)
+    rows = load("goyal_news2022", folder, **chosen)
     candidates = list(_first(rows, options.limit))
     written = _references(candidates, writer, out / f"references-{name}.jsonl")
     for row in candidates:
@@ -216,13 +262,12 @@ def _whole_lines(path: Path) -> list[str]:
 
 
 def _one_study(
-    study: Study, model: Any, options: argparse.Namespace, out: Path, console: Console
+    study: Study, model: Any, options: Settings, out: Path, console: Console
 ) -> dict[str, Any]:
     out.mkdir(parents=True, exist_ok=True)
-    wanted = options.method or METHODS
     scored: dict[str, dict[str, float | None]] = {}
     cost: dict[str, dict[str, int]] = {}
-    for name in wanted:
+    for name in options.methods:
         if name in OVERLAPS:
             texts = [row["output_a"] for row in study.candidates]
             refs = [[row["output_b"]] for row in study.candidates]
@@ -230,12 +275,12 @@ def _one_study(
             ids = [row["id"] for row in study.candidates]
             scored[name] = dict(zip(ids, values, strict=True))
             continue
-        judge = _judge(name, model)
+        judge = _judge(name, model, options.seed)
         scored[name], cost[name] = _run(judge, study, name in PAIRED, options, out / name)
     human = study.human()
     groups = {row["id"]: row["group"] for row in study.candidates}
     table = {
-        name: _figures(scores, human, groups, scored.get(RIVAL), options.resamples)
+        name: _figures(scores, human, groups, scored.get(RIVAL), options)
         for name, scores in scored.items()
     }
     _print_table(console, study, table, cost)
@@ -246,20 +291,20 @@ def _one_study(
         "methods": table,
         "cost": cost,
     }
-    if not options.no_sweeps:
+    if options.sweeps:
         result["sizes"] = _sizes(study, model, options, out, console)
         result["wordings"] = _wordings(study, model, options, out, console)
     return result
 
 
-def _judge(name: str, model: Any) -> Any:
+def _judge(name: str, model: Any, seed: int) -> Any:
     if name == RIVAL:
         return load_judge(RIVAL, model)
-    return load_judge("drpe", model, preset=name)
+    return load_judge("drpe", model, preset=name, seed=seed)
 
 
 def _run(
-    judge: Any, study: Study, paired: bool, options: argparse.Namespace, path: Path
+    judge: Any, study: Study, paired: bool, options: Settings, path: Path
 ) -> tuple[dict[str, float | None], dict[str, int]]:
     """Judge every row and return each summary's score, and the cost."""
     rows = study.pairs if paired else study.candidates
@@ -306,7 +351,7 @@ def _figures(
     human: Mapping[str, float],
     groups: Mapping[str, str],
     rival: Mapping[str, float | None] | None,
-    resamples: int,
+    options: Settings,
 ) -> dict[str, Any]:
     """Return the statistics of one method; what could not be judged is left out, counted."""
     ids = [each for each in human if scores.get(each) is not None]
@@ -316,7 +361,9 @@ def _figures(
         return {**found, "pearson": None, "why": "the scores or the human values are constant"}
     clusters = [groups[i] for i in ids]
     for name in ("pearson", "kendall"):
-        drawn = bootstrap(name, x, y, groups=clusters, resamples=resamples)
+        drawn = bootstrap(
+            name, x, y, groups=clusters, resamples=options.resamples, seed=options.seed
+        )
         value = float(drawn)
         found[name] = abs(value)
         if drawn.interval:
@@ -335,10 +382,11 @@ def _figures(
 
 
 def _sizes(
-    study: Study, model: Any, options: argparse.Namespace, out: Path, console: Console
+    study: Study, model: Any, options: Settings, out: Path, console: Console
 ) -> dict[str, list[float | None]]:
     """Return |Pearson| of each panel over its number of generated roles, and draw it."""
     found: dict[str, list[float | None]] = {}
+    few = replace(options, resamples=2)
     human = study.human()
     groups = {row["id"]: row["group"] for row in study.candidates}
     for name, static in SWEPT.items():
@@ -347,9 +395,10 @@ def _sizes(
             if not static and not size:
                 found[name].append(None)  # a panel of nobody
                 continue
-            judge = load_judge("drpe", model, panel={"static": static, "dynamic": size})
+            panel = {"static": static, "dynamic": size}
+            judge = load_judge("drpe", model, panel=panel, seed=options.seed)
             scores, _ = _run(judge, study, False, options, out / f"size-{name}-{size}")
-            figures = _figures(scores, human, groups, None, 2)
+            figures = _figures(scores, human, groups, None, few)
             found[name].append(figures["pearson"])
     table = Table("panel", *[f"{size} generated" for size in SIZES], title="|Pearson|")
     for name, values in found.items():
@@ -374,16 +423,17 @@ def _draw(name: str, found: Mapping[str, Sequence[float | None]], path: Path) ->
 
 
 def _wordings(
-    study: Study, model: Any, options: argparse.Namespace, out: Path, console: Console
+    study: Study, model: Any, options: Settings, out: Path, console: Console
 ) -> dict[str, Any]:
     """Return the mean and standard deviation of |Pearson| over the five wordings."""
     human = study.human()
     groups = {row["id"]: row["group"] for row in study.candidates}
     values: list[float | None] = []
+    few = replace(options, resamples=2)
     for variant in range(5):
-        judge = load_judge("drpe", model, voting={"variant": variant})
+        judge = load_judge("drpe", model, voting={"variant": variant}, seed=options.seed)
         scores, _ = _run(judge, study, False, options, out / f"wording-{variant}")
-        values.append(_figures(scores, human, groups, None, 2)["pearson"])
+        values.append(_figures(scores, human, groups, None, few)["pearson"])
     known = [value for value in values if value is not None]
     spread = stdev(known) if len(known) > 1 else None
     mean = fmean(known) if known else None
@@ -437,4 +487,4 @@ def _with_interval(row: Mapping[str, Any], name: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    program(main)()

@@ -1,8 +1,8 @@
 """The studies of SC²'s paper (Yan et al. 2023) with any model, on two public sets.
 
-    python cookbook/protocol_sc2.py DATA --model openai:gpt-5-mini --out sc2_studies --rows 500
+    python cookbook/protocol_sc2.py --model openai:gpt-5-mini --data ../data --out sc2-study
 
-DATA is a directory with `hh_helpful_test/pairs.jsonl.gz` (fields prompt, chosen, rejected) and
+`--data` is a folder with `hh_helpful_test/pairs.jsonl.gz` (fields prompt, chosen, rejected) and
 `summeval12/docs.jsonl.gz`, `summaries.jsonl.gz` (fields id, text; id, model_id, summary,
 expert_mean). Run it again to go on: nothing that was answered is asked twice, and settings
 that two studies share are asked once.
@@ -17,7 +17,7 @@ import gzip
 import hashlib
 import json
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -26,6 +26,19 @@ from typing import Annotated, Any
 
 import typer
 from langchain_core.runnables import RunnableLambda
+from protocols import (
+    BaseUrl,
+    Concurrency,
+    Data,
+    Limit,
+    Model,
+    Out,
+    Seed,
+    in_flight,
+    inside,
+    named,
+    program,
+)
 from rich.console import Console
 
 import langchain_judges
@@ -37,6 +50,8 @@ from langchain_judges.report.side_by_side import comparison_table
 
 BUDGETS = (8, 15, 24)
 """Calls for a pair (Table 4)."""
+ROWS = 500
+"""Pairs of each set that are judged."""
 CORPUS = 50
 """Pairs from which the offline aspects are learned; none of them is judged."""
 
@@ -265,48 +280,39 @@ def parted(
     return pairs[:kept][:rows], pairs[kept:]
 
 
-def names(listed: str, known: Collection[str], option: str) -> list[str]:
-    """Return the names in a list with commas, or say which of them is unknown."""
-    found = [name.strip() for name in listed.split(",") if name.strip()]
-    if unknown := [name for name in found if name not in known]:
-        allowed = ", ".join(known)
-        raise typer.BadParameter(
-            f"{', '.join(unknown)}: not among {allowed}", param_hint=option
-        )
-    return found
-
-
 def main(  # noqa: PLR0913 - one parameter for each option
-    data: Annotated[Path, typer.Argument(help="Directory of the two sets.")],
-    model: Annotated[str, typer.Option(help="local, or a name such as openai:gpt-5-mini.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the results.")],
-    base_url: Annotated[str | None, typer.Option(help="An OpenAI-compatible server.")] = None,
-    rows: Annotated[int, typer.Option(min=1, help="Pairs of each set.")] = 500,
-    sets: Annotated[str, typer.Option(help="Sets, with commas between.")] = ",".join(SETS),
+    model: Model,
+    base_url: BaseUrl = None,
+    data: Data = None,
+    out: Out = Path("sc2-study"),
+    limit: Limit = None,
     only: Annotated[str, typer.Option(help="Studies, with commas between.")] = "",
-    seed: Annotated[int, typer.Option(help="Of sides, choice of pairs and samples.")] = 0,
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Most model calls in flight; default 16, local 4.")
-    ] = None,
-) -> None:
+    sets: Annotated[str, typer.Option(help="Sets, with commas between.")] = ",".join(SETS),
+    seed: Seed = 0,
+    concurrency: Concurrency = None,
+) -> dict[str, dict[str, Comparison]]:
     """Run the studies of SC²'s paper; the same command goes on where it was."""
     console = Console(highlight=False)
-    named = names(sets, SETS, "--sets")
-    asked = names(only, studies([]), "--only")
+    listed = named(sets, SETS, "--sets")
+    asked = named(only, studies([]), "--only")
+    # Nothing is asked before every set was found.
+    pairs = {name: SETS[name].rows(inside(data, name).parent, seed) for name in listed}
     chat = resolve_model(model, base_url=base_url)
-    # More calls would only push each other out of a local model's prompt cache.
-    flying = concurrency or (4 if model.partition(":")[0] == "local" else 16)
-    for name in named:
+    flying = in_flight(model, concurrency)
+    found: dict[str, dict[str, Comparison]] = {}
+    for name in listed:
         protocol = Protocol(SETS[name], chat, out / name, seed, flying)
-        chosen, corpus = parted(SETS[name].rows(data, seed), rows)
+        chosen, corpus = parted(pairs[name], limit or ROWS)
         wanted = studies(protocol.aspects(corpus))
+        found[name] = {}
         for study in asked or wanted:
-            comparison = protocol.run(study, wanted[study], chosen)
+            comparison = found[name][study] = protocol.run(study, wanted[study], chosen)
             console.print(f"\n{name}, {study}, {len(chosen):,} pairs", style="bold")
             console.print(comparison_table(comparison))
             for arm, why in comparison["skipped"].items():
                 console.print(f"{arm}: {why}")
+    return found
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    program(main)()

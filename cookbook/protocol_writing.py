@@ -1,23 +1,39 @@
 """The protocol of writing under constraints: every writer on the same lists, in one table.
 
-    python cookbook/protocol_writing.py CONCEPTS.jsonl --model openai:gpt-5-mini --out texts/
+    python cookbook/protocol_writing.py --model openai:gpt-5-mini --data ../data -o texts
 
-CONCEPTS.jsonl holds one `{"concepts": [...]}` a line. Of each of the first hundred lists ten
-concepts are drawn by a seed. Every method writes into a file of its own under `--out`; the
-same command goes on where it was. With `--judge MODEL` each method's texts are compared with
-the zero-shot ones, in both orders. Source: Saha et al. 2023, section 4.2 and table 6.
+`--data` is a folder with `commongen_hard/concepts.jsonl`, or such a file: one
+`{"concepts": [...]}` a line. Of each of the first hundred lists ten concepts are drawn by a
+seed. Every method writes into a file of its own under `--out`; the same command goes on where
+it was. With `--judge MODEL` each method's texts are compared with the zero-shot ones, in both
+orders; the name of `--model` is that same model.
+
+Source: Saha et al. 2023, section 4.2 and table 6.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from langchain_judges import judge_many
+import typer
+from protocols import (
+    BaseUrl,
+    Concurrency,
+    Data,
+    Limit,
+    Model,
+    Out,
+    Seed,
+    in_flight,
+    inside,
+    program,
+)
+
+from langchain_judges import judge_many, resolve_model
 from langchain_judges.methods import load_story_judge, load_writer
 from langchain_judges.writing import Writing, evaluate_writing
 
@@ -31,6 +47,11 @@ ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     "Branch-Solve-Merge": ("bsm", {}),
 }
 """The methods by the name they have in the table; the first is what others are held against."""
+
+
+CONCEPTS = "concepts.jsonl"
+ROWS = 100
+"""Lists of concepts that are written."""
 
 
 def draw(lines: Iterable[str], rows: int, size: int, seed: int) -> list[dict[str, Any]]:
@@ -50,7 +71,12 @@ def draw(lines: Iterable[str], rows: int, size: int, seed: int) -> list[dict[str
 
 
 def carry_out(
-    model: Any, tasks: list[dict[str, Any]], out: Path, judge: Any = None, progress: bool = True
+    model: Any,
+    tasks: list[dict[str, Any]],
+    out: Path,
+    judge: Any = None,
+    progress: bool = True,
+    concurrency: int = 16,
 ) -> dict[str, Writing]:
     """Write every task by every method, and measure what came of it.
 
@@ -60,6 +86,7 @@ def carry_out(
         out: The folder of the results.
         judge: Compares each method's texts with those of the first; None compares nothing.
         progress: Show progress on the terminal.
+        concurrency: Most model calls in flight.
     """
     found: dict[str, Writing] = {}
     first: list[dict[str, Any]] = []
@@ -67,12 +94,13 @@ def carry_out(
         slug = "".join(c if c.isalnum() else "_" for c in name.lower()).strip("_")
         writer = load_writer(method, model, **options)
         texts = out / f"{slug}.jsonl"
-        rows = list(judge_many(writer, tasks, out=texts, progress=progress))
+        run = {"max_concurrency": concurrency}
+        rows = list(judge_many(writer, tasks, out=texts, progress=progress, **run))
         verdicts = out / f"{slug}.verdicts.jsonl"
         compared = (
             {"against": first, "judge": judge, "out": verdicts} if judge and first else {}
         )
-        found[name] = evaluate_writing(rows, **compared)
+        found[name] = evaluate_writing(rows, **compared, **run)
         first = first or rows
     return found
 
@@ -99,23 +127,31 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f}"
 
 
-def main() -> None:
-    """Read the arguments, write, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("concepts", type=Path)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--judge", help="The model that compares texts; none compares nothing.")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--rows", type=int, default=100)
-    parser.add_argument("--size", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    with given.concepts.open() as lines:
-        tasks = draw(lines, given.rows, given.size, given.seed)
-    judge = load_story_judge(given.judge) if given.judge else None
-    print(table(carry_out(given.model, tasks, given.out, judge)))
+def main(  # noqa: PLR0913 - one parameter for each option
+    model: Model,
+    base_url: BaseUrl = None,
+    data: Data = None,
+    out: Out = Path("writing-study"),
+    limit: Limit = None,
+    size: Annotated[int, typer.Option(min=1, help="Concepts drawn from each list.")] = 10,
+    judge: Annotated[
+        str | None, typer.Option(help="The model that compares texts; none compares nothing.")
+    ] = None,
+    seed: Seed = 0,
+    concurrency: Concurrency = None,
+) -> dict[str, Writing]:
+    """Write the same lists by every method; the same command goes on where it was."""
+    lists = data if data and data.is_file() else inside(data, "commongen_hard", CONCEPTS)
+    with lists.open(encoding="utf-8") as lines:
+        tasks = draw(lines, limit or ROWS, size, seed)
+    chat = resolve_model(model, base_url=base_url)
+    other = load_story_judge(chat if judge == model else judge) if judge else None
+    out.mkdir(parents=True, exist_ok=True)
+    flying = in_flight(model, concurrency)
+    found = carry_out(chat, tasks, out, other, concurrency=flying)
+    print(table(found))
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    program(main)()

@@ -1,26 +1,17 @@
 """The protocol of SC²'s studies, on small sets of the same form and a fake model over HTTP."""
 
 import gzip
-import importlib.util
 import json
-import sys
 from collections import Counter
 
+import protocol_sc2 as protocol
 import pytest
-import typer
+from protocols import program
 from typer.testing import CliRunner
 
 from langchain_judges.methods import METHODS
 from tests.conftest import DATA
 from tests.model_server import reply
-from tests.test_local import ROOT
-
-_SPEC = importlib.util.spec_from_file_location(
-    "protocol", ROOT / "cookbook" / "protocol_sc2.py"
-)
-protocol = importlib.util.module_from_spec(_SPEC)
-sys.modules["protocol"] = protocol
-_SPEC.loader.exec_module(protocol)
 
 STUDIES = ("methods", "inference", "aspects", "tables", "budgets", "few_shot")
 
@@ -85,10 +76,8 @@ def data(tmp_path):
 
 
 def studied(data, server, out, *options):
-    app = typer.Typer()
-    app.command()(protocol.main)
-    arguments = [data, "--model", "m", "--base-url", server.url, "-o", out, *options]
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    arguments = ["--data", data, "--model", "m", "--base-url", server.url, "-o", out, *options]
+    return CliRunner().invoke(program(protocol.main), [str(each) for each in arguments])
 
 
 def test_pairs_are_put_on_sides_by_a_coin_and_keep_their_labels(data):
@@ -120,7 +109,7 @@ def test_no_pair_that_aspects_are_learned_from_is_ever_judged():
 
 
 def test_all_rows_can_be_asked_for(serve, data, tmp_path):
-    options = ["--rows", "500", "--sets", "hh_helpful_test", "--only", "methods"]
+    options = ["--limit", "500", "--sets", "hh_helpful_test", "--only", "methods"]
     done = studied(data, serve(answer), tmp_path / "out", *options)
     assert done.exit_code == 0, done.output
     assert "hh_helpful_test, methods, 4 pairs" in done.output
@@ -144,7 +133,7 @@ def test_equal_labels_are_equal_settings():
 
 def test_all_studies_run_and_go_on(serve, data, tmp_path):
     server, out = serve(answer), tmp_path / "out"
-    options = ["--rows", "2", "--sets", "hh_helpful_test"]
+    options = ["--limit", "2", "--sets", "hh_helpful_test"]
     done = studied(data, server, out, *options)
     assert done.exit_code == 0, done.output
     folder = out / "hh_helpful_test"
@@ -176,7 +165,7 @@ def test_all_studies_run_and_go_on(serve, data, tmp_path):
 
 def test_settings_that_studies_share_are_asked_once(serve, data, tmp_path):
     server = serve(answer)
-    options = ["--rows", "1", "--sets", "summeval12"]
+    options = ["--limit", "1", "--sets", "summeval12"]
     studied(data, server, tmp_path / "out", *options, "--only", "methods")
     before = Counter(call.shape for call in server.calls)
     studied(data, server, tmp_path / "out", *options, "--only", "aspects")
@@ -188,7 +177,7 @@ def test_settings_that_studies_share_are_asked_once(serve, data, tmp_path):
 
 def test_few_shot_arms_show_the_same_examples(serve, data, tmp_path):
     server = serve(answer)
-    options = ["--rows", "1", "--sets", "hh_helpful_test", "--only", "few_shot"]
+    options = ["--limit", "1", "--sets", "hh_helpful_test", "--only", "few_shot"]
     assert studied(data, server, tmp_path / "out", *options).exit_code == 0
     prompts = [call.prompt for call in server.calls]
     thought = [prompt for prompt in prompts if "think it through step by step" in prompt]

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import runpy
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
+import protocol_bsm as protocol
 import pytest
 
 from langchain_judges.datasets import load
 from tests.fakes import FakeChatModel, judged_by
 from tests.model_server import responses, scores
 from tests.test_datasets import folder
-
-SCRIPT = Path(__file__).parents[1] / "cookbook" / "protocol_bsm.py"
-protocol = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
 
 
 def scorer(decide: Callable[[str, str], tuple[int, int]]) -> FakeChatModel:
@@ -250,8 +246,12 @@ def test_the_program_prints_and_keeps_its_tables(serve, tmp_path: Path, capsys) 
     data = folder("mtbench_human200")
     server = serve()
     found = protocol.main(
-        f"--model openai:fake --base-url {server.url} --data {data} --out {tmp_path} "
-        "--tables 3 5 --limit 2".split()
+        model="openai:fake",
+        base_url=server.url,
+        data=data.parent,
+        out=tmp_path,
+        only="3,5",
+        limit=2,
     )
     printed = capsys.readouterr().out
     assert "Table 5. Other categories" in printed

@@ -5,9 +5,9 @@ import math
 import re
 
 import numpy as np
+import protocol_drpe
 import pytest
 
-from cookbook import protocol_drpe
 from tests.conftest import DATA
 from tests.model_server import reply
 from tests.test_drpe import READERS, readers, with_logprobs
@@ -41,21 +41,16 @@ def longer(call):
     return with_logprobs(text, surety) if call.body.get("logprobs") else reply(text)
 
 
-def study(server, out, *more):
-    return protocol_drpe.main(
-        [
-            *("--model", "fake", "--base-url", server.url, "--data", str(DATA)),
-            *("--out", str(out), "--resamples", "50", *more),
-        ]
-    )
+def study(server, out, **more):
+    where = {"base_url": server.url, "data": DATA, "out": out}
+    return protocol_drpe.main("fake", resamples=50, **where, **more)
 
 
 def test_the_drpe_study_counts_correlates_and_resumes(serve, tmp_path, capsys):
     server = serve(longer)
-    chosen = ["--study", "cnn2022", "--limit", "4"]
-    for method in ("drpe", "no_batch", "drpe_v1", "llm_score", "rouge1"):
-        chosen += ["--method", method]
-    found = study(server, tmp_path, *chosen, "--no-sweeps")
+    methods = "drpe, no_batch, drpe_v1, llm_score, rouge1"
+    chosen = {"only": "cnn2022", "limit": 4, "methods": methods, "sweeps": False}
+    found = study(server, tmp_path, **chosen)
     cnn = found["studies"]["cnn2022"]
     assert (cnn["articles"], cnn["summaries"]) == (4, 8)
     # References are one call for each article; panels are drawn once for both summaries.
@@ -77,21 +72,21 @@ def test_the_drpe_study_counts_correlates_and_resumes(serve, tmp_path, capsys):
     assert "rule 'unique' keeps 71 CNN and 80 BBC articles" in printed
     assert "rule 'any' keeps 84 CNN and 91 BBC articles" in printed
     assert "saved" in printed
-    study(server, tmp_path, *chosen, "--no-sweeps")
+    study(server, tmp_path, **chosen)
     assert len(server.calls) == 100
     # A run that was killed in the middle of a line pays for that reference alone.
     references = tmp_path / "references-cnn2022.jsonl"
     whole = references.read_text()
     references.write_text(whole[:-20])
-    study(server, tmp_path, *chosen, "--no-sweeps")
+    study(server, tmp_path, **chosen)
     assert len(server.calls) == 101
     assert references.read_text() == whole
 
 
 def test_the_drpe_study_varies_sizes_and_wordings(serve, tmp_path):
     server = serve(longer)
-    chosen = ["--study", "summeval", "--limit", "2", "--method", "drpe"]
-    found = study(server, tmp_path, *chosen)["studies"]["summeval"]
+    chosen = {"only": "summeval", "limit": 2, "methods": "drpe"}
+    found = study(server, tmp_path, **chosen)["studies"]["summeval"]
     assert found["summaries"] == 8
     assert {name: len(values) for name, values in found["sizes"].items()} == {
         "drpe": 4,

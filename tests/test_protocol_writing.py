@@ -1,31 +1,22 @@
 """The protocol script, proved on a scripted model."""
 
-import importlib.util
 import json
-from pathlib import Path
 
+import protocol_writing as protocol
 import pytest
 
 from langchain_judges import create_bsm_judge
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel, writes
+from tests.judges import answer_call
 
-SCRIPT = Path(__file__).parents[1] / "cookbook" / "protocol_writing.py"
 CONCEPTS = DATA / "commongen_hard" / "concepts.jsonl"
-
-
-@pytest.fixture(scope="module")
-def protocol():
-    spec = importlib.util.spec_from_file_location("protocol_writing", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 LINES = [json.dumps({"concepts": [f"c{row}x{i}" for i in range(25)]}) for row in range(8)]
 
 
-def test_concepts_are_drawn_by_seed_and_each_list_by_itself(protocol):
+def test_concepts_are_drawn_by_seed_and_each_list_by_itself():
     tasks = protocol.draw(LINES, rows=5, size=10, seed=0)
     assert [task["id"] for task in tasks] == list("01234")
     assert all(len(set(task["concepts"])) == 10 for task in tasks)
@@ -34,7 +25,7 @@ def test_concepts_are_drawn_by_seed_and_each_list_by_itself(protocol):
     assert tasks != protocol.draw(LINES, rows=5, size=10, seed=1)
 
 
-def test_the_first_hundred_real_lists_are_taken(protocol):
+def test_the_first_hundred_real_lists_are_taken():
     if not CONCEPTS.exists():
         pytest.skip("the concept lists are not beside the checkout, at ../shared/data")
     tasks = protocol.draw(CONCEPTS.read_text().splitlines(), rows=100, size=10, seed=0)
@@ -42,7 +33,7 @@ def test_the_first_hundred_real_lists_are_taken(protocol):
     assert all(len(task["concepts"]) == 10 for task in tasks)
 
 
-def test_every_method_stands_in_one_table_and_nothing_is_paid_twice(protocol, tmp_path):
+def test_every_method_stands_in_one_table_and_nothing_is_paid_twice(tmp_path):
     def respond(prompt):
         # A single prompt for all concepts forgets half of them, a merge the last one.
         text = writes(prompt)
@@ -74,3 +65,23 @@ def test_every_method_stands_in_one_table_and_nothing_is_paid_twice(protocol, tm
     assert len(lines) == 2 + 7
     assert lines[2].startswith("| zero-shot | 3 of 3 | 0.0 | ")
     assert "| Branch-Solve-Merge (paper) | 3 of 3 | 0.0 | 10.0 | 0.0 | 100.0 | 0/3/0 |" in lines
+
+
+@pytest.mark.parametrize("named", ["folder", "file"])
+def test_the_program_asks_a_server_and_keeps_its_texts(serve, tmp_path, capsys, named):
+    lists = tmp_path / "commongen_hard" / "concepts.jsonl"
+    lists.parent.mkdir()
+    lists.write_text("\n".join(LINES))
+    server = serve(answer_call)
+    found = protocol.main(
+        "fake",
+        base_url=server.url,
+        data=tmp_path if named == "folder" else lists,
+        out=tmp_path / "out",
+        limit=2,
+        judge="fake",
+    )
+    assert {each["tasks"] for each in found.values()} == {2}
+    assert found["plan & solve"]["quality"]["not_judged"] == 0
+    assert protocol.table(found) in capsys.readouterr().out
+    assert {call.body["model"] for call in server.calls} == {"fake"}

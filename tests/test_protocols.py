@@ -1,0 +1,70 @@
+"""What the four protocol scripts have in common: their command lines."""
+
+import inspect
+
+import protocol_bsm
+import protocol_drpe
+import protocol_sc2
+import protocol_writing
+import pytest
+from protocols import in_flight, program
+from typer.testing import CliRunner
+
+SCRIPTS = [protocol_bsm, protocol_drpe, protocol_sc2, protocol_writing]
+SHARED = ("model", "base_url", "data", "out", "limit", "seed", "concurrency")
+
+
+@pytest.fixture(params=SCRIPTS, ids=lambda script: script.__name__)
+def script(request):
+    return request.param
+
+
+def told(script, *arguments):
+    return CliRunner().invoke(program(script.main), [str(each) for each in arguments])
+
+
+def test_the_same_options_have_the_same_names_types_and_defaults(script):
+    options = inspect.signature(script.main).parameters
+    others = inspect.signature(protocol_sc2.main).parameters
+    for name in SHARED:
+        assert options[name].annotation == others[name].annotation
+        assert name == "out" or options[name].default == others[name].default
+    assert f"{options['out'].default}".endswith("-study")
+
+
+def test_calls_in_flight_are_sixteen_and_four_of_a_local_model():
+    assert [in_flight("openai:gpt-5-mini", None), in_flight("local", None)] == [16, 4]
+    assert [in_flight("local:/m.gguf", None), in_flight("local", 7)] == [4, 7]
+
+
+@pytest.mark.parametrize(
+    ("script", "option"),
+    [
+        (protocol_bsm, "--only"),
+        (protocol_drpe, "--only"),
+        (protocol_drpe, "--methods"),
+        (protocol_drpe, "--rule"),
+        (protocol_sc2, "--only"),
+        (protocol_sc2, "--sets"),
+    ],
+)
+def test_an_unknown_name_is_one_sentence(script, option, tmp_path):
+    done = told(script, "--model", "local", "--data", tmp_path, option, "poems")
+    assert (done.exit_code, "poems: not among" in done.output) == (2, True)
+
+
+def test_what_is_wrong_is_one_sentence_and_nothing_is_written(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["--data", "none"], ["--data", "none", "--model", "nobody:nothing"]):
+        done = told(script, *arguments)
+        assert done.exit_code == 2
+        assert "Traceback" not in done.output
+        assert isinstance(done.exception, SystemExit)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_missing_is_one_sentence(tmp_path):
+    (tmp_path / "summeval12").mkdir()
+    options = ["--model", "local", "--data", tmp_path, "--sets", "summeval12"]
+    done = told(protocol_sc2, *options)
+    assert (done.exit_code, "docs.jsonl.gz" in done.output) == (2, True)
