@@ -9,10 +9,9 @@ beside it, which is why forgetting leaves nothing behind.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,10 +20,10 @@ from typing import Any, cast
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_core.vectorstores.utils import maximal_marginal_relevance
+from langchain_core.vectorstores import VectorStore
 
 from langchain_judges.catalogue import Catalogue, Record, checked, copied, read_lines
+from langchain_judges.chooser import Choice, Chooser
 from langchain_judges.embeddings import SentenceEmbeddings
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.faiss_store import FaissStore
@@ -37,8 +36,6 @@ from langchain_judges.recall import (
     all_,
     asked_of,
     balanced,
-    by_turns,
-    drawn,
     greedy_dev,
     knn,
     leave_out,
@@ -124,8 +121,7 @@ class FailureMemory(BaseExampleSelector):
         self._known: Catalogue | None = None
         self._changes = -1
         self._turn = Gate(1)
-        self._greedy: dict[tuple[Recall, str, str], list[str]] = {}
-        self._vectors: dict[str, list[float]] = {}
+        self._chooser = Chooser(self.store, self.embeddings, name)
 
     def __len__(self) -> int:
         """Return how many examples there are."""
@@ -319,32 +315,14 @@ class FailureMemory(BaseExampleSelector):
         """Return all our documents of a store that can only be searched."""
         wide = 1000
         while True:
-            found = yield from self._search("example", wide, {})
+            found = yield from self._chooser.search("example", wide, {})
             if len(found) < wide:
                 return found
             wide *= 4
 
     def _know(self, documents: Iterable[Document]) -> None:
-        records = [Record.read(doc) for doc in documents if self._ours(doc)]
+        records = [Record.read(doc) for doc in documents if self._chooser.ours(doc)]
         self._known = Catalogue(sorted(records, key=lambda r: (r.seq, r.key)))
-
-    def _ours(self, document: Document) -> bool:
-        return document.metadata.get("memory") == self.name
-
-    def _search(self, query: str, k: int, where: dict[str, Any]) -> Steps[list[Document]]:
-        """Search the store, with a filter where we know how it takes one."""
-        store = self.store
-        filters: dict[str, Any] = {}
-        wanted = {"memory": self.name, **where}
-        if isinstance(store, FaissStore):
-            filters = {"filter": wanted}
-        elif isinstance(store, InMemoryVectorStore):
-            filters = {"filter": lambda doc: wanted.items() <= doc.metadata.items()}
-        found: list[Document] = yield Effect(
-            lambda: store.similarity_search(query, k=k, **filters),
-            lambda: store.asimilarity_search(query, k=k, **filters),
-        )
-        return found
 
     def _remember(self, examples: Iterable[Mapping[str, Any]]) -> Steps[list[str]]:
         if isinstance(examples, Mapping | str):
@@ -388,9 +366,7 @@ class FailureMemory(BaseExampleSelector):
                 if not isinstance(store, FaissStore):
                     kept = [r for r in known.records if not wanted.fits(r.example)]
                     self._know(record.document(self.name) for record in kept)
-                for key in keys:
-                    self._vectors.pop(key, None)
-                self._greedy.clear()
+                self._chooser.forget(keys)
             if isinstance(self.store, FaissStore):
                 # Even if nothing is left to forget: a kill may have come before this.
                 compact = self.store.compact
@@ -427,92 +403,14 @@ class FailureMemory(BaseExampleSelector):
             barred[example["id"]] = None
             return False
 
-        choice = _Choice(item, chosen, pool, allowed, family)
-        found = yield from self._chosen(choice, known)
+        choice = Choice(item, chosen, pool, allowed, family)
+        found = yield from self._chooser.chosen(choice, known)
         result = Recalled(copied(example) for example in found)
         result.how, result.version, result.allow_leak = given, known.version, allow_leak
         result.barred = tuple(barred)
         if allow_leak:
             result.leaked = tuple(e["id"] for e in found if guard.bars(e))
         return result
-
-    def _chosen(self, choice: _Choice, known: Catalogue) -> Steps[list[Example]]:
-        how, pool = choice.how, choice.pool
-        if not pool:
-            return []
-        if how.kind == "knn":
-            found = yield from self._nearest(choice, known, how.m or 0)
-            return found
-        if how.kind == "mmr":
-            return (yield from self._varied(choice, known))
-        if how.kind == "greedy_dev":
-            helpful = yield from self._helpful(choice, known)
-            return [e for e in pool if e["id"] in helpful and choice.allowed(e)]
-        ranked = pool
-        if how.kind in {"uniform", "balanced"}:
-            ranked = drawn(pool, how.seed)
-        fit = [example for example in ranked if choice.allowed(example)]
-        if how.kind == "balanced":
-            fit = by_turns(fit)
-        kept = {example["id"] for example in fit[: how.m]}
-        return [example for example in pool if example["id"] in kept]
-
-    def _nearest(self, choice: _Choice, known: Catalogue, m: int) -> Steps[list[Example]]:
-        """Search wider and wider until enough of what is found may be shown."""
-        query = texts_of(choice.item).joined() or " "
-        where = {} if choice.family is None else {"family": choice.family}
-        open_to = {example["id"] for example in choice.pool}
-        wide = m + 8
-        while True:
-            hits = yield from self._search(query, wide, where)
-            found: list[Example] = []
-            for hit in hits:
-                example = known.last.get(str(hit.metadata.get("key")))
-                usable = example is not None and example["id"] in open_to
-                if self._ours(hit) and example and usable and choice.allowed(example):
-                    found.append(example)
-                if len(found) == m:
-                    return found
-            if len(hits) < wide:
-                return found
-            wide *= 4
-
-    def _varied(self, choice: _Choice, known: Catalogue) -> Steps[list[Example]]:
-        """Choose from the four times as many that are nearest."""
-        m = choice.how.m or 0
-        near = yield from self._nearest(choice, known, 4 * m)
-        if not near:
-            return []
-        query, embed = texts_of(choice.item).joined() or " ", self.embeddings
-        vector = yield Effect(
-            lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
-        )
-        vectors = yield from self._embedded([known.chains[e["id"]][-1] for e in near])
-        import numpy as np
-
-        relevance = choice.how.relevance
-        picked = maximal_marginal_relevance(np.array(vector), vectors, relevance, m)
-        return [near[i] for i in picked]
-
-    def _embedded(self, records: Sequence[Record]) -> Steps[list[list[float]]]:
-        store, embed = self.store, self.embeddings
-        if isinstance(store, FaissStore):
-            return store.vectors([record.key for record in records])
-        new = [record for record in records if record.key not in self._vectors]
-        if new:
-            told = [record.text for record in new]
-            found = yield Effect(
-                lambda: embed.embed_documents(told), lambda: embed.aembed_documents(told)
-            )
-            self._vectors.update(zip((r.key for r in new), found, strict=True))
-        return [self._vectors[record.key] for record in records]
-
-    def _helpful(self, choice: _Choice, known: Catalogue) -> Steps[list[str]]:
-        """Return the ids of the examples that help on development data, found once."""
-        place = (choice.how, choice.family or "", known.version)
-        if place not in self._greedy:
-            self._greedy[place] = yield from _greedily(choice)
-        return self._greedy[place]
 
 
 @dataclass(frozen=True)
@@ -531,54 +429,5 @@ class _Wanted:
         return all(value is None or example[name] == value for name, value in rest.items())
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """One recall: for which item, how, from what."""
-
-    item: Item
-    how: Recall
-    pool: Sequence[Example]
-    allowed: Callable[[Example], bool]
-    family: str | None
-
-
 def _ids(ids: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return ids if ids is None else (ids,) if isinstance(ids, str) else tuple(ids)
-
-
-def _greedily(choice: _Choice) -> Steps[list[str]]:
-    how = choice.how
-    left = list(choice.pool)
-    if how.pool is not None and len(left) > how.pool:
-        left = drawn(left, how.seed)[: how.pool]
-    chosen: list[Example] = []
-    best = yield _scored(how, [])
-    while left and len(chosen) < (how.m or 0):
-        scores = []
-        for example in left:
-            scores.append((yield _scored(how, [*chosen, example])))
-        top = max(scores)
-        if top <= best:
-            break
-        best = top
-        chosen.append(left.pop(scores.index(top)))
-    return [example["id"] for example in chosen]
-
-
-def _scored(how: Recall, examples: list[Example]) -> Effect:
-    score = how.score
-    shown = [copied(example) for example in examples]
-
-    def now() -> float:
-        found = score(shown) if score else 0.0
-        if inspect.iscoroutine(found):
-            found.close()
-            raise OptionError("`score` is async: use the async methods of the memory")
-        return float(found)
-
-    async def later() -> float:
-        if not inspect.iscoroutinefunction(score):
-            return await asyncio.to_thread(now)
-        return float(await score(shown))
-
-    return Effect(now, later)
