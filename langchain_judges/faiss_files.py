@@ -69,8 +69,6 @@ class Files:
             stat = self._manifest.stat()
         except FileNotFoundError:
             return False
-        except NotADirectoryError as exc:
-            raise OutputError(f"{self.folder} is a file; a store is kept in a folder") from exc
         except OSError as exc:
             raise OutputError(f"{self.folder} cannot be read: {exc.strerror}") from exc
         # A compaction may take the files away between the manifest and them.
