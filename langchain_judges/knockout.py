@@ -17,6 +17,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.evaluators import config_for, verdict_of
 from langchain_judges.models import is_openai_kin
 from langchain_judges.progress import tell
+from langchain_judges.seeds import sample_seed
 from langchain_judges.steps import Effect, Steps, arun, run, together
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 from langchain_judges.workload import Judge
@@ -76,8 +77,8 @@ def best_of(
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise OptionError(f"`n` must be a whole number of at least 1, got {n!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise OptionError(f"`seed` must be a whole number, got {seed!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise OptionError(f"`seed` must be a whole number of at least 0, got {seed!r}")
     if answer is not None and not isinstance(answer, Runnable):
         if not callable(answer):
             raise OptionError(f"`answer` must be a runnable or a function, got {answer!r}")
@@ -195,7 +196,7 @@ class _Knockout:
         assert runnable is not None  # noqa: S101 - for the type checker
         settings: dict[str, Any] = {}
         if is_openai_kin(runnable):
-            settings["seed"] = i
+            settings["seed"] = sample_seed(self.seed, i)
             if getattr(runnable, "temperature", None) is None:
                 settings["temperature"] = 0.7
         own = patch_config(config, run_name=unit)

@@ -513,7 +513,7 @@ def test_a_misspelt_memory_is_no_empty_one(serve, write, tmp_path):
     file.write_text("")
     done = judging(write(items(1)), server, *more)
     assert (done.exit_code, server.calls) == (2, [])
-    assert "is a file; a store is kept in a folder" in done.stderr
+    assert "is a file; a store lives in a folder" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["judge", "trust"])

@@ -687,3 +687,9 @@ def test_labels_of_items_are_their_judges_matter(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"input": "Q", "output": "x", "label": "b"}\n')
     assert next(sets.rows(path))["label"] == "b"
+
+
+@pytest.mark.parametrize("name", ["summeval12", "summeval16"])
+def test_summaries_of_named_systems_are_not_read_from_the_hub(name) -> None:
+    with pytest.raises(OptionError, match=f"'{name}' is not on the hub"):
+        next(iter(sets.load(name)))

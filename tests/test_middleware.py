@@ -272,6 +272,9 @@ def test_samples_of_a_server_carry_distinct_seeds(serve):
     server = serve(lambda call: reply("an answer"))
     best_of(3, bsm(), chat(server)).invoke("Why?")
     assert sorted(call.body["seed"] for call in server.calls) == [0, 1, 2]
+    server.calls.clear()
+    best_of(3, bsm(), chat(server), seed=4).invoke("Why?")
+    assert not {call.body["seed"] for call in server.calls} & {0, 1, 2}
     assert {call.body["temperature"] for call in server.calls} == {0.7}
 
 

@@ -136,7 +136,7 @@ def load(
         name: One of `names()`; small and capital letters, `-` and `_` are the same. A table
             of your own has any other name, with the file as `path`, or is named by its file.
         path: A folder with the set, a copy of its repository on the hub, or one of its
-            files; None reads it from the hub.
+            files; None reads it from the hub, where the table above says `hub`.
         seed: Of the slots and of every draw.
         **options: Of the set, such as `form="candidates"` for summaries: keywords of its
             reader in `chat.py`, `summaries.py`, `items.py` or `retrieval.py`; of a table

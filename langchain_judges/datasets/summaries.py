@@ -150,7 +150,10 @@ def _articles(source: Source) -> Iterator[Article]:
     if source.has("summaries.jsonl.gz"):
         yield from _folder_articles(source)
         return
-    records = list(source.lines(PAIRED) if source.has(PAIRED) else source.hub(SUMMEVAL))
+    # The hub's copy does not name its systems, which the other two sets are told apart by.
+    named = source.has(PAIRED) or (source.path is None and source.name != "summeval")
+    files = ("summaries.jsonl.gz", PAIRED)
+    records = list(source.lines(*files) if named else source.hub(SUMMEVAL))
     if records and "decoded" in records[0]:
         yield from _paired_articles(records)
     else:
