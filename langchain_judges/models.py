@@ -89,6 +89,8 @@ def resolve_model(
 
     if isinstance(model, BaseChatModel):
         return model
+    if base_url and not base_url.startswith(("http://", "https://")):
+        raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
     if not isinstance(model, str) or not model.strip():
         raise OptionError(
             "`model` must be a chat model, 'local', 'local:/path/to.gguf' or a name such "

@@ -378,6 +378,21 @@ def labels(call):
     return reply(json.dumps({"label": said, "explanation": "so it is"}))
 
 
+@pytest.mark.parametrize("command", ["judge", "trust"])
+def test_a_label_of_no_known_name_is_a_bad_row_of_one_text_too(serve, tmp_path, command):
+    server, path = serve(labels), tmp_path / "i.csv"
+    path.write_text("input,output,expected,label\nq,a,a,meh\nq2,a,a,0\n")
+    told = ["--method", "allure", "--model", "fake", "--base-url", server.url]
+    done = invoke(command, path, *told, "-o", tmp_path / "o")
+    assert (done.exit_code, server.calls) == (2, [])
+    assert "row 1: `label` must be one of 0, 1, got 'meh'" in done.stderr
+    done = invoke(command, path, *told, "-o", tmp_path / "o", "--skip-bad")
+    assert done.exit_code == 0
+    # The text "0" of a cell is the judge's label 0.
+    said = {"judge": "as labelled    1  of 1", "trust": "the labels 100\xa0%"}
+    assert said[command] in done.stdout
+
+
 def test_a_judge_of_one_text_judges_items(serve, write):
     done = judging(write(items(3, label=0)), serve(labels), "--method", "allure", "--show")
     assert done.exit_code == 0, done.output

@@ -15,7 +15,7 @@ from langchain_judges.errors import ModelSetupError
 from tests.fakes import FakeChatModel
 
 ROOT = Path(__file__).parents[1]
-SENTENCE = r"pip install 'langchain-judges\[embeddings\]', or pass `embeddings=`\.$"
+SENTENCE = r"pip install 'langchain-judges\[embeddings\]', or give embeddings of your own\.$"
 
 WITHOUT = """
 import sys

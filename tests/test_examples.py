@@ -309,6 +309,15 @@ def test_an_input_that_is_no_dictionary_is_one_sentence(method, given):
         of_method(method).invoke(given)
 
 
+def test_a_missing_field_is_named_among_those_that_were_given():
+    given = {"input": "?", "output_A": "a", "output_b": "b"}
+    with pytest.raises(InputError) as told:
+        of_method("bsm").invoke(given)
+    said = "the field `output_a` is missing or null; there are 'input', 'output_A', 'output_b'"
+    assert said in str(told.value)
+    assert "subscores" not in str(told.value)
+
+
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
     model = FakeChatModel(respond=answer)

@@ -8,7 +8,8 @@ from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from pydantic import Field
 
 from langchain_judges import create_direct_judge
-from langchain_judges.models import model_identity, without_own_retries
+from langchain_judges.errors import OptionError
+from langchain_judges.models import model_identity, resolve_model, without_own_retries
 from tests.fakes import FakeChatModel
 
 
@@ -110,3 +111,8 @@ def test_retries_of_a_library_are_off_in_a_copy_and_its_client_is_made_anew():
     assert own._client == "a client that retries 6 times"
     assert without_own_retries(quiet) is quiet
     assert model_identity(quiet) == model_identity(own)
+
+
+def test_an_address_without_a_scheme_is_refused():
+    with pytest.raises(OptionError, match=r"`base_url` must begin with http://"):
+        resolve_model("m", base_url="127.0.0.1:8000/v1")

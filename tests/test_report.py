@@ -639,8 +639,50 @@ def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
     told = ("--model", "fake", "--base-url", serve().url, "-o", out, "--max-calls", "22")
     done = invoke("trust", labelled, *told)
     assert done.exit_code == 3
-    assert "2 of 4 not judged" in done.stdout
-    assert "over_budget" in out.read_text()
+    assert "0 of 2 not judged" in done.stdout
+    assert "2 of 4 rows were not asked: the budget is spent" in done.stderr
+    nothing = invoke(
+        "trust", labelled, *told[:4], "-o", tmp_path / "n.html", "--max-calls", "5"
+    )
+    assert nothing.exit_code == 3
+    assert not (tmp_path / "n.html").exists()
+
+
+def test_nothing_that_is_read_is_written_over(serve, labelled, tmp_path):
+    server = serve()
+    told = ("--model", "fake", "--base-url", server.url)
+    before = labelled.read_bytes()
+    page = tmp_path / "page.html"
+    for written in (("-o", labelled), ("-o", page, "--csv", labelled), ("--json", labelled)):
+        done = invoke("trust", labelled, *told, *written)
+        assert (done.exit_code, server.calls) == (2, [])
+        assert "is read by this command" in done.stderr
+    assert labelled.read_bytes() == before
+
+
+def test_labels_without_texts_or_ids_meet_no_verdict_by_number(serve, tmp_path):
+    table, out = tmp_path / "t.csv", tmp_path / "v.jsonl"
+    lines = ["nr,question,one,two,label"]
+    lines += [f"{n},q{n},{'good ' * n}a,b{n},{'A' if n % 2 else 'B'}" for n in range(1, 5)]
+    table.write_text("\n".join(lines))
+    columns = ["--column", "input=question", "--column", "output_a=one"]
+    columns += ["--column", "output_b=two", "--column", "id=nr"]
+    server = serve()
+    told = ("--model", "fake", "--base-url", server.url)
+    assert invoke("judge", table, *columns, *told, "-o", out).exit_code == 0
+    page = tmp_path / "r.html"
+    done = invoke("trust", table, "--verdicts", out, "-o", page)
+    assert done.exit_code == 2
+    assert "no verdict is of a row in the data" in done.stderr
+    assert invoke("trust", table, *columns, "--verdicts", out, "-o", page).exit_code == 0
+
+
+def test_a_file_of_other_verdicts_is_one_sentence(tmp_path):
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"judge": "careful", "preference": "A"}\n')
+    done = invoke("trust", "--verdicts", path, "-o", tmp_path / "r.html")
+    assert done.exit_code == 2
+    assert "a row without a verdict" in done.stderr
 
 
 def test_strict_minds_failures(serve, labelled, tmp_path):
@@ -651,6 +693,7 @@ def test_strict_minds_failures(serve, labelled, tmp_path):
     done = invoke("trust", labelled, *told, "--strict")
     assert done.exit_code == 1
     assert "4 of 4 not judged" in done.stdout
+    assert "flips unknown;" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from langchain_judges.cli.common import (
     checked,
     error_console,
     is_local,
+    kept_apart,
     open_memory,
     rows_of,
     setting,
@@ -102,6 +103,7 @@ def audit(  # noqa: PLR0913 - one parameter for each option
     """
     errors = error_console()
     try:
+        kept_apart([items], [export, out])
         file = rows_of(items, "allure", limit, None, preset, option)
         checked(file, skip_bad, errors, "item to judge")
         rows = list(file)

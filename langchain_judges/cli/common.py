@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import typer
 from rich.console import Console
 
-from langchain_judges.errors import JudgeError, ModelSetupError, OptionError
+from langchain_judges.errors import InputError, JudgeError, ModelSetupError, OptionError
 from langchain_judges.inputs import Check, PairsFile, PairsSet, open_rows
 from langchain_judges.known import check_known
 from langchain_judges.texts import check_basis, check_item, check_pair
@@ -184,7 +184,10 @@ def kind_of(method: str) -> str:
 
 
 def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Check:
-    """Return the check of a row by what its judge will need of it."""
+    """Return the check of a row by what its judge will need of it.
+
+    It reads the label of an item as one of the judge's.
+    """
     from langchain_judges.methods import METHODS
 
     if kind_of(method) == "pair":
@@ -192,12 +195,21 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
     known = METHODS[method]
     told = {**known.options, **known.presets.get(preset or "", {}), **options}
     rubric = told.get("rubric")
+    labels = told.get("labels") or (known.factory.__kwdefaults__ or {}).get("labels") or ()
+    by_text = {str(label): label for label in labels}
 
     def check_labelled_item(row: object) -> None:
         check_item(row)
         item = cast("dict[str, Any]", row)
         check_basis(item, rubric)
         check_known(item)
+        label = item.get("label")
+        if isinstance(label, str) and label:
+            if label not in by_text:
+                said = ", ".join(by_text)
+                raise InputError(f"`label` must be one of {said}, got {label!r}")
+            # A cell of CSV is text, whatever the judge's labels are.
+            item["label"] = by_text[label]
 
     return check_labelled_item
 
@@ -260,6 +272,18 @@ def tell_undone(
         style="yellow",
         markup=False,
     )
+
+
+def kept_apart(read: Iterable[Path | None], written: Iterable[Path | None]) -> None:
+    """Check that a command writes over nothing that it reads.
+
+    Raises:
+        OptionError: It would.
+    """
+    own = {path.resolve() for path in read if path}
+    for path in written:
+        if path and path.resolve() in own:
+            raise OptionError(f"{path} is read by this command; name another file to write")
 
 
 def address_of(model: str | None, base_url: str | None) -> str:

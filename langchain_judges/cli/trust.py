@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +24,7 @@ from langchain_judges.cli.common import (
     error_console,
     filled_memory,
     is_local,
+    kept_apart,
     named_columns,
     run_rows,
     set_options,
@@ -99,6 +100,8 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     errors, address = error_console(), address_of(model, base_url)
     try:
         _check_use(data, model, verdicts)
+        read = [*map(Path, [data] if data else []), *(verdicts or [])]
+        kept_apart(read, [out, results, csv, json])
         told = option or []
         check = check_known_of if model is None else check_of(method, preset, set_options(told))
         table = None if data is None else _table(data, check, column or [], limit, skip_bad)
@@ -189,7 +192,20 @@ def _judged(
     if interrupted:
         errors.print(GOES_ON)
         raise typer.Exit(INTERRUPTED)
-    return summary, collected
+    asked = [row for row in collected if not _unasked(row)]
+    if len(asked) < len(collected):
+        told = f"{len(collected) - len(asked):,} of {len(collected):,} rows were not asked: "
+        errors.print(f"{told}the budget is spent. The report covers the others.")
+    if not asked:
+        raise typer.Exit(SPENT)
+    return summary, asked
+
+
+def _unasked(row: Mapping[str, Any]) -> bool:
+    """Say whether a row waits for a later run, as the budget was spent before it was done."""
+    if judged_row(row):
+        return False
+    return any(each["reason"] == "over_budget" for each in row["verdict"]["failures"])
 
 
 def _name(rows: Sequence[dict[str, Any]]) -> str:

@@ -73,13 +73,15 @@ def cell_row(
     labels: Mapping[Any, str] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Read a record of a table: it is named by its number where it has no id of its own.
+    """Read a record of a table: with texts and without an id it is named by its number.
 
     Raises:
         InputError: A column is missing, or a label is none of `labels`.
     """
     row = as_row(record, number, columns, labels=labels, seed=seed)
-    row.setdefault("id", str(number))
+    if "input" in row:
+        # Labels alone must not meet, by a number that is nobody's, the verdicts on other rows.
+        row.setdefault("id", str(number))
     # A cell that is empty is a field that is missing.
     return {name: value for name, value in row.items() if value not in (None, "")}
 

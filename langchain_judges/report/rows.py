@@ -241,7 +241,8 @@ def judges_of(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, Verdicts]:
     parted: dict[str, Verdicts] = {}
     names: dict[str, str] = {}
     for row in verdicts:
-        judge = row.get("judge") or {}
+        named = row.get("judge")
+        judge = named if isinstance(named, Mapping) else {}
         mark = str(judge.get("mark", ""))
         parted.setdefault(mark, []).append(dict(row))
         told = [str(judge[part]) for part in ("model", "method") if judge.get(part)]

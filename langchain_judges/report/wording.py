@@ -99,6 +99,9 @@ def _flips(numbers: Mapping[str, Number]) -> str:
     if flips is None:
         return ""
     if math.isnan(flips.result):
+        failed = numbers.get("failures.failed")
+        if failed and failed.result >= 1:
+            return "flips unknown"
         return "flips unknown, for one order was asked"
     return f"flips on {told(flips, 0)}"
 
