@@ -155,7 +155,7 @@ class _Input(EphemeralValue[Any]):
 
     Messages become dictionaries, so that the state is plain JSON. What is left out becomes
     None: a checkpointed thread keeps every key that its next run is not given, and a pair
-    would be judged by the reference of the pair before it.
+    would be judged by the texts or the reference of the pair before it.
     """
 
     def update(self, values: Sequence[Any]) -> bool:
@@ -173,7 +173,7 @@ class _Input(EphemeralValue[Any]):
         if given and lacking:
             there = ", ".join(map(repr, given)) or "no fields"
             raise InputError(f"the field `{lacking[0]}` is missing or null; there are {there}")
-        return {**dict.fromkeys(optional), **plain_row(given)}
+        return {**dict.fromkeys((*needed, *optional)), **plain_row(given)}
 
 
 @cache

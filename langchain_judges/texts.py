@@ -143,7 +143,9 @@ def _check_texts(row: dict[str, Any], fields: Sequence[str]) -> None:
 
 def _seen(row: dict[str, Any]) -> str:
     """Say which fields a row has, and what separates them where that was misread."""
-    told = f"there are {', '.join(map(repr, row)) or 'no fields'}"
+    # A judge's state has its own fields too, which are still empty.
+    there = [repr(name) for name, value in row.items() if value not in (None, [])]
+    told = f"there are {', '.join(there) or 'no fields'}"
     if any(";" in str(name) for name in row):
         told += "; the columns seem to be separated by semicolons: separate them by commas"
     return told

@@ -336,3 +336,18 @@ def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
         values = judge.get_state(config).values
         assert not any(values.get(key) for key in (*known, *also))
         assert judge.invoke({**bare, "id": "q1"}, config)["id"] == "q1"
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_a_thread_does_not_fill_in_a_missing_text_from_the_last_pair(method):
+    model = FakeChatModel(respond=answer)
+    judge = of_method(method, model, checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    told = "the field `output(_a)?` is missing or null; there are 'input'"
+    with pytest.raises(InputError, match=f"{told}\n"):
+        judge.invoke({"input": "How?"}, config)
+    judge.invoke(item_of(method), config)
+    asked = len(model.prompts)
+    with pytest.raises(InputError, match=told):
+        judge.invoke({"input": "How?"}, config)
+    assert len(model.prompts) == asked

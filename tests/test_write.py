@@ -671,3 +671,5 @@ def test_a_thread_hands_no_instruction_to_the_next_task(make):
     assert writer.invoke(task, config)["id"] is None
     assert len(model.prompts) > before
     assert not any("SECRET" in prompt for prompt in model.prompts[before:])
+    with pytest.raises(InputError, match="`concepts`"):
+        writer.invoke({"instruction": "A poem."}, config)
