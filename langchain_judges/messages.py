@@ -78,7 +78,8 @@ def _messages(value: Any) -> Any:
 
 def _kept(part: Any) -> Any:
     """Return a message of a list; a dictionary with a role keeps whatever else it has."""
-    message = message_in(part)
+    # JSON has no tuples: in a file ("user", "Hello") is a list.
+    message = message_in(tuple(part) if isinstance(part, list) else part)
     if message is not None and isinstance(part, Mapping) and "role" in part:
         return {**part, **message}
     return part if message is None else message

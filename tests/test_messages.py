@@ -16,10 +16,12 @@ from langchain_judges import (
 )
 from langchain_judges.errors import InputError
 from langchain_judges.examples import RememberedPair
+from langchain_judges.inputs import open_rows
 from langchain_judges.messages import plain_row
 from langchain_judges.methods import METHODS
 from langchain_judges.middleware import judge_tool
 from langchain_judges.report import trust
+from langchain_judges.texts import check_item
 from tests.fakes import FakeChatModel
 from tests.judges import answer, item_of, of_method
 from tests.memories import ListMemory
@@ -62,6 +64,14 @@ def test_a_row_of_messages_is_the_row_of_its_dictionaries(method, tmp_path):
     [again] = judge_many(of_method(method), [told], out=out, progress=False)
     assert again["key"] == kept["key"]
     assert len(out.read_text().splitlines()) == 1
+
+
+def test_a_file_may_hold_messages_in_every_form_too(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    row = {"input": [["user", "Why?"]], "output": {"type": "ai", "content": "So."}}
+    path.write_text(json.dumps(row))
+    [read] = open_rows(path, check=check_item)
+    assert read == {"input": [TOLD[1]], "output": said("So.")}
 
 
 @pytest.mark.parametrize("method", ["bsm", "allure"])

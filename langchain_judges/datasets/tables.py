@@ -10,6 +10,7 @@ from langchain_judges.datasets.files import read_table
 from langchain_judges.datasets.rows import Rows, shuffled
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.known import read_label
+from langchain_judges.messages import plain_row
 
 _FIELDS = frozenset(
     {
@@ -94,7 +95,7 @@ def as_row(
     labels: Mapping[Any, str] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Read a record as a row: its columns, its id as a text, its labels, its shuffled slots.
+    """Read a record as a row: columns, messages, its id as a text, labels, shuffled slots.
 
     Args:
         record: A line of a file, or a record of a table.
@@ -106,7 +107,7 @@ def as_row(
     Raises:
         InputError: A column is missing, or a label is none of `labels`.
     """
-    row = _mapped(record, columns) if columns else dict(record)
+    row = plain_row(_mapped(record, columns) if columns else record)
     if row.get("id") in (None, ""):
         row.pop("id", None)
     else:
