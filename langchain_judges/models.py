@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _NO_IDENTITY = re.compile(
-    r"key|secret|password|token|auth|credential|url|uri|base|host|port|address|endpoint|domain"
+    r"key|secret|password|token(?!s|_id|iz)|auth|credential|url|uri|base|host|port|address|endpoint|domain"
     r"|proxy|header|cache|verbose|timeout|retries|organization|project|region|zone|location"
     r"|stream|usage|user|account|tenant|workspace|name|tags|callback"
 )
@@ -163,9 +163,11 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
         if "max_retries" not in type(model).model_fields or not model.max_retries:  # type: ignore[attr-defined]
             return model
         copy = model.model_copy(update={"max_retries": 0})
-        # Clients that were made on first use are made again, by the new number.
+        # Clients that were made on first use are made again, by the new number; what else a
+        # model keeps, such as weights, may be costly and knows nothing of it.
         for name in [name for base in type(copy).__mro__ for name in _cached(base)]:
-            copy.__dict__.pop(name, None)
+            if "client" in name.lower():
+                copy.__dict__.pop(name, None)
         return copy
     clients: dict[str, Any] = {"max_retries": 0}
     for root, chat in (("root_client", "client"), ("root_async_client", "async_client")):

@@ -92,7 +92,7 @@ def status_of(error: Exception) -> int | None:
     carried = (
         getattr(error, "status_code", None),
         getattr(response, "status_code", None),
-        (told or {}).get("HTTPStatusCode"),
+        told.get("HTTPStatusCode") if isinstance(told, dict) else None,
         getattr(error, "code", None),
     )
     meant = (status for kind, status in _STATUSES.items() if isinstance(error, kind))

@@ -155,6 +155,31 @@ def test_a_refused_key_raises_at_once_however_a_library_says_so(raised):
     assert len(model.prompts) == 1
 
 
+def odd(**carried):
+    found = RuntimeError("said by somebody")
+    vars(found).update(carried)
+    return found
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        odd(code="insufficient_quota"),
+        odd(code=lambda: 429),
+        odd(code=1006),
+        odd(code=True),
+        odd(response="gone"),
+        odd(response={"ResponseMetadata": "gone"}),
+    ],
+)
+def test_what_an_error_carries_may_be_anything(raised):
+    model = Refusing(error=raised)
+    failure = asking(model)["failures"][0]
+    assert failure["reason"] == "provider_error"
+    assert failure["detail"] == "RuntimeError: said by somebody"
+    assert len(model.prompts) == 1
+
+
 @pytest.mark.parametrize("raised", [coded(429), coded(503), botos(503)])
 def test_errors_that_pass_are_retried_by_us_alone(raised, monkeypatch):
     monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.01)

@@ -31,6 +31,10 @@ class Hosted(FakeChatModel):
     def _client(self):
         return f"a client that retries {self.max_retries} times"
 
+    @cached_property
+    def weights(self):
+        return object()
+
 
 SECRETS = {
     "target_uri": "http://10.9.9.9:77",
@@ -60,6 +64,8 @@ def test_no_address_name_or_key_is_told_and_none_decides_which_model_it_is():
         {"style": "harsh"},
         {"model_kwargs": {"top_p": 0.9}},
         {"model_kwargs": {"odd": {"way": 2}}},
+        {"model_kwargs": {"min_tokens": 5}},
+        {"model_kwargs": {"stop_token_ids": [7]}},
     ],
 )
 def test_what_may_decide_the_replies_makes_it_another_model(settings):
@@ -105,9 +111,11 @@ def test_a_deployment_is_a_models_name_where_it_has_no_other():
 
 def test_retries_of_a_library_are_off_in_a_copy_and_its_client_is_made_anew():
     own = Hosted()
+    weights = own.weights
     assert own._client == "a client that retries 6 times"
     quiet = without_own_retries(own)
     assert quiet._client == "a client that retries 0 times"
+    assert quiet.weights is weights
     assert own._client == "a client that retries 6 times"
     assert without_own_retries(quiet) is quiet
     assert model_identity(quiet) == model_identity(own)
