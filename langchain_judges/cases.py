@@ -15,6 +15,7 @@ from typing import Any, Literal
 from langchain_core.runnables import Runnable
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.factory import metadata_of, unwrapped
 from langchain_judges.messages import message_in
 from langchain_judges.texts import plain
 
@@ -51,10 +52,13 @@ def kind_of(judge: Any) -> Kind:
     """
     if not isinstance(judge, Runnable):
         raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
-    own = ((getattr(judge, "config", None) or {}).get("metadata") or {}).get("takes")
+    own = metadata_of(judge).get("takes")
     if own in {"pair", "item"}:
         return own  # type: ignore[no-any-return]
-    fields = judge.get_input_jsonschema().get("properties", {})
+    # What is wrapped around a graph may not know the graph's own schema.
+    schemas = (each.get_input_jsonschema() for each in (judge, unwrapped(judge)))
+    found = (schema.get("properties") for schema in schemas)
+    fields: dict[str, Any] = next(filter(None, found), {})
     if "output_a" in fields:
         return "pair"
     if "output" in fields:
@@ -73,8 +77,7 @@ def scale_of(judge: Any) -> tuple[float, float] | None:
     """
     if kind_of(judge) == "pair":
         return 0, 1
-    metadata = (getattr(judge, "config", None) or {}).get("metadata") or {}
-    labels = (metadata.get("options") or {}).get("labels")
+    labels = (metadata_of(judge).get("options") or {}).get("labels")
     if not labels:
         return None
     numbers = [label for label in labels if isinstance(label, int | float)]
@@ -105,7 +108,7 @@ def check_sources(**sources: Any) -> None:
 
 def marks_of(judge: Any) -> dict[str, Any]:
     """Return what a judge is: method, models by name, prompt version."""
-    metadata = (getattr(judge, "config", None) or {}).get("metadata") or {}
+    metadata = metadata_of(judge)
     marks: dict[str, Any] = {"method": str(metadata.get("method") or judge.get_name())}
     if models := metadata.get("model"):
         marks["models"] = sorted({str(model.get("name")) for model in models.values()})

@@ -36,6 +36,7 @@ from langchain_judges.cases import (
     task_in,
 )
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.factory import unwrapped
 from langchain_judges.steps import Effect, Steps, arun, run
 from langchain_judges.texts import transcript
 from langchain_judges.verdict import no_usage, not_judged
@@ -279,7 +280,7 @@ _run = run  # `run` is also LangSmith's name for what an evaluator is given
 
 def config_for(judge: Judge, **config: Any) -> RunnableConfig:
     """Return the configuration of one judgment, on a thread of its own if it is kept."""
-    if getattr(judge, "checkpointer", None):
+    if getattr(unwrapped(judge), "checkpointer", None):
         config["configurable"] = {"thread_id": str(uuid.uuid4())}
     return cast("RunnableConfig", config)
 

@@ -191,6 +191,14 @@ def unwrapped(runnable: object) -> Any:
     return runnable
 
 
-def memory_of(graph: object) -> Any:
+def metadata_of(runnable: object) -> dict[str, Any]:
+    """Return how a graph is marked, by its factory and by whatever is wrapped around it."""
+    own = (getattr(runnable, "config", None) or {}).get("metadata") or {}
+    if isinstance(runnable, RunnableBindingBase):
+        return {**metadata_of(runnable.bound), **own}
+    return dict(own)
+
+
+def memory_of(runnable: object) -> Any:
     """Return the memory that a graph's verdicts depend on, or None."""
-    return getattr(getattr(graph, "builder", None), "memory", None)
+    return getattr(getattr(unwrapped(runnable), "builder", None), "memory", None)

@@ -27,7 +27,7 @@ from langchain_judges.errors import (
     RepeatedFailureError,
     RunStopped,
 )
-from langchain_judges.factory import memory_of
+from langchain_judges.factory import memory_of, metadata_of, unwrapped
 from langchain_judges.gate import LEDGER, Gate, Ledger
 from langchain_judges.messages import plain_row
 from langchain_judges.results import Results, content_key, judged_row, outcome_of
@@ -101,6 +101,7 @@ class Workload:
                     f"`{name}` must be a whole number of at least 1, got {value!r}"
                 )
         self.judge = judge
+        self._graph: Any = unwrapped(judge)
         self.config = config or {}
         self.progress = progress
         self.gate = Gate(max_concurrency, max_calls=max_calls, max_tokens=max_tokens)
@@ -233,7 +234,7 @@ class Workload:
         data = json.dumps([self.marks, told], sort_keys=True, ensure_ascii=True, default=str)
         digest = hashlib.sha256(data.encode()).digest()
         key = digest.hex()[:32]
-        if self.results is None and not getattr(self.judge, "checkpointer", None):
+        if self.results is None and not self._keeps_threads:
             return key
         # Eight bytes for each pair are all that a run remembers of what it has done.
         short = int.from_bytes(digest[:8])
@@ -242,6 +243,10 @@ class Workload:
             return key
         self._again[key] += 1
         return f"{key}-{self._again[key] + 1}"
+
+    @property
+    def _keeps_threads(self) -> bool:
+        return bool(getattr(self._graph, "checkpointer", None))
 
     def _stored(self, work: Work) -> bool:
         return self.results is not None and work.key in self.results
@@ -275,19 +280,18 @@ class Workload:
 
     def _invoke(self, work: Work) -> Steps[dict[str, Any]]:
         told = {field: work.pair[field] for field in self._shown if field in work.pair}
-        judge, config = self.judge, self.config
+        judge, graph, config = self.judge, self._graph, self.config
         given: dict[str, Any] | None = told
-        if getattr(judge, "checkpointer", None):
+        if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": work.key}
             config = {**config, "configurable": threads}
             state = yield Effect(
-                lambda: judge.get_state(config),  # type: ignore[attr-defined]
-                lambda: judge.aget_state(config),  # type: ignore[attr-defined]
+                lambda: graph.get_state(config), lambda: graph.aget_state(config)
             )
             if state.next:
                 given = None
             elif judged_row(state.values):
-                shown: Any = judge.output_channels  # type: ignore[attr-defined]
+                shown = graph.output_channels
                 return {key: state.values[key] for key in shown if key in state.values}
         outcome: dict[str, Any] = yield Effect(
             lambda: judge.invoke(given, config), lambda: judge.ainvoke(given, config)
@@ -336,7 +340,7 @@ def _marks(judge: Judge) -> tuple[dict[str, Any], int]:
 
     Its factory attached both; of another runnable only the name is known.
     """
-    metadata = (getattr(judge, "config", None) or {}).get("metadata") or {}
+    metadata = metadata_of(judge)
     marks = {key: metadata[key] for key in _DECIDES if key in metadata}
     if (memory := memory_of(judge)) is not None:
         marks["memory"] = str(memory.version)

@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
 
-from langchain_judges import JudgeMiddleware, best_of, create_bsm_judge
+from langchain_judges import JudgeMiddleware, best_of, create_allure_judge, create_bsm_judge
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.middleware import judge_tool
 from tests.conftest import chat
@@ -281,3 +281,10 @@ def test_samples_of_a_server_carry_distinct_seeds(serve):
 def test_a_message_is_an_answer_too():
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     assert best_of(1, judge, lambda task: AIMessage("yes")).invoke("Why?")["output"] == "yes"
+
+
+def test_a_judge_with_retries_is_taken_for_what_it_is():
+    judge = create_allure_judge(FakeChatModel(), labels=[1, 2, 3], rubric="Is it polite?")
+    assert JudgeMiddleware(judge.with_retry(), threshold=3).kind == "item"
+    with pytest.raises(OptionError, match="`threshold` must be from 1 to 3, got 4"):
+        JudgeMiddleware(judge.with_retry(), threshold=4)

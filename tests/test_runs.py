@@ -288,6 +288,21 @@ def test_models_of_one_class_with_other_settings_are_not_the_same(tmp_path):
         assert summary.resumed == 0
 
 
+def test_a_judge_within_another_runnable_is_still_known_as_itself(tmp_path):
+    first, second = (FakeChatModel(name=name) for name in ("first", "second"))
+    judges = [
+        create_bsm_judge(model, criteria=[name])
+        for model, name in ((first, "Depth"), (second, "Wit"))
+    ]
+    out = tmp_path / "out.jsonl"
+    collect(judges[0].with_retry(), pairs(2), "sync", out=out)
+    collect(judges[1].with_retry(), pairs(2), "sync", out=out)
+    assert len(second.prompts) == 4
+    rows, summary = collect(judges[1], pairs(2), "sync", out=out)
+    assert (summary.resumed, len(second.prompts)) == (2, 4)
+    assert rows[0]["judge"]["model"] == "FakeChatModel"
+
+
 def test_two_runs_cannot_write_to_one_file(tmp_path):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     first = judge_many(judge, pairs(3), out=tmp_path / "o.jsonl", progress=False)
@@ -409,6 +424,8 @@ def test_equal_pairs_with_a_checkpointer_have_threads_of_their_own(kind):
     model = FakeChatModel()
     judge = create_bsm_judge(model, criteria=["Depth"], checkpointer=InMemorySaver())
     collect(judge, [pairs(1)[0]] * 5, kind, max_concurrency=4)
+    assert len(model.prompts) == 10
+    collect(judge.with_retry(), [pairs(1)[0]] * 5, kind, max_concurrency=4)
     assert len(model.prompts) == 10
 
 

@@ -41,7 +41,14 @@ from langchain_judges.ask import Question, Reply, ask
 from langchain_judges.channel import Channel
 from langchain_judges.errors import OptionError
 from langchain_judges.examples import fitting
-from langchain_judges.factory import check_common, finish, memory_of, prompt_set, unwrapped
+from langchain_judges.factory import (
+    check_common,
+    finish,
+    memory_of,
+    metadata_of,
+    prompt_set,
+    unwrapped,
+)
 from langchain_judges.steps import Effect, Node, Steps, Update
 from langchain_judges.texts import check_basis, check_item, fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Item, LabelVerdict, not_labelled
@@ -225,12 +232,12 @@ def judge_to_audit(
             "`judge` must be a judge of one text, such as `create_allure_judge` makes, or a "
             f"chat model (without `bind` or `with_retry`), got {type(judge).__name__}"
         )
-    marks = (getattr(inner, "config", None) or {}).get("metadata") or {}
+    marks = metadata_of(judge)
     method = marks.get("method", "")
     if method not in ("", "allure"):
         raise OptionError(f"`judge` must be a judge of one text, got the method {method!r}")
-    if method and memory_of(inner) is not memory:
-        has = "no memory" if memory_of(inner) is None else "another memory"
+    if method and memory_of(judge) is not memory:
+        has = "no memory" if memory_of(judge) is None else "another memory"
         raise OptionError(f"`judge` has {has}, so it would learn nothing of the audit")
     return judge, marks
 
