@@ -32,7 +32,7 @@ def judged_row(row: Mapping[str, Any]) -> bool:
     return verdict.get("preference", verdict.get("label")) is not None
 
 
-_JUDGED = (
+JUDGED = (
     "input",
     "output_a",
     "output_b",
@@ -42,6 +42,7 @@ _JUDGED = (
     "source",
     "family",
 )
+"""What a verdict is of: the fields of a pair or an item that a judge is given."""
 
 
 def content_key(row: Mapping[str, Any]) -> dict[str, str]:
@@ -53,7 +54,7 @@ def content_key(row: Mapping[str, Any]) -> dict[str, str]:
         field: hashlib.sha256(
             json.dumps(row[field], sort_keys=True, default=str).encode()
         ).hexdigest()[:12]
-        for field in _JUDGED
+        for field in JUDGED
         if row.get(field) not in (None, "")
     }
 

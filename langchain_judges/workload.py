@@ -30,7 +30,7 @@ from langchain_judges.errors import (
 from langchain_judges.factory import memory_of, metadata_of, unwrapped
 from langchain_judges.gate import LEDGER, Gate, Ledger
 from langchain_judges.messages import plain_row
-from langchain_judges.results import Results, content_key, judged_row, outcome_of
+from langchain_judges.results import JUDGED, Results, content_key, judged_row, outcome_of
 from langchain_judges.steps import Effect, Steps
 from langchain_judges.summary import Summary
 from langchain_judges.texts import check_pair, check_task
@@ -44,18 +44,7 @@ ALIKE = 10
 """If so many rows fail first and all alike, by an error that will not pass, the run stops."""
 
 _KNOWN_OF_IT = ("label", "group", "category", "systems", "turn", "human_votes")
-_SHOWN = (
-    "input",
-    "output_a",
-    "output_b",
-    "reference",
-    "output",
-    "expected",
-    "source",
-    "family",
-    "concepts",
-    "instruction",
-)
+_SHOWN = (*JUDGED, "concepts", "instruction")
 _EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
 """What a verdict of another runnable may leave out."""
 _DECIDES = ("method", "options", "model", "prompt_version")

@@ -18,8 +18,6 @@ from langchain_judges.recall import Recall, all_, leave_out, uniform
 
 SIZES = (0, 4, 8, 15, 30, 45)
 """Numbers of examples in the paper's sweep (figure 3)."""
-INSTRUCTED = ("bare", "criteria", "steps", "examples")
-"""The instruction ablation, each with what the one before it has."""
 
 Kind = Literal["none", "size", "all", "mode", "curve", "instruct"]
 Item = dict[str, Any]

@@ -11,7 +11,6 @@ from langchain_judges.report.tables import NOTHING, markdown
 from langchain_judges.sc2.aspects import normal_form
 from langchain_judges.sc2.state import Row, Table
 
-CELLS = ("common", "only_a", "only_b")
 SLOTS = ("common", "only_1", "only_2")
 _EMPTY = {"", "none", "n/a", "na", "nil", "null", "nothing", "-", "–", "—"}
 _LEAST = 12
