@@ -183,6 +183,16 @@ WRITERS: dict[str, Method] = {
 }
 
 
+def method_of(name: str) -> Method:
+    """Return what judges under a name.
+
+    Raises:
+        OptionError: There is no such method.
+    """
+    found: Method = _named(METHODS, name, "method")
+    return found
+
+
 def load_judge(
     method: str, model: str | BaseChatModel, *, preset: str | None = None, **options: Any
 ) -> CompiledStateGraph[Any, Any, Any, Any]:

@@ -403,6 +403,12 @@ def test_a_judge_of_one_text_judges_items(serve, write):
     assert "as labelled 2 of 3 judged rows with a label" in counted
 
 
+def test_rows_are_not_called_bad_where_the_method_is_misspelt(write):
+    done = invoke("judge", write(items(2)), "--model", "local", "--method", "alure")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("there is no method 'alure'; there are absolute, allure")
+
+
 def test_an_item_without_a_response_is_named_before_any_call(serve, write):
     server = serve(labels)
     rows = [*items(1), {"input": "2 + 2?", "expected": "4"}]

@@ -187,12 +187,15 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
     """Return the check of a row by what its judge will need of it.
 
     It reads the label of an item as one of the judge's.
-    """
-    from langchain_judges.methods import METHODS
 
-    if kind_of(method) == "pair":
+    Raises:
+        OptionError: There is no such method: rows that another one takes must not seem bad.
+    """
+    from langchain_judges.methods import method_of
+
+    known = method_of(method)
+    if known.kind == "pair":
         return check_labelled_pair
-    known = METHODS[method]
     told = {**known.options, **known.presets.get(preset or "", {}), **options}
     rubric = told.get("rubric")
     labels = told.get("labels") or (known.factory.__kwdefaults__ or {}).get("labels") or ()
