@@ -242,7 +242,7 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
         if value is None or value in ({}, []):
             continue
         if name in _SAMPLING:
-            shown[name] = value
+            shown[name] = _without_access(value)
         elif isinstance(value, str | int | float | bool | list | dict | tuple):
             hidden[name] = _without_access(value)
     kept = {k: v for k, v in hidden.items() if not _NO_IDENTITY.search(k) and v not in ({}, [])}

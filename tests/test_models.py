@@ -88,7 +88,7 @@ def test_settings_inside_extra_body_are_read_the_same_way():
         extra_body={
             "top_k": 7,
             "api_key": "INNER",
-            "chat_template_kwargs": {"thinking": False},
+            "chat_template_kwargs": {"thinking": False, "api_key": "IN"},
         },
     )
     found = model_identity(model)
