@@ -693,3 +693,11 @@ def test_labels_of_items_are_their_judges_matter(tmp_path: Path) -> None:
 def test_summaries_of_named_systems_are_not_read_from_the_hub(name) -> None:
     with pytest.raises(OptionError, match=f"'{name}' is not on the hub"):
         next(iter(sets.load(name)))
+
+
+def test_a_cell_of_a_single_texts_label_is_a_number_where_it_spells_one(tmp_path) -> None:
+    table = tmp_path / "items.csv"
+    table.write_text("input,output,label\nq,a,1\nq,a,2.5\nq,a,good\nq,a,007\nq,a,\n")
+    found = [row.get("label") for row in sets.rows(table)]
+    assert found == [1, 2.5, "good", "007", None]
+    assert isinstance(found[0], int)

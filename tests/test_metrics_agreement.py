@@ -88,7 +88,8 @@ def test_numpy_arrays_and_pandas_columns_are_taken() -> None:
 
 
 def test_tables_of_pandas_are_read_by_rows() -> None:
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     raters = [[1, 2, 3, 3], [1, 2, 3, None]]
     assert krippendorff_alpha(pandas.DataFrame(raters)) == krippendorff_alpha(raters)
     items = [["A", "B"], ["B", "B"]]

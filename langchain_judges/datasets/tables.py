@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.known import read_label
 from langchain_judges.messages import plain_row
 
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 _FIELDS = frozenset(
     {
         "input",
@@ -76,6 +79,9 @@ def cell_row(
 ) -> dict[str, Any]:
     """Read a record of a table: with texts and without an id it is named by its number.
 
+    The label of a single text is a number where its cell spells one, for cells of CSV have no
+    types and judges' labels do.
+
     Raises:
         InputError: A column is missing, or a label is none of `labels`.
     """
@@ -83,6 +89,8 @@ def cell_row(
     if "input" in row:
         # Labels alone must not meet, by a number that is nobody's, the verdicts on other rows.
         row.setdefault("id", str(number))
+    if "output" in row and _NUMBER.fullmatch(str(row.get("label"))):
+        row["label"] = json.loads(str(row["label"]))
     # A cell that is empty is a field that is missing.
     return {name: value for name, value in row.items() if value not in (None, "")}
 
