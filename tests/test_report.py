@@ -640,7 +640,12 @@ def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
     done = invoke("trust", labelled, *told)
     assert done.exit_code == 3
     assert "0 of 2 not judged" in done.stdout
-    assert "2 of 4 rows were not asked: the budget is spent" in done.stderr
+    assert "left out: 2 that were not asked, for the budget was spent" in done.stderr
+    kept = invoke(
+        "trust", labelled, "--verdicts", out.with_suffix(".verdicts.jsonl"), "-o", out
+    )
+    assert "0 of 2 not judged" in kept.stdout
+    assert "left out: 2 that were not asked" in out.read_text()
     nothing = invoke(
         "trust", labelled, *told[:4], "-o", tmp_path / "n.html", "--max-calls", "5"
     )

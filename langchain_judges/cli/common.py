@@ -128,12 +128,8 @@ def chat_model(
     except ModelSetupError:
         if not dry_run:
             raise
-        try:
-            chat = resolve_model(model, base_url=base_url, api_key="none", timeout=timeout)
-        except ModelSetupError:
-            chat = None
-        if chat is None:
-            raise
+    # What is wrong but for the key is said as it would be without a dry run.
+    chat = resolve_model(model, base_url=base_url, api_key="none", timeout=timeout)
     error_console().print(f"No key for {model} was found; asking needs one.", markup=False)
     return chat
 
@@ -207,12 +203,11 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
         check_basis(item, rubric)
         check_known(item)
         label = item.get("label")
-        if isinstance(label, str) and label:
-            if label not in by_text:
-                said = ", ".join(by_text)
-                raise InputError(f"`label` must be one of {said}, got {label!r}")
-            # A cell of CSV is text, whatever the judge's labels are.
-            item["label"] = by_text[label]
+        if isinstance(label, str) and label and label not in by_text:
+            raise InputError(f"`label` must be one of {', '.join(by_text)}, got {label!r}")
+        if label is not None:
+            # A cell of CSV has no type: 1 may be the judge's "1", and "1" its 1.
+            item["label"] = by_text.get(str(label), label)
 
     return check_labelled_item
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -192,20 +192,10 @@ def _judged(
     if interrupted:
         errors.print(GOES_ON)
         raise typer.Exit(INTERRUPTED)
-    asked = [row for row in collected if not _unasked(row)]
-    if len(asked) < len(collected):
-        told = f"{len(collected) - len(asked):,} of {len(collected):,} rows were not asked: "
-        errors.print(f"{told}the budget is spent. The report covers the others.")
-    if not asked:
+    if summary.not_judged["over_budget"] == summary.rows:
+        errors.print("No row was asked: the budget is spent.", style="yellow")
         raise typer.Exit(SPENT)
-    return summary, asked
-
-
-def _unasked(row: Mapping[str, Any]) -> bool:
-    """Say whether a row waits for a later run, as the budget was spent before it was done."""
-    if judged_row(row):
-        return False
-    return any(each["reason"] == "over_budget" for each in row["verdict"]["failures"])
+    return summary, collected
 
 
 def _name(rows: Sequence[dict[str, Any]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.known import check_countable
 from langchain_judges.messages import plain_row
 from langchain_judges.metrics import majority_vote
-from langchain_judges.results import content_key
+from langchain_judges.results import content_key, judged_row
 from langchain_judges.texts import judged
 
 _KNOWN_OF_IT = ("label", "group", "category", "systems", "turn", "human_votes", "family")
@@ -104,6 +104,8 @@ class Joined:
     """Verdicts on an older text of a row that is in the data."""
     unknown: int = 0
     """Verdicts on rows that are not in the data."""
+    unasked: int = 0
+    """Rows that were not asked, for a budget was spent: no mistake of the judge."""
 
     @property
     def left_out(self) -> str:
@@ -113,6 +115,8 @@ class Joined:
             told.append(f"{self.stale:,} of an older text of their row")
         if self.unknown:
             told.append(f"{self.unknown:,} of rows that are not in the data")
+        if self.unasked:
+            told.append(f"{self.unasked:,} that were not asked, for the budget was spent")
         return f"Verdicts left out: {' and '.join(told)}." if told else ""
 
 
@@ -125,7 +129,8 @@ def join(
     either side has none, by their `id`; without ids, or with repeated ones, by their `index`.
 
     Raises:
-        InputError: There is no verdict, or none is of a row in the data.
+        InputError: There is no verdict, none is of a row that was asked, or none of a row in
+            the data.
     """
     rows = rows_in(verdicts, "verdicts")
     table = None if data is None else [plain_row(row) for row in rows_in(data, "data")]
@@ -136,10 +141,27 @@ def join(
     kinds = {"label" in row["verdict"] for row in rows}
     if len(kinds) > 1:
         raise InputError("verdicts on pairs and on single texts are mixed; report them apart")
+    asked = [row for row in rows if not _unasked(row)]
+    if not asked:
+        raise InputError("no row was asked, for the budget was spent")
+    return replace(_joined(asked, table), unasked=len(rows) - len(asked))
+
+
+def _unasked(row: Mapping[str, Any]) -> bool:
+    """Say whether a row waits for a later run, as the budget was spent before it was done."""
+    if judged_row(row):
+        return False
+    failures = row["verdict"].get("failures") or []
+    return any(failure["reason"] == "over_budget" for failure in failures)
+
+
+def _joined(
+    rows: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]] | None
+) -> Joined:
     if table is None:
         names = [row.get("index") if _id(row) is None else _id(row) for row in rows]
         return Joined([_beside(row, _kept(row), n) for row, n in zip(rows, names, strict=True)])
-    return _joined(rows, table)
+    return _placed(rows, table)
 
 
 def _beside(row: Mapping[str, Any], known: Mapping[str, Any], place: Any) -> JudgedRow:
@@ -169,7 +191,7 @@ def rows_in(given: Any, what: str) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _joined(rows: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]]) -> Joined:
+def _placed(rows: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]]) -> Joined:
     places = _Places(table)
     found: list[JudgedRow] = []
     stale = unknown = 0
