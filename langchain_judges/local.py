@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain_judges.errors import ModelSetupError
+from langchain_judges.errors import ModelSetupError, OptionError
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -45,7 +45,7 @@ def local_model(
     *,
     context: int = 8192,
     slots: int = 2,
-    max_tokens: int = 400,
+    max_tokens: int = 1200,
     text_limit: int = 160,
 ) -> BaseChatModel:
     """Return a chat model that runs in this process.
@@ -58,14 +58,21 @@ def local_model(
         context: Tokens of prompt and reply together, for each slot.
         slots: Replies generated at the same time.
         max_tokens: Most tokens of one reply; a longer one is cut, and counts as failed.
+            The default holds a panel's votes or a table of five aspects with every string
+            at its limit, in a language of which a token is some four characters.
         text_limit: Most characters of each string in a structured reply, so that the
             replies of a rambling small model end before they are cut.
 
     Raises:
         ModelSetupError: The extra `local` or the model file is missing or unusable.
+        OptionError: A reply of `max_tokens` would leave no room for a prompt.
     """
     from langchain_openai import ChatOpenAI
 
+    if not 0 < max_tokens < context:
+        raise OptionError(
+            f"`max_tokens` must be between 1 and the context of {context}, got {max_tokens}"
+        )
     file = _model_file(path)
     served = _serve(file, context, slots)
     return ChatOpenAI(
@@ -78,7 +85,7 @@ def local_model(
         max_tokens=max_tokens,  # type: ignore[call-arg]
         metadata={"model_file": _file_hash(file), "text_limit": text_limit},
         profile={
-            "max_input_tokens": context,
+            "max_input_tokens": context - max_tokens,
             "max_output_tokens": max_tokens,
             "structured_output": True,
         },

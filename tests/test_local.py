@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
 
@@ -26,8 +27,8 @@ from langchain_judges.bsm.state import scores_shape
 from langchain_judges.channel import Channel
 from langchain_judges.coverage import missing
 from langchain_judges.embeddings import SentenceEmbeddings, _encoders
-from langchain_judges.errors import ModelSetupError
-from langchain_judges.local import LOG_VARIABLE
+from langchain_judges.errors import ModelSetupError, OptionError
+from langchain_judges.local import LOG_VARIABLE, local_model
 from langchain_judges.steps import run
 from tests.conftest import DATA
 from tests.langsmith_server import LangSmithServer
@@ -91,7 +92,10 @@ def program(code, **environment):
     return done.stdout, done.stderr
 
 
-SAY = "from langchain_judges import resolve_model; m = resolve_model('local'); m.invoke('hi')"
+SAY = (
+    "from langchain_judges import resolve_model;"
+    " m = resolve_model('local'); m.invoke('hi', max_tokens=8)"
+)
 
 
 @real
@@ -170,13 +174,45 @@ def test_a_panel_judges_a_real_article():
     }
     result = create_drpe_judge("local", panel={"dynamic": 2, "pool": 2}).invoke(pair)
     verdict = result["verdict"]
-    assert verdict["preference"] in {"A", "B", "tie"}
+    assert verdict["preference"] in {"A", "B", "tie"}, verdict["failures"]
     assert verdict["usage"]["calls"] >= 3
     assert len(result["votes"]) == len(result["roles"]) >= 3
     assert verdict["confidence_source"] == "logprobs"
     for vote in result["votes"]:
         assert 0 < vote["confidence"] <= 1
         assert vote["tokens"] >= 1
+
+
+TEXT = ("Its first sentence names the man who was found near the lake. " * 3)[:160]
+VOTE = {"reason": TEXT, "role": "News Author", "vote": "1"}
+ROW = dict.fromkeys(("aspect", "common", "only_a", "only_b"), TEXT)
+
+
+@real
+@pytest.mark.parametrize("rows", [[VOTE] * 8, [ROW] * 5], ids=["votes", "table"])
+def test_eight_votes_or_five_aspects_fit_into_a_reply(rows):
+    model = resolve_model("local")
+    assert model.metadata["text_limit"] == len(TEXT)
+    # As small models fill the room that a grammar leaves: blank lines around every word.
+    said = json.dumps(rows, indent=0, separators=("\n\n,\n\n", "\n\n:\n\n"))
+    answer = httpx.post(
+        model.openai_api_base.removesuffix("/v1") + "/tokenize",
+        json={"content": said},
+        headers={"Authorization": f"Bearer {model.openai_api_key.get_secret_value()}"},
+    )
+    assert 400 < len(answer.json()["tokens"]) <= model.max_tokens
+
+
+def test_a_reply_leaves_room_for_a_prompt():
+    with pytest.raises(OptionError, match="between 1 and the context of 1000, got 1200"):
+        local_model(context=1000)
+    with pytest.raises(OptionError, match="got 0"):
+        local_model(max_tokens=0)
+
+
+@real
+def test_the_prompts_room_is_what_a_reply_leaves():
+    assert local_model().profile["max_input_tokens"] == 8192 - local_model().max_tokens
 
 
 @real
