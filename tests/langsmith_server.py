@@ -11,6 +11,7 @@ import urllib.parse
 import uuid
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import groupby
 from typing import Any
 
 import zstandard
@@ -275,13 +276,20 @@ class LangSmithServer:
         return sorted(found, key=lambda r: r["dotted_order"])
 
     def tree(self, run: dict[str, Any] | None = None, depth: int = 0) -> str:
-        """Render the names of all runs, each under its parent; hidden ones left out."""
-        lines = []
+        """Render the names of all runs, each under its parent; hidden ones left out.
+
+        Runs of one step run side by side and begin in any order; they are sorted.
+        """
+        parts: list[tuple[str, str]] = []
         for child in self.children(run):
-            if "langsmith:hidden" not in (child.get("tags") or []):
-                lines.append("  " * depth + child["name"])
-            lines.append(self.tree(child, depth + 1))
-        return "\n".join(filter(None, lines))
+            hidden = "langsmith:hidden" in (child.get("tags") or [])
+            own = "" if hidden else "  " * depth + child["name"]
+            below = self.tree(child, depth + 1)
+            parts.append((child["name"].split(":")[0], "\n".join(filter(None, [own, below]))))
+        steps = groupby(parts, key=lambda part: part[0])
+        return "\n".join(
+            text for _, same in steps for text in sorted(text for _, text in same) if text
+        )
 
 
 def _plain(body: bytes, encoding: str) -> bytes:
