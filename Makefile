@@ -43,11 +43,11 @@ demo: .venv/.package
 	@$(BIN)/langchain-judges $(DEMO) $(PAIRS) --model local --limit $(or $(LIMIT_$(METHOD)),3) --show $(SET_$(METHOD))
 
 test: .venv/.dev
-	@$(BIN)/python -m pytest -n 2 -m "not real"
+	@$(BIN)/python -m pytest -n 4 -m "not real"
 	@$(BIN)/python -m pytest -m real
 
 test-fast: .venv/.dev
-	@$(BIN)/python -m pytest -n 2 -m "not real"
+	@$(BIN)/python -m pytest -n 4 -m "not real"
 
 lint: .venv/.dev
 	@$(BIN)/ruff check .
