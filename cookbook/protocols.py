@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from langchain_judges.cli.common import MISUSED, error_console
+from langchain_judges.cli.common import MISUSED, end_stopped, error_console
 from langchain_judges.cli.options import BaseUrl, Concurrency, Model
 from langchain_judges.errors import JudgeError
 
@@ -54,7 +54,7 @@ def named(listed: str, known: Collection[str], option: str) -> list[str]:
 
 
 def program(main: Callable[..., Any]) -> typer.Typer:
-    """Return a command line whose errors are one sentence."""
+    """Return a command line whose errors, and its end by Ctrl-C, are one sentence."""
 
     @wraps(main)
     def told(**options: Any) -> None:
@@ -63,6 +63,8 @@ def program(main: Callable[..., Any]) -> typer.Typer:
         except (JudgeError, FileNotFoundError) as exc:
             error_console().print(str(exc), style="red", markup=False)
             raise typer.Exit(MISUSED) from exc
+        except KeyboardInterrupt:
+            end_stopped(error_console())
 
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(told)

@@ -506,7 +506,7 @@ def test_fields_that_are_there_are_named_where_one_is_missing(serve, tmp_path, w
 def test_repeated_ids_are_told_of(serve, write):
     rows = [{**pair, "id": "same"} for pair in pairs(3)]
     done = judging(write(rows), serve())
-    assert "2 rows have the id of an earlier row" in done.stderr
+    assert "Rows with the id of an earlier row: 2; each" in done.stderr
     assert "A 3 " in " ".join(done.stdout.split())
 
 

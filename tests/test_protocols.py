@@ -1,6 +1,9 @@
 """What the four protocol scripts have in common: their command lines."""
 
 import inspect
+import subprocess
+import sys
+from pathlib import Path
 
 import protocol_bsm
 import protocol_drpe
@@ -61,6 +64,26 @@ def test_what_is_wrong_is_one_sentence_and_nothing_is_written(script, tmp_path, 
         assert "Traceback" not in done.output
         assert isinstance(done.exception, SystemExit)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_is_one_sentence_and_code_130():
+    code = (
+        "import threading, time; from protocols import program\n"
+        "def main():\n"
+        "    threading.Thread(target=time.sleep, args=[60]).start()\n"
+        "    raise KeyboardInterrupt\n"
+        "program(main)()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(protocol_sc2.__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr == "Stopped; the same command goes on where it was.\n"
 
 
 def test_a_file_that_is_missing_is_one_sentence(tmp_path):

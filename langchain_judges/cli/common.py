@@ -8,10 +8,11 @@ import json
 import os
 import re
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import urlsplit
 
 import typer
@@ -42,7 +43,6 @@ _NOT_ON_A_SHELL = {
 FAILED, MISUSED, SPENT, INTERRUPTED = 1, 2, 3, 130
 """Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
 Ctrl-C."""
-GOES_ON = "Stopped; the same command goes on where it was."
 
 
 def error_console() -> Console:
@@ -76,10 +76,10 @@ def checked(
         errors.print(f"{file.path} has no {work}.", style="red", markup=False)
         raise typer.Exit(MISUSED)
     if file.bad:
-        errors.print(f"{len(file.bad)} bad rows are left out.")
+        errors.print(f"Bad rows left out: {len(file.bad):,}.")
     if file.repeated:
         errors.print(
-            f"{file.repeated:,} rows have the id of an earlier row; each is taken by itself.",
+            f"Rows with the id of an earlier row: {file.repeated:,}; each is taken by itself.",
             style="yellow",
         )
     return rows
@@ -272,6 +272,19 @@ def tell_undone(
     )
 
 
+def tell_stopped(errors: Console, *, kept: bool = True) -> None:
+    """Print what becomes of a run that Ctrl-C ended."""
+    goes_on = "the same command goes on where it was" if kept else "without -o nothing is kept"
+    errors.print(f"Stopped; {goes_on}.")
+
+
+def end_stopped(errors: Console, *, kept: bool = True) -> NoReturn:
+    """End the process at once: a reply may be minutes away, and threads cannot be ended."""
+    tell_stopped(errors, kept=kept)
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)
+
+
 def kept_apart(read: Iterable[Path | None], written: Iterable[Path | None]) -> None:
     """Check that a command writes over nothing that it reads.
 
@@ -342,7 +355,7 @@ def run_to_the_end(
     undone = sum(summary.not_judged.values())
     tell_undone(undone, summary.rows, summary.causes, errors, address)
     if interrupted:
-        errors.print(GOES_ON if options["out"] else "Stopped; without -o nothing is kept.")
+        tell_stopped(errors, kept=bool(options["out"]))
         raise typer.Exit(INTERRUPTED)
     if summary.not_judged["over_budget"]:
         raise typer.Exit(SPENT)

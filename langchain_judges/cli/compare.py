@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +12,6 @@ from rich.console import Console
 
 from langchain_judges.cli.common import (
     FAILED,
-    GOES_ON,
-    INTERRUPTED,
     MISUSED,
     Sized,
     address_of,
@@ -23,6 +19,7 @@ from langchain_judges.cli.common import (
     check_labelled_pair,
     check_settable,
     checked,
+    end_stopped,
     error_console,
     is_local,
     kind_of,
@@ -133,10 +130,7 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
     except KeyboardInterrupt:
-        errors.print(GOES_ON if out else "Stopped; without -o nothing is kept.")
-        sys.stdout.flush()
-        # A reply may still be minutes away, and threads cannot be ended.
-        os._exit(INTERRUPTED)
+        end_stopped(errors, kept=out is not None)
     Console(highlight=False).print(comparison_table(comparison))
     standings = comparison["methods"]
     for method, each in standings.items():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +10,11 @@ from rich.console import Console
 
 from langchain_judges.cli.common import (
     FAILED,
-    GOES_ON,
-    INTERRUPTED,
     MISUSED,
     SPENT,
     address_of,
     check_settable,
+    end_stopped,
     error_console,
     set_options,
     tell_refusal,
@@ -140,10 +137,7 @@ def sweep(  # noqa: PLR0913 - one parameter for each option
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
     except KeyboardInterrupt:
-        errors.print(GOES_ON)
-        sys.stdout.flush()
-        # A reply may still be minutes away, and threads cannot be ended.
-        os._exit(INTERRUPTED)
+        end_stopped(errors)
     Console(highlight=False).print(sweep_table(results))
     errors.print(f"The report: {page}", markup=False)
 

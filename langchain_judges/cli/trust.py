@@ -13,7 +13,6 @@ from rich.console import Console
 
 from langchain_judges.cli.common import (
     FAILED,
-    GOES_ON,
     INTERRUPTED,
     MISUSED,
     SPENT,
@@ -29,6 +28,7 @@ from langchain_judges.cli.common import (
     run_rows,
     set_options,
     tell_refusal,
+    tell_stopped,
     tell_undone,
 )
 from langchain_judges.cli.options import (
@@ -190,7 +190,7 @@ def _judged(
         run_rows(judge, table, options, show=False, collect=collected.append)
     )
     if interrupted:
-        errors.print(GOES_ON)
+        tell_stopped(errors)
         raise typer.Exit(INTERRUPTED)
     if summary.not_judged["over_budget"] == summary.rows:
         errors.print("No row was asked: the budget is spent.", style="yellow")
