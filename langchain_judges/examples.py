@@ -260,7 +260,7 @@ def _parts(example: Example, fence: str, order: Order | None, noun: str) -> list
 
 def _lesson(example: Example, order: Order | None, noun: str) -> str:
     corrected = _said(example["corrected"], order, noun)
-    if example["wrong"] is None:
+    if example["wrong"] in (None, example["corrected"]):
         return RIGHT.format(corrected=corrected)
     return LESSON.format(wrong=_said(example["wrong"], order, noun), corrected=corrected)
 

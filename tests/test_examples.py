@@ -160,6 +160,14 @@ def test_examples_are_fenced_and_stand_in_the_slots_of_the_call(make, memory):
     )
 
 
+def test_an_example_that_was_judged_rightly_is_no_mistake(memory):
+    memory.remember([lesson(wrong="A", corrected="A")])
+    judge, model = bsm(memory)
+    judge.invoke(PAIR)
+    assert any("Right is: response 1 is better" in prompt for prompt in model.prompts)
+    assert not any("A judge said" in prompt for prompt in model.prompts)
+
+
 def test_an_example_cannot_close_its_fence():
     memory = FailureMemory(embeddings=Letters())
     memory.remember([lesson()])
