@@ -8,7 +8,9 @@ then compare) and `none` (A is shown first, once).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import BeforeValidator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.verdict import Preference
@@ -20,6 +22,20 @@ Order = Literal["AB", "BA"]
 
 OrderRule = Literal["strict", "lenient", "score_mean", "none"]
 """How the verdicts of the two orders become one."""
+
+
+def _as_label(value: object) -> object:
+    """Take the number 1 for the label "1", and a label in quotes or with a full stop."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value.strip(" \t\r\n\"'`*.()[]").lower() if isinstance(value, str) else value
+
+
+Slot = Annotated[Literal["1", "2"], BeforeValidator(_as_label)]
+"""How replies name what stands first and what stands second."""
+
+SlotOrTie = Annotated[Literal["1", "2", "tie"], BeforeValidator(_as_label)]
+"""How replies name the better one where they may also say that neither is."""
 
 ORDER_NAMES: dict[Order, str] = {"AB": "A first", "BA": "B first"}
 """How an order is called in names that people read."""

@@ -1,9 +1,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from langchain_judges.errors import OptionError
 from langchain_judges.orders import (
+    Slot,
+    SlotOrTie,
     by_identity,
     combine,
     disagree,
@@ -55,3 +58,20 @@ def test_equal_scores_are_a_tie():
 def test_an_unknown_rule_is_named_with_the_known_ones():
     with pytest.raises(OptionError, match=r"'strict', 'lenient', .* got 'stern'"):
         orders_of("stern")
+
+
+@pytest.mark.parametrize(
+    ("said", "label"),
+    [(1, "1"), ("2", "2"), (' "1". ', "1"), ("**2**", "2"), ("(1)", "1"), ("Tie", "tie")],
+)
+def test_a_label_may_be_a_number_or_stand_in_marks(said, label):
+    assert TypeAdapter(SlotOrTie).validate_python(said) == label
+    if label == "tie":
+        with pytest.raises(ValidationError):
+            TypeAdapter(Slot).validate_python(said)
+
+
+@pytest.mark.parametrize("said", [True, 3, 1.0, "A", "1 or 2", "12", "", None])
+def test_what_is_no_label_is_refused(said):
+    with pytest.raises(ValidationError):
+        TypeAdapter(SlotOrTie).validate_python(said)

@@ -622,6 +622,17 @@ def test_a_table_that_says_nothing_is_not_valid():
     assert reasons(result) == [("table", "empty"), ("table", "missing")]
 
 
+@pytest.mark.parametrize("said", [1, '"1".', " 1 "])
+def test_labels_that_a_model_writes_its_own_way_cost_no_repair(said):
+    answers = {
+        "match": json.dumps({"more_consistent": said, "justification": "x"}),
+        "preference": json.dumps({"comparison": "x", "preferred": said}),
+    }
+    result, model = judged(answers=answers, samples=2)
+    assert len(model.prompts) == 4
+    assert (result["verdict"]["preference"], reasons(result)) == ("A", [])
+
+
 @pytest.mark.parametrize("said", ["neither", "3", "", None])
 def test_a_comparator_that_says_neither_is_replaced_by_a_coin_and_reported(said):
     answer = json.dumps({"more_consistent": said, "justification": "x"})

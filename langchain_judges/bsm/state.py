@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.examples import Account, RememberedPair, Reminded
-from langchain_judges.orders import Order
+from langchain_judges.orders import Order, SlotOrTie
 from langchain_judges.plans import Criterion
 from langchain_judges.recall import Example
 from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
@@ -94,7 +94,7 @@ class Choice(BaseModel):
     """A verdict between slots."""
 
     explanation: str
-    preference: Literal["1", "2", "tie"]
+    preference: SlotOrTie
 
 
 class Answer(BaseModel):

@@ -23,12 +23,18 @@ _LABEL = re.compile(
 )
 _SLOTS = {"a": "1", "b": "2"}
 """What models call the responses that have read many comparisons of an A and a B."""
+_NUMBER = r"\d+(?:\.0+)?(?:\s*/\s*\d+)?"
+"""A whole number without a sign, and what it may be out of: `8`, `8.0`, `8/10`."""
 _SCORE = re.compile(
     r"(?:response|assistant|passage|score)?[\W_]*(?P<slot>[12])[\W_]*(?:score\w*)?[\W_]*[:=]"
-    r"[\W_]*(?P<score>\d+)(?!\.\d)",
+    rf"[\s*_`\"'(\[]*(?P<score>{_NUMBER})(?:\s*(?:out of \d+|points?))?"
+    r"[*_`\"')\]]*(?:$|[.,;:](?!\d)|\s*[-\u2013\u2014(])",
     re.IGNORECASE,
 )
-_PAIR = re.compile(r"^[\W_]*(\d+)(?:/\d+)?[\s,;]+(\d+)(?:/\d+)?[\W_]*$", re.MULTILINE)
+"""One response and its score; words may follow after a mark, for `2 errors` is no score."""
+_PAIR = re.compile(
+    rf"^[\s*_`(\[]*(?P<first>{_NUMBER})[\s,;]+(?P<second>{_NUMBER})[^\w-]*$", re.MULTILINE
+)
 
 
 class Said(NamedTuple):
@@ -74,23 +80,31 @@ def spoken_choice(text: str) -> dict[str, Any] | None:
 def spoken_scores(text: str) -> dict[str, Any] | None:
     r"""Read two scores in plain words: one line `7 4`, or `Response 1: 7` for each.
 
+    A score below zero, a broken one, or two that differ for one response are none.
+
     >>> spoken_scores("8 6\nThe first is fuller.")
     {'score_1': 8, 'score_2': 6, 'explanation': 'The first is fuller.'}
     >>> spoken_scores("Response 1: 8/10\nResponse 2: 6/10")["score_2"]
     6
     """
     if bare := _PAIR.search(text):
-        first, second, rest = int(bare[1]), int(bare[2]), text[bare.end() :]
+        first, second = _whole(bare["first"]), _whole(bare["second"])
+        rest = text[bare.end() :]
     else:
         found: dict[str, int] = {}
-        rest = text
         for line in text.splitlines():
-            if (named := _SCORE.match(line.strip(" *-"))) and named["slot"] not in found:
-                found[named["slot"]] = int(named["score"])
+            if named := _SCORE.match(line.strip(" *-")):
+                score = _whole(named["score"])
+                if found.setdefault(named["slot"], score) != score:
+                    return None
         if found.keys() != {"1", "2"}:
             return None
-        first, second = found["1"], found["2"]
+        first, second, rest = found["1"], found["2"], text
     return {"score_1": first, "score_2": second, "explanation": rest.strip()}
+
+
+def _whole(number: str) -> int:
+    return int(re.split(r"[./\s]", number)[0])
 
 
 def measure(message: AIMessage, data: Mapping[str, Any]) -> dict[str, Any]:

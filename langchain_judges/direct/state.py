@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.examples import Account, RememberedPair, Reminded
-from langchain_judges.orders import Order
+from langchain_judges.orders import Order, Slot, SlotOrTie
 from langchain_judges.plans import Criterion
 from langchain_judges.recall import Example
 from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
@@ -93,22 +93,18 @@ class Work(TypedDict):
     examples: NotRequired[list[Example]]
 
 
-def _label(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 class Choice(BaseModel):
     """A reply with one of three labels."""
 
     explanation: str
-    preference: Annotated[Literal["1", "2", "tie"], BeforeValidator(_label)]
+    preference: SlotOrTie
 
 
 class ForcedChoice(BaseModel):
     """A reply with one of two labels."""
 
     explanation: str
-    preference: Annotated[Literal["1", "2"], BeforeValidator(_label)]
+    preference: Slot
 
 
 def _no_bool(value: object) -> object:

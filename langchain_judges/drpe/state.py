@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, NotRequired
 
-from pydantic import BaseModel, Field, create_model, field_validator
+from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.examples import Account, RememberedPair, Reminded
-from langchain_judges.orders import Order
+from langchain_judges.orders import Order, Slot
 from langchain_judges.recall import Example
 from langchain_judges.verdict import (
     ConfidenceSource,
@@ -112,13 +112,7 @@ class RoleVote(BaseModel):
     """One role's vote; the reason first, as in the papers."""
 
     reason: str
-    vote: Literal["1", "2"]
-
-    @field_validator("vote", mode="before")
-    @classmethod
-    def _written(cls, value: object) -> object:
-        """Take a number for its digits: models without a format write either."""
-        return str(value) if type(value) is int else value
+    vote: Slot
 
 
 @cache

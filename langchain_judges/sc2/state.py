@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.examples import Account, RememberedPair, Reminded
-from langchain_judges.orders import Order
+from langchain_judges.orders import Order, Slot
 from langchain_judges.recall import Example
 from langchain_judges.sc2.inference import Match
 from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
@@ -173,7 +173,7 @@ class Extracted(BaseModel):
 class Decision(BaseModel):
     """Which of two tables is more consistent."""
 
-    more_consistent: Literal["1", "2"]
+    more_consistent: Slot
     justification: str
 
 
@@ -181,7 +181,7 @@ class Preferred(BaseModel):
     """Which of two texts is preferred, after comparing them."""
 
     comparison: str
-    preferred: Literal["1", "2"]
+    preferred: Slot
 
 
 def table_shapes(n: int) -> tuple[type[BaseModel], type[BaseModel]]:
