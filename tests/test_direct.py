@@ -389,6 +389,14 @@ def test_scores_in_plain_words(text, scores):
     assert (said and (said["score_1"], said["score_2"])) == scores
 
 
+def test_a_tie_that_no_sample_said_has_no_confidence():
+    model = FakeChatModel(respond=lambda prompt: '{"explanation": "x", "preference": "1"}')
+    judge = create_self_consistency_judge(model, orders="strict", samples=2)
+    verdict = judge.invoke(PAIR)["verdict"]
+    assert (verdict["preference"], verdict["flipped"]) == ("tie", True)
+    assert (verdict["confidence"], verdict["confidence_source"]) == (None, "none")
+
+
 @pytest.mark.parametrize("scores", [(11, 1), (True, 1), (4.5, 1)])
 def test_scores_off_the_scale_are_no_scores(scores):
     said = json.dumps({"score_1": scores[0], "score_2": scores[1], "explanation": "x"})

@@ -261,6 +261,17 @@ def test_cyclic_triples_are_counted_where_all_have_met():
     assert cyclic_triples("exact", [1, 2, 3], both) == 0
 
 
+def test_only_what_the_comparator_said_goes_round_in_circles():
+    def table(prompt, seen=[]):  # noqa: B006 - counts its own calls
+        seen.append(1)
+        return None if len(seen) == 1 else "no"
+
+    for answers in ({"table": table}, {"match": "neither"}):
+        result, _ = judged(samples=6, inference="exact_unordered", repairs=0, answers=answers)
+        assert result["comparisons"]["cyclic_triples"] == 0
+        assert "circle" not in result["verdict"]["rationale"]
+
+
 def test_the_exact_winner_has_most_wins():
     beats = [circle(1, 2), circle(2, 3), circle(1, 3)]
     assert champion("exact_unordered", [1, 2, 3], beats, "s") == 1
@@ -620,6 +631,49 @@ def test_a_table_that_says_nothing_is_not_valid():
 
     result, _ = judged(answers={"table": table}, samples=1)
     assert reasons(result) == [("table", "empty"), ("table", "missing")]
+
+
+def test_a_sample_that_names_no_aspect_is_reported():
+    said = ['{"reasoning": "r", "aspects": ["", " "]}', None, None]
+    result, _ = judged(
+        answers={"aspects": lambda prompt: said.pop(0)},
+        aspects=None,
+        samples=1,
+        aspect_samples=3,
+    )
+    assert result["verdict"]["preference"] == "A"
+    [blank] = result["verdict"]["failures"]
+    assert (blank["step"], blank["reason"]) == ("aspects", "empty")
+    assert blank["detail"] == "the reply names no aspect"
+
+
+def test_more_than_eight_aspects_may_be_named_where_more_are_asked_for(serve):
+    server = serve(lambda call: reply("no"))
+    settings = {"samples": 1, "aspect_samples": 1, "repairs": 0, "embeddings": EMBEDDINGS}
+    for n, most in ((12, 12), (5, 8)):
+        create_sc2_judge(chat(server), n_aspects=n, **settings).invoke(PAIR)
+        sent = server.calls[-2].body["response_format"]["json_schema"]
+        assert sent["name"] == "Aspects"
+        assert sent["schema"]["properties"]["aspects"]["maxItems"] == most
+
+
+def test_an_embedder_is_not_asked_for_nothing():
+    class Strict(DeterministicFakeEmbedding):
+        def embed_documents(self, texts):
+            assert texts
+            return super().embed_documents(texts)
+
+    result, _ = judged(
+        {"input": "Who?", "output_a": "I was", "output_b": "you are"},
+        answers={"table": "no", "preference": '{"comparison": "x", "preferred": "1"}'},
+        samples=2,
+        repairs=0,
+        table_check=True,
+        embeddings=Strict(size=8),
+    )
+    assert ("every table", "missing") in [
+        (f["unit"], f["reason"]) for f in result["verdict"]["failures"]
+    ]
 
 
 @pytest.mark.parametrize("said", [1, '"1".', " 1 "])
@@ -1042,6 +1096,37 @@ def test_row_wise_puts_the_best_rows_together():
     assert [row["only_a"] for row in result["table"]["rows"]] == ["first 1", "first 4"]
     assert steps(model).count("match") == 2 * 3
     assert {m["aspect"] for m in result["bracket"]} == {"Tone", "Depth"}
+
+
+def test_row_wise_a_row_that_says_nothing_loses_without_a_call():
+    blank = {"common": "none", "only_1": "none", "only_2": "none"}
+    full = {"common": "on topic", "only_1": "polite", "only_2": "brief"}
+
+    def table(prompt, seen=[]):  # noqa: B006 - counts its own calls
+        seen.append(1)
+        told = [blank if len(seen) == i else full for i in (1, 2, 3)]
+        return json.dumps({f"aspect_{i + 1}": row for i, row in enumerate(told)})
+
+    result, model = judged(
+        aspects=["Tone", "Depth", "Form"], samples=3, row_wise=True, answers={"table": table}
+    )
+    assert [row["only_a"] for row in result["table"]["rows"]] == ["polite"] * 3
+    free = [m for m in result["bracket"] if m["decided_by"] == "validity"]
+    assert {m["why"] for m in free} == {"the other row says nothing"}
+    assert {m["aspect"] for m in free} == {"Tone", "Depth", "Form"}
+    assert steps(model).count("match") + len(free) == 3 * 2
+
+
+def test_row_wise_a_row_of_which_no_table_says_a_thing_falls_to_a_coin():
+    blank = {"common": "none", "only_1": "none", "only_2": "none"}
+    full = {"common": "on topic", "only_1": "polite", "only_2": "brief"}
+    told = json.dumps({"aspect_1": blank, "aspect_2": full, "aspect_3": full})
+    result, model = judged(
+        aspects=["Tone", "Depth", "Form"], samples=2, row_wise=True, answers={"table": told}
+    )
+    [tone] = [m for m in result["bracket"] if m["aspect"] == "Tone"]
+    assert (tone["decided_by"], tone["why"]) == ("coin", "neither row says a thing")
+    assert steps(model).count("match") == 2
 
 
 def test_a_comparator_by_quality_finds_the_best_table_whatever_the_mode():

@@ -319,6 +319,18 @@ async def test_the_check_saves_comparisons_and_says_how_many(clean, saved):
         assert result["checks"][result["table"]["number"] - 1]["clean"]
 
 
+@pytest.mark.parametrize(
+    ("inference", "form"), [("tournament", 3), ("exact", 12), ("double_round", 6)]
+)
+def test_what_was_spent_and_saved_is_the_form(inference, form):
+    result, model = checked(1, table_check={"embed": False}, inference=inference)
+    found = result["comparisons"]
+    assert len(model.prompts) == 4 + found["spent"] + 1
+    assert found["spent"] > 0
+    assert found["saved"] > 0
+    assert found["spent"] + found["saved"] == form
+
+
 def test_the_check_alone_saves_nothing():
     result, model = checked(1, table_check=TableCheck(embed=False, prefilter=False))
     assert len(model.prompts) == 8

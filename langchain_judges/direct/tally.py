@@ -136,9 +136,12 @@ def _confidence(
     """Return how sure the judge is of what it prefers.
 
     That is the share of the samples that agree; of single replies the mean probability of
-    their labels, where they say what the verdict says.
+    their labels, where they say what the verdict says. A tie of two orders, which no reply
+    said, has none.
     """
     agreeing = [ballot for ballot in ballots if ballot["preference"] == preference]
+    if not agreeing:
+        return None
     if options.samples > 1:
         return len(agreeing) / len(ballots)
     known = [b["probability"] for b in agreeing if b["probability"] is not None]

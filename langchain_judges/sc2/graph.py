@@ -34,7 +34,14 @@ from langchain_judges.sc2.parse import (
     parse_decision,
     parse_preference,
 )
-from langchain_judges.sc2.state import Aspects, Decision, Preferred, SC2Result, SC2State
+from langchain_judges.sc2.state import (
+    Aspects,
+    Decision,
+    Preferred,
+    SC2Result,
+    SC2State,
+    aspects_shape,
+)
 from langchain_judges.steps import Node
 from langchain_judges.verdict import Pair
 
@@ -201,7 +208,7 @@ def create_sc2_judge(  # noqa: PLR0913 - the options of the paper's settings
             step="aspects",
             channel=channels["aspects"],
             prompt=chosen["aspects"],
-            shape=Aspects,
+            shape=aspects_shape(n_aspects),
             parse=parse_aspects,
             sampled=True,
         ),

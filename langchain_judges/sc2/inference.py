@@ -122,13 +122,14 @@ def cyclic_triples(
 ) -> int | None:
     """Count the triples that beat each other in a circle; None where not all have met.
 
-    With `exact` a pair counts as decided where both orders agree.
+    With `exact` a pair counts as decided where both orders agree. What a coin, the check or
+    the validity of a table decided says nothing of the comparator.
     """
     if mode not in {"exact", "exact_unordered"}:
         return None
     lead: dict[tuple[int, int], int] = {}
     for match in played:
-        winner = match["winner"]
+        winner = match["winner"] if match["decided_by"] == "comparator" else None
         for loser in match["tables"]:
             if winner is not None and loser != winner:
                 lead[winner, loser] = lead.get((winner, loser), 0) + 1

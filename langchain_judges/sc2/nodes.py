@@ -121,11 +121,18 @@ class Reasoning:
             seed=self._sample(number),
         )
         update: Update = {"failures": reply.failures, "usages": [reply.usage]}
-        named = distinct(reply.data["aspects"], n) if reply.data else []
-        if named:
+        if not reply.data:
+            return update
+        if named := distinct(reply.data["aspects"], n):
             found: Proposal = {"sample": number, "aspects": named}
-            update["proposals"] = [found]
-        return update
+            return {**update, "proposals": [found]}
+        blank: Failure = {
+            "step": "aspects",
+            "unit": f"sample {number}",
+            "reason": "empty",
+            "detail": "the reply names no aspect",
+        }
+        return {**update, "failures": [*reply.failures, blank]}
 
     def agree(self, state: SC2State) -> Steps[Update]:
         """Settle the aspects: the caller's, or what the online samples agree on."""
@@ -133,7 +140,7 @@ class Reasoning:
             return {"aspects": list(self.options.aspects)}
         lists = [proposal["aspects"] for proposal in state["proposals"]]
         forms = list(dict.fromkeys(normal_form(p) for each in lists for p in each))
-        vectors = yield from self._embedded(forms) if len(forms) > 1 else _nothing()
+        vectors = yield from self._embedded(forms if len(forms) > 1 else [])
         return {
             "aspects": agree(lists, vectors, self.options.n_aspects, self.options.agreement)
         }
@@ -217,7 +224,9 @@ class Reasoning:
             "comparisons": {
                 "mode": self.options.inference,
                 "spent": sum(match["asked"] for match in played),
-                "saved": sum(match["decided_by"] == "check" for match in played),
+                # Two legs are one entry where neither had to be asked.
+                "saved": sum(match["decided_by"] == "check" for match in played)
+                * (2 if self.options.inference == "double_round" else 1),
                 "rounds": max((match["round"] for match in played), default=0),
                 "cyclic_triples": None
                 if self.options.row_wise
@@ -387,13 +396,18 @@ class Reasoning:
         free: Match = {**match, "asked": False}
         if len(match["tables"]) == 1:
             return {**free, "winner": match["tables"][0], "decided_by": "bye", "why": "bye"}
-        valid = [n for n in match["tables"] if tables[n]["valid"]]
+        shown = {n: only_row(tables[n], match["aspect"]) for n in match["tables"]}
+        valid = [n for n, table in shown.items() if table["valid"]]
+        if match["aspect"]:
+            # A row that says nothing overlaps with nothing: a comparator may find it best.
+            valid = [n for n in valid if not silent_rows(shown[n]["rows"])]
         if len(valid) == 1:
-            why = "the other table is not valid"
+            why = f"the other {'row says nothing' if match['aspect'] else 'table is not valid'}"
             return {**free, "winner": valid[0], "decided_by": "validity", "why": why}
         if not valid:
             winner = seeded(seed, "invalid", match_name(match)).choice(sorted(match["tables"]))
-            return {**free, "winner": winner, "decided_by": "coin", "why": "neither is valid"}
+            why = "neither row says a thing" if match["aspect"] else "neither is valid"
+            return {**free, "winner": winner, "decided_by": "coin", "why": why}
         check = self.options.table_check
         if check is None or not check.prefilter:
             return None
@@ -432,6 +446,8 @@ class Reasoning:
 
     def _embedded(self, phrases: list[str]) -> Steps[dict[str, Sequence[float]]]:
         embed = self.embeddings
+        if not phrases:  # some embedders refuse to be asked for nothing
+            return {}
         vectors = yield Effect(
             lambda: embed.embed_documents(phrases), lambda: embed.aembed_documents(phrases)
         )
@@ -504,11 +520,6 @@ def match_name(match: Match) -> str:
     tables = " vs ".join(f"table {number}" for number in match["tables"])
     row = f" ({match['aspect']})" if match["aspect"] else ""
     return f"match {match['round']}.{match['match']}: {tables}{row}"
-
-
-def _nothing() -> Steps[dict[str, Sequence[float]]]:
-    yield from ()
-    return {}
 
 
 def _pair(state: SC2State) -> Pair:

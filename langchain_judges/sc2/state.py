@@ -18,6 +18,10 @@ CELL_CHARACTERS = 450
 """Characters of all cells of a table, where a model's replies are cut soon."""
 
 
+MOST_ASPECTS = 8
+"""Aspects that a reply may name, if no more are asked for."""
+
+
 class Row(TypedDict):
     """One line of a table: what the texts share in an aspect and what only one has."""
 
@@ -153,21 +157,28 @@ class PreferenceWork(TypedDict):
     examples: NotRequired[list[Example]]
 
 
+Phrases = list[Annotated[str, Field(json_schema_extra={"maxLength": 40})]]
+
+
 class Aspects(BaseModel):
     """Aspects of a pair, after thinking about them."""
 
     reasoning: str
-    aspects: list[Annotated[str, Field(json_schema_extra={"maxLength": 40})]] = Field(
-        min_length=1, json_schema_extra={"maxItems": 8}
-    )
+    aspects: Phrases = Field(min_length=1, json_schema_extra={"maxItems": MOST_ASPECTS})
+
+
+def aspects_shape(n: int) -> type[Aspects]:
+    """Return the shape of a reply that has room for n aspects."""
+    if n <= MOST_ASPECTS:
+        return Aspects
+    longer = Field(min_length=1, json_schema_extra={"maxItems": n})
+    return create_model("Aspects", __base__=Aspects, aspects=(Phrases, longer))
 
 
 class Extracted(BaseModel):
     """Aspects of one text."""
 
-    aspects: list[Annotated[str, Field(json_schema_extra={"maxLength": 40})]] = Field(
-        min_length=1, json_schema_extra={"maxItems": 8}
-    )
+    aspects: Phrases = Field(min_length=1, json_schema_extra={"maxItems": MOST_ASPECTS})
 
 
 class Decision(BaseModel):

@@ -92,6 +92,8 @@ def _confidence(
 ) -> tuple[float | None, ConfidenceSource]:
     """Return how sure the judge is of what it prefers; of a tie nobody was asked."""
     agreeing = [choice for choice in choices if choice["preference"] == preference]
+    if not agreeing:
+        return None, "none"
     known = [c["probability"] for c in agreeing if c["probability"] is not None]
     if probable and known:
         return fmean(known), "logprobs"
@@ -135,6 +137,6 @@ def how_found(table: Table | None, sampled: int, comparisons: Comparisons | None
     parts = [f"{spent} comparison{'s' * (spent != 1)}"]
     if saved:
         parts.append(f"{saved} saved by the table check")
-    if comparisons["cyclic_triples"]:
-        parts.append(f"{comparisons['cyclic_triples']} circles")
+    if circles := comparisons["cyclic_triples"]:
+        parts.append(f"{circles} circle{'s' * (circles != 1)}")
     return f"{name} won: {', '.join(parts)}."
