@@ -12,7 +12,8 @@ from langchain_judges.confidence import Span, json_spans, reply_tokens, span_con
 from langchain_judges.sc2.aspects import distinct
 
 _FIELD = re.compile(
-    r"^\W*(?:preferred|preference|more[ _]consistent|verdict|answer|choice)\b[^\n:]{0,40}:"
+    r"^\W*(?:(?:my|the|final|overall)\s+)*"
+    r"(?:preferred|preference|more[ _]consistent|verdict|answer|choice)\b[^\n:]{0,40}:"
     r"(?P<said>[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
 )
