@@ -972,6 +972,7 @@ def test_a_pair_that_is_none_is_refused_before_any_call():
         ({"samples": 0}, "`samples` must be a whole number of at least 1, got 0"),
         ({"aspects": []}, "`aspects` must be a list of at least one text"),
         ({"aspects": [" "]}, "`aspects` must be a list"),
+        ({"aspects": ["Tone", "!!!"]}, r"each with a word, .* got \['Tone', '!!!'\]"),
         ({"aspects": {"aspects": "Tone"}}, "`aspects` must be a list"),
         ({"aspects": "no such"}, "there are no learned aspects 'no such'"),
         ({"task": "poems"}, r"`task` must be one of \['document', .* got 'poems'"),

@@ -37,6 +37,13 @@ PAIR = {"input": "Why?", "output_a": "The good cat sat.", "output_b": "The bad d
         ("the", "the"),
         ("focus, glass, basis", "focus glass basis"),
         ("!?", ""),
+        ("C++, c#.", "c++ c#"),
+        ("1+1 # 2", "1 1 2"),
+        ("काल", "काल"),
+        ("Re\u0301sume\u0301", "r\u00e9sum\u00e9"),
+        ("می\u200cروم", "میروم"),
+        ("👍 Tone", "tone"),
+        ("👍!", "👍"),
     ],
 )
 def test_the_normal_form_of_a_phrase(phrase, form):
@@ -49,6 +56,18 @@ def test_distinct_phrases_are_one_line_each():
         "Depth of it",
         "x" * 80,
     ]
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [["काल", "कुल"], ["ความเร็ว", "ความเร่ง"], ["C", "C++", "C#"], ["👍", "👎"]],
+)
+def test_marks_and_signs_keep_aspects_apart(apart):
+    assert distinct(apart) == apart
+
+
+def test_one_spelling_in_two_encodings_is_one_aspect():
+    assert distinct(["r\u00e9sum\u00e9", "Re\u0301sume\u0301"]) == ["r\u00e9sum\u00e9"]
 
 
 def test_frequency_keeps_what_most_samples_name_and_of_equals_the_earlier():

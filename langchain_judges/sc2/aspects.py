@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
@@ -22,15 +23,32 @@ NEAR = 0.8
 _ARTICLES = {"the", "a", "an"}
 
 
+_OUTSIDE = re.compile(r"(?<=\w)([+#]+)(?![\w+#])|([^\w\s])")
+"""What is no word: plus and number signs that end one, as in C++ and C#, or one character."""
+
+
 def normal_form(phrase: str) -> str:
     """Return a phrase in lower case, without articles and punctuation, in the singular.
+
+    Of a phrase without a word its pictures are kept.
 
     >>> normal_form("The main Arguments.")
     'main argument'
     """
-    words = re.sub(r"[^\w\s]", " ", phrase.casefold().replace("_", " ")).split()
+    text = unicodedata.normalize("NFC", phrase.casefold().replace("_", " "))
+    words = _OUTSIDE.sub(_spelled, text).split()
     kept = [word for word in words if word not in _ARTICLES] or words
-    return " ".join(map(_singular, kept))
+    pictures = [char for char in text if unicodedata.category(char) == "So"]
+    return " ".join(map(_singular, kept)) or "".join(pictures)
+
+
+def _spelled(outside: re.Match[str]) -> str:
+    """Return what stands for something outside of a word; marks are parts of one."""
+    if outside[1]:
+        return outside[1]
+    kind = unicodedata.category(outside[2])
+    # Joiners and other format characters part no words.
+    return outside[2] if kind.startswith("M") else "" if kind == "Cf" else " "
 
 
 def _singular(word: str) -> str:

@@ -175,13 +175,12 @@ def read_aspects(
         learned = {key: given[key] for key in known if key in given}  # type: ignore[literal-required]
         given = given.get("aspects", [])
     listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
-    kept = distinct(listed) if all(isinstance(each, str) for each in listed) else []
-    if not kept:
+    if not listed or not all(isinstance(each, str) and distinct([each]) for each in listed):
         raise OptionError(
-            "`aspects` must be a list of at least one text, what `learn_aspects` returned, "
-            f"or its name or path, got {given!r}"
+            "`aspects` must be a list of at least one text, each with a word, what "
+            f"`learn_aspects` returned, or its name or path, got {given!r}"
         )
-    return tuple(kept), learned
+    return tuple(distinct(listed)), learned
 
 
 def read_task(task: str | Mapping[str, str]) -> Task:
