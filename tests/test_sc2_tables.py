@@ -213,6 +213,8 @@ def test_fewer_aspects_than_wanted_are_an_error():
     [
         ([], {}, "`texts` must be a list of at least one"),
         ("one", {}, "`texts` must be a list"),
+        (None, {}, "`texts` must be a list"),
+        (5, {}, "`texts` must be a list"),
         ([" "], {}, "text 0: the field `text` is empty"),
         ([{"input": "x"}], {}, "text 0: the field `output_a` is missing"),
         ([3], {}, "text 0: a text or a pair is wanted, got int"),
@@ -224,6 +226,32 @@ def test_fewer_aspects_than_wanted_are_an_error():
 def test_what_cannot_be_learned_from_is_refused(texts, options, message):
     with pytest.raises((InputError, OptionError), match=message):
         learn_aspects(FakeChatModel(respond=learner), texts, **options)
+
+
+def test_a_corpus_may_come_one_by_one():
+    learned = learn_aspects(FakeChatModel(respond=learner), (f"{n}" for n in range(3)), n=2)
+    assert learned["texts"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (5, "`name` must be a name, a path or None, got 5"),
+        ("", "`name` must be a name"),
+        ("file/x.json", r"learned aspects cannot be written to .*file/x\.json: "),
+        ("folder.json", r"cannot be written to .*folder\.json: Is a directory"),
+        ("a\0b.json", "cannot be written to"),
+    ],
+)
+def test_a_name_that_cannot_be_kept_is_refused_before_any_call(name, message, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.json").mkdir()
+    model = FakeChatModel(respond=learner)
+    given = str(tmp_path / name) if isinstance(name, str) and name else name
+    with pytest.raises(OptionError, match=message):
+        learn_aspects(model, ["one"], n=1, name=given)
+    assert model.prompts == []
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder.json"}
 
 
 # The table check.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,40 @@ def aspects_path(name: str | os.PathLike[str]) -> Path:
     return Path(os.environ.get(FOLDER_VARIABLE) or "aspects") / f"{name}.json"
 
 
+def check_savable(name: str | os.PathLike[str]) -> None:
+    """Check, by making its folder and a draft, that aspects can be kept under a name or path.
+
+    Raises:
+        OptionError: It is neither, or nothing can be written there.
+    """
+    if not isinstance(name, str | os.PathLike) or not str(name).strip():
+        raise OptionError(f"`name` must be a name, a path or None, got {name!r}")
+    _draft(aspects_path(name), "").unlink()
+
+
 def save_aspects(learned: AspectSet, path: str | os.PathLike[str]) -> Path:
-    """Write aspects to a name or path, whole or not at all; return the file."""
+    """Write aspects to a name or path, whole or not at all; return the file.
+
+    Raises:
+        OptionError: Nothing can be written there.
+    """
     file = aspects_path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = _draft(file, json.dumps(learned, indent=2, ensure_ascii=False) + "\n")
+    return draft.replace(file)
+
+
+def _draft(file: Path, text: str) -> Path:
+    """Write what is to become a file beside it."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(json.dumps(learned, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    draft.replace(file)
-    return file
+    try:
+        if file.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, "utf-8")
+    except (OSError, ValueError) as exc:
+        why = getattr(exc, "strerror", None) or exc
+        raise OptionError(f"learned aspects cannot be written to {file}: {why}") from exc
+    return draft
 
 
 def load_aspects(name: str | os.PathLike[str]) -> AspectSet:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.factory import check_common, prompt_set
 from langchain_judges.messages import plain_row
 from langchain_judges.sc2 import prompts as texts_of
-from langchain_judges.sc2.artefact import AspectSet, load_aspects, save_aspects
+from langchain_judges.sc2.artefact import AspectSet, check_savable, load_aspects, save_aspects
 from langchain_judges.sc2.aspects import distinct, normal_form
 from langchain_judges.sc2.options import read_task
 from langchain_judges.sc2.parse import parse_aspects
@@ -41,7 +41,7 @@ TextLike = str | Mapping[str, Any]
 
 def learn_aspects(  # noqa: PLR0913 - the settings of a preparation that is done once
     model: str | BaseChatModel,
-    texts: Sequence[TextLike],
+    texts: Iterable[TextLike],
     n: int = 5,
     *,
     name: str | os.PathLike[str] | None = None,
@@ -81,7 +81,8 @@ def learn_aspects(  # noqa: PLR0913 - the settings of a preparation that is done
         aspects stand in and `failures` say so.
 
     Raises:
-        OptionError: An option is not allowed, or fewer than n aspects were found.
+        OptionError: An option is not allowed, `name` cannot be written, or fewer than n
+            aspects were found.
         InputError: A text is none.
     """
     setting = _setting(n, task, batch, max_concurrency, instructions)
@@ -91,7 +92,7 @@ def learn_aspects(  # noqa: PLR0913 - the settings of a preparation that is done
 
 async def alearn_aspects(  # noqa: PLR0913 - as learn_aspects
     model: str | BaseChatModel,
-    texts: Sequence[TextLike],
+    texts: Iterable[TextLike],
     n: int = 5,
     *,
     name: str | os.PathLike[str] | None = None,
@@ -193,10 +194,13 @@ class _Learner:
     consolidate: Question
 
     def learn(
-        self, texts: Sequence[TextLike], name: str | os.PathLike[str] | None
+        self, texts: Iterable[TextLike], name: str | os.PathLike[str] | None
     ) -> Steps[AspectSet]:
         """Read the corpus, merge what it names, and keep the result."""
         corpus = _corpus(texts)
+        if name is not None:
+            # What cannot be kept must not be paid for.
+            check_savable(name)
         replies = yield from self._extracted(corpus)
         failures = [failure for reply in replies for failure in reply.failures]
         usages = [reply.usage for reply in replies]
@@ -310,16 +314,18 @@ def _by_frequency(replies: Sequence[Reply]) -> list[str]:
     return sorted(once, key=lambda phrase: -counts[normal_form(phrase)])
 
 
-def _corpus(texts: Sequence[TextLike]) -> list[tuple[str, str]]:
+def _corpus(texts: Iterable[TextLike]) -> list[tuple[str, str]]:
     """Return requests and texts; a pair gives two, a plain text has no request.
 
     Raises:
         InputError: A text is none.
     """
-    if isinstance(texts, str | Mapping) or not len(texts):
+    several = isinstance(texts, Iterable) and not isinstance(texts, str | Mapping)
+    listed = list(texts) if several else []
+    if not listed:
         raise InputError("`texts` must be a list of at least one text or pair")
     corpus: list[tuple[str, str]] = []
-    for index, each in enumerate(texts):
+    for index, each in enumerate(listed):
         try:
             corpus += _readable(each)
         except InputError as exc:
