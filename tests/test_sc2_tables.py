@@ -302,6 +302,48 @@ def test_a_cell_that_no_text_supports_is_found():
     assert not found["clean"]
 
 
+@pytest.mark.parametrize(
+    ("text", "quoted", "strange"),
+    [
+        ("good 天空是蓝色的因为瑞利散射。", "瑞利散射", "引力透镜"),
+        ("とても丁寧で詳しい説明です。例も多いです。", "丁寧で詳しい説明", "短い返答"),
+        ("ท้องฟ้าเป็นสีฟ้า", "สีฟ้า", "เมฆมาก"),
+        ("आसमान नीला है।", "नीला है", "बादल घने"),
+        ("Well done 👍 indeed", "👍", "👎"),
+        ("它很好。", "好", "坏"),
+        ("Written in C++ alone.", "C++", "C#"),
+    ],
+)
+def test_a_quotation_in_any_script_is_supported_and_other_words_are_not(text, quoted, strange):
+    found = check_table(CHECK, table(("none", quoted, strange)), text, "no", {})
+    assert [each["text"] for each in found["unsupported"]] == [strange]
+
+
+def test_a_cell_in_the_midst_of_a_word_is_no_quotation():
+    found = check_table(CHECK, table(("none", "ran", "none")), "A grand inn.", "no", {})
+    assert not found["clean"]
+
+
+def test_words_of_a_script_without_spaces_overlap():
+    # All three pairs of 天空是蓝 are among the five of the longer cell.
+    found = check_table(
+        CHECK, table(("天空是蓝", "天空是蓝色的", "none")), "天空是蓝色的", "天空是蓝", {}
+    )
+    assert found["overlap"] == 1.0
+    assert sentences("天空是蓝色的。因为瑞利散射！对") == [
+        "天空是蓝色的。",
+        "因为瑞利散射！",
+        "对",
+    ]
+
+
+@pytest.mark.parametrize("cell", ["the", "👍", "?!", "Inn"])
+def test_equal_cells_overlap_whatever_they_say(cell):
+    found = check_table(CHECK, table((cell, cell.upper(), "none")), A, B, {})
+    assert found["overlap"] == 1.0
+    assert not found["clean"]
+
+
 def test_coverage_is_the_share_of_the_sentences_that_the_cells_tell():
     # A's first sentence is told by its words inn, clean, quiet; nothing tells its second,
     # whose words are breakfast, cost, ten, euro; of B's two the first is told.

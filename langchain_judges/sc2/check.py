@@ -8,6 +8,7 @@ entailment model of yours).
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -30,6 +31,12 @@ _STOP = frozenset(
         there these they this to was we were what when where which who will with you your""",
     )
 )
+_UNSPACED = re.compile(
+    "([\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
+    "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+)"
+)
+"""Thai, Lao, Burmese, Khmer, kana and Han, which are written without spaces between words."""
+
 _LONGEST = 60
 """Sentences of a text that are looked at."""
 
@@ -158,6 +165,8 @@ class _Supports:
     def _support(self, text: str, cell: str) -> float:
         if self.check.nli:
             return float(self.check.nli(text, cell))
+        if _quotes(text, cell):
+            return 1.0
         near = [self._cosine(cell, sentence) for sentence in sentences(text)]
         return max([_share(cell, text), *near])
 
@@ -177,14 +186,16 @@ class _Supports:
 
 def sentences(text: str) -> list[str]:
     """Return the first sixty sentences of a text that have a content word."""
-    parts = re.split(r"(?<=[.!?])\s+|\n+", text)
+    parts = re.split(r"(?<=[.!?])\s+|(?<=[。！？।])|\n+", text)
     return [part.strip() for part in parts if _words(part)][:_LONGEST]
 
 
 def _overlap(common: str, only: str, vectors: Vectors) -> tuple[float, float]:
     """Return by words and by embedding how far two cells say the same."""
-    if NOTHING in (common, only):
+    if {common, only} & {NOTHING, ""}:
         return 0.0, 0.0
+    if _plain(common) == _plain(only):
+        return 1.0, 1.0
     one, other = _words(common), _words(only)
     shared, smaller = len(one & other), min(len(one), len(other))
     # One word that two cells share is their topic more often than their claim.
@@ -201,4 +212,33 @@ def _share(part: str, whole: str) -> float:
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(w for w in normal_form(text).split() if w not in _STOP)
+    """Return content words; of scripts without spaces, pairs of neighbouring characters."""
+    words = (word for word in normal_form(text).split() if word not in _STOP)
+    return frozenset(part for word in words for part in _parts(word))
+
+
+def _parts(word: str) -> list[str]:
+    parts: list[str] = []
+    for run in filter(None, _UNSPACED.split(word)):
+        pairs = [run[i : i + 2] for i in range(len(run) - 1)]
+        parts += pairs if pairs and _UNSPACED.match(run) else [run]
+    return parts
+
+
+def _quotes(text: str, cell: str) -> bool:
+    """Say whether a text has a cell's very characters, and not in the midst of a word."""
+    part, whole = _plain(cell), _plain(text)
+    if not part:
+        return False
+    before, after = (r"\b" if _spaced(char) else "" for char in (part[0], part[-1]))
+    return bool(re.search(before + re.escape(part) + after, whole))
+
+
+def _spaced(char: str) -> bool:
+    return char.isalnum() and not _UNSPACED.match(char)
+
+
+def _plain(text: str) -> str:
+    """Return a text in lower case, in one encoding, without the space and stops around it."""
+    said = " ".join(unicodedata.normalize("NFC", text.casefold()).split())
+    return said.strip(" .,;:…。、，；：")
