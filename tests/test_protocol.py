@@ -10,6 +10,7 @@ from protocols import program
 from typer.testing import CliRunner
 
 from langchain_judges.methods import METHODS
+from langchain_judges.models import resolve_model
 from tests.conftest import DATA
 from tests.model_server import reply
 
@@ -100,12 +101,34 @@ def test_summaries_graded_alike_are_no_pair_and_every_article_comes_once_first(d
 
 
 def test_no_pair_that_aspects_are_learned_from_is_ever_judged():
-    pairs = [{"id": str(n)} for n in range(120)]
+    pairs = [{"id": str(n), "group": str(n)} for n in range(120)]
     for rows in (1, 60, 70, 120, 500):
         judged, corpus = protocol.parted(pairs, rows)
-        assert len(judged) == min(rows, 70)
-        assert corpus == pairs[70:]
+        assert judged == pairs[: min(rows, 70)]
+        assert corpus == pairs[:69:-1]
     assert [len(part) for part in protocol.parted(pairs[:8], 500)] == [4, 4]
+
+
+def test_no_article_that_aspects_are_learned_from_is_judged():
+    # Twenty articles, each of which comes once before any comes twice.
+    pairs = [{"id": f"{turn}:{n}", "group": f"{n}"} for turn in range(12) for n in range(20)]
+    judged, corpus = protocol.parted(pairs, 500)
+    assert len(corpus) == 50
+    assert {row["group"] for row in corpus} == {str(n) for n in range(10, 20)}
+    assert judged == [row for row in pairs if int(row["group"]) < 10]
+
+
+def test_another_model_or_corpus_learns_aspects_of_its_own(serve, tmp_path):
+    server = serve(answer)
+    known = protocol.SETS["hh_helpful_test"]
+    rows = [{"output_a": f"yes {n}", "output_b": f"no {n}"} for n in range(2)]
+    for name, corpus in (("m", rows), ("m", rows), ("other", rows), ("m", rows[:1])):
+        chat = resolve_model(name, base_url=server.url)
+        study = protocol.Protocol(known, chat, tmp_path, 0, 1)
+        assert len(study.aspects(corpus)) == 5
+    # Each text is a call and merging is one: for two pairs, for two again, for one.
+    assert len(server.calls) == (4 + 1) + (4 + 1) + (2 + 1)
+    assert len(list(tmp_path.glob("learned_aspects-*.json"))) == 3
 
 
 def test_all_rows_can_be_asked_for(serve, data, tmp_path):
