@@ -25,6 +25,7 @@ from langchain_judges.drpe import create_drpe_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.models import resolve_model
 from langchain_judges.sc2 import create_sc2_judge
+from langchain_judges.sc2.options import AspectsLike, read_aspects
 from langchain_judges.writing import STORY_RUBRIC
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ def line_up(
     *,
     budget: int,
     shots: int = 0,
-    aspects: Sequence[str] | None = None,
+    aspects: AspectsLike | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[list[Contestant], dict[str, str]]:
     """Make a judge of each method, with the settings that fit the budget.
@@ -256,7 +257,8 @@ def line_up(
         model: What `resolve_model` takes; every method is given the same.
         budget: Most calls for one pair, repairs apart.
         shots: Worked examples for every method that shows some.
-        aspects: For every method that compares by aspects; SC² gets `ASPECTS` without.
+        aspects: For every method that compares by aspects, as `create_sc2_judge` takes them;
+            SC² gets `ASPECTS` without.
         options: More options of a method, by its name; they override the budget's, and a
             method that then asks more than the budget takes no part.
 
@@ -269,12 +271,13 @@ def line_up(
             not allowed.
     """
     _check_names(methods, options or {})
+    named, _ = read_aspects(aspects)
     chat = resolve_model(model)
     found: list[Contestant] = []
     skipped: dict[str, str] = {}
     for method in methods:
         try:
-            shared = {"shots": shots, "aspects": list(aspects or ())}
+            shared = {"shots": shots, "aspects": list(named)}
             chosen = _chosen(method, budget, shared, (options or {}).get(method, {}))
         except _NoPart as exc:
             skipped[method] = str(exc)

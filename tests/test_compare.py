@@ -223,6 +223,20 @@ def test_shots_and_aspects_go_to_the_methods_that_take_them():
     }
 
 
+def test_aspects_are_settled_as_sc2_does_and_every_method_gets_the_same(tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({"name": "mine", "aspects": ["Tone", "depth"]}))
+    for given in (["Tone", "depth", "tones"], json.loads(file.read_text()), file, str(file)):
+        found, _ = line_up(["sc2", "direct"], FakeChatModel(), budget=8, aspects=given)
+        assert [each["options"]["aspects"] for each in found] == [["Tone", "depth"]] * 2
+
+
+@pytest.mark.parametrize("given", ["v1.2", 5, [], ["Tone", "!"], {"name": "x"}])
+def test_what_are_no_aspects_is_refused(given):
+    with pytest.raises(OptionError, match="aspects"):
+        line_up(["direct"], FakeChatModel(), budget=8, aspects=given)
+
+
 @pytest.mark.skipif("sc2" not in METHODS, reason="SC² is not registered")
 def test_sc2_takes_part_with_half_of_the_budget_as_tables():
     found, skipped = line_up(["sc2"], FakeChatModel(), budget=16, shots=3)
