@@ -374,6 +374,26 @@ def test_an_entailment_model_can_be_used():
     assert check.as_json()["nli"] == "nli"
 
 
+@pytest.mark.parametrize("said", [float("nan"), -0.1, 1.1, None, "high", ZeroDivisionError])
+def test_an_entailment_model_that_gives_no_probability_is_named(said):
+    def broken(premise, hypothesis):
+        return 1 / 0 if said is ZeroDivisionError else said
+
+    check = TableCheck(embed=False, nli=broken)
+    fault = "failed: .*division" if said is ZeroDivisionError else "from 0 to 1, got"
+    with pytest.raises(OptionError, match=rf"`nli` \(broken\) .*{fault}"):
+        check_table(check, table(("none", "x", "none")), A, B, {})
+
+
+def test_a_judge_raises_what_its_entailment_model_fails_by():
+    def broken(premise, hypothesis):
+        raise ZeroDivisionError
+
+    check = TableCheck(embed=False, nli=broken)
+    with pytest.raises(OptionError, match=r"`nli` \(broken\) failed: ZeroDivisionError"):
+        checked(4, table_check=check)
+
+
 def test_an_invalid_table_does_not_pass():
     assert not check_table(CHECK, table(valid=False), A, B, {})["clean"]
 

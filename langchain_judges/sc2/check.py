@@ -7,6 +7,7 @@ entailment model of yours).
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.provider import in_a_line
 from langchain_judges.report.tables import NOTHING
 from langchain_judges.sc2.aspects import cosine, normal_form
 from langchain_judges.sc2.state import Checked, Row, Table
@@ -54,7 +56,7 @@ class TableCheck:
             the comparator.
         embed: Use embeddings beside words.
         nli: An entailment model instead of words and embeddings for support and coverage,
-            called as `nli(premise, hypothesis)`.
+            called as `nli(premise, hypothesis)`; it returns a number from 0 to 1.
     """
 
     lexical: float = 0.7
@@ -107,6 +109,9 @@ def check_table(
         text_a: The judged text A.
         text_b: The judged text B.
         vectors: Embeddings by phrase; empty compares words alone.
+
+    Raises:
+        OptionError: The entailment model fails, or returns no number from 0 to 1.
     """
     worst, overlapping = 0.0, False
     for row in table["rows"]:
@@ -164,7 +169,7 @@ class _Supports:
 
     def _support(self, text: str, cell: str) -> float:
         if self.check.nli:
-            return float(self.check.nli(text, cell))
+            return self._entailment(self.check.nli, text, cell)
         if _quotes(text, cell):
             return 1.0
         near = [self._cosine(cell, sentence) for sentence in sentences(text)]
@@ -174,9 +179,25 @@ class _Supports:
         if not cells:
             return 0.0
         if self.check.nli:
-            return float(self.check.nli(". ".join(cells), sentence))
+            return self._entailment(self.check.nli, ". ".join(cells), sentence)
         near = [self._cosine(cell, sentence) for cell in cells]
         return max([_share(sentence, " ".join(cells)), *near])
+
+    def _entailment(self, nli: Nli, premise: str, hypothesis: str) -> float:
+        named = f"the entailment model `nli` ({self.check.as_json()['nli']})"
+        try:
+            said = nli(premise, hypothesis)
+        except JudgeError:
+            raise
+        except Exception as exc:  # a function of the caller's may raise anything
+            raise OptionError(f"{named} failed: {in_a_line(exc)}") from exc
+        try:
+            value = float(said)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not 0 <= value <= 1:
+            raise OptionError(f"{named} must return a number from 0 to 1, got {said!r}")
+        return value
 
     def _cosine(self, one: str, other: str) -> float:
         if one not in self.vectors or other not in self.vectors:
