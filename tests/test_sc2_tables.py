@@ -15,6 +15,7 @@ from langchain_judges.report.terminal import verdict_panel
 from langchain_judges.sc2 import TableCheck, alearn_aspects, load_aspects, render_table
 from langchain_judges.sc2.aspects import agree, distinct, normal_form
 from langchain_judges.sc2.check import check_table, sentences
+from langchain_judges.sc2.tables import parse_table
 from langchain_judges.verdict import no_usage, not_judged
 from tests.fakes import FakeChatModel
 
@@ -252,6 +253,24 @@ def test_a_name_that_cannot_be_kept_is_refused_before_any_call(name, message, tm
         learn_aspects(model, ["one"], n=1, name=given)
     assert model.prompts == []
     assert {path.name for path in tmp_path.iterdir()} == {"file", "folder.json"}
+
+
+# Tables in plain words.
+
+
+@pytest.mark.parametrize(
+    ("line", "cells"),
+    [
+        ("| Tone | a | b ||", ("a", "b", "")),
+        ("| Tone ||| b |", ("", "", "b")),
+        ("Tone | a || b", ("a", "", "b")),
+        ("Tone | a | b |||", None),
+        (r"| Tone | a | b | c\|", ("a", "b", "c|")),
+    ],
+)
+def test_a_row_keeps_its_empty_cells(line, cells):
+    found = parse_table(line, ["Tone"])
+    assert (tuple(found["aspect_1"].values()) if found else None) == cells
 
 
 # The table check.

@@ -120,7 +120,9 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _split(line: str) -> list[str]:
-    parts = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+    # One bar at each end: a second one is an empty cell's.
+    bare = re.sub(r"^\||(?<!\\)\|$", "", line.strip())
+    parts = re.split(r"(?<!\\)\|", bare)
     return [part.strip().replace("\\|", "|") for part in parts]
 
 
