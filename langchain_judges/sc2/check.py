@@ -67,12 +67,17 @@ class TableCheck:
     nli: Nli | None = None
 
     def __post_init__(self) -> None:
-        """Check the limits."""
+        """Check the settings."""
         for name in ("lexical", "cosine", "support"):
             value = getattr(self, name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value <= 1:
                 raise OptionError(f"`{name}` must be between 0 and 1, got {value!r}")
+        for name in ("prefilter", "embed"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(
+                    f"`{name}` must be true or false, got {getattr(self, name)!r}"
+                )
         if self.nli is not None and not callable(self.nli):
             raise OptionError(f"`nli` must be a function of two texts, got {self.nli!r}")
 

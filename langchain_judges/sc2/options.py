@@ -187,16 +187,26 @@ def read_task(task: str | Mapping[str, str]) -> Task:
     """Return a task by name, or one of the caller's.
 
     Raises:
-        OptionError: The name is unknown, or there is no question.
+        OptionError: The name is unknown, there is no question, or a field is no text.
     """
     if isinstance(task, str) and task in TASKS:
         return TASKS[task]
-    question = task.get("question") if isinstance(task, Mapping) else None
-    if isinstance(task, Mapping) and isinstance(question, str) and question.strip():
-        return {"question": question.strip(), "quality": str(task.get("quality", "")).strip()}
-    raise OptionError(
-        f"`task` must be one of {sorted(TASKS)!r} or {{'question', 'quality'}}, got {task!r}"
-    )
+    if not isinstance(task, Mapping) or "question" not in task or task.keys() - _TASK:
+        raise OptionError(
+            f"`task` must be one of {sorted(TASKS)!r} or {{'question', 'quality'}}, "
+            f"got {task!r}"
+        )
+    question, quality = task["question"], task.get("quality", "")
+    if not isinstance(question, str) or not question.strip():
+        raise OptionError(
+            f"the `question` of a `task` must be a text that is not empty, got {question!r}"
+        )
+    if not isinstance(quality, str):
+        raise OptionError(f"the `quality` of a `task` must be a text, got {quality!r}")
+    return {"question": question.strip(), "quality": quality.strip()}
+
+
+_TASK = {"question", "quality"}
 
 
 def _table_check(given: bool | TableCheck | Mapping[str, Any]) -> TableCheck | None:
