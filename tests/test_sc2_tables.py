@@ -544,6 +544,33 @@ def test_another_format_is_an_error():
         render_table(ROWS, format="latex")
 
 
+def test_a_result_is_shown_by_its_table():
+    assert render_table({"verdict": {}, "table": {"rows": ROWS}}) == render_table(ROWS)
+    assert render_table([]).count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (None, "there is no table: SC² compared the texts without one"),
+        ({"verdict": {}, "table": None}, "there is no table"),
+        ({"verdict": {}}, "a table must be a result of SC²"),
+        ([{"aspect": "x"}], "rows with 'aspect', 'common', 'only_a', 'only_b', got"),
+        (5, "a table must be"),
+        ("rows", "a table must be"),
+    ],
+)
+def test_what_is_no_table_is_refused(table, message):
+    with pytest.raises(InputError, match=message):
+        render_table(table)
+
+
+@pytest.mark.parametrize("names", [("A",), "AB", ("A", "B", "C"), ("A", 2), None])
+def test_two_names_are_wanted(names):
+    with pytest.raises(OptionError, match="`names` must be two texts"):
+        render_table(ROWS, names=names)
+
+
 @pytest.mark.parametrize("mode", ["tournament", "double_round", "exact", "swiss", "random"])
 def test_the_panel_shows_aspects_table_and_bracket(mode):
     result, _ = checked(4, inference=mode, samples=6)

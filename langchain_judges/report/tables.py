@@ -7,14 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.report.clean import clean
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 TableLike = Mapping[str, Any] | Sequence[Mapping[str, str]]
-"""A table `{"rows": […]}` of SC², or its rows `{"aspect", "common", "only_a", "only_b"}`."""
+"""A table `{"rows": […]}` of SC², a result that holds one as `table`, or a table's rows
+`{"aspect", "common", "only_a", "only_b"}`."""
 
 NOTHING = "none"
 """What a cell holds that has nothing to say."""
@@ -48,16 +49,18 @@ def render_table(
     """Render a comparison table with its aspects as rows.
 
     Args:
-        table: A table of `create_sc2_judge`, or its rows.
+        table: A table of `create_sc2_judge`, its rows, or the result that it returned.
         format: `"markdown"` and `"html"` return text (HTML that stands alone, with every
             cell escaped), `"rich"` a table to print on a terminal.
         names: What the two texts are called in the head.
 
     Raises:
-        OptionError: The format is another.
+        OptionError: The format is another, or `names` are not two.
+        InputError: It is no table, or a result without one.
     """
-    rows: Sequence[Mapping[str, str]]
-    rows = table.get("rows", []) if isinstance(table, Mapping) else table
+    rows = _rows(table)
+    if not isinstance(names, list | tuple) or list(map(type, names)) != [str, str]:
+        raise OptionError(f"`names` must be two texts, got {names!r}")
     heads = ("Aspect", "In both", f"Only in {names[0]}", f"Only in {names[1]}")
     if format == "markdown":
         return markdown(rows, heads)
@@ -72,6 +75,29 @@ def markdown(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> str:
     """Return the rows as a Markdown table; no cell can break out of its place."""
     lines = [heads, ["---"] * len(heads), *(_cells(row) for row in rows)]
     return "\n".join("| " + " | ".join(map(_in_a_cell, line)) + " |" for line in lines)
+
+
+def _rows(table: object) -> Sequence[Mapping[str, str]]:
+    """Return the rows of a table, or say why they are none."""
+    if isinstance(table, Mapping) and "rows" not in table and "table" in table:
+        table = table["table"]
+    if table is None:
+        raise InputError("there is no table: SC² compared the texts without one")
+    rows = table.get("rows") if isinstance(table, Mapping) else table
+    if not isinstance(rows, list | tuple) or not all(map(_is_row, rows)):
+        raise InputError(
+            "a table must be a result of SC², its `table`, or rows with 'aspect', "
+            f"{', '.join(map(repr, _CELLS))}, got {str(table)[:80]}"
+        )
+    return rows
+
+
+def _is_row(row: object) -> bool:
+    return (
+        isinstance(row, Mapping)
+        and isinstance(row.get("aspect"), str)
+        and all(isinstance(row.get(name, 0), str | None) for name in _CELLS)
+    )
 
 
 def _cells(row: Mapping[str, str]) -> list[str]:
