@@ -1,14 +1,23 @@
-"""The default sentence embedder: all-MiniLM-L6-v2, loaded on first use, once for a process."""
+"""The default sentence embedder, loaded once for a process, and embedding as a step.
+
+The embedder is all-MiniLM-L6-v2.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import math
 import threading
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from langchain_judges.errors import ModelSetupError
+from langchain_judges.errors import JudgeError, ModelSetupError
+from langchain_judges.provider import diagnosis, in_a_line, status_of
+from langchain_judges.steps import Effect, Steps
+from langchain_judges.verdict import Failure
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -30,6 +39,45 @@ def default_embeddings() -> Embeddings:
     if importlib.util.find_spec("sentence_transformers") is None:
         raise ModelSetupError(_MISSING)
     return SentenceEmbeddings()
+
+
+def embedded(
+    embeddings: Embeddings, texts: list[str], *, step: str, unit: str, instead: str
+) -> Steps[tuple[list[list[float]] | None, list[Failure]]]:
+    """Embed texts; where the embedder fails, return None and a failure.
+
+    Args:
+        embeddings: The embedder.
+        texts: What to embed; some embedders refuse to be asked for nothing, so none is.
+        step: The step and the unit of the failure.
+        unit: See `step`.
+        instead: What is done without vectors.
+
+    Raises:
+        Exception: What the embedder raises, where no other judgment would fare better: a
+            package is missing, or the provider lets nobody in.
+    """
+    if not texts:
+        return [], []
+    try:
+        given: Sequence[Sequence[float]] = yield Effect(
+            lambda: embeddings.embed_documents(texts),
+            lambda: embeddings.aembed_documents(texts),
+        )
+        vectors = [list(map(float, vector)) for vector in given]
+        if len(vectors) != len(texts) or not all(map(math.isfinite, chain(*vectors))):
+            raise ValueError("the embedder gave no vector of numbers for each text")
+    except Exception as exc:  # an embedder may raise anything
+        if isinstance(exc, JudgeError | ImportError) or status_of(exc) in {401, 403, 404}:
+            raise
+        failure: Failure = {
+            "step": step,
+            "unit": unit,
+            "reason": diagnosis(exc).reason,
+            "detail": f"{instead}: {in_a_line(exc)}",
+        }
+        return None, [failure]
+    return vectors, []
 
 
 class SentenceEmbeddings(Embeddings):

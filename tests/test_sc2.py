@@ -676,6 +676,45 @@ def test_an_embedder_is_not_asked_for_nothing():
     ]
 
 
+class Broken(DeterministicFakeEmbedding):
+    """An embedder that raises, or gives what it is told."""
+
+    gives: object
+
+    def embed_documents(self, texts):
+        if isinstance(self.gives, Exception):
+            raise self.gives
+        return self.gives
+
+
+@pytest.mark.parametrize("gives", [RuntimeError("down"), [], [[math.nan] * 8] * 99])
+@pytest.mark.parametrize(
+    ("options", "where", "instead"),
+    [
+        ({"aspects": None}, ("aspects", "merging"), "aspects were merged"),
+        ({"table_check": True}, ("table", "table check"), "tables were checked"),
+    ],
+)
+async def test_an_embedder_that_fails_is_reported_and_words_are_compared(
+    gives, options, where, instead
+):
+    settings = {"samples": 2, "embeddings": Broken(size=8, gives=gives), **options}
+    here, _ = judged(**settings)
+    judge = create_sc2_judge(FakeChatModel(respond=respond), **{"aspects": ASPECTS, **settings})
+    for result in (here, await judge.ainvoke(PAIR)):
+        assert result["verdict"]["preference"] == "A"
+        assert result["aspects"]
+        [failure] = result["verdict"]["failures"]
+        assert (failure["step"], failure["unit"]) == where
+        assert failure["reason"] == "provider_error"
+        assert failure["detail"].startswith(f"{instead} by their words alone: ")
+
+
+def test_an_embedder_that_is_not_installed_stops_the_judgment():
+    with pytest.raises(ImportError):
+        judged(aspects=None, embeddings=Broken(size=8, gives=ImportError("no package")))
+
+
 @pytest.mark.parametrize("said", [1, '"1".', " 1 "])
 def test_labels_that_a_model_writes_its_own_way_cost_no_repair(said):
     answers = {

@@ -8,9 +8,7 @@ is sought for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -78,18 +76,6 @@ def dbscan_medoids(
     if most is not None:
         groups = sorted(groups, key=lambda group: (-len(group), int(group[0])))[:most]
     return sorted(_nearest(points, group, points[group].mean(axis=0)) for group in groups)
-
-
-def checked_vectors(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]]:
-    """Return what an embedder gave for `count` texts.
-
-    Raises:
-        ValueError: There is not a vector of finite numbers for each.
-    """
-    found = [list(map(float, vector)) for vector in vectors]
-    if len(found) != count or not all(map(math.isfinite, chain.from_iterable(found))):
-        raise ValueError("the embedder gave no vector of numbers for each text")
-    return found
 
 
 def _nearest(points: Any, members: Any, centre: Any) -> int:

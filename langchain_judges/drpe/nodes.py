@@ -18,7 +18,7 @@ from langgraph.types import Overwrite, Send
 
 from langchain_judges.ask import Question, Reply, ask, recorded
 from langchain_judges.drpe import prompts as texts
-from langchain_judges.drpe.cluster import checked_vectors, dbscan_medoids, kmeans_medoids
+from langchain_judges.drpe.cluster import dbscan_medoids, kmeans_medoids
 from langchain_judges.drpe.options import Panel, Voting, as_json
 from langchain_judges.drpe.roles import distinct
 from langchain_judges.drpe.state import (
@@ -33,11 +33,10 @@ from langchain_judges.drpe.state import (
 )
 from langchain_judges.drpe.tally import decide, norm, order_sums, role_votes
 from langchain_judges.drpe.votes import confidences, slot_vote, spoken_votes
-from langchain_judges.errors import JudgeError
+from langchain_judges.embeddings import embedded
 from langchain_judges.examples import Reminder, block, cut_failures, told
 from langchain_judges.gate import Once
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots, preferred_slot
-from langchain_judges.provider import diagnosis, in_a_line, status_of
 from langchain_judges.recall import Example
 from langchain_judges.seeds import sample_seed
 from langchain_judges.steps import Effect, Steps, Update, together
@@ -257,15 +256,14 @@ class PanelSteps:
         failures: list[Failure] = []
         if self.panel.clustering and pool:
             wanted = self.panel.dynamic + (len(static) if whole else 0)
-            try:
-                vectors = yield from self._embedded(pool)
-            except Exception as exc:  # an embedder may raise anything
-                useless = isinstance(exc, JudgeError | ImportError)
-                if useless or status_of(exc) in {401, 403, 404}:
-                    raise
-                why = f"roles were not clustered, the first ones sit: {in_a_line(exc)}"
-                reason = diagnosis(exc).reason
-                failures.append({**_failure("clustering", reason, why), "step": "roles"})
+            vectors, failures = yield from embedded(
+                self.embeddings,
+                [f"{role['type']}: {role['description']}" for role in pool],
+                step="roles",
+                unit="clustering",
+                instead="roles were not clustered, the first ones sit",
+            )
+            if vectors is None:
                 pool = pool[:wanted]
             else:
                 # Loading scikit-learn and clustering take long enough to hold up a loop.
@@ -275,15 +273,6 @@ class PanelSteps:
                 )
                 pool = [pool[i] for i in chosen]
         return (pool if whole else static + pool), failures
-
-    def _embedded(self, roles: Sequence[Role]) -> Steps[list[list[float]]]:
-        described = [f"{role['type']}: {role['description']}" for role in roles]
-        embed = self.embeddings
-        vectors: list[list[float]] = yield Effect(
-            lambda: embed.embed_documents(described),
-            lambda: embed.aembed_documents(described),
-        )
-        return checked_vectors(vectors, len(roles))
 
     def _medoids(self, vectors: Sequence[Sequence[float]], wanted: int) -> list[int]:
         if self.panel.clustering == "kmeans":

@@ -12,6 +12,7 @@ from langgraph.graph import END
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.ask import Question, Reply, ask, recorded
+from langchain_judges.embeddings import embedded
 from langchain_judges.examples import Reminder, block, cut_failures, told
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots, preferred_slot
 from langchain_judges.recall import Example
@@ -140,10 +141,14 @@ class Reasoning:
             return {"aspects": list(self.options.aspects)}
         lists = [proposal["aspects"] for proposal in state["proposals"]]
         forms = list(dict.fromkeys(normal_form(p) for each in lists for p in each))
-        vectors = yield from self._embedded(forms if len(forms) > 1 else [])
-        return {
-            "aspects": agree(lists, vectors, self.options.n_aspects, self.options.agreement)
-        }
+        vectors, failures = yield from self._embedded(
+            forms if len(forms) > 1 else [],
+            step="aspects",
+            unit="merging",
+            instead="aspects were merged by their words alone",
+        )
+        found = agree(lists, vectors, self.options.n_aspects, self.options.agreement)
+        return {"aspects": found, "failures": failures}
 
     def ask_tables(self, state: SC2State) -> list[Send] | str:
         """Send every table that is to be sampled; without aspects there is none."""
@@ -187,16 +192,19 @@ class Reasoning:
         if check is None:
             return {}
         sides = [judged(state["output_a"]), judged(state["output_b"])]
-        vectors: Mapping[str, Sequence[float]] = {}
-        if check.embed:
-            vectors = yield from self._embedded(phrases_of(tables, sides))
+        vectors, failures = yield from self._embedded(
+            phrases_of(tables, sides) if check.embed else [],
+            step="table",
+            unit="table check",
+            instead="tables were checked by their words alone",
+        )
 
         def look() -> list[Checked]:
             return [check_table(check, table, sides[0], sides[1], vectors) for table in tables]
 
         # An entailment model may take seconds; an event loop must not stand still for it.
         found = yield Effect(look, partial(asyncio.to_thread, look))
-        return {"checks": found}
+        return {"checks": found, "failures": failures}
 
     def round(self, state: SC2State) -> Steps[Update]:
         """Draw the next matches, deciding those that need no comparator; or crown a table."""
@@ -444,14 +452,11 @@ class Reasoning:
         """Return what is searched for by itself: every row, or the whole table as ''."""
         return list(aspects) if self.options.row_wise else [""]
 
-    def _embedded(self, phrases: list[str]) -> Steps[dict[str, Sequence[float]]]:
-        embed = self.embeddings
-        if not phrases:  # some embedders refuse to be asked for nothing
-            return {}
-        vectors = yield Effect(
-            lambda: embed.embed_documents(phrases), lambda: embed.aembed_documents(phrases)
-        )
-        return dict(zip(phrases, vectors, strict=True))
+    def _embedded(
+        self, phrases: list[str], **told: str
+    ) -> Steps[tuple[dict[str, Sequence[float]], list[Failure]]]:
+        vectors, failures = yield from embedded(self.embeddings, phrases, **told)
+        return dict(zip(phrases, vectors or [], strict=False)), failures
 
     def _sample(self, number: int) -> int:
         return sample_seed(self.options.seed, number)
