@@ -104,6 +104,22 @@ def learner(prompt):
     return json.dumps({"aspects": ["Tone", f"aspect {text}a", f"aspect {text}b"]})
 
 
+def test_a_text_of_which_no_aspect_is_named_is_reported():
+    def said(prompt):
+        return '{"aspects": ["", " "]}' if "\nsilent\n" in prompt else learner(prompt)
+
+    learned = learn_aspects(FakeChatModel(respond=said), ["one", "silent"], n=3)
+    assert len(learned["aspects"]) == 3
+    assert learned["failures"] == [
+        {
+            "step": "extract",
+            "unit": "text 2",
+            "reason": "empty",
+            "detail": "the reply names no aspect",
+        }
+    ]
+
+
 async def test_aspects_are_extracted_from_every_text_and_merged_to_exactly_n():
     model = FakeChatModel(respond=learner)
     texts = [f"{n} text" for n in range(6)]

@@ -203,6 +203,16 @@ class _Learner:
             check_savable(name)
         replies = yield from self._extracted(corpus)
         failures = [failure for reply in replies for failure in reply.failures]
+        failures += [
+            {
+                "step": self.extract.step,
+                "unit": f"text {number}",
+                "reason": "empty",
+                "detail": "the reply names no aspect",
+            }
+            for number, reply in enumerate(replies, 1)
+            if reply.data and not distinct(reply.data["aspects"])
+        ]
         usages = [reply.usage for reply in replies]
         phrases = _by_frequency(replies)
         n = self.setting.n
