@@ -1,4 +1,4 @@
-"""A chat model whose replies are a function of what it is asked."""
+"""A chat model whose replies are a function of what it is asked, and a broken embedder."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -107,3 +108,14 @@ class FakeChatModel(BaseChatModel):
             usage = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
             said = AIMessage(said, usage_metadata=usage)  # type: ignore[arg-type]
         return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+class BrokenEmbeddings(DeterministicFakeEmbedding):
+    """An embedder that raises, or gives what it is told."""
+
+    gives: object
+
+    def embed_documents(self, texts: list[str]) -> Any:
+        if isinstance(self.gives, Exception):
+            raise self.gives
+        return self.gives

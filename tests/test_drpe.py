@@ -17,7 +17,7 @@ from langchain_judges.drpe.votes import confidences, spoken_votes
 from langchain_judges.errors import OptionError
 from langchain_judges.summary import Summary
 from tests.conftest import chat
-from tests.fakes import FakeChatModel
+from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.langsmith_server import LangSmithServer
 from tests.model_server import reply
 
@@ -464,17 +464,6 @@ def test_a_vote_may_be_a_number_and_the_first_of_two_counts():
     assert len(model.prompts) == 1
 
 
-class Broken(DeterministicFakeEmbedding):
-    """Gives what is no vector for each text, or raises it."""
-
-    gives: object
-
-    def embed_documents(self, texts):
-        if isinstance(self.gives, Exception):
-            raise self.gives
-        return self.gives
-
-
 @pytest.mark.parametrize("clustering", ["kmeans", "dbscan"])
 @pytest.mark.parametrize(
     "gives", [[], [[1.0, 0.0]], [[math.nan] * 8] * 8, RuntimeError("down"), TimeoutError()]
@@ -482,7 +471,7 @@ class Broken(DeterministicFakeEmbedding):
 def test_an_embedder_that_fails_costs_the_clustering_and_not_the_run(gives, clustering):
     judge = create_drpe_judge(
         FakeChatModel(respond=respond),
-        embeddings=Broken(size=8, gives=gives),
+        embeddings=BrokenEmbeddings(size=8, gives=gives),
         panel={"clustering": clustering, "capped": True},
     )
     for _ in range(2):

@@ -32,7 +32,7 @@ from langchain_judges.sc2.parse import parse_aspects, parse_decision, parse_pref
 from langchain_judges.sc2.tables import fit, parse_table, read_rows
 from langchain_judges.shots import WORKED
 from tests.conftest import chat
-from tests.fakes import FakeChatModel
+from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.langsmith_server import LangSmithServer
 from tests.model_server import error, reply, responses
 
@@ -676,17 +676,6 @@ def test_an_embedder_is_not_asked_for_nothing():
     ]
 
 
-class Broken(DeterministicFakeEmbedding):
-    """An embedder that raises, or gives what it is told."""
-
-    gives: object
-
-    def embed_documents(self, texts):
-        if isinstance(self.gives, Exception):
-            raise self.gives
-        return self.gives
-
-
 @pytest.mark.parametrize("gives", [RuntimeError("down"), [], [[math.nan] * 8] * 99])
 @pytest.mark.parametrize(
     ("options", "where", "instead"),
@@ -698,7 +687,7 @@ class Broken(DeterministicFakeEmbedding):
 async def test_an_embedder_that_fails_is_reported_and_words_are_compared(
     gives, options, where, instead
 ):
-    settings = {"samples": 2, "embeddings": Broken(size=8, gives=gives), **options}
+    settings = {"samples": 2, "embeddings": BrokenEmbeddings(size=8, gives=gives), **options}
     here, _ = judged(**settings)
     judge = create_sc2_judge(FakeChatModel(respond=respond), **{"aspects": ASPECTS, **settings})
     for result in (here, await judge.ainvoke(PAIR)):
@@ -712,7 +701,9 @@ async def test_an_embedder_that_fails_is_reported_and_words_are_compared(
 
 def test_an_embedder_that_is_not_installed_stops_the_judgment():
     with pytest.raises(ImportError):
-        judged(aspects=None, embeddings=Broken(size=8, gives=ImportError("no package")))
+        judged(
+            aspects=None, embeddings=BrokenEmbeddings(size=8, gives=ImportError("no package"))
+        )
 
 
 @pytest.mark.parametrize("said", [1, '"1".', " 1 "])
