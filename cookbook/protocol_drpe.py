@@ -48,6 +48,7 @@ from rich.table import Table
 from langchain_judges import judge_many, load_judge, resolve_model
 from langchain_judges.ask import Question, ask
 from langchain_judges.channel import Channel
+from langchain_judges.cli.common import table_console
 from langchain_judges.datasets import load
 from langchain_judges.datasets.summaries import NEWS_RULES
 from langchain_judges.metrics import bootstrap, pearson, williams_test
@@ -151,8 +152,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     )
     for name in studies:
         inside(data, _SETS[name])
-    # The rich console would cut the tables where no terminal is.
-    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    console = table_console()
     chat = resolve_model(model, base_url=base_url)
     writer = resolve_model(reference_model) if reference_model else chat
     found: dict[str, Any] = {"model": model, "rule": settings.rule, "studies": {}}

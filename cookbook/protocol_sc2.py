@@ -43,10 +43,10 @@ from protocols import (
     named,
     program,
 )
-from rich.console import Console
 
 import langchain_judges
 from langchain_judges.budgets import ASPECTS, fit
+from langchain_judges.cli.common import table_console
 from langchain_judges.compare import Comparison, Contestant, compare, save
 from langchain_judges.methods import METHODS, load_judge
 from langchain_judges.models import model_identity, resolve_model
@@ -310,7 +310,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     concurrency: Concurrency = None,
 ) -> dict[str, dict[str, Comparison]]:
     """Run the studies of SC²'s paper; the same command goes on where it was."""
-    console = Console(highlight=False)
+    console = table_console()
     listed = named(sets, SETS, "--sets")
     asked = named(only, studies([]), "--only")
     # Nothing is asked before every set was found.

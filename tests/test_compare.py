@@ -280,6 +280,13 @@ def comparing(path, server, *options):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
+def test_a_table_of_many_methods_is_whole_in_a_pipe(serve, file):
+    methods = "bsm,drpe,relative,absolute,direct,cot,cot_sc,plan_solve"
+    done = comparing(file, serve(), "--methods", methods, "--budget-calls", "16")
+    head = next(line for line in done.stdout.splitlines() if "bsm" in line)
+    assert head.split() == methods.split(",")
+
+
 def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
     out = tmp_path / "out"
     done = comparing(

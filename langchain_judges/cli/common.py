@@ -50,6 +50,12 @@ def error_console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def table_console() -> Console:
+    """Return where tables of many columns go; a file or a pipe has no edge to fit into."""
+    edge = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, width=None if edge else 240)
+
+
 def checked(
     file: PairsFile, skip_bad: bool, errors: Console, work: str = "pair to judge"
 ) -> int:

@@ -25,6 +25,7 @@ from langchain_judges.cli.common import (
     kind_of,
     named_columns,
     set_options,
+    table_console,
     tell_refusal,
     tell_undone,
 )
@@ -131,7 +132,7 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         raise typer.Exit(MISUSED) from exc
     except KeyboardInterrupt:
         end_stopped(errors, kept=out is not None)
-    Console(highlight=False).print(comparison_table(comparison))
+    table_console().print(comparison_table(comparison))
     standings = comparison["methods"]
     for method, each in standings.items():
         causes = Counter({f"{method}: {why}": n for why, n in each["causes"].items()})
