@@ -280,7 +280,8 @@ def comparing(path, server, *options):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
-def test_a_table_of_many_methods_is_whole_in_a_pipe(serve, file):
+def test_a_table_of_many_methods_is_whole_in_a_pipe(serve, file, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # a test's worker process has it
     methods = "bsm,drpe,relative,absolute,direct,cot,cot_sc,plan_solve"
     done = comparing(file, serve(), "--methods", methods, "--budget-calls", "16")
     head = next(line for line in done.stdout.splitlines() if "bsm" in line)
