@@ -379,6 +379,8 @@ def test_labels_in_plain_words(text, label):
         ("Response 1: 85.5\nResponse 2: 20", None),
         ("Response 1: 8,5\nResponse 2: 6", None),
         ("Response 1: -3\nResponse 2: 2", None),
+        ("Response 1: 7-8\nResponse 2: 6", None),
+        ("Response 1: 8 \u2013 full\nResponse 2: 6 - thin", (8, 6)),
         ("-3 4", None),
         ("Response 1: 8\nResponse 1: 7\nResponse 2: 6", None),
         ("Both are fine.", None),

@@ -1,5 +1,6 @@
 """SC² against its paper: aspects, tables, the search for the best one, the preference."""
 
+import itertools
 import json
 import math
 import random
@@ -259,12 +260,18 @@ def test_cyclic_triples_are_counted_where_all_have_met():
     both = [circle(b, a) if (b, a) == (3, 1) else circle(a, b) for a, b in ((1, 2), (2, 3))]
     both += [circle(1, 2), circle(2, 3), circle(3, 1), circle(1, 3)]
     assert cyclic_triples("exact", [1, 2, 3], both) == 0
+    # A coin took the place of one order, so that no two orders agree.
+    closed = [circle(a, b) for a, b in ((1, 2), (2, 3), (3, 1))] * 2
+    assert cyclic_triples("exact", [1, 2, 3], closed) == 1
+    tossed = [*closed[:-1], {**closed[-1], "decided_by": "coin"}]
+    assert cyclic_triples("exact", [1, 2, 3], tossed) == 0
 
 
 def test_only_what_the_comparator_said_goes_round_in_circles():
-    def table(prompt, seen=[]):  # noqa: B006 - counts its own calls
-        seen.append(1)
-        return None if len(seen) == 1 else "no"
+    numbers = itertools.count(1)
+
+    def table(prompt):
+        return None if next(numbers) == 1 else "no"
 
     for answers in ({"table": table}, {"match": "neither"}):
         result, _ = judged(samples=6, inference="exact_unordered", repairs=0, answers=answers)
@@ -1143,9 +1150,11 @@ def test_row_wise_a_row_that_says_nothing_loses_without_a_call():
     blank = {"common": "none", "only_1": "none", "only_2": "none"}
     full = {"common": "on topic", "only_1": "polite", "only_2": "brief"}
 
-    def table(prompt, seen=[]):  # noqa: B006 - counts its own calls
-        seen.append(1)
-        told = [blank if len(seen) == i else full for i in (1, 2, 3)]
+    numbers = itertools.count(1)
+
+    def table(prompt):
+        number = next(numbers)
+        told = [blank if number == i else full for i in (1, 2, 3)]
         return json.dumps({f"aspect_{i + 1}": row for i, row in enumerate(told)})
 
     result, model = judged(

@@ -28,10 +28,11 @@ _NUMBER = r"\d+(?:\.0+)?(?:\s*/\s*\d+)?"
 _SCORE = re.compile(
     r"(?:response|assistant|passage|score)?[\W_]*(?P<slot>[12])[\W_]*(?:score\w*)?[\W_]*[:=]"
     rf"[\s*_`\"'(\[]*(?P<score>{_NUMBER})(?:\s*(?:out of \d+|points?))?"
-    r"[*_`\"')\]]*(?:$|[.,;:](?!\d)|\s*[-\u2013\u2014(])",
+    r"[*_`\"')\]]*(?:$|[.,;:](?!\d)|\s*\(|\s*[-\u2013\u2014](?!\s*\d))",
     re.IGNORECASE,
 )
-"""One response and its score; words may follow after a mark, for `2 errors` is no score."""
+"""One response and its score; words may follow after a mark, for `2 errors` is no score.
+Neither is a range, `7-8`."""
 _PAIR = re.compile(
     rf"^[\s*_`(\[]*(?P<first>{_NUMBER})[\s,;]+(?P<second>{_NUMBER})[^\w-]*$", re.MULTILINE
 )

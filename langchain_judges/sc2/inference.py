@@ -134,10 +134,10 @@ def cyclic_triples(
             if winner is not None and loser != winner:
                 lead[winner, loser] = lead.get((winner, loser), 0) + 1
                 lead[loser, winner] = lead.get((loser, winner), 0) - 1
-    circles = 0
+    circles, legs = 0, 2 if mode == "exact" else 1
     for a, b, c in combinations(entrants, 3):
         signs = [lead.get(pair, 0) for pair in ((a, b), (b, c), (c, a))]
-        circles += all(s > 0 for s in signs) or all(s < 0 for s in signs)
+        circles += all(s >= legs for s in signs) or all(s <= -legs for s in signs)
     return circles
 
 
