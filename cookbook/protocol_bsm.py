@@ -49,7 +49,7 @@ from rich.table import Table as Screen
 
 from langchain_judges import judge_many, load_judge, resolve_model
 from langchain_judges.datasets import load
-from langchain_judges.methods import METHODS
+from langchain_judges.methods.registry import METHODS
 from langchain_judges.metrics import (
     Result,
     human_ceiling,
@@ -58,7 +58,7 @@ from langchain_judges.metrics import (
     rate,
     vote_agreement,
 )
-from langchain_judges.texts import judged
+from langchain_judges.rows.texts import judged
 
 Row = Mapping[str, Any]
 Figures = dict[str, Any]

@@ -46,14 +46,14 @@ from rich.console import Console
 from rich.table import Table
 
 from langchain_judges import judge_many, load_judge, resolve_model
-from langchain_judges.ask import Question, ask
-from langchain_judges.channel import Channel
+from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.steps import run
 from langchain_judges.cli.common import table_console
 from langchain_judges.datasets import load
 from langchain_judges.datasets.summaries import NEWS_RULES
 from langchain_judges.metrics import bootstrap, pearson, williams_test
-from langchain_judges.overlap import OVERLAPS, overlap
-from langchain_judges.steps import run
+from langchain_judges.writing.overlap import OVERLAPS, overlap
 
 STUDIES = ("cnn2022", "bbc2022", "summeval")
 _SETS = {

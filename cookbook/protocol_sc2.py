@@ -45,12 +45,12 @@ from protocols import (
 )
 
 import langchain_judges
-from langchain_judges.budgets import ASPECTS, fit
+from langchain_judges.asking.models import model_identity, resolve_model
 from langchain_judges.cli.common import table_console
-from langchain_judges.compare import Comparison, Contestant, compare, save
-from langchain_judges.methods import METHODS, load_judge
-from langchain_judges.models import model_identity, resolve_model
+from langchain_judges.methods.budgets import ASPECTS, fit
+from langchain_judges.methods.registry import METHODS, load_judge
 from langchain_judges.report.side_by_side import comparison_table
+from langchain_judges.runs.contest import Comparison, Contestant, compare, save
 
 BUDGETS = (8, 15, 24)
 """Calls for a pair (Table 4)."""

@@ -34,8 +34,8 @@ from protocols import (
 )
 
 from langchain_judges import judge_many, resolve_model
-from langchain_judges.methods import load_story_judge, load_writer
-from langchain_judges.writing import Writing, evaluate_writing
+from langchain_judges.writing.quality import Writing, evaluate_writing, load_story_judge
+from langchain_judges.writing.registry import load_writer
 
 ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     "zero-shot": ("direct", {"preset": "zero_shot"}),

@@ -22,11 +22,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph_sdk.runtime import ServerRuntime
 
-from langchain_judges.allure import create_allure_audit, create_allure_judge
+from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
-from langchain_judges.memory import FailureMemory
-from langchain_judges.methods import METHODS, WRITERS, load_judge, load_writer
-from langchain_judges.models import resolve_model
+from langchain_judges.memory.failures import FailureMemory
+from langchain_judges.methods.allure import create_allure_audit, create_allure_judge
+from langchain_judges.methods.registry import METHODS, load_judge
+from langchain_judges.writing.registry import WRITERS, load_writer
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Entry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[Graph]]

@@ -6,9 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from langchain_judges.allure import create_allure_audit, create_allure_judge
-    from langchain_judges.bsm import create_bsm_judge, create_bsm_writer
-    from langchain_judges.direct import (
+    from langchain_judges.asking.models import resolve_model
+    from langchain_judges.errors import JudgeError
+    from langchain_judges.integrations.best_of import best_of
+    from langchain_judges.integrations.evaluators import as_comparative_evaluator, as_evaluator
+    from langchain_judges.integrations.middleware import JudgeMiddleware
+    from langchain_judges.memory.failures import FailureMemory
+    from langchain_judges.memory.faiss.store import FaissStore
+    from langchain_judges.methods.allure import create_allure_audit, create_allure_judge
+    from langchain_judges.methods.bsm import create_bsm_judge
+    from langchain_judges.methods.direct import (
         create_absolute_judge,
         create_cot_judge,
         create_direct_judge,
@@ -17,17 +24,10 @@ if TYPE_CHECKING:
         create_relative_judge,
         create_self_consistency_judge,
     )
-    from langchain_judges.drpe import Panel, Voting, create_drpe_judge
-    from langchain_judges.errors import JudgeError
-    from langchain_judges.evaluators import as_comparative_evaluator, as_evaluator
-    from langchain_judges.faiss_store import FaissStore
-    from langchain_judges.knockout import best_of
-    from langchain_judges.memory import FailureMemory
-    from langchain_judges.methods import load_judge
-    from langchain_judges.middleware import JudgeMiddleware
-    from langchain_judges.models import resolve_model
-    from langchain_judges.runs import ajudge_many, judge_many
-    from langchain_judges.sc2 import create_sc2_judge, learn_aspects
+    from langchain_judges.methods.drpe import Panel, Voting, create_drpe_judge
+    from langchain_judges.methods.registry import load_judge
+    from langchain_judges.methods.sc2 import create_sc2_judge, learn_aspects
+    from langchain_judges.runs.many import ajudge_many, judge_many
     from langchain_judges.verdict import (
         Failure,
         Item,
@@ -39,45 +39,46 @@ if TYPE_CHECKING:
         Verdict,
         Vote,
     )
+    from langchain_judges.writing.bsm import create_bsm_writer
 
 # Resolved on first use: importing a name here would load numpy, LangGraph and langchain.
 _HOMES = {
     "Failure": "verdict",
-    "FailureMemory": "memory",
-    "FaissStore": "faiss_store",
+    "FailureMemory": "memory.failures",
+    "FaissStore": "memory.faiss.store",
     "Item": "verdict",
     "JudgeError": "errors",
-    "JudgeMiddleware": "middleware",
+    "JudgeMiddleware": "integrations.middleware",
     "LabelVerdict": "verdict",
     "Pair": "verdict",
-    "Panel": "drpe",
+    "Panel": "methods.drpe",
     "Role": "verdict",
     "Row": "verdict",
     "Usage": "verdict",
     "Verdict": "verdict",
     "Vote": "verdict",
-    "Voting": "drpe",
-    "ajudge_many": "runs",
-    "as_comparative_evaluator": "evaluators",
-    "as_evaluator": "evaluators",
-    "best_of": "knockout",
-    "create_absolute_judge": "direct",
-    "create_allure_audit": "allure",
-    "create_allure_judge": "allure",
-    "create_bsm_judge": "bsm",
-    "create_bsm_writer": "bsm",
-    "create_cot_judge": "direct",
-    "create_direct_judge": "direct",
-    "create_drpe_judge": "drpe",
-    "create_llm_score_judge": "direct",
-    "create_plan_solve_judge": "direct",
-    "create_relative_judge": "direct",
-    "create_sc2_judge": "sc2",
-    "create_self_consistency_judge": "direct",
-    "judge_many": "runs",
-    "learn_aspects": "sc2",
-    "load_judge": "methods",
-    "resolve_model": "models",
+    "Voting": "methods.drpe",
+    "ajudge_many": "runs.many",
+    "as_comparative_evaluator": "integrations.evaluators",
+    "as_evaluator": "integrations.evaluators",
+    "best_of": "integrations.best_of",
+    "create_absolute_judge": "methods.direct",
+    "create_allure_audit": "methods.allure",
+    "create_allure_judge": "methods.allure",
+    "create_bsm_judge": "methods.bsm",
+    "create_bsm_writer": "writing.bsm",
+    "create_cot_judge": "methods.direct",
+    "create_direct_judge": "methods.direct",
+    "create_drpe_judge": "methods.drpe",
+    "create_llm_score_judge": "methods.direct",
+    "create_plan_solve_judge": "methods.direct",
+    "create_relative_judge": "methods.direct",
+    "create_sc2_judge": "methods.sc2",
+    "create_self_consistency_judge": "methods.direct",
+    "judge_many": "runs.many",
+    "learn_aspects": "methods.sc2",
+    "load_judge": "methods.registry",
+    "resolve_model": "asking.models",
 }
 
 __all__ = [

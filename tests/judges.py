@@ -10,8 +10,8 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 
 from langchain_judges import create_bsm_judge, create_drpe_judge, load_judge
-from langchain_judges.methods import METHODS
-from langchain_judges.steps import Node
+from langchain_judges.asking.steps import Node
+from langchain_judges.methods.registry import METHODS
 from langchain_judges.verdict import Item, LabelVerdict, Verdict, even_verdict, no_usage
 from tests import test_direct, test_sc2
 from tests.fakes import FakeChatModel, goods, judged_by, writes

@@ -12,17 +12,21 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
-from langchain_judges import create_allure_audit, create_allure_judge
-from langchain_judges.allure.checks import annotated
-from langchain_judges.allure.measure import (
+from langchain_judges import (
+    create_allure_audit,
+    create_allure_judge,
+    create_bsm_judge,
+    create_bsm_writer,
+)
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.allure.audit.checks import annotated
+from langchain_judges.methods.allure.audit.holdout import (
     balanced_accuracy,
     cases_of,
     fall_risk,
     measure,
     split_by_group,
 )
-from langchain_judges.bsm import create_bsm_judge, create_bsm_writer
-from langchain_judges.errors import InputError, OptionError
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example
@@ -217,7 +221,7 @@ def test_the_loop_has_these_nodes():
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_loop_goes_on_from_a_kill_at_each_node(node, when, tmp_path, monkeypatch):
-    from langchain_judges.steps import Node
+    from langchain_judges.asking.steps import Node
 
     armed = [True]
     original = Node.invoke

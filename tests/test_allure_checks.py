@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from langchain_judges.allure.checks import (
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.allure.audit.checks import (
     annotated,
     by_match,
     custom,
@@ -18,8 +19,12 @@ from langchain_judges.allure.checks import (
     resolve_check,
     word_set,
 )
-from langchain_judges.allure.modes import Mode, corpus_of, read_modes, suggest_mode
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.allure.audit.modes import (
+    Mode,
+    corpus_of,
+    read_modes,
+    suggest_mode,
+)
 from tests.conftest import DATA
 
 COGEVAL = DATA / "cogeval"

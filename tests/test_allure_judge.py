@@ -9,9 +9,9 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
-from langchain_judges.allure.labels import label_probabilities, spoken_label
-from langchain_judges.allure.prompts import RUBRICS, STEPS
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.allure.labels import label_probabilities, spoken_label
+from langchain_judges.methods.allure.prompts import RUBRICS, STEPS
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example

@@ -9,8 +9,8 @@ from langgraph.types import Command
 from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge
-from langchain_judges.allure.measure import balanced_accuracy
 from langchain_judges.cli import app
+from langchain_judges.methods.allure.audit.holdout import balanced_accuracy
 from tests.planners import as_labelled, fooled_model, planning
 from tests.test_cli_audit import behave
 

@@ -4,6 +4,7 @@ import ast
 import socket
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,53 +13,111 @@ from pytest_socket import SocketConnectBlockedError
 import langchain_judges
 
 PACKAGE = Path(langchain_judges.__file__).parent
-METHODS = {"allure", "bsm", "direct", "drpe", "sc2"}
-SEES_EVERYTHING = {"__init__", "classic", "cli"}
-MODULES = sorted(PACKAGE.rglob("*.py"))
+MODULES = sorted(
+    # The sweep is a study that still stands beside its method.
+    path
+    for path in PACKAGE.rglob("*.py")
+    if not path.name.startswith("sweep")
+)
+LAYERS = [
+    {"errors", "verdict", "orders"},
+    {"options", "asking", "rows", "metrics", "testing"},
+    {"memory"},
+    {"methods"},
+    {"runs", "writing"},
+    {"integrations", "report", "datasets"},
+    {"cli", "__init__"},
+]
+"""Who may import whom: only what stands on an earlier line, or on the same."""
+DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 
 
-def part_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def module_of(path: Path) -> str:
+    """Return a module's name inside of the package: `rows.texts`, `memory`, `__init__`."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-def own_imports(path: Path) -> set[str]:
-    """Return the parts of the package that a module imports anywhere in its code."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        for name in names:
-            package, _, rest = name.partition(".")
-            if package == PACKAGE.name and rest:
-                found.add(rest.split(".")[0])
-    return found
+NAMES = {module_of(path) for path in MODULES}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_methods_import_shared_parts_and_shared_parts_no_method(path: Path) -> None:
-    part, imported = part_of(path), own_imports(path)
-    if part in METHODS:
-        assert METHODS & imported <= {part}
-        assert "methods" not in imported
-    elif part == "methods":
-        assert not imported & SEES_EVERYTHING
-    elif part not in SEES_EVERYTHING:
-        assert not imported & (METHODS | {"methods"} | SEES_EVERYTHING)
+def own_imports(path: Path, *, at_load: bool = False) -> set[str]:
+    """Return the modules of the package that a module imports, anywhere or when it loads."""
+    tree = ast.parse(path.read_text())
+    later: set[ast.AST] = set()
+    if at_load:
+        later = {
+            inner
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+            for inner in ast.walk(node)
+        }
+    modules = set()
+    for node in ast.walk(tree):
+        if node in later or not isinstance(node, ast.ImportFrom) or not node.module:
+            continue
+        package, _, module = node.module.partition(".")
+        if package != PACKAGE.name:
+            continue
+        for alias in node.names:
+            inner = f"{module}.{alias.name}".strip(".")
+            modules.add(inner if inner in NAMES else module or "__init__")
+    return modules
 
 
-@pytest.mark.parametrize("part", ["verdict", "errors"])
-def test_the_words_and_the_errors_import_nothing_of_ours(part: str) -> None:
-    assert own_imports(PACKAGE / f"{part}.py") == set()
+def room_of(module: str) -> str:
+    return module.split(".")[0]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_no_private_module_of_another_package_is_imported(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
-            assert not any(part.startswith("_") for part in node.module.split("."))
+def test_at_most_18_entries_stand_at_the_top() -> None:
+    assert len({path.name for path in PACKAGE.iterdir()} - {"__pycache__"}) <= 18
+
+
+def test_rooms_import_only_rooms_below_them() -> None:
+    upwards = [
+        (module_of(path), name)
+        for path in MODULES
+        for name in own_imports(path)
+        if DEPTH[room_of(name)] > DEPTH[room_of(module_of(path))]
+    ]
+    assert upwards == []
+
+
+def test_rooms_do_not_import_each_other() -> None:
+    rooms: dict[str, set[str]] = {}
+    for path in MODULES:
+        room = room_of(module_of(path))
+        rooms.setdefault(room, set()).update(map(room_of, own_imports(path)))
+    tuple(TopologicalSorter({r: made - {r} for r, made in rooms.items()}).static_order())
+
+
+def test_modules_do_not_import_each_other_when_they_load() -> None:
+    graph = {module_of(path): own_imports(path, at_load=True) for path in MODULES}
+    tuple(TopologicalSorter({m: made - {m} for m, made in graph.items()}).static_order())
+
+
+def test_methods_never_import_each_other() -> None:
+    folders = {path.parent.name for path in (PACKAGE / "methods").glob("*/__init__.py")}
+    for path in (PACKAGE / "methods").glob("*/**/*.py"):
+        others = folders - {path.relative_to(PACKAGE).parts[1]} | {"registry"}
+        assert not {f"methods.{other}" for other in others} & {
+            ".".join(name.split(".")[:2]) for name in own_imports(path)
+        }, path
+
+
+def test_metrics_import_only_words() -> None:
+    for path in (PACKAGE / "metrics").rglob("*.py"):
+        rooms = set(map(room_of, own_imports(path)))
+        assert rooms <= {"metrics", "verdict", "errors", "orders"}, path
+
+
+def test_no_private_module_of_another_package_is_imported() -> None:
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
+                private = [part for part in node.module.split(".") if part.startswith("_")]
+                assert not private, path
 
 
 def test_public_names_are_sorted_and_all_of_them_resolve() -> None:

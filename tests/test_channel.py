@@ -5,12 +5,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
-from langchain_judges.ask import Question, ask
-from langchain_judges.bsm.prompts import REFERENCE
-from langchain_judges.bsm.state import scores_shape
-from langchain_judges.channel import Channel
+from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
-from langchain_judges.steps import run
+from langchain_judges.methods.bsm.prompts import REFERENCE
+from langchain_judges.methods.bsm.state import scores_shape
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.model_server import scores

@@ -7,12 +7,12 @@ import pytest
 from langchain_classic.evaluation import PairwiseStringEvaluator, StringEvaluator
 from langchain_core.callbacks import BaseCallbackHandler
 
-from langchain_judges.classic import (
+from langchain_judges.errors import OptionError
+from langchain_judges.integrations.classic import (
     JudgePairwiseEvaluator,
     JudgeStringEvaluator,
     load_classic_evaluator,
 )
-from langchain_judges.errors import OptionError
 from tests.fakes import FakeChatModel
 from tests.judges import broken, bsm, fixed, labels
 

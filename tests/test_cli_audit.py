@@ -9,10 +9,10 @@ from langsmith.utils import LangSmithConnectionError
 from rich.console import Console
 from typer.testing import CliRunner
 
-from langchain_judges.allure.review import from_jsonl
 from langchain_judges.cli import app, keys
 from langchain_judges.cli.review import Desk, Review
 from langchain_judges.errors import InputError
+from langchain_judges.methods.allure.audit.review import from_jsonl
 from langchain_judges.report.audit import clean, proposal_screen
 from tests.memories import ListMemory
 from tests.model_server import reply

@@ -13,11 +13,11 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from typer.testing import CliRunner
 
 from langchain_judges import load_judge
-from langchain_judges.budgets import RULES, fit
 from langchain_judges.cli import app
-from langchain_judges.compare import compare, rate
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import METHODS, line_up
+from langchain_judges.methods.budgets import RULES, fit
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.runs.contest import compare, line_up, rate
 from tests.fakes import FakeChatModel
 from tests.model_server import error, reply
 from tests.test_direct import respond as direct_reply

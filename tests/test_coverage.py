@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langchain_judges.coverage import distinct, fold, losses, missing, present
+from langchain_judges.writing.coverage import distinct, fold, losses, missing, present
 from tests.conftest import DATA
 
 CONCEPTS = DATA / "commongen_hard" / "concepts.jsonl"

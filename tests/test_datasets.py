@@ -12,7 +12,7 @@ import pytest
 from langchain_judges import datasets as sets
 from langchain_judges.datasets.source import NO_TEXT
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.texts import check_pair, check_text
+from langchain_judges.rows.texts import check_pair, check_text
 from tests.conftest import DATA
 
 

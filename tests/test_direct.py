@@ -20,10 +20,10 @@ from langchain_judges import (
     judge_many,
     load_judge,
 )
-from langchain_judges.direct.parse import said_choice, spoken_scores
 from langchain_judges.errors import OptionError
-from langchain_judges.shots import WORKED
-from langchain_judges.texts import judged
+from langchain_judges.methods.direct.parse import said_choice, spoken_scores
+from langchain_judges.methods.few_shot import WORKED
+from langchain_judges.rows.texts import judged
 from tests.conftest import DATA, chat
 from tests.fakes import FakeChatModel
 from tests.langsmith_server import LangSmithServer

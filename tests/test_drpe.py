@@ -10,12 +10,12 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
 
 from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_judge
-from langchain_judges.drpe.cluster import dbscan_medoids, kmeans_medoids
-from langchain_judges.drpe.roles import SETS
-from langchain_judges.drpe.tally import norm, order_sums
-from langchain_judges.drpe.votes import confidences, spoken_votes
 from langchain_judges.errors import OptionError
-from langchain_judges.summary import Summary
+from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids
+from langchain_judges.methods.drpe.roles import SETS
+from langchain_judges.methods.drpe.tally import norm, order_sums
+from langchain_judges.methods.drpe.votes import confidences, spoken_votes
+from langchain_judges.runs.summary import Summary
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.langsmith_server import LangSmithServer

@@ -12,9 +12,9 @@ from langsmith.schemas import Example, Run
 from openevals.types import EvaluatorResult
 
 from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_judge
-from langchain_judges.cases import answer_in, expected_in, task_in
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
-from langchain_judges.experiments import summary_evaluators
+from langchain_judges.integrations.langsmith import summary_evaluators
+from langchain_judges.rows.applications import answer_in, expected_in, task_in
 from tests.conftest import chat
 from tests.judges import broken, bsm, fixed, labels
 from tests.model_server import error

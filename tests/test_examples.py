@@ -8,9 +8,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, create_bsm_judge, create_drpe_judge, judge_many
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.examples import block, told
-from langchain_judges.methods import METHODS
-from langchain_judges.texts import fence_token
+from langchain_judges.memory.rendering import block, told
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.rows.texts import fence_token
 from tests.fakes import FakeChatModel
 from tests.judges import answer, item_of, of_method
 from tests.test_drpe import respond

@@ -3,9 +3,10 @@
 import pytest
 
 from langchain_judges import learn_aspects
-from langchain_judges.allure import create_allure_judge
 from langchain_judges.errors import OptionError
-from langchain_judges.methods import METHODS, WRITERS
+from langchain_judges.methods.allure import create_allure_judge
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.writing.registry import WRITERS
 from tests.fakes import FakeChatModel
 
 FACTORIES = sorted(

@@ -19,8 +19,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.example_selectors import SemanticSimilarityExampleSelector
 from langchain_tests.integration_tests import VectorStoreIntegrationTests
 
-from langchain_judges import FailureMemory, FaissStore, faiss_files
+from langchain_judges import FailureMemory, FaissStore
 from langchain_judges.errors import InputError, OptionError, OutputError
+from langchain_judges.memory.faiss import files as faiss_files
 from tests.benchmarks.faiss_store import measure
 
 WORDS = DeterministicFakeEmbedding(size=16)
@@ -233,7 +234,7 @@ def test_a_store_is_read_again_as_it_was(tmp_path):
     found, before = (s.similarity_search_with_score("40", k=4) for s in (again, store))
     assert ids(d for d, _ in found) == ids(d for d, _ in before) == ["p", "r", "s"]
     assert [score for _, score in found] == pytest.approx([score for _, score in before])
-    assert "pickle" not in sys.modules["langchain_judges.faiss_files"].__dict__
+    assert "pickle" not in sys.modules["langchain_judges.memory.faiss.files"].__dict__
 
 
 def test_a_copy_can_be_saved_and_loaded(tmp_path):
@@ -396,7 +397,8 @@ def test_a_full_disk_takes_nothing_by_halves(tmp_path, monkeypatch):
 WRITER = """
 import sys
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_judges import FailureMemory, FaissStore, faiss_files
+from langchain_judges import FailureMemory, FaissStore
+from langchain_judges.memory.faiss import files as faiss_files
 faiss_files.SOON = int(sys.argv[3])
 store = FaissStore(DeterministicFakeEmbedding(size=16), path=sys.argv[1])
 for i in range(int(sys.argv[4])):

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from langchain_judges.asking.gate import Gate, Once
+from langchain_judges.asking.steps import Effect, arun, run, together
 from langchain_judges.errors import OverBudget, RunStopped
-from langchain_judges.gate import Gate, Once
-from langchain_judges.steps import Effect, arun, run, together
 
 
 def test_places_are_handed_out_up_to_the_bound_in_threads():

@@ -16,9 +16,9 @@ from langsmith.run_helpers import tracing_context
 from langsmith.utils import get_env_var
 
 from langchain_judges import as_comparative_evaluator, as_evaluator
-from langchain_judges.corrections import read_corrections
-from langchain_judges.evaluators import baseline_outputs
-from langchain_judges.experiments import summary_evaluators
+from langchain_judges.integrations.corrections import read_corrections
+from langchain_judges.integrations.evaluators import baseline_outputs
+from langchain_judges.integrations.langsmith import summary_evaluators
 from tests.judges import PAIR, broken, bsm, drpe, labels
 from tests.langsmith_server import LangSmithServer
 

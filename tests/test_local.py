@@ -21,15 +21,15 @@ from langchain_judges import (
     create_sc2_judge,
     resolve_model,
 )
-from langchain_judges.ask import Question, ask
-from langchain_judges.bsm.prompts import REFERENCE
-from langchain_judges.bsm.state import scores_shape
-from langchain_judges.channel import Channel
-from langchain_judges.coverage import missing
-from langchain_judges.embeddings import SentenceEmbeddings, _encoders
+from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoders
+from langchain_judges.asking.local import LOG_VARIABLE, local_model
+from langchain_judges.asking.steps import run
 from langchain_judges.errors import ModelSetupError, OptionError
-from langchain_judges.local import LOG_VARIABLE, local_model
-from langchain_judges.steps import run
+from langchain_judges.methods.bsm.prompts import REFERENCE
+from langchain_judges.methods.bsm.state import scores_shape
+from langchain_judges.writing.coverage import missing
 from tests.conftest import DATA
 from tests.langsmith_server import LangSmithServer
 from tests.memories import ListMemory

@@ -17,7 +17,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_judges import FailureMemory, FaissStore
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.memory import (
+from langchain_judges.memory.failures import (
     all_,
     balanced,
     greedy_dev,
@@ -26,7 +26,7 @@ from langchain_judges.memory import (
     mmr,
     uniform,
 )
-from langchain_judges.recall import read_recall, same
+from langchain_judges.memory.recall import read_recall, same
 
 COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
 

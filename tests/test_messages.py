@@ -14,14 +14,14 @@ from langchain_judges import (
     create_bsm_writer,
     judge_many,
 )
+from langchain_judges.datasets.row_file import open_rows
 from langchain_judges.errors import InputError
-from langchain_judges.examples import RememberedPair
-from langchain_judges.inputs import open_rows
-from langchain_judges.messages import plain_row
-from langchain_judges.methods import METHODS
-from langchain_judges.middleware import judge_tool
+from langchain_judges.integrations.middleware import judge_tool
+from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.methods.registry import METHODS
 from langchain_judges.report import trust
-from langchain_judges.texts import check_item
+from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.texts import check_item
 from tests.fakes import FakeChatModel
 from tests.judges import answer, item_of, of_method
 from tests.memories import ListMemory

@@ -13,7 +13,7 @@ from langsmith.run_helpers import tracing_context
 
 from langchain_judges import JudgeMiddleware, best_of, create_allure_judge, create_bsm_judge
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.middleware import judge_tool
+from langchain_judges.integrations.middleware import judge_tool
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import PAIR, broken, bsm, fixed, labels, of_method

@@ -8,8 +8,8 @@ from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from pydantic import Field
 
 from langchain_judges import create_direct_judge
+from langchain_judges.asking.models import model_identity, resolve_model, without_own_retries
 from langchain_judges.errors import OptionError
-from langchain_judges.models import model_identity, resolve_model, without_own_retries
 from tests.fakes import FakeChatModel
 
 

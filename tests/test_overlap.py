@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from langchain_judges.errors import OptionError
-from langchain_judges.overlap import OVERLAPS, overlap
+from langchain_judges.writing.overlap import OVERLAPS, overlap
 from tests.conftest import DATA
 
 SAME = "the cat sat on the mat"

@@ -7,13 +7,13 @@ from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
 
 from langchain_judges import JudgeMiddleware, as_comparative_evaluator, as_evaluator, best_of
-from langchain_judges.allure.prompts import RUBRICS
-from langchain_judges.classic import (
+from langchain_judges.integrations.classic import (
     JudgePairwiseEvaluator,
     JudgeStringEvaluator,
     load_classic_evaluator,
 )
-from langchain_judges.middleware import judge_tool
+from langchain_judges.integrations.middleware import judge_tool
+from langchain_judges.methods.allure.prompts import RUBRICS
 from tests.fakes import FakeChatModel
 from tests.judges import FEW, PAIR, answer, item_of, of_method
 from tests.test_evaluators import BAD, GOOD, QUESTION, a_run, an_example

@@ -9,8 +9,8 @@ import pytest
 from protocols import program
 from typer.testing import CliRunner
 
-from langchain_judges.methods import METHODS
-from langchain_judges.models import resolve_model
+from langchain_judges.asking.models import resolve_model
+from langchain_judges.methods.registry import METHODS
 from tests.conftest import DATA
 from tests.model_server import reply
 

@@ -35,7 +35,7 @@ from langchain_judges.errors import (
     OutputError,
     RepeatedFailureError,
 )
-from langchain_judges.results import Results
+from langchain_judges.runs.results import Results
 from langchain_judges.verdict import even_verdict
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, goods, judged_by
@@ -245,7 +245,7 @@ def test_a_line_is_written_whole_or_not_at_all_and_links_and_modes_stay(tmp_path
             raise OSError(28, "No space left on device")
         return write(file, bytes(data)[:10])
 
-    monkeypatch.setattr("langchain_judges.results.os.write", short)
+    monkeypatch.setattr("langchain_judges.runs.results.os.write", short)
     for kind in ("sync", "async"):
         calls.clear()
         with pytest.raises(OutputError, match="No space left"):
@@ -401,7 +401,7 @@ def test_ten_rows_that_a_library_refuses_to_send_stop_the_run(kind):
 
 @KINDS
 def test_ten_rows_without_a_connection_stop_the_run(monkeypatch, kind):
-    monkeypatch.setattr("langchain_judges.ask.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
     model = resolve_model("m", base_url="http://127.0.0.1:9/v1")
     judge = create_bsm_judge(model, criteria=["Depth"])
     with pytest.raises(RepeatedFailureError, match=r"first 10 rows all failed with .*Connect"):
@@ -479,7 +479,7 @@ def test_a_bad_row_later_on_keeps_what_was_paid_until_then(serve, tmp_path, kind
 
 
 def test_after_a_stop_the_grace_is_given_once(serve, monkeypatch):
-    monkeypatch.setattr("langchain_judges.runs.GRACE", 0.5)
+    monkeypatch.setattr("langchain_judges.runs.many.GRACE", 0.5)
     server = serve(lambda call: replace(reply(scores(4, 2)), delay=60))
     judge = create_bsm_judge(chat(server), criteria=["Depth"])
 

@@ -19,9 +19,10 @@ from langsmith.run_helpers import tracing_context
 
 from langchain_judges import create_sc2_judge, judge_many, load_judge
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
-from langchain_judges.methods import METHODS
-from langchain_judges.sc2 import budget_settings
-from langchain_judges.sc2.inference import (
+from langchain_judges.methods.few_shot import WORKED
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.methods.sc2 import budget_settings
+from langchain_judges.methods.sc2.inference import (
     champion,
     cyclic_triples,
     disputed,
@@ -29,9 +30,8 @@ from langchain_judges.sc2.inference import (
     next_round,
     rounds_of,
 )
-from langchain_judges.sc2.parse import parse_aspects, parse_decision, parse_preference
-from langchain_judges.sc2.tables import fit, parse_table, read_rows
-from langchain_judges.shots import WORKED
+from langchain_judges.methods.sc2.parse import parse_aspects, parse_decision, parse_preference
+from langchain_judges.methods.sc2.tables import fit, parse_table, read_rows
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.langsmith_server import LangSmithServer

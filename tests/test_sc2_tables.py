@@ -11,11 +11,11 @@ from rich.console import Console
 
 from langchain_judges import create_sc2_judge, learn_aspects
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.sc2 import TableCheck, alearn_aspects, load_aspects, render_table
+from langchain_judges.methods.sc2.aspects import agree, distinct, normal_form
+from langchain_judges.methods.sc2.check import check_table, sentences
+from langchain_judges.methods.sc2.tables import parse_table
 from langchain_judges.report.terminal import verdict_panel
-from langchain_judges.sc2 import TableCheck, alearn_aspects, load_aspects, render_table
-from langchain_judges.sc2.aspects import agree, distinct, normal_form
-from langchain_judges.sc2.check import check_table, sentences
-from langchain_judges.sc2.tables import parse_table
 from langchain_judges.verdict import no_usage, not_judged
 from tests.fakes import FakeChatModel
 

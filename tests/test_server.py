@@ -20,7 +20,8 @@ from langsmith import Client
 from langsmith.schemas import Example
 
 from langchain_judges import JudgeMiddleware, as_evaluator
-from langchain_judges.methods import METHODS, load_writer
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.writing.registry import load_writer
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import FEW, PAIR, answer_call, item_of, of_method

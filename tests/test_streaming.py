@@ -20,11 +20,11 @@ from langchain_judges import (
     create_bsm_writer,
     judge_many,
 )
-from langchain_judges.ask import Question, ask
-from langchain_judges.channel import Channel
-from langchain_judges.methods import METHODS
-from langchain_judges.progress import Event
-from langchain_judges.steps import arun, run
+from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.steps import arun, run
+from langchain_judges.asking.stream import Event
+from langchain_judges.methods.registry import METHODS
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, goods, judged_by, writes
 from tests.judges import PAIR, broken, bsm, drpe, item_of, labels, of_method

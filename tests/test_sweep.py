@@ -15,12 +15,12 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
 from typer.testing import CliRunner
 
-from langchain_judges.allure import sweep as module
-from langchain_judges.allure.sweep_metrics import averaged, metrics_of
-from langchain_judges.allure.sweep_plan import Plan, plan_sweep
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError
-from langchain_judges.memory import all_
+from langchain_judges.memory.failures import all_
+from langchain_judges.methods.allure import sweep as module
+from langchain_judges.methods.allure.sweep_metrics import averaged, metrics_of
+from langchain_judges.methods.allure.sweep_plan import Plan, plan_sweep
 from langchain_judges.metrics import balanced_accuracy, cohen_kappa, precision
 from langchain_judges.report.sweep import write_report
 from langchain_judges.report.sweep_plots import PLOTS

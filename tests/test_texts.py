@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_judges.errors import InputError
-from langchain_judges.texts import check_pair, fence_token, judged, transcript, user_turns
+from langchain_judges.rows.texts import check_pair, fence_token, judged, transcript, user_turns
 
 texts = st.lists(st.text(), min_size=1, max_size=4)
 

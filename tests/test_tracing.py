@@ -15,9 +15,9 @@ from langchain_judges import (
     create_bsm_writer,
     judge_many,
 )
-from langchain_judges.bsm import create_direct_writer
-from langchain_judges.direct import create_self_consistency_judge
-from langchain_judges.methods import METHODS
+from langchain_judges.methods.direct import create_self_consistency_judge
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.writing.direct import create_direct_writer
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, writes
 from tests.judges import answer_call, bsm, drpe, item_of, of_method

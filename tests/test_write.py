@@ -13,10 +13,10 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_bsm_writer, judge_many, load_judge
-from langchain_judges.bsm import create_direct_writer
-from langchain_judges.bsm.split import Tree, placed, runs
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods import WRITERS, load_writer
+from langchain_judges.writing.direct import create_direct_writer
+from langchain_judges.writing.registry import WRITERS, load_writer
+from langchain_judges.writing.split import Tree, placed, runs
 from tests.fakes import FakeChatModel, writes
 
 TEN = ["vest", "snow", "wall", "pit", "deck", "wine", "goat", "piano", "ice cream", "run"]

@@ -5,10 +5,15 @@ import asyncio
 import pytest
 
 from langchain_judges import create_bsm_judge, create_bsm_writer
-from langchain_judges.bsm import create_direct_writer
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods import METHODS, load_story_judge
-from langchain_judges.writing import STORY_RUBRIC, aevaluate_writing, evaluate_writing
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.writing.direct import create_direct_writer
+from langchain_judges.writing.quality import (
+    STORY_RUBRIC,
+    aevaluate_writing,
+    evaluate_writing,
+    load_story_judge,
+)
 from tests.fakes import FakeChatModel, writes
 
 CONCEPTS = ["snow", "wall", "goat", "vest"]

@@ -141,7 +141,7 @@ def make_check(name: str, settings: list[str]) -> Any:
     Raises:
         OptionError: There is no such check or option.
     """
-    from langchain_judges.allure.checks import CHECKS
+    from langchain_judges.methods.allure.audit.checks import CHECKS
 
     if name not in CHECKS:
         raise OptionError(f"`--check` must be one of {sorted(CHECKS)!r}, got {name!r}")
@@ -227,7 +227,7 @@ def opened(
         from langgraph.checkpoint.sqlite import SqliteSaver
     except ImportError as exc:
         raise ModelSetupError("pip install langgraph-checkpoint-sqlite") from exc
-    from langchain_judges.allure import create_allure_audit
+    from langchain_judges.methods.allure import create_allure_audit
 
     marks = {k: v for k, v in judge.config["metadata"].items() if k != "calls"}
     data = json.dumps([items, marks, told], sort_keys=True, default=str)
@@ -258,14 +258,14 @@ class Elsewhere:
             InputError: They cannot be read.
         """
         if self.answers is not None:
-            from langchain_judges.allure.review import from_jsonl
+            from langchain_judges.methods.allure.audit.review import from_jsonl
 
             try:
                 return from_jsonl(self.answers.read_text(encoding="utf-8-sig"))
             except (OSError, UnicodeDecodeError) as exc:
                 raise InputError(f"{self.answers} cannot be read: {exc}") from exc
         if self.read_from is not None:
-            from langchain_judges.allure.queue import read_queue
+            from langchain_judges.methods.allure.audit.queue import read_queue
 
             with langsmith_client() as client:
                 return read_queue(asked["proposals"], self.read_from, client)
@@ -276,7 +276,7 @@ class Elsewhere:
         if self.export is not None:
             _export(asked, self.export, errors)
         if self.send_to is not None:
-            from langchain_judges.allure.queue import send_proposals
+            from langchain_judges.methods.allure.audit.queue import send_proposals
 
             with langsmith_client() as client:
                 sent = send_proposals(asked["proposals"], self.send_to, client)
@@ -340,7 +340,7 @@ def _import(session: Session, elsewhere: Elsewhere, errors: Console) -> None:
 
 
 def _export(asked: Mapping[str, Any], path: Path, errors: Console) -> None:
-    from langchain_judges.allure.review import to_jsonl
+    from langchain_judges.methods.allure.audit.review import to_jsonl
 
     _write(path, to_jsonl(asked["proposals"], asked["labels"], asked["modes"]))
     errors.print(

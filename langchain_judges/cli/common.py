@@ -18,15 +18,15 @@ from urllib.parse import urlsplit
 import typer
 from rich.console import Console
 
+from langchain_judges.datasets.row_file import Check, PairsFile, PairsSet, open_rows
 from langchain_judges.errors import InputError, JudgeError, ModelSetupError, OptionError
-from langchain_judges.inputs import Check, PairsFile, PairsSet, open_rows
-from langchain_judges.known import check_known
-from langchain_judges.texts import check_basis, check_item, check_pair
+from langchain_judges.rows.labels import check_known
+from langchain_judges.rows.texts import check_basis, check_item, check_pair
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from langchain_judges.methods import Method
+    from langchain_judges.methods.registry import Method
 
 _UNREACHED = re.compile("connect|time(d )?out", re.I)
 _NOT_ON_A_SHELL = {
@@ -115,7 +115,7 @@ def build_judge(  # noqa: PLR0913 - what all commands that judge are told
     **more: Any,
 ) -> Any:
     """Create the judge that the arguments of a command ask for; `more` are its options too."""
-    from langchain_judges.methods import METHODS, load_judge
+    from langchain_judges.methods.registry import METHODS, load_judge
 
     options = set_options(settings)
     check_settable(METHODS, method, options)
@@ -127,7 +127,7 @@ def chat_model(
     model: str, base_url: str | None, timeout: float, *, dry_run: bool = False
 ) -> BaseChatModel:
     """Return the model that a command names; a dry run asks nothing, so it needs no key."""
-    from langchain_judges.models import resolve_model
+    from langchain_judges.asking.models import resolve_model
 
     try:
         return resolve_model(model, base_url=base_url, timeout=timeout)
@@ -179,7 +179,7 @@ def rows_of(
 
 def kind_of(method: str) -> str:
     """Return what a method judges: `pair` or `item`."""
-    from langchain_judges.methods import METHODS
+    from langchain_judges.methods.registry import METHODS
 
     known = METHODS.get(method)
     return "pair" if known is None else known.kind
@@ -193,7 +193,7 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
     Raises:
         OptionError: There is no such method: rows that another one takes must not seem bad.
     """
-    from langchain_judges.methods import method_of
+    from langchain_judges.methods.registry import method_of
 
     known = method_of(method)
     if known.kind == "pair":
@@ -241,7 +241,7 @@ def named_columns(columns: Sequence[str] | None) -> dict[str, str] | None:
 
 def open_memory(folder: Path) -> Any:
     """Return the memory that a folder holds; it is made if it is missing."""
-    from langchain_judges.memory import FailureMemory
+    from langchain_judges.memory.failures import FailureMemory
 
     return FailureMemory(path=folder)
 
@@ -381,7 +381,7 @@ async def run_rows(
     `collect` gets every row as it comes.
     """
     from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
-    from langchain_judges.runs import ajudge_many
+    from langchain_judges.runs.many import ajudge_many
 
     console = Console(highlight=False)
     run = ajudge_many(judge, pairs, **options)

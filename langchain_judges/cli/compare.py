@@ -42,8 +42,8 @@ from langchain_judges.cli.options import (
     Strict,
     Timeout,
 )
+from langchain_judges.datasets.row_file import open_rows
 from langchain_judges.errors import JudgeError, OptionError
-from langchain_judges.inputs import open_rows
 
 
 def compare(  # noqa: PLR0913 - one parameter for each option
@@ -92,10 +92,9 @@ def compare(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     130 Ctrl-C.
     """
-    from langchain_judges.compare import compare as compare_methods
-    from langchain_judges.compare import save
-    from langchain_judges.methods import line_up
     from langchain_judges.report.side_by_side import comparison_table
+    from langchain_judges.runs.contest import compare as compare_methods
+    from langchain_judges.runs.contest import line_up, save
 
     errors, address = error_console(), address_of(model, base_url)
     try:
@@ -148,7 +147,7 @@ def _names(text: str) -> list[str]:
 
 
 def _check_methods(names: Sequence[str], settings: dict[str, dict[str, Any]]) -> None:
-    from langchain_judges.methods import METHODS
+    from langchain_judges.methods.registry import METHODS
 
     if single := [name for name in names if kind_of(name) == "item"]:
         raise OptionError(

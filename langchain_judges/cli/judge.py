@@ -104,7 +104,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
 
 
 def _announce(judge: Any, rows: int, errors: Console) -> None:
-    from langchain_judges.methods import METHODS
+    from langchain_judges.methods.registry import METHODS
 
     marks = judge.config["metadata"]
     each = marks["calls"]

@@ -33,7 +33,7 @@ from langchain_judges.cli.options import (
 from langchain_judges.errors import JudgeError, OptionError
 
 if TYPE_CHECKING:
-    from langchain_judges.allure.sweep import Plan
+    from langchain_judges.methods.allure.sweep import Plan
 
 
 def sweep(  # noqa: PLR0913 - one parameter for each option
@@ -85,15 +85,15 @@ def sweep(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 done, 1 a run judged nothing, 2 wrong use or refused, 3 --max-calls spent,
     130 Ctrl-C.
     """
-    from langchain_judges.allure.sweep import (
+    from langchain_judges.asking.models import resolve_model
+    from langchain_judges.methods.allure.sweep import (
         OWN,
         SweepFailed,
         SweepStopped,
         plan_sweep,
         run_sweep,
     )
-    from langchain_judges.methods import METHODS
-    from langchain_judges.models import resolve_model
+    from langchain_judges.methods.registry import METHODS
     from langchain_judges.report.sweep import sweep_table, write_report
 
     errors, address = error_console(), address_of(model, base_url)

@@ -48,11 +48,11 @@ from langchain_judges.cli.options import (
     Strict,
     Timeout,
 )
+from langchain_judges.datasets.row_file import Check, open_rows
 from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
-from langchain_judges.inputs import Check, open_rows
-from langchain_judges.known import check_known
-from langchain_judges.results import judged_row
-from langchain_judges.summary import cause_of
+from langchain_judges.rows.labels import check_known
+from langchain_judges.runs.results import judged_row
+from langchain_judges.runs.summary import cause_of
 
 
 def trust(  # noqa: PLR0913 - one parameter for each option

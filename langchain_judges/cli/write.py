@@ -38,9 +38,9 @@ from langchain_judges.cli.options import (
     Strict,
     Timeout,
 )
+from langchain_judges.datasets.row_file import PairsFile
 from langchain_judges.errors import JudgeError
-from langchain_judges.inputs import PairsFile
-from langchain_judges.texts import check_task
+from langchain_judges.rows.texts import check_task
 
 
 def write(  # noqa: PLR0913 - one parameter for each option
@@ -69,7 +69,7 @@ def write(  # noqa: PLR0913 - one parameter for each option
     The same command goes on where it was. Exit codes: 0 done, 1 no text written, or failures
     under --strict, 2 wrong use or refused, 3 budget spent, 130 Ctrl-C.
     """
-    from langchain_judges.methods import WRITERS, load_writer
+    from langchain_judges.writing.registry import WRITERS, load_writer
 
     errors, address = error_console(), address_of(model, base_url)
     try:

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 
-from langchain_judges.datasets.files import read_table
 from langchain_judges.datasets.rows import Rows, shuffled
 from langchain_judges.datasets.source import Source
+from langchain_judges.rows.files import read_table
 
 
 def trec_triplets(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from langchain_judges.datasets.source import NO_TEXT, coin
-from langchain_judges.texts import Text
+from langchain_judges.rows.texts import Text
 from langchain_judges.verdict import Preference
 
 Rows = Iterator[dict[str, Any]]

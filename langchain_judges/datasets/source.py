@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.datasets.files import read_table
 from langchain_judges.errors import OptionError
+from langchain_judges.rows.files import read_table
 
 Record = Mapping[str, Any]
 """One record as its source has it."""

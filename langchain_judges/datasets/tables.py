@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.datasets.files import read_table
 from langchain_judges.datasets.rows import Rows, shuffled
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.known import read_label
-from langchain_judges.messages import plain_row
+from langchain_judges.rows.files import read_table
+from langchain_judges.rows.labels import read_label
+from langchain_judges.rows.messages import plain_row
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 _FIELDS = frozenset(

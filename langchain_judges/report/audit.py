@@ -10,8 +10,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from langchain_judges.report.clean import clean
-from langchain_judges.texts import judged, transcript
+from langchain_judges.rows.printable import clean
+from langchain_judges.rows.texts import judged, transcript
 
 _LINES = 12
 """Lines of a long text that are shown at first."""

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from langchain_judges.report.clean import clean
-from langchain_judges.report.tables import render_table
+from langchain_judges.methods.sc2.table_view import render_table
+from langchain_judges.rows.printable import clean
 
 _MOST = 12
 """Matches that are listed one by one, where all met."""

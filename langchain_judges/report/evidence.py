@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_judges.report.measure import Sample
 from langchain_judges.report.rows import JudgedRow, preference_points
-from langchain_judges.texts import transcript
+from langchain_judges.rows.texts import transcript
 
 LONGEST = 20_000
 """Characters of a text that a page shows."""

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
-from langchain_judges.known import SIDES
 from langchain_judges.metrics import Result
 from langchain_judges.report.rows import JudgedRow, preference_points
+from langchain_judges.rows.labels import SIDES
 
 Unit = Literal["share", "points", "number"]
 """A share in [0, 1], a difference of shares, or a number in units of its own."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.known import check_countable
-from langchain_judges.messages import plain_row
 from langchain_judges.metrics import majority_vote
-from langchain_judges.results import content_key, judged_row
-from langchain_judges.texts import judged
+from langchain_judges.rows.labels import check_countable
+from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.texts import judged
+from langchain_judges.runs.results import content_key, judged_row
 
 _KNOWN_OF_IT = ("label", "group", "category", "systems", "turn", "human_votes", "family")
 _POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
@@ -282,7 +282,7 @@ def read_verdicts(path: str | PathLike[str]) -> dict[str, Verdicts]:
     Raises:
         InputError: The file is missing, damaged or empty.
     """
-    from langchain_judges.datasets.files import read_table
+    from langchain_judges.rows.files import read_table
 
     found = judges_of(read_table(Path(path)))
     if not found:

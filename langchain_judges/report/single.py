@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
-from langchain_judges.known import SIDES
 from langchain_judges.report.evidence import Disagreement, costliest
 from langchain_judges.report.measure import Number, Sample, headline_key, measure
 from langchain_judges.report.rows import join, judges_of, rows_in
 from langchain_judges.report.wording import sentence
+from langchain_judges.rows.labels import SIDES
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:

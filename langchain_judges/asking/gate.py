@@ -1,0 +1,213 @@
+"""How many model calls a run may have in flight, and how many it may pay for.
+
+`judge_many` opens a gate for the whole run and every call of `ask()` passes through it,
+whatever graph, thread or task it comes from. Older pairs go first, so that a stopped run
+leaves little half-done work behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.errors import OverBudget, RunStopped
+from langchain_judges.verdict import Usage, add_usage, no_usage
+
+T = TypeVar("T")
+
+
+class Gate:
+    """A bounded number of places, handed out by rank, within a budget.
+
+    Args:
+        places: Most calls in flight at any moment.
+        max_calls: Most replies that the run may receive; None for no bound.
+        max_tokens: Tokens (input and output) after which nothing more is asked; replies
+            in flight at that moment still come in.
+    """
+
+    def __init__(
+        self, places: int, *, max_calls: int | None = None, max_tokens: int | None = None
+    ) -> None:
+        """Open a gate with `places` free places."""
+        self.max_calls = max_calls
+        self.max_tokens = max_tokens
+        self.calls = 0
+        self.tokens = 0
+        self._free = places
+        self._in_flight = 0
+        self._closed: RunStopped | None = None
+        self._at_once = False
+        self._stop = threading.Event()
+        self._pauses: set[Future[None]] = set()
+        self._waiting: list[tuple[int, int, Future[None]]] = []
+        self._ticket = itertools.count()
+        self._lock = threading.Lock()
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more places are handed out."""
+        return self._closed is not None
+
+    def enter(self, rank: int = 0) -> Steps[None]:
+        """Take a place, waiting for one if need be; lower ranks are served first.
+
+        Raises:
+            RunStopped: The gate was closed.
+            OverBudget: The budget is spent, and no call in flight can give anything back.
+        """
+        place = self._queue(rank)
+        try:
+            if not place.done():
+                yield Effect(place.result, lambda: asyncio.wrap_future(place))
+            place.result()
+        except BaseException:
+            self._give_up(place)
+            raise
+
+    def leave(self, *, calls: int = 0, tokens: int = 0) -> None:
+        """Give the place back, and book the replies and tokens that it brought."""
+        with self._lock:
+            self.calls += calls
+            self.tokens += tokens
+            self._in_flight -= 1
+            self._free += 1
+            self._serve()
+
+    def close(self, why: RunStopped, *, at_once: bool = False) -> None:
+        """Hand out no more places; who waits is refused when the last call has come back.
+
+        Refusing a branch makes its graph cancel the branches beside it, so with `at_once`
+        the calls in flight are lost.
+        """
+        with self._lock:
+            self._closed = why
+            self._at_once = at_once
+            self._serve()
+            pauses, self._pauses = self._pauses, set()
+        self._stop.set()
+        for pause in pauses:
+            pause.set_result(None)
+
+    def pause(self, seconds: float) -> Effect:
+        """Return a wait of some seconds, which ends when the gate is closed."""
+        return Effect(lambda: self._stop.wait(seconds), lambda: self._sleep(seconds))
+
+    async def _sleep(self, seconds: float) -> None:
+        pause: Future[None] = Future()
+        with self._lock:
+            if self._closed:
+                return
+            self._pauses.add(pause)
+        try:
+            await asyncio.wait([asyncio.wrap_future(pause)], timeout=seconds)
+        finally:
+            with self._lock:
+                self._pauses.discard(pause)
+
+    def _queue(self, rank: int) -> Future[None]:
+        place: Future[None] = Future()
+        with self._lock:
+            heapq.heappush(self._waiting, (rank, next(self._ticket), place))
+            self._serve()
+        return place
+
+    def _serve(self) -> None:
+        while self._waiting:
+            refusal = self._refusal()
+            if refusal and self._in_flight and not self._at_once:
+                return
+            if not refusal and not self._free:
+                return
+            place = heapq.heappop(self._waiting)[-1]
+            if not place.set_running_or_notify_cancel():
+                continue
+            if refusal:
+                place.set_exception(refusal)
+                continue
+            self._free -= 1
+            self._in_flight += 1
+            place.set_result(None)
+
+    def _refusal(self) -> RunStopped | None:
+        if self._closed:
+            return type(self._closed)(str(self._closed))
+        if self.max_calls is not None and self.calls + self._in_flight >= self.max_calls:
+            return OverBudget(f"the budget of {self.max_calls} calls is spent")
+        if self.max_tokens is not None and self.tokens >= self.max_tokens:
+            return OverBudget(f"the budget of {self.max_tokens} tokens is spent")
+        return None
+
+    def _give_up(self, place: Future[None]) -> None:
+        granted = not place.cancel() and not place.cancelled() and not place.exception()
+        if granted:
+            self.leave()
+
+
+@dataclass
+class Ledger:
+    """What one pair of a run has cost so far; kept even if its graph is stopped midway."""
+
+    gate: Gate
+    rank: int
+    usage: Usage = field(default_factory=no_usage)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def book(self, usage: Usage) -> None:
+        """Add what a question cost."""
+        with self._lock:
+            self.usage = add_usage([self.usage, usage])
+
+
+LEDGER: ContextVar[Ledger | None] = ContextVar("langchain_judges_ledger", default=None)
+"""The ledger of the pair being judged; None outside `judge_many`."""
+
+
+class Once(Generic[T]):
+    """Computes a value once for each key, however many callers want it at the same time.
+
+    Args:
+        size: Values kept; the oldest go first.
+    """
+
+    def __init__(self, size: int = 1024) -> None:
+        """Start empty."""
+        self._size = size
+        self._doors: OrderedDict[str, Gate] = OrderedDict()
+        self._values: dict[str, T] = {}
+        self._lock = threading.Lock()
+
+    def get(
+        self, key: str, compute: Callable[[], Steps[T]], keep: Callable[[T], bool]
+    ) -> Steps[tuple[T, bool]]:
+        """Return the value of `key`, and whether another caller had computed it.
+
+        Args:
+            key: What the value belongs to.
+            compute: Makes the value.
+            keep: Says whether a value is one to keep; a failure is not.
+        """
+        with self._lock:
+            door = self._doors.setdefault(key, Gate(1))
+            if len(self._doors) > self._size:
+                oldest, _ = self._doors.popitem(last=False)
+                self._values.pop(oldest, None)
+        yield from door.enter()
+        try:
+            if key in self._values:
+                return self._values[key], True
+            value = yield from compute()
+            if keep(value):
+                self._values[key] = value
+            return value, False
+        finally:
+            door.leave()

@@ -1,0 +1,262 @@
+"""From what a user names (`"openai:gpt-…"`, `"local"`, a chat model) to a chat model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from langchain_judges.errors import ModelSetupError, OptionError
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+_ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_NO_IDENTITY = re.compile(
+    r"key|secret|password|token(?!s|_id|iz)|auth|credential|url|uri|base|host|port|address|endpoint|domain"
+    r"|proxy|header|cache|verbose|timeout|retries|organization|project|region|zone|location"
+    r"|stream|usage|user|account|tenant|workspace|name|tags|callback"
+)
+"""Settings that say where, how and by whom a model is reached, and not what it replies."""
+_SAMPLING = frozenset(
+    {
+        "best_of",
+        "chat_template_kwargs",
+        "do_sample",
+        "effort",
+        "enable_thinking",
+        "frequency_penalty",
+        "logit_bias",
+        "max_completion_tokens",
+        "max_new_tokens",
+        "max_output_tokens",
+        "max_tokens",
+        "min_p",
+        "mirostat",
+        "n",
+        "num_ctx",
+        "num_predict",
+        "presence_penalty",
+        "quantization",
+        "reasoning",
+        "reasoning_effort",
+        "repeat_penalty",
+        "repetition_penalty",
+        "seed",
+        "stop",
+        "temperature",
+        "thinking",
+        "thinking_budget",
+        "thinking_level",
+        "top_k",
+        "top_p",
+        "typical_p",
+        "verbosity",
+    }
+)
+"""Settings that decide what a model replies, as providers call them: shown as they are."""
+_WITHIN = ("model_kwargs", "extra_body")
+"""Settings that hold further ones."""
+
+
+def resolve_model(
+    model: str | BaseChatModel,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout: float = 120.0,
+) -> BaseChatModel:
+    """Return the chat model that `model` names.
+
+    Args:
+        model: A chat model (returned as it is); `"local"`, the small model that runs in
+            this process; `"local:/path/to.gguf"`, any other model file; or a string as
+            `langchain.chat_models.init_chat_model` takes it, such as `"openai:gpt-5-mini"`.
+        base_url: Address of an OpenAI-compatible server (vLLM, Ollama, LM Studio …);
+            `model` is then the name the server knows, with or without `openai:`.
+        api_key: Key for that server; default `OPENAI_API_KEY`, else a placeholder.
+        timeout: Seconds to wait for one reply.
+
+    Raises:
+        ModelSetupError: The name is unknown, or a package, key or file is missing.
+        OptionError: `model` is neither a name nor a chat model.
+    """
+    from langchain_core.language_models import BaseChatModel
+
+    if isinstance(model, BaseChatModel):
+        return model
+    if base_url and not base_url.startswith(("http://", "https://")):
+        raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
+    if not isinstance(model, str) or not model.strip():
+        raise OptionError(
+            "`model` must be a chat model, 'local', 'local:/path/to.gguf' or a name such "
+            f"as 'openai:gpt-5-mini', got {_shown(model)}"
+        )
+    if model == "local" or model.startswith("local:"):
+        from langchain_judges.asking.local import local_model
+
+        return local_model(model.partition(":")[2] or None)
+    return _named_model(model, base_url, api_key, timeout)
+
+
+def _shown(model: object) -> str:
+    if isinstance(model, str | int | float | None):
+        return repr(model)
+    return f"a {type(model).__name__} (give the chat model without `bind` or `with_retry`)"
+
+
+def _named_model(
+    model: str, base_url: str | None, api_key: str | None, timeout: float
+) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+
+    options: dict[str, Any] = {}
+    if model.startswith(("openai:", "gpt-")):
+        base_url = base_url or next(filter(None, map(os.environ.get, _ADDRESSES)), None)
+    if base_url:
+        # A compatible server speaks chat completions, whatever the model's name suggests.
+        options = {
+            "model_provider": "openai",
+            "base_url": base_url,
+            "api_key": api_key or os.environ.get("OPENAI_API_KEY") or "none",
+            "use_responses_api": False,
+        }
+        model = model.removeprefix("openai:")
+    elif api_key:
+        options = {"api_key": api_key}
+    try:
+        # `ask()` retries by its own rule, so the provider's library must not.
+        chat: BaseChatModel = init_chat_model(model, timeout=timeout, max_retries=0, **options)
+    except ImportError as exc:
+        raise ModelSetupError(f"The model {model!r} cannot be loaded: {exc}") from exc
+    except ValueError as exc:
+        reason = str(exc).split("\n")[0]
+        raise ModelSetupError(f"The model {model!r} is not known: {reason}") from exc
+    except Exception as exc:
+        raise ModelSetupError(f"The model {model!r} cannot be used: {exc}") from exc
+    return chat
+
+
+def is_openai_kin(model: object) -> bool:
+    """Say whether `model` is a `ChatOpenAI` or derived from it.
+
+    Read from the class names, because importing `langchain_openai` only to ask costs more
+    than the rest of the package.
+    """
+    return any(
+        base.__name__ == "BaseChatOpenAI" and base.__module__.startswith("langchain_openai.")
+        for base in type(model).__mro__
+    )
+
+
+def without_own_retries(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of a model that does not retry by itself.
+
+    Two layers of retries multiply, and attempts that we cannot see cannot be counted. A class
+    that made its client when it was built keeps what that client does.
+    """
+    if not is_openai_kin(model):
+        if "max_retries" not in type(model).model_fields or not model.max_retries:  # type: ignore[attr-defined]
+            return model
+        copy = model.model_copy(update={"max_retries": 0})
+        # Clients that were made on first use are made again, by the new number; what else a
+        # model keeps, such as weights, may be costly and knows nothing of it.
+        for name in [name for base in type(copy).__mro__ for name in _cached(base)]:
+            if "client" in name.lower():
+                copy.__dict__.pop(name, None)
+        return copy
+    clients: dict[str, Any] = {"max_retries": 0}
+    for root, chat in (("root_client", "client"), ("root_async_client", "async_client")):
+        client = getattr(model, root, None)
+        if client is not None and getattr(client, "max_retries", None):
+            clients[root] = client.with_options(max_retries=0)
+            clients[chat] = clients[root].chat.completions
+    return model.model_copy(update=clients) if len(clients) > 1 else model
+
+
+def _cached(kind: type) -> list[str]:
+    return [name for name, value in vars(kind).items() if isinstance(value, cached_property)]
+
+
+def with_own_connections(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of a `ChatOpenAI` with an HTTP client for the running event loop alone.
+
+    langchain-openai shares one asynchronous client between all event loops of a process. A
+    connection that a loop left behind takes the request, which is paid for, and then fails
+    with "Event loop is closed". A client that the caller gave is kept.
+    """
+    root = getattr(model, "root_async_client", None)
+    if root is None or getattr(model, "http_async_client", None) is not None:
+        return model
+    from openai import DefaultAsyncHttpxClient
+
+    own = root.with_options(http_client=DefaultAsyncHttpxClient())
+    return model.model_copy(
+        update={"root_async_client": own, "async_client": own.chat.completions}
+    )
+
+
+def model_name(model: BaseChatModel) -> str:
+    """Return the name by which the provider knows the model."""
+    for field in ("model_name", "model", "model_id", "deployment_name"):
+        if isinstance(name := getattr(model, field, None), str) and name:
+            return name
+    return type(model).__name__
+
+
+def model_identity(model: BaseChatModel) -> dict[str, Any]:
+    """Return what decides a model's replies: class, name and sampling parameters.
+
+    Never its address, port or key: the same model behind another door is the same model.
+    Settings whose meaning we do not know count as a hash. A local model is known by its
+    file's hash.
+    """
+    own = (getattr(model, "metadata", None) or {}).get("model_file")
+    fields = type(model).model_fields
+    given = {field: getattr(model, field, None) for field in sorted(_SAMPLING & fields.keys())}
+    kin = is_openai_kin(model)
+    # Of a class that we do not know, whatever was set may decide what it replies.
+    rest = () if kin else sorted(model.model_fields_set - given.keys() - set(_WITHIN))
+    given |= {field: getattr(model, field, None) for field in rest}
+    within = {field: _settings(getattr(model, field, None) or {}) for field in _WITHIN}
+    return {
+        "class": type(model).__name__,
+        "name": model_name(model),
+        **_settings(given),
+        **{field: found for field, found in within.items() if found},
+        **({"file": own} if own else {}),
+    }
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings for all to see: known ones as they are, others as one hash.
+
+    An unknown one may decide the replies, and may be a secret that nobody should read.
+    """
+    shown, hidden = {}, {}
+    for name, value in given.items():
+        if value is None or value in ({}, []):
+            continue
+        if name in _SAMPLING:
+            shown[name] = _without_access(value)
+        elif isinstance(value, str | int | float | bool | list | dict | tuple):
+            hidden[name] = _without_access(value)
+    kept = {k: v for k, v in hidden.items() if not _NO_IDENTITY.search(k) and v not in ({}, [])}
+    if kept:
+        told = json.dumps(kept, sort_keys=True, default=str)
+        shown["others"] = hashlib.sha256(told.encode()).hexdigest()[:12]
+    return shown
+
+
+def _without_access(value: Any) -> Any:
+    """Return a setting without what says how a model is reached, however deep it stands."""
+    if isinstance(value, Mapping):
+        kept = {k: _without_access(v) for k, v in value.items() if isinstance(k, str)}
+        return {k: v for k, v in kept.items() if k in _SAMPLING or not _NO_IDENTITY.search(k)}
+    if isinstance(value, list | tuple):
+        return [_without_access(each) for each in value]
+    return value

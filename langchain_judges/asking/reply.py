@@ -1,0 +1,153 @@
+"""Reading a model's reply: from a message to checked data, or to what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage
+from langchain_core.utils.json_schema import dereference_refs
+from pydantic import BaseModel, ValidationError
+
+from langchain_judges.asking.confidence import objects
+from langchain_judges.rows.texts import mended
+from langchain_judges.verdict import FailureReason
+
+Parse = Callable[[str], dict[str, Any] | None]
+"""Reads a reply in plain words; None if it does not say what was asked."""
+
+_CUT = {"length", "max_tokens", "max_output_tokens", "model_length"}
+_FILTERED = {
+    *("blocklist", "content_filter", "content_filtered", "guardrail_intervened"),
+    *("prohibited_content", "recitation", "refusal", "safety", "spii"),
+}
+_LABEL_ERRORS = {
+    "enum",
+    "greater_than_equal",
+    "int_from_float",
+    "less_than_equal",
+    "literal_error",
+}
+
+
+class Problem(NamedTuple):
+    """Why a reply cannot be used."""
+
+    reason: FailureReason
+    detail: str
+
+
+@cache
+def json_schema(shape: type[BaseModel], text_limit: int | None = None) -> dict[str, Any]:
+    """Return the JSON schema of `shape`, flat and closed, as providers want it.
+
+    Args:
+        shape: What the reply must look like.
+        text_limit: Longest string in characters, for models whose replies are cut soon.
+    """
+    schema = dereference_refs(shape.model_json_schema())
+    flat = {key: value for key, value in schema.items() if key != "$defs"}
+    closed: dict[str, Any] = _closed(flat, text_limit)
+    return closed
+
+
+def _closed(node: Any, text_limit: int | None) -> Any:
+    if isinstance(node, list):
+        return [_closed(part, text_limit) for part in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {
+        key: {name: _closed(part, text_limit) for name, part in value.items()}
+        if key == "properties"
+        else _closed(value, text_limit)
+        for key, value in node.items()
+        if key not in {"title", "default"} or not isinstance(value, str)
+    }
+    if kept.get("type") == "object":
+        kept["additionalProperties"] = False
+        # The docstring of a class, written for readers of the code.
+        kept.pop("description", None)
+    if kept.get("type") == "string" and "enum" not in kept:
+        # Not every provider's strict mode knows bounds on strings; the check knows them.
+        kept.pop("minLength", None)
+        kept.pop("pattern", None)
+        longest: Any = kept.pop("maxLength", text_limit)
+        if text_limit:
+            kept["maxLength"] = min(longest, text_limit)
+    return kept
+
+
+def read(
+    message: AIMessage, shape: type[BaseModel], parse: Parse | None, tool: str | None
+) -> tuple[dict[str, Any], None] | tuple[None, Problem]:
+    """Return the checked data of a reply, or the problem with it.
+
+    Args:
+        message: The reply.
+        shape: What it must look like; bounds and choices are checked too.
+        parse: Reads replies in plain words, for models that ignore the format.
+        tool: The tool that the reply was to call, if it was asked by tools.
+    """
+    if problem := _ending(message):
+        return None, problem
+    for call in message.tool_calls:
+        if call["name"] == tool:
+            return check(call["args"], shape)
+    text = message.text.strip()
+    if message.tool_calls and not text:
+        called = message.tool_calls[0]["name"]
+        return None, Problem("unparsable", f"a call of the tool {called!r}, not a reply")
+    if not text:
+        return None, Problem("empty", "the reply is empty")
+    return _read_text(text, shape, parse)
+
+
+def _ending(message: AIMessage) -> Problem | None:
+    if refusal := message.additional_kwargs.get("refusal"):
+        return Problem("refusal", str(refusal))
+    meta = message.response_metadata
+    told = [meta.get(name) for name in ("finish_reason", "stop_reason", "stopReason")]
+    told += [meta.get("done_reason"), (meta.get("incomplete_details") or {}).get("reason")]
+    ending = next((str(reason).lower() for reason in told if reason), "")
+    if ending in _FILTERED:
+        return Problem("refusal", f"the provider stopped the reply: {ending}")
+    if ending in _CUT:
+        return Problem("truncated", f"the reply was cut: {message.text[-80:]!r}")
+    return None
+
+
+def _read_text(
+    text: str, shape: type[BaseModel], parse: Parse | None
+) -> tuple[dict[str, Any], None] | tuple[None, Problem]:
+    text = re.sub(r"^.*</think>", "", text, flags=re.DOTALL).strip()
+    problem = Problem("unparsable", f"not the JSON object that was asked for: {text[:200]!r}")
+    fitting: list[dict[str, Any]] = []
+    for _, data in objects(text):
+        value, wrong = check(data, shape)
+        if value is not None and value not in fitting:
+            fitting.append(value)
+        problem = wrong or problem
+    if len(fitting) == 1:
+        return fitting[0], None
+    if fitting:
+        return None, Problem("unparsable", f"{len(fitting)} different answers in one reply")
+    if parse and problem.reason == "unparsable" and (spoken := parse(text)) is not None:
+        return check(spoken, shape)
+    return None, problem
+
+
+def check(
+    data: Any, shape: type[BaseModel]
+) -> tuple[dict[str, Any], None] | tuple[None, Problem]:
+    """Return data that fits a shape and its allowed values, or what is wrong with it."""
+    try:
+        return shape.model_validate(mended(data)).model_dump(), None
+    except ValidationError as exc:
+        errors = exc.errors(include_url=False, include_context=False)
+    worst = next((e for e in errors if e["type"] not in _LABEL_ERRORS), errors[0])
+    reason: FailureReason = "invalid_label" if worst["type"] in _LABEL_ERRORS else "unparsable"
+    where = ".".join(map(str, worst["loc"])) or "the reply"
+    said = f", got {str(worst['input'])[:80]!r}" if worst["type"] != "missing" else ""
+    return None, Problem(reason, f"{where}: {worst['msg']}{said}")

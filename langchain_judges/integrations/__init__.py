@@ -1,0 +1,1 @@
+"""Judges inside LangSmith, agents, langchain-classic and a LangGraph server."""

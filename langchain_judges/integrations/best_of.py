@@ -1,0 +1,221 @@
+"""Best of n: sample several answers and keep the one that a knockout of a judge prefers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
+from langchain_core.runnables.config import patch_config
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.models import is_openai_kin
+from langchain_judges.asking.seeds import sample_seed
+from langchain_judges.asking.steps import Effect, Steps, arun, run, together
+from langchain_judges.asking.stream import tell
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations.evaluators import config_for, verdict_of
+from langchain_judges.methods.marks import kind_of
+from langchain_judges.rows.applications import answer_in, decision, score_of, task_in
+from langchain_judges.runs.workload import Judge
+from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
+
+Answer = BaseChatModel | Runnable[Any, Any] | Callable[[Any], Any] | None
+
+
+class Match(TypedDict):
+    """One match of the bracket, or, of a judge of one text, one answer's score."""
+
+    round: int
+    a: int
+    """Place of an answer among the answers."""
+    b: int | None
+    winner: int | None
+    """None where an answer that stood alone could not be judged."""
+    verdict: dict[str, Any]
+
+
+class Best(TypedDict):
+    """What `best_of` returns."""
+
+    output: str
+    index: int
+    answers: list[str | None]
+    """Every answer; None where the sample failed."""
+    bracket: list[Match]
+    failures: list[Failure]
+    usage: Usage
+    """What the judge took; the samples are paid by their own model."""
+
+
+def best_of(
+    n: int, judge: Judge, answer: Answer = None, *, seed: int = 0
+) -> Runnable[Any, Best]:
+    """Sample n answers and keep the one that a knockout of the judge prefers.
+
+    Winners meet in rounds until one is left: n - 1 judgments. A tie, or a match that could
+    not be judged, goes to the answer that was drawn first. A judge of one text needs no
+    matches: the highest label wins.
+
+    Args:
+        n: How many answers.
+        judge: A judge of this package, or a runnable that declares what it takes.
+        answer: What writes an answer: a chat model, any runnable, or a function. A chat
+            model of OpenAI's kin gets a seed of its own for each sample, and temperature
+            0.7 unless it sets its own. Without it the input brings the answers:
+            `{"input": …, "answers": […]}`.
+        seed: Of the draw.
+
+    Returns:
+        A runnable from the task to `{"output", "index", "answers", "bracket", "failures",
+        "usage"}`.
+
+    Raises:
+        OptionError: An option is not allowed.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise OptionError(f"`n` must be a whole number of at least 1, got {n!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise OptionError(f"`seed` must be a whole number of at least 0, got {seed!r}")
+    if answer is not None and not isinstance(answer, Runnable):
+        if not callable(answer):
+            raise OptionError(f"`answer` must be a runnable or a function, got {answer!r}")
+        answer = RunnableLambda(answer)
+    knockout = _Knockout(n, judge, cast("Runnable[Any, Any] | None", answer), seed)
+
+    def now(task: Any, config: RunnableConfig) -> Best:
+        return run(knockout.play(task, config))
+
+    async def later(task: Any, config: RunnableConfig) -> Best:
+        return await arun(knockout.play(task, config))
+
+    return RunnableLambda(now, afunc=later, name=f"best of {n}")
+
+
+class _Knockout:
+    def __init__(
+        self, n: int, judge: Judge, answer: Runnable[Any, Any] | None, seed: int
+    ) -> None:
+        self.n, self.judge, self.answer, self.seed = n, judge, answer, seed
+        self.kind = kind_of(judge)
+
+    def play(self, given: Any, config: RunnableConfig) -> Steps[Best]:
+        answers, failures = yield from self._answers(given, ensure_config(config))
+        task = task_in(given)
+        left = [i for i, text in enumerate(answers) if text is not None]
+        if not left:
+            details = "; ".join(failure["detail"] for failure in failures)
+            raise InputError(f"there is no answer to choose from: {details}")
+        if self.kind == "item":
+            bracket = yield from together([self._label(task, answers, i) for i in left])
+            scores = {m["a"]: score_of(m["verdict"]) for m in bracket}
+            known = [i for i in left if scores[i] is not None]
+            winner = max(known or left[:1], key=lambda i: (scores[i] or 0, -i))
+        else:
+            winner, bracket = yield from self._rounds(task, answers, left)
+        for match in bracket:
+            failures += match["verdict"].get("failures") or []
+        usages = [match["verdict"].get("usage") or no_usage() for match in bracket]
+        return {
+            "output": cast("str", answers[winner]),
+            "index": winner,
+            "answers": answers,
+            "bracket": bracket,
+            "failures": failures,
+            "usage": add_usage(usages),
+        }
+
+    def _rounds(
+        self, task: Any, answers: Sequence[str | None], left: list[int]
+    ) -> Steps[tuple[int, list[Match]]]:
+        drawn = list(left)
+        random.Random(self.seed).shuffle(drawn)  # noqa: S311 - a draw, no secret
+        bracket: list[Match] = []
+        number = 0
+        while len(drawn) > 1:
+            number += 1
+            meeting = list(zip(drawn[::2], drawn[1::2], strict=False))
+            spare = drawn[2 * len(meeting) :]
+            matches = yield from together(
+                [
+                    self._match(task, answers, (number, i + 1), sides)
+                    for i, sides in enumerate(meeting)
+                ]
+            )
+            bracket += matches
+            drawn = [cast("int", match["winner"]) for match in matches] + spare
+        return drawn[0], bracket
+
+    def _match(
+        self,
+        task: Any,
+        answers: Sequence[str | None],
+        place: tuple[int, int],
+        sides: tuple[int, int],
+    ) -> Steps[Match]:
+        a, b = sides
+        name = f"match {place[0]}.{place[1]}: answer {a + 1} vs answer {b + 1}"
+        pair = {"input": task, "output_a": answers[a], "output_b": answers[b]}
+        verdict = yield from verdict_of(self.judge, pair, config_for(self.judge, run_name=name))
+        winner = b if decision(verdict) == "B" else a
+        match: Match = {"round": place[0], "a": a, "b": b, "winner": winner, "verdict": verdict}
+        tell("match", "best_of", match, name)
+        return match
+
+    def _label(self, task: Any, answers: Sequence[str | None], i: int) -> Steps[Match]:
+        item = {"input": task, "output": answers[i]}
+        source = task if isinstance(task, str) else answer_in(task)
+        name = f"answer {i + 1}"
+        config = config_for(self.judge, run_name=name)
+        verdict = yield from verdict_of(self.judge, {**item, "source": source}, config)
+        winner = None if decision(verdict) is None else i
+        match: Match = {"round": 1, "a": i, "b": None, "winner": winner, "verdict": verdict}
+        tell("match", "best_of", match, name)
+        return match
+
+    def _answers(
+        self, given: Any, config: RunnableConfig
+    ) -> Steps[tuple[list[str | None], list[Failure]]]:
+        if self.answer is None:
+            brought = given.get("answers") if isinstance(given, Mapping) else None
+            if not isinstance(brought, list) or len(brought) != self.n:
+                raise InputError(
+                    f"without `answer` the input must bring `answers`, a list of {self.n}"
+                )
+            return [answer_in(text) for text in brought], []
+        drawn = yield from together([self._sample(given, config, i) for i in range(self.n)])
+        return [text for text, _ in drawn], [failure for _, lost in drawn for failure in lost]
+
+    def _sample(
+        self, given: Any, config: RunnableConfig, i: int
+    ) -> Steps[tuple[str | None, list[Failure]]]:
+        unit = f"sample {i + 1}"
+        runnable = self.answer
+        assert runnable is not None  # noqa: S101 - for the type checker
+        settings: dict[str, Any] = {}
+        if is_openai_kin(runnable):
+            settings["seed"] = sample_seed(self.seed, i)
+            if getattr(runnable, "temperature", None) is None:
+                settings["temperature"] = 0.7
+        own = patch_config(config, run_name=unit)
+        asked = given
+        if isinstance(runnable, BaseChatModel) and isinstance(given, Mapping):
+            asked = task_in(given)
+        try:
+            said = yield Effect(
+                lambda: runnable.invoke(asked, own, **settings),
+                lambda: runnable.ainvoke(asked, own, **settings),
+            )
+            return (said.text if isinstance(said, BaseMessage) else answer_in(said)), []
+        except Exception as exc:  # noqa: BLE001 - one sample less, whatever its writer raises
+            detail = f"{type(exc).__name__}: {exc}"[:500]
+            failure: Failure = {
+                "step": "sample",
+                "unit": unit,
+                "reason": "provider_error",
+                "detail": detail,
+            }
+            return None, [failure]

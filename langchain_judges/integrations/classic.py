@@ -1,0 +1,190 @@
+"""A judge as an evaluator of langchain-classic (`pip install 'langchain-judges[classic]'`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+
+from langchain_judges.asking.steps import Steps, arun, run
+from langchain_judges.errors import OptionError
+from langchain_judges.integrations.evaluators import config_for, verdict_of
+from langchain_judges.methods.marks import kind_of, marks_of
+from langchain_judges.methods.registry import load_judge
+from langchain_judges.rows.applications import comment_of, decision, score_of
+from langchain_judges.rows.texts import check_text
+from langchain_judges.runs.workload import Judge
+
+try:
+    from langchain_classic.evaluation import PairwiseStringEvaluator, StringEvaluator
+except ImportError as exc:  # pragma: no cover - the extra is there wherever tests run
+    raise ImportError(
+        "langchain-classic is missing: pip install 'langchain-judges[classic]'"
+    ) from exc
+
+_PASSED_ON = ("callbacks", "tags", "metadata")
+
+
+class JudgeStringEvaluator(StringEvaluator):
+    """Judges a prediction: by itself, or, with a judge of pairs, against a reference.
+
+    Returns `{"score", "value", "reasoning", "verdict"}`: the label, or how far the prediction
+    is preferred to the reference; `score` and `value` are None where nothing was judged.
+    """
+
+    def __init__(self, judge: Judge, *, reference: bool | None = None) -> None:
+        """Take a judge of either kind.
+
+        Args:
+            judge: The judge.
+            reference: Whether a reference must be given; default True for a judge of pairs.
+                A judge of one text uses one in any case, but langchain-classic warns of a
+                reference that it was not told of.
+        """
+        self.judge = judge
+        self._pairs = kind_of(judge) == "pair"
+        self._reference = self._pairs or bool(reference)
+
+    @property
+    def evaluation_name(self) -> str:
+        """The method."""
+        return str(marks_of(self.judge)["method"])
+
+    @property
+    def requires_input(self) -> bool:
+        """Every judge needs the task."""
+        return True
+
+    @property
+    def requires_reference(self) -> bool:
+        """A judge of pairs needs a text to compare with."""
+        return self._reference
+
+    def _evaluate_strings(
+        self,
+        *,
+        prediction: Any,
+        reference: Any | None = None,
+        input: Any | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        return run(self._steps(prediction, reference, input, kwargs))
+
+    async def _aevaluate_strings(
+        self,
+        *,
+        prediction: Any,
+        reference: Any | None = None,
+        input: Any | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        return await arun(self._steps(prediction, reference, input, kwargs))
+
+    def _steps(
+        self, prediction: Any, reference: Any, task: Any, kwargs: dict[str, Any]
+    ) -> Steps[dict[str, Any]]:
+        if self._pairs:
+            case = {"input": task, "output_a": prediction, "output_b": reference}
+        elif reference is not None:
+            case = {"input": task, "output": prediction, "expected": reference}
+        else:
+            case = {"input": task, "output": prediction, "source": task}
+        return (yield from _judged(self.judge, case, kwargs))
+
+
+class JudgePairwiseEvaluator(PairwiseStringEvaluator):
+    """Says which of two predictions is better, by a judge of pairs.
+
+    Returns `{"score", "value", "reasoning", "verdict"}`: how far the first is preferred, and
+    `"A"`, `"B"` or None for a tie, as langchain-classic has it. Where nothing was judged
+    `score` is None too, and `reasoning` says why.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        """Take a judge of pairs.
+
+        Raises:
+            OptionError: The judge labels one text.
+        """
+        if kind_of(judge) != "pair":
+            raise OptionError("`judge` must be a judge of pairs; this one labels one text")
+        self.judge = judge
+
+    @property
+    def requires_input(self) -> bool:
+        """Every judge needs the task."""
+        return True
+
+    def _evaluate_string_pairs(
+        self,
+        *,
+        prediction: str,
+        prediction_b: str,
+        reference: str | None = None,
+        input: str | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        case = _pair(input, prediction, prediction_b, reference)
+        return run(_judged(self.judge, case, kwargs, ties=False))
+
+    async def _aevaluate_string_pairs(
+        self,
+        *,
+        prediction: str,
+        prediction_b: str,
+        reference: str | None = None,
+        input: str | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        case = _pair(input, prediction, prediction_b, reference)
+        return await arun(_judged(self.judge, case, kwargs, ties=False))
+
+
+def load_classic_evaluator(
+    name: str,
+    *,
+    llm: str | BaseChatModel,
+    pairwise: bool | None = None,
+    preset: str | None = None,
+    **options: Any,
+) -> JudgeStringEvaluator | JudgePairwiseEvaluator:
+    """Create a judge by the name of its method, as an evaluator of langchain-classic.
+
+    langchain-classic's own `load_evaluator` has a closed list of names.
+
+    Args:
+        name: A method, such as `"bsm"`.
+        llm: The model, as `load_judge` takes it.
+        pairwise: Compare two predictions (default for a judge of pairs), or judge one
+            prediction.
+        preset: One of the method's presets.
+        **options: Keywords of the method's factory.
+
+    Raises:
+        OptionError: A name or an option is unknown, or a judge of one text was to compare.
+    """
+    judge = load_judge(name, llm, preset=preset, **options)
+    if pairwise is None:
+        pairwise = kind_of(judge) == "pair"
+    return JudgePairwiseEvaluator(judge) if pairwise else JudgeStringEvaluator(judge)
+
+
+def _pair(task: Any, a: Any, b: Any, reference: Any) -> dict[str, Any]:
+    pair = {"input": task, "output_a": a, "output_b": b}
+    return pair if reference is None else {**pair, "reference": reference}
+
+
+def _judged(
+    judge: Judge, case: dict[str, Any], kwargs: dict[str, Any], *, ties: bool = True
+) -> Steps[dict[str, Any]]:
+    for field in case:
+        check_text(case[field], field)
+    told = {name: kwargs[name] for name in _PASSED_ON if kwargs.get(name)}
+    verdict = yield from verdict_of(judge, case, config_for(judge, **told))
+    value = decision(verdict)
+    return {
+        "score": score_of(verdict),
+        "value": None if value == "tie" and not ties else value,
+        "reasoning": comment_of(verdict),
+        "verdict": verdict,
+    }

@@ -1,0 +1,429 @@
+"""A judge as an evaluator: of LangSmith's rows, of pairs of experiments, of a whole run.
+
+`as_evaluator` gives an object that LangSmith takes as a `RunEvaluator` and that anybody can
+call as openevals' evaluators are called. A row that could not be judged is feedback without
+a score whose comment says why; it is never 0 and never missing.
+"""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from threading import Lock
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langsmith import Client, utils
+from langsmith.evaluation import EvaluationResult, RunEvaluator
+from langsmith.schemas import Example, Run
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.steps import Effect, Steps, arun, run
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.marks import kind_of, marks_of, unwrapped
+from langchain_judges.rows.applications import (
+    Source,
+    answer_in,
+    check_sources,
+    check_words,
+    comment_of,
+    decision,
+    expected_in,
+    reason_of,
+    score_of,
+    task_in,
+)
+from langchain_judges.rows.texts import transcript
+from langchain_judges.runs.workload import Judge
+from langchain_judges.verdict import no_usage, not_judged
+
+Baseline = Mapping[str, Any] | Callable[[Any], Any]
+"""Outputs to compare with, by the id of the example, or a function of the inputs."""
+
+_KEPT = 100_000
+"""Verdicts that an evaluator remembers for the summary of an experiment."""
+
+
+class Feedback(TypedDict):
+    """What an evaluator returns when it is called: openevals' five keys."""
+
+    key: str
+    score: float | int | None
+    comment: str | None
+    metadata: dict[str, Any] | None
+    source_run_id: str | None
+
+
+def as_evaluator(
+    judge: Judge,
+    *,
+    key: str | None = None,
+    input: Source = None,
+    output: Source = None,
+    reference: Source = None,
+    baseline: Baseline | None = None,
+) -> JudgeEvaluator:
+    """Make a judge an evaluator of LangSmith's, which can be called as openevals' are.
+
+    A judge of pairs takes the run's output as A and the reference output, or the baseline's
+    output, as B; its score is how far A is preferred. A judge of one text takes the output
+    alone, with the reference as what is expected or, without one, with the inputs as the
+    source; its score is the label.
+
+    Args:
+        judge: A judge of this package, or a runnable from a `Pair` or an `Item` to
+            `{"verdict": …}`.
+        key: Name of the feedback; default the method.
+        input: Where the task stands in the inputs: a key, a path (`"question.text"`,
+            `"messages.0"`), a function of the inputs, or None to find it by usual names.
+        output: Where the text stands in the outputs, the same way.
+        reference: Where the known text stands in the reference outputs.
+        baseline: For a judge of pairs: other outputs to compare with, by the id of the
+            example (`baseline_outputs` reads those of an experiment) or a function of the
+            inputs. The reference is then shown to the judge as one.
+
+    Returns:
+        An evaluator for `Client.evaluate` and `aevaluate`. Called with `inputs`, `outputs`
+        and `reference_outputs` it returns `{"key", "score", "comment", "metadata",
+        "source_run_id"}`; `acall` is the same for an event loop.
+
+    Raises:
+        OptionError: `judge` takes neither a pair nor an item, a judge of one text was given
+            a baseline, or an option is not allowed.
+    """
+    check_words(key=key)
+    return JudgeEvaluator(judge, key, _Reading(judge, input, output, reference, baseline))
+
+
+class _Reading:
+    """Reads what a judge takes from inputs, outputs and references."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        input: Source,
+        output: Source,
+        reference: Source,
+        baseline: Baseline | None,
+    ) -> None:
+        self.kind = kind_of(judge)
+        check_sources(input=input, output=output, reference=reference)
+        if not (baseline is None or isinstance(baseline, Mapping) or callable(baseline)):
+            raise OptionError(
+                "`baseline` must be outputs by the id of the example, or a function of the "
+                f"inputs, got {baseline!r}"
+            )
+        if baseline is not None and self.kind == "item":
+            raise OptionError("`baseline` is for judges of pairs; this one labels one text")
+        self.input, self.output, self.reference = input, output, reference
+        self.baseline = baseline
+
+    def case(
+        self, inputs: Any, outputs: Any, reference: Any, example: str | None = None
+    ) -> dict[str, Any]:
+        """Return a `Pair` or an `Item`.
+
+        Raises:
+            InputError: A text cannot be found; the message says what was wanted and seen.
+        """
+        task = task_in(inputs, self.input)
+        text = answer_in(outputs, self.output)
+        known = reference is not None and reference != {}
+        if self.kind == "item":
+            item: dict[str, Any] = {"input": task, "output": text}
+            if known:
+                item["expected"] = expected_in(reference, self.reference)
+            else:
+                item["source"] = transcript(task)
+            return item
+        if self.baseline is None:
+            if not known:
+                raise InputError("`reference`: a text to compare with is wanted, saw nothing")
+            other = answer_in(reference, self.reference, "reference")
+            return {"input": task, "output_a": text, "output_b": other}
+        other = answer_in(self._other(inputs, example), self.output)
+        pair = {"input": task, "output_a": text, "output_b": other}
+        if known:
+            pair["reference"] = answer_in(reference, self.reference, "reference")
+        return pair
+
+    def _other(self, inputs: Any, example: str | None) -> Any:
+        assert self.baseline is not None  # noqa: S101 - for the type checker
+        if callable(self.baseline):
+            return self.baseline(inputs)
+        if example is None or example not in self.baseline:
+            held = f"{len(self.baseline)} others" if self.baseline else "none"
+            raise InputError(f"`baseline`: wanted outputs for example {example}, saw {held}")
+        return self.baseline[example]
+
+
+class JudgeEvaluator(RunEvaluator):
+    """A judge as LangSmith and openevals call evaluators; `as_evaluator` makes it."""
+
+    def __init__(self, judge: Judge, key: str | None, reading: _Reading) -> None:
+        """Prepare the evaluator; nothing is asked."""
+        self.judge = judge
+        self.marks = marks_of(judge)
+        self.key = key or str(self.marks["method"])
+        self._reading = reading
+        self._verdicts: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def feedback_keys(self) -> list[str]:
+        """The keys that a row gets, even if this evaluator fails on it."""
+        return [self.key]
+
+    def evaluate_run(
+        self,
+        run: Run,
+        example: Example | None = None,
+        evaluator_run_id: uuid.UUID | None = None,
+    ) -> EvaluationResult:
+        """Judge a run's output, waiting in this thread."""
+        return _run(self._evaluate(run, example, evaluator_run_id))
+
+    async def aevaluate_run(
+        self,
+        run: Run,
+        example: Example | None = None,
+        evaluator_run_id: uuid.UUID | None = None,
+    ) -> EvaluationResult:
+        """Judge a run's output in the running event loop."""
+        return await arun(self._evaluate(run, example, evaluator_run_id))
+
+    def __call__(
+        self, *, inputs: Any = None, outputs: Any, reference_outputs: Any = None, **_: Any
+    ) -> Feedback:
+        """Judge some outputs, as openevals' evaluators do."""
+        return _run(self._call(inputs, outputs, reference_outputs))
+
+    async def acall(
+        self, *, inputs: Any = None, outputs: Any, reference_outputs: Any = None, **_: Any
+    ) -> Feedback:
+        """Judge some outputs in the running event loop."""
+        return await arun(self._call(inputs, outputs, reference_outputs))
+
+    def verdict_on(self, run_id: object) -> dict[str, Any] | None:
+        """Return what is remembered of the verdict on a run; None if there is none."""
+        return self._verdicts.get(str(run_id))
+
+    def _call(self, inputs: Any, outputs: Any, reference: Any) -> Steps[Feedback]:
+        run_id = uuid.uuid4()
+        verdict, ran = yield from self._judge((inputs, outputs, reference), run_id, {})
+        traced = ran and utils.tracing_is_enabled() is True
+        return {
+            "key": self.key,
+            "score": score_of(verdict),
+            "comment": comment_of(verdict),
+            "metadata": {**self.marks, **_extra(verdict)},
+            "source_run_id": str(run_id) if traced else None,
+        }
+
+    def _evaluate(
+        self, run: Run, example: Example | None, run_id: uuid.UUID | None
+    ) -> Steps[EvaluationResult]:
+        inputs = example.inputs if example else run.inputs
+        reference = example.outputs if example else None
+        told = {"target_run_id": str(run.id)}
+        case = (inputs, run.outputs, reference, str(example.id) if example else None)
+        if not run.outputs and run.error:
+            lost = InputError(f"the run failed and has no output: {run.error[:300]}")
+            verdict, ran = _unread(lost), False
+        else:
+            verdict, ran = yield from self._judge(case, run_id or uuid.uuid4(), told)
+        self._remember(run.id, verdict)
+        decided = decision(verdict)
+        number = score_of(verdict)
+        config = {"type": "continuous", "min": 0, "max": 1}
+        return EvaluationResult(
+            key=self.key,
+            score=number,
+            value=decided if isinstance(decided, str) else None,
+            comment=comment_of(verdict),
+            evaluator_info=self.marks,
+            feedback_config=config if self._reading.kind == "pair" else None,
+            extra=_extra(verdict),
+            source_run_id=run_id if ran else None,
+        )
+
+    def _judge(
+        self, case: Sequence[Any], run_id: uuid.UUID, told: dict[str, str]
+    ) -> Steps[tuple[dict[str, Any], bool]]:
+        """Return the verdict, and whether the judge ran at all."""
+        try:
+            given = self._reading.case(*case)
+            config = config_for(self.judge, run_id=run_id, run_name=self.key, metadata=told)
+            return (yield from verdict_of(self.judge, given, config)), True
+        except InputError as exc:
+            return _unread(exc), False
+
+    def _remember(self, run_id: object, verdict: Mapping[str, Any]) -> None:
+        slim = {
+            "preference": decision(verdict),
+            "flipped": verdict.get("flipped"),
+            "failures": [{"reason": f["reason"]} for f in verdict.get("failures") or []],
+        }
+        with self._lock:
+            self._verdicts[str(run_id)] = slim
+            if len(self._verdicts) > _KEPT:
+                self._verdicts.popitem(last=False)
+
+
+_run = run  # `run` is also LangSmith's name for what an evaluator is given
+
+
+def config_for(judge: Judge, **config: Any) -> RunnableConfig:
+    """Return the configuration of one judgment, on a thread of its own if it is kept."""
+    if getattr(unwrapped(judge), "checkpointer", None):
+        config["configurable"] = {"thread_id": str(uuid.uuid4())}
+    return cast("RunnableConfig", config)
+
+
+def verdict_of(
+    judge: Judge, case: Mapping[str, Any], config: RunnableConfig
+) -> Steps[dict[str, Any]]:
+    """Judge one case and return its verdict.
+
+    Raises:
+        InputError: The case cannot be judged as it was given.
+        ModelAccessError: The provider refuses every call.
+    """
+    outcome = yield Effect(
+        lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
+    )
+    verdict: dict[str, Any] = outcome["verdict"]
+    return verdict
+
+
+def _unread(exc: InputError) -> dict[str, Any]:
+    """Return the verdict on a row whose texts cannot be read."""
+    failure: Any = {"step": "input", "unit": "", "reason": "missing", "detail": str(exc)}
+    return dict(not_judged([failure], no_usage()))
+
+
+def _extra(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what people want of a verdict beside its score."""
+    names = ("preference", "label", "confidence", "confidence_source", "flipped")
+    usage = verdict.get("usage") or no_usage()
+    failures = [dict(failure) for failure in verdict.get("failures") or []]
+    extra: dict[str, Any] = {name: verdict[name] for name in names if name in verdict}
+    extra["failures"] = failures
+    extra["usage"] = {name: usage[name] for name in ("calls", "input_tokens", "output_tokens")}
+    if decision(verdict) is None:
+        extra["reason"] = reason_of(verdict)
+    return extra
+
+
+def baseline_outputs(client: Client, experiment: str) -> dict[str, Any]:
+    """Return the outputs of an experiment's runs by the id of their example.
+
+    Args:
+        client: LangSmith's client.
+        experiment: Its name or id.
+    """
+    try:
+        project = uuid.UUID(str(experiment))
+    except ValueError:
+        project = client.read_project(project_name=experiment).id
+    return {
+        str(run.reference_example_id): run.outputs
+        for run in runs_of(client, project_id=project, is_root=True)
+        if run.reference_example_id and run.outputs
+    }
+
+
+def runs_of(client: Client, **which: Any) -> list[Run]:
+    """Return some runs, by the one way that every LangSmith server has."""
+    with warnings.catch_warnings():
+        # What is to replace it asks for a newer server than many have.
+        warnings.filterwarnings("ignore", r"list_runs\(\) is deprecated")
+        return list(client.list_runs(**which))
+
+
+def as_comparative_evaluator(
+    judge: Judge,
+    *,
+    key: str | None = None,
+    input: Source = None,
+    output: Source = None,
+    reference: Source = None,
+) -> Callable[[Sequence[Run], Example | None], dict[str, Any]]:
+    """Make a judge an evaluator for `langsmith.evaluation.evaluate_comparative`.
+
+    A judge of pairs compares the runs of one example, each with each; a run's score is the
+    mean of how far it was preferred, and the reference output, where there is one, is shown
+    as such. A judge of one text labels each run. Every run has a comment of its own.
+
+    Args:
+        judge: As in `as_evaluator`.
+        key: Name of the feedback; default `"preference"`, or the method of a judge of one
+            text.
+        input: Where the task stands in the example's inputs.
+        output: Where the text stands in each run's outputs.
+        reference: Where the known text stands in the example's outputs.
+
+    Returns:
+        A function of the runs and the example to `{"key", "scores", "comment"}`; scores are
+        by run id, comments by its text, as LangSmith reads them. What could not be judged
+        has the score None and its reason as comment.
+
+    Raises:
+        OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
+    """
+    check_words(key=key)
+    readings = _Reading(judge, input, output, reference, None)
+    name = key or ("preference" if readings.kind == "pair" else marks_of(judge)["method"])
+
+    def compare(runs: Sequence[Run], example: Example | None) -> dict[str, Any]:
+        inputs = example.inputs if example else runs[0].inputs
+        known = example.outputs if example else None
+        scores: dict[Any, list[float]] = {each.id: [] for each in runs}
+        comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
+        for sides in combinations(runs, 2) if readings.kind == "pair" else zip(runs):
+            verdict = run(_compared(judge, readings, sides, inputs, known))
+            number = score_of(verdict)
+            for side, who, share in _shares(sides, number):
+                comments[str(side.id)].append(who + comment_of(verdict))
+                if share is not None:
+                    scores[side.id].append(share)
+        return {
+            "key": name,
+            "scores": {k: sum(v) / len(v) if v else None for k, v in scores.items()},
+            "comment": {k: "\n".join(v) for k, v in comments.items()},
+        }
+
+    compare.__name__ = str(name)
+    return compare
+
+
+def _shares(
+    sides: Sequence[Run], number: float | None
+) -> Iterator[tuple[Run, str, float | None]]:
+    """Return each side, how its comment begins, and its share of the score."""
+    if len(sides) == 1:
+        yield sides[0], "", number
+        return
+    yield sides[0], "This run is A. ", number
+    yield sides[1], "This run is B. ", None if number is None else 1 - number
+
+
+def _compared(
+    judge: Judge, reading: _Reading, sides: Sequence[Run], inputs: Any, known: Any
+) -> Steps[dict[str, Any]]:
+    try:
+        if reading.kind == "item":
+            case = reading.case(inputs, sides[0].outputs, known)
+        else:
+            a, b = (answer_in(side.outputs, reading.output) for side in sides)
+            case = {"input": task_in(inputs, reading.input), "output_a": a, "output_b": b}
+            if known:
+                case["reference"] = answer_in(known, reading.reference, "reference")
+        told = {f"run_{'ab'[i]}": str(side.id) for i, side in enumerate(sides)}
+        config = config_for(judge, metadata=told)
+        return (yield from verdict_of(judge, case, config))
+    except InputError as exc:
+        return _unread(exc)

@@ -1,0 +1,129 @@
+"""What a whole experiment says of a judge: agreement with people, flips, failures.
+
+LangSmith calls these summary evaluators. Each is a rate with its 95% interval (Wilson 1927),
+and rows that do not count are said in its comment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langsmith.schemas import Example, Run
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations.evaluators import JudgeEvaluator
+from langchain_judges.rows.applications import (
+    Source,
+    check_sources,
+    check_words,
+    decision,
+    reason_of,
+)
+
+Summary = Callable[[Sequence[Run], Sequence[Example]], dict[str, Any]]
+
+
+def summary_evaluators(
+    evaluator: JudgeEvaluator | None = None, *, key: str | None = None, label: Source = "label"
+) -> list[Summary]:
+    """Return LangSmith summary evaluators for an experiment in which a judge judged.
+
+    Args:
+        evaluator: The evaluator of the same `evaluate` call, whose verdicts are counted.
+            None where the judge itself was the target: verdicts are then read from the
+            runs' outputs.
+        key: Begins the names of the feedback; default the evaluator's key, or `"judge"`.
+        label: Where people's label (`"A"`, `"B"`, `"tie"`, or of one text its label) stands
+            in the reference outputs, or in the example's metadata: a key, a path or a
+            function.
+
+    Returns:
+        Three functions: `{key}_agreement` with the labels, over rows that were judged and
+        have one; `{key}_flip_rate`, over rows asked in both orders; `{key}_failure_rate`,
+        over all rows, with one more rate for each reason.
+
+    Raises:
+        OptionError: `evaluator` is not one of `as_evaluator`, or an option is not allowed.
+    """
+    if not (evaluator is None or isinstance(evaluator, JudgeEvaluator)):
+        raise OptionError(
+            "`evaluator` must be what `as_evaluator` returned, or None where the judge itself "
+            f"was the target, got {type(evaluator).__name__}"
+        )
+    check_words(key=key)
+    check_sources(label=label)
+    name = key or (evaluator.key if evaluator else "judge")
+
+    def verdicts(runs: Sequence[Run]) -> list[Mapping[str, Any]]:
+        return [_verdict(run, evaluator) for run in runs]
+
+    def agreement(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, Any]:
+        known = [
+            (decision(verdict), given)
+            for verdict, example in zip(verdicts(runs), examples, strict=True)
+            if decision(verdict) is not None and (given := _label(example, label)) is not None
+        ]
+        same = sum(str(said) == str(given) for said, given in known)
+        return _rate(f"{name}_agreement", same, len(known), "judged rows with a label")
+
+    def flip_rate(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, Any]:
+        asked = [v["flipped"] for v in verdicts(runs) if v.get("flipped") is not None]
+        return _rate(f"{name}_flip_rate", sum(asked), len(asked), "rows asked in both orders")
+
+    def failure_rate(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, Any]:
+        found = verdicts(runs)
+        reasons = Counter(reason_of(v) for v in found if decision(v) is None)
+        rates = [("", sum(reasons.values())), *((f":{r}", n) for r, n in reasons.items())]
+        results = [
+            _rate(f"{name}_failure_rate{reason}", count, len(found), "rows")
+            for reason, count in rates
+        ]
+        return {"results": results}
+
+    return [agreement, flip_rate, failure_rate]
+
+
+def _verdict(run: Run, evaluator: JudgeEvaluator | None) -> Mapping[str, Any]:
+    """Return a row's verdict; an empty one, which counts as a failure, if there is none."""
+    if evaluator:
+        return evaluator.verdict_on(run.id) or {}
+    found = (run.outputs or {}).get("verdict")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _label(example: Example, source: Source) -> Any:
+    for held in (example.outputs, example.metadata):
+        try:
+            found = _at(held or {}, "label" if source is None else source)
+        except InputError:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _at(held: Mapping[str, Any], source: Source) -> Any:
+    if callable(source):
+        return source(held)
+    at: Any = held
+    for step in str(source).split("."):
+        at = at.get(step) if isinstance(at, Mapping) else None
+    return at
+
+
+def _rate(key: str, count: int, total: int, what: str) -> dict[str, Any]:
+    """Return a rate as feedback; without a score where nothing could be counted."""
+    if not total:
+        return {"key": key, "score": None, "comment": f"There are no {what}."}
+    # Loaded on use, for the metrics load scipy.
+    from langchain_judges.metrics import wilson_interval
+
+    low, high = wilson_interval(count, total)
+    return {
+        "key": key,
+        "score": count / total,
+        "comment": f"{count} of {total} {what}; 95% interval {low:.3f} to {high:.3f}.",
+        "extra": {"count": count, "total": total, "low": low, "high": high},
+    }

@@ -1,0 +1,337 @@
+"""A judge inside an agent: as middleware that asks for a better answer, and as a tool."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import threading
+import uuid
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.runtime import Runtime
+from langsmith import Client
+from langsmith.run_helpers import get_current_run_tree
+from langsmith.run_trees import get_cached_client
+from langsmith.utils import LangSmithError
+from pydantic import BaseModel, BeforeValidator, Field
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.steps import Steps, arun, run
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations.evaluators import config_for, verdict_of
+from langchain_judges.methods.marks import kind_of, marks_of, scale_of
+from langchain_judges.rows.applications import check_words, comment_of, messages_in, score_of
+from langchain_judges.rows.messages import message_in
+from langchain_judges.rows.texts import check_text, plain, transcript
+from langchain_judges.runs.workload import Judge
+
+_LOGGER = logging.getLogger(__name__)
+_JUDGE = "judge"
+"""Name of the messages by which the middleware speaks to the agent's model."""
+
+Reference = str | Callable[[Any], str | None] | None
+"""A text, or a function of the agent's state."""
+
+
+class Judged(TypedDict):
+    """An answer of the agent and what the judge made of it."""
+
+    answer: str
+    score: float | int | None
+    verdict: dict[str, Any] | None
+    """None where there was nothing to compare with yet."""
+
+
+class JudgedState(AgentState[Any]):
+    """The agent's state with what was judged."""
+
+    judged: NotRequired[list[Judged]]
+    """Every answer of this run of the agent, in order."""
+
+
+class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Judges an agent's answer, and has it revised where the score is too low.
+
+    A judge of pairs takes the answer as A and the reference as B; without a reference B is
+    the best draft so far, so the first answer is always revised once. A judge of one text
+    takes the answer alone, against the reference, or the rubric, or the task as its source.
+    Below `threshold` the reasons go back to the model for one more turn. The best answer
+    stands at the end, though it be an earlier one; the scores stand in the state under
+    `judged`, and in LangSmith as feedback on the agent's trace. An answer that could not be
+    judged is left as it is.
+
+    Args:
+        judge: A judge of this package, or a runnable that declares what it takes.
+        threshold: The least score that is good enough: in [0, 1] for a judge of pairs, on
+            the scale of its labels for a judge of one text.
+        max_revisions: Most turns of revision in one run of the agent.
+        reference: A known good answer: a text, or a function of the agent's state.
+        rubric: For a judge of one text: what an answer must satisfy. A judge of pairs
+            gets its rubric when it is made (`instructions=`).
+        key: Name of the feedback; default the method.
+
+    Raises:
+        OptionError: An option is not allowed, or the judge takes neither pair nor item.
+    """
+
+    state_schema = JudgedState
+
+    def __init__(
+        self,
+        judge: Judge,
+        *,
+        threshold: float = 0.5,
+        max_revisions: int = 1,
+        reference: Reference = None,
+        rubric: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Check the options; nothing is asked."""
+        super().__init__()
+        self.judge = judge
+        self.kind = kind_of(judge)
+        _check_threshold(judge, threshold)
+        check_words(rubric=rubric, key=key)
+        if not (reference is None or isinstance(reference, str) or callable(reference)):
+            raise OptionError(
+                "`reference` must be a text or a function of the agent's state, got "
+                f"{reference!r}"
+            )
+        if isinstance(max_revisions, bool) or not isinstance(max_revisions, int):
+            raise OptionError(f"`max_revisions` must be a whole number, got {max_revisions!r}")
+        if max_revisions < 0:
+            raise OptionError(f"`max_revisions` must be at least 0, got {max_revisions!r}")
+        if rubric and self.kind == "pair":
+            raise OptionError(
+                "`rubric` is for judges of one text; give a judge of pairs its rubric by "
+                "`instructions` when you create it"
+            )
+        self.threshold, self.max_revisions = threshold, max_revisions
+        self.reference, self.rubric = reference, rubric
+        self.marks = marks_of(judge)
+        self.key = key or str(self.marks["method"])
+
+    def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Forget what an earlier run on the same thread was judged."""
+        return {"judged": []}
+
+    async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Forget what an earlier run on the same thread was judged."""
+        return self.before_agent(state, runtime)
+
+    @hook_config(can_jump_to=["model"])
+    def after_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Judge the answer, waiting in this thread."""
+        return run(self._after(state))
+
+    @hook_config(can_jump_to=["model"])
+    async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Judge the answer in the running event loop."""
+        return await arun(self._after(state))
+
+    def _after(self, state: Mapping[str, Any]) -> Steps[dict[str, Any] | None]:
+        messages: Sequence[AnyMessage] = state["messages"]
+        last = messages[-1] if messages else None
+        if not isinstance(last, AIMessage) or last.tool_calls or not last.text.strip():
+            return None
+        earlier: list[Judged] = list(state.get("judged") or [])
+        known = self.reference(state) if callable(self.reference) else self.reference
+        case = self._case(_task(messages), last.text, known, earlier)
+        judge_run = uuid.uuid4()
+        now: Judged = {"answer": last.text, "score": None, "verdict": None}
+        if case is not None:
+            config = config_for(self.judge, run_id=judge_run, run_name=self.key)
+            verdict = yield from verdict_of(self.judge, case, config)
+            now = {"answer": last.text, "score": score_of(verdict), "verdict": verdict}
+        judged = [*earlier, now]
+        if self._wanting(now) and len(judged) <= self.max_revisions:
+            return {
+                "judged": judged,
+                "messages": [HumanMessage(self._reasons(now, known), name=_JUDGE)],
+                "jump_to": "model",
+            }
+        if now["verdict"]:
+            _send_feedback(self.key, now, self.marks, judge_run, revisions=len(earlier))
+        best = self._best(judged)
+        update: dict[str, Any] = {"judged": judged}
+        if best["answer"] != last.text:
+            update["messages"] = [AIMessage(best["answer"])]
+        return update
+
+    def _case(
+        self,
+        task: str | list[dict[str, Any]],
+        answer: str,
+        known: str | None,
+        earlier: Sequence[Judged],
+    ) -> dict[str, Any] | None:
+        """Return a `Pair` or an `Item`; None where there is nothing to compare with yet."""
+        if self.kind == "pair":
+            other = known or (self._best(earlier)["answer"] if earlier else None)
+            return other and {"input": task, "output_a": answer, "output_b": other}  # type: ignore[return-value]
+        item: dict[str, Any] = {"input": task, "output": answer}
+        if known:
+            return {**item, "expected": known}
+        return {**item, "source": self.rubric or transcript(task)}
+
+    def _wanting(self, now: Judged) -> bool:
+        if now["verdict"] is None:
+            return True
+        return now["score"] is not None and now["score"] < self.threshold
+
+    def _best(self, judged: Sequence[Judged]) -> Judged:
+        """Return the answer that stands: the last, unless an earlier one was better."""
+        best = judged[0]
+        for later in judged[1:]:
+            against_best = self.kind == "pair" and not self.reference
+            bar = self.threshold if against_best else best["score"]
+            if later["score"] is None or bar is None or later["score"] >= bar:
+                best = later
+        return best
+
+    def _reasons(self, now: Judged, known: str | None) -> str:
+        if not now["verdict"]:
+            return "Look at your answer again and give a better one, whole and on its own."
+        said = comment_of(now["verdict"])
+        if self.kind == "pair":
+            other = "a known answer" if known else "your earlier draft"
+            said = f"A is your answer and B {other}. {said}"
+        return (
+            f"Your answer was judged and is not good enough yet. {said}\n"
+            "Give a better answer, whole and on its own."
+        )
+
+
+def _check_threshold(judge: Judge, threshold: Any) -> None:
+    number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if not number or not math.isfinite(threshold):
+        raise OptionError(f"`threshold` must be a number, got {threshold!r}")
+    low, high = scale_of(judge) or (threshold, threshold)
+    if not low <= threshold <= high:
+        raise OptionError(f"`threshold` must be from {low} to {high}, got {threshold!r}")
+
+
+def _task(messages: Sequence[AnyMessage]) -> str | list[dict[str, Any]]:
+    """Return what the agent was asked, without its drafts and the judge's reasons."""
+    asked = [i for i, m in enumerate(messages) if m.type == "human" and m.name != _JUDGE]
+    until = messages[: asked[-1] + 1] if asked else messages[:-1]
+    kept = [m for m in until if m.type in {"human", "ai"} and m.name != _JUDGE]
+    read = messages_in(kept) if kept else []
+    if len(read) == 1 and isinstance(read[0]["content"], str):
+        return read[0]["content"]
+    return read or "(no task)"
+
+
+def _send_feedback(
+    key: str, now: Judged, marks: dict[str, Any], judge_run: uuid.UUID, revisions: int
+) -> None:
+    """Put the score on the agent's trace, if it is traced; never wait for LangSmith."""
+    tree = get_current_run_tree()
+    if tree is None:
+        return
+    client = tree.ls_client if isinstance(tree.ls_client, Client) else get_cached_client()
+    verdict = now["verdict"] or {}
+    feedback: dict[str, Any] = {
+        "run_id": tree.trace_id,
+        "trace_id": tree.trace_id,
+        "key": key,
+        "score": now["score"],
+        "comment": comment_of(verdict),
+        "source_info": marks,
+        "feedback_source_type": "model",
+        "source_run_id": judge_run,
+        "extra": {"revisions": revisions, "failures": verdict.get("failures") or []},
+    }
+
+    def send() -> None:
+        try:
+            with warnings.catch_warnings():
+                # A trace that is still being written has no session id yet.
+                warnings.filterwarnings("ignore", "Creating feedback for a run without")
+                client.create_feedback(**feedback)
+        except (LangSmithError, OSError, ValueError) as exc:
+            _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
+
+    threading.Thread(target=send, name="judge-feedback", daemon=True).start()
+
+
+def _said(value: Any) -> Any:
+    """Return the text of a message; whoever calls a tool in code may give one."""
+    message = message_in(value)
+    return value if message is None else plain(message["content"])
+
+
+Words = Annotated[str, BeforeValidator(_said)]
+
+
+class PairArguments(BaseModel):
+    """What a model gives a judge of pairs."""
+
+    input: Words = Field(description="The task that both texts answer.")
+    output_a: Words = Field(description="The first text.")
+    output_b: Words = Field(description="The second text.")
+
+
+class ItemArguments(BaseModel):
+    """What a model gives a judge of one text."""
+
+    input: Words = Field(description="The task that the text answers, or its source.")
+    output: Words = Field(description="The text to judge.")
+    expected: Words | None = Field(None, description="A known answer, if there is one.")
+
+
+def judge_tool(
+    judge: Judge, *, name: str | None = None, description: str | None = None
+) -> BaseTool:
+    """Make a judge a tool for an agent.
+
+    The tool returns `{"preference" or "label", "score", "rationale"}` as JSON, and the whole
+    verdict as artifact; what cannot be judged is told to the model.
+
+    Args:
+        judge: A judge of this package, or a runnable that declares what it takes.
+        name: Name of the tool; default `compare_texts` or `judge_text`.
+        description: What the model is told of it.
+
+    Raises:
+        OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
+    """
+    check_words(name=name, description=description)
+    pairs = kind_of(judge) == "pair"
+
+    def steps(given: dict[str, Any]) -> Steps[tuple[str, dict[str, Any]]]:
+        case = {field: value for field, value in given.items() if value is not None}
+        if not pairs and "expected" not in case:
+            case["source"] = case["input"]
+        try:
+            for field in case:
+                check_text(case[field], field)
+            verdict = yield from verdict_of(judge, case, config_for(judge))
+        except InputError as exc:
+            raise ToolException(str(exc)) from exc
+        shown: dict[str, Any] = {k: verdict[k] for k in ("preference", "label") if k in verdict}
+        shown |= {"score": score_of(verdict), "rationale": comment_of(verdict)}
+        return json.dumps(shown, ensure_ascii=False), verdict
+
+    def now(**given: Any) -> tuple[str, dict[str, Any]]:
+        return run(steps(given))
+
+    async def later(**given: Any) -> tuple[str, dict[str, Any]]:
+        return await arun(steps(given))
+
+    told = "Say which of two texts answers a task better." if pairs else "Judge a text."
+    return StructuredTool.from_function(
+        func=now,
+        coroutine=later,
+        name=name or ("compare_texts" if pairs else "judge_text"),
+        description=description or told,
+        args_schema=PairArguments if pairs else ItemArguments,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )

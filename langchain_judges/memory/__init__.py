@@ -1,0 +1,1 @@
+"""Audited mistakes of judges: remembered, recalled, and shown to the next judgment."""

@@ -1,0 +1,1 @@
+"""An embedded LangChain vector store on FAISS, saved without pickle."""

@@ -1,0 +1,161 @@
+"""Who answers proposals: a person, through an interrupt; a function; or a model."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.types import interrupt
+
+from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.steps import Effect, Steps, together
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.allure import prompts as texts
+from langchain_judges.methods.allure.audit.checks import Label
+from langchain_judges.methods.allure.audit.modes import Mode
+from langchain_judges.methods.allure.audit.review import Decision, Proposal, read_answers
+from langchain_judges.methods.allure.audit.state import audited_shape
+from langchain_judges.methods.allure.judge import material
+from langchain_judges.methods.base import prompt_set
+from langchain_judges.verdict import Usage
+
+Auditor = str | BaseChatModel | Callable[[Proposal], Any]
+"""`"human"`, a model, or a function from a proposal to an answer."""
+
+Audit = Callable[
+    [Sequence[Proposal], Sequence[Label], Sequence[Mode]],
+    Steps[tuple[list[Decision], list[Usage]]],
+]
+"""Decides proposals, and says what that cost."""
+
+_AT_A_TIME = 8
+"""Proposals that a model audits at the same time."""
+
+
+def resolve_auditor(auditor: Auditor, modes: Sequence[Mode]) -> Audit:
+    """Return who decides.
+
+    Raises:
+        OptionError: It is nobody.
+        ModelSetupError: The model cannot be made.
+    """
+    if auditor == "human":
+        return by_people
+    if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
+        return _by_model(auditor, modes)
+    if callable(auditor):
+        return _by_function(auditor)
+    raise OptionError(f"`auditor` must be 'human', a function or a chat model, got {auditor!r}")
+
+
+def by_people(
+    proposals: Sequence[Proposal], labels: Sequence[Label], modes: Sequence[Mode]
+) -> Steps[tuple[list[Decision], list[Usage]]]:
+    """Interrupt the graph with all proposals, until each of them has an answer.
+
+    Answers may come in several parts; what is missing or cannot be read is asked again,
+    with the problems beside it.
+    """
+    yield from ()
+    left = list(proposals)
+    decided: list[Decision] = []
+    problems: list[str] = []
+    while left:
+        given = interrupt(
+            {
+                "round": left[0]["round"],
+                "proposals": left,
+                "labels": list(labels),
+                "modes": [
+                    {"name": mode.name, "description": mode.description} for mode in modes
+                ],
+                "problems": problems,
+            }
+        )
+        try:
+            found, problems = read_answers(given, left, labels, "human")
+        except InputError as exc:
+            found, problems = [], [str(exc)]
+        decided += found
+        done = {decision["id"] for decision in decided}
+        left = [proposal for proposal in left if proposal["id"] not in done]
+    return decided, []
+
+
+def _by_function(function: Callable[[Proposal], Any]) -> Audit:
+    name = getattr(function, "__name__", type(function).__name__)
+
+    async def later(proposal: Proposal) -> Any:
+        answer = function(proposal)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def audit(
+        proposals: Sequence[Proposal], labels: Sequence[Label], modes: Sequence[Mode]
+    ) -> Steps[tuple[list[Decision], list[Usage]]]:
+        del modes
+        answers: dict[str, Any] = {}
+        for proposal in proposals:
+            answers[proposal["id"]] = yield Effect(
+                lambda proposal=proposal: function(proposal),  # type: ignore[misc]
+                lambda proposal=proposal: later(proposal),  # type: ignore[misc]
+            )
+        decided, problems = read_answers(answers, proposals, labels, name)
+        if problems:
+            raise InputError(f"the auditor {name}: {problems[0]}")
+        return decided, []
+
+    return audit
+
+
+def _by_model(model: str | BaseChatModel, modes: Sequence[Mode]) -> Audit:
+    prompts, version = prompt_set({"audit": texts.AUDIT}, None)
+    question = Question(
+        method="allure",
+        step="audit",
+        channel=Channel(model),
+        prompt=prompts["audit"],
+        shape=audited_shape(tuple(mode.name for mode in modes)),
+        version=version,
+    )
+    name = str(question.channel.identity["name"])
+
+    def one(proposal: Proposal) -> Steps[tuple[dict[str, Any], Usage]]:
+        reply = yield from ask(question, _variables(proposal, modes), unit=str(proposal["id"]))
+        if reply.data is None:
+            why = reply.failures[0]["reason"]
+            return {"answer": "reject", "note": f"not audited: {why}"}, reply.usage
+        mode = reply.data["mode"]
+        told = {"answer": reply.data["answer"], "note": reply.data["reason"]}
+        return {**told, "mode": None if mode == "none" else mode}, reply.usage
+
+    def audit(
+        proposals: Sequence[Proposal], labels: Sequence[Label], modes: Sequence[Mode]
+    ) -> Steps[tuple[list[Decision], list[Usage]]]:
+        del modes
+        answers: dict[str, Any] = {}
+        usages: list[Usage] = []
+        for start in range(0, len(proposals), _AT_A_TIME):
+            some = proposals[start : start + _AT_A_TIME]
+            replies = yield from together([one(proposal) for proposal in some])
+            for proposal, (answer, usage) in zip(some, replies, strict=True):
+                answers[proposal["id"]] = answer
+                usages.append(usage)
+        decided, _ = read_answers(answers, proposals, labels, name)
+        return decided, usages
+
+    return audit
+
+
+def _variables(proposal: Proposal, modes: Sequence[Mode]) -> Mapping[str, object]:
+    shown = material(proposal["item"], also=[proposal["rationale"]])
+    return {
+        **shown,
+        "rationale": proposal["rationale"],
+        "label": proposal["label"],
+        "proposed": proposal["proposed"],
+        "why": proposal["why"],
+        "modes": "\n".join(f"- {mode.name}: {mode.description}" for mode in modes),
+    }

@@ -1,0 +1,330 @@
+"""Checks: rules that find labels of a judge that look wrong.
+
+A check proposes, and a person decides. ALLURE's own is a match between the response and the
+expected answer (Hasanbeig et al. 2023, section 3); on the paper's data most of what a plain
+match finds is a full stop, a capital letter or a noun too many, and not a mistake.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.rows.texts import judged
+
+Label = int | float | str
+"""What a judge says of a text: 0 and 1, a grade, or a word."""
+
+Match = Callable[[str, str], bool | None]
+"""Says whether a response is an expected answer; None: it cannot say."""
+
+NOUNS = frozenset(
+    "a an the answer room rooms field fields zone zones".split()  # noqa: SIM905 - a word list
+)
+"""Words that carry no answer in the paper's planning tasks: "the rose field" means "rose"."""
+
+_ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(
+    r"(?:(?<![\w.])[-+])?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
+)
+"""A minus that follows a word is a hyphen: "pages 3-4"."""
+
+
+class Doubt(NamedTuple):
+    """Why a label looks wrong, and which one would not."""
+
+    label: Label
+    """The label that the check would have given."""
+    why: str
+    """One line for the person who audits."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A rule that doubts labels; made by the functions of this module."""
+
+    name: str
+    """Its name in reports."""
+    rule: Callable[[Mapping[str, Any], Label, Sequence[Label]], Doubt | None]
+
+    def doubt(
+        self, item: Mapping[str, Any], label: Label, labels: Sequence[Label] = (0, 1)
+    ) -> Doubt | None:
+        """Return why `label` looks wrong for `item`; None if it does not, or nobody can say.
+
+        Args:
+            item: An `Item`, with what people know of it.
+            label: What the judge said.
+            labels: What the judge may say: the first is the worst, the last the best.
+        """
+        return self.rule(item, label, labels)
+
+
+CheckLike = Check | str | Callable[[Mapping[str, Any], Label], Any]
+"""A check, the name of one, or a function from item and label; see `resolve_check`."""
+
+
+def exact() -> Check:
+    """Return the check that wants the very text of an expected answer."""
+    return by_match("exact", lambda response, expected: response == expected)
+
+
+def normalised() -> Check:
+    """Return the check that overlooks spaces, full stops, case and a leading "answer:"."""
+    return by_match("normalised", lambda a, b: _squeezed(a) == _squeezed(b))
+
+
+def normalised_sequence(ignore: Collection[str] = NOUNS) -> Check:
+    """Return the check that compares the words after the last "answer:", in order.
+
+    The default for text against text.
+
+    Args:
+        ignore: Words left out on both sides, in lower case.
+    """
+    left_out = frozenset(ignore)
+    return by_match(
+        "normalised_sequence", lambda a, b: _told(a, left_out) == _told(b, left_out)
+    )
+
+
+def word_set(ignore: Collection[str] = NOUNS) -> Check:
+    """Return the check that compares the words after the last "answer:", in any order."""
+    left_out = frozenset(ignore)
+    return by_match("set", lambda a, b: set(_told(a, left_out)) == set(_told(b, left_out)))
+
+
+def numeric(tolerance: float = 1e-9) -> Check:
+    """Return the check that compares the last number of both texts.
+
+    It says nothing where the expected answer has no number.
+
+    Args:
+        tolerance: Largest difference, as a share of the larger number.
+    """
+
+    def same(response: str, expected: str) -> bool | None:
+        wanted, found = _last_number(expected), _last_number(response)
+        if wanted is None:
+            return None
+        return found is not None and math.isclose(
+            found, wanted, rel_tol=tolerance, abs_tol=tolerance
+        )
+
+    return by_match("numeric", same)
+
+
+def pattern(expression: str | None = None, *, extract: bool = False) -> Check:
+    """Return the check that searches the response for a regular expression.
+
+    Args:
+        expression: What a right response contains; None: the expected answer is itself the
+            expression.
+        extract: The first group of `expression` (or its whole match) is the answer, to be
+            compared with the expected one as `normalised_sequence` does.
+
+    Raises:
+        OptionError: The expression cannot be compiled, or is missing with `extract`.
+    """
+    if extract and expression is None:
+        raise OptionError("`extract=True` needs an `expression` that finds the answer")
+    compiled = _compiled(expression) if expression is not None else None
+
+    def found(response: str, expected: str) -> bool | None:
+        search = compiled or _compiled(expected)
+        hits = list(search.finditer(response))
+        if not extract:
+            return bool(hits)
+        if not hits:
+            return False
+        answer = hits[-1][1] if search.groups else hits[-1][0]
+        return _told(answer or "", NOUNS) == _told(expected, NOUNS)
+
+    if extract or compiled is None:
+        return by_match("pattern", found)
+    why = f"the response {{}} {expression!r}"
+
+    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
+        right = bool(compiled.search(judged(item["output"])))
+        return _verdict(right, label, labels, why)
+
+    return Check("pattern", rule)
+
+
+def annotated(
+    field: str = "label",
+    *,
+    min_deviation: float = 1.0,
+    threshold: float | None = None,
+) -> Check:
+    """Return the check that compares the judge's label with a person's.
+
+    Numbers are doubted where they lie `min_deviation` or more apart, other labels where they
+    differ. The label proposed instead is the judge's own label nearest to the person's.
+
+    Args:
+        field: Where an item carries the person's label; items without it are passed over.
+        min_deviation: Least difference of two grades that is worth a person's time.
+        threshold: Turns the person's grade into the worst label below it and the best from
+            it on; ALLURE's second experiment sets expert consistency below 2.5 to 0.
+
+    Raises:
+        OptionError: `min_deviation` is not positive.
+    """
+    if not min_deviation > 0:
+        raise OptionError(f"`min_deviation` must be positive, got {min_deviation!r}")
+
+    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
+        said = item.get(field)
+        if said is None or isinstance(said, bool) or not isinstance(said, int | float | str):
+            return None
+        if isinstance(said, float) and math.isnan(said):
+            return None
+        truth: Label = said
+        if threshold is not None:
+            truth = labels[0] if _grade(said, field) < threshold else labels[-1]
+        both = [each for each in (truth, label) if isinstance(each, int | float)]
+        if len(both) == 2 and abs(both[0] - both[1]) < min_deviation:
+            return None
+        proposed = nearest(truth, labels)
+        if proposed == label:
+            return None
+        return Doubt(proposed, f"a person says {said}, the judge {label}")
+
+    return Check("annotated", rule)
+
+
+def _grade(said: Label, field: str) -> float:
+    try:
+        return float(said)
+    except ValueError as exc:
+        raise InputError(f"`{field}` must be a number for a threshold, got {said!r}") from exc
+
+
+def nearest(label: Label, labels: Sequence[Label]) -> Label:
+    """Return the one of `labels` that is nearest to a number, or the label itself."""
+    numbers = [each for each in labels if isinstance(each, int | float)]
+    if not isinstance(label, int | float) or label in labels or not numbers:
+        return label
+    return min(numbers, key=lambda each: abs(each - label))
+
+
+def by_match(name: str, match: Match) -> Check:
+    """Return a check that matches the response against any of the expected answers."""
+
+    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
+        found = matches(match, item)
+        if found is None:
+            return None
+        return _verdict(found, label, labels, f"the response {{}} an expected answer ({name})")
+
+    return Check(name, rule)
+
+
+def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
+    """Return a check made of a function from item and label.
+
+    The function returns True where the response is right, False where it is wrong, None
+    where it cannot say; or the right label itself (a number or a text); or a `Doubt`.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+
+    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
+        said = function(item, label)
+        if said is None or isinstance(said, Doubt):
+            return said
+        if isinstance(said, bool):
+            return _verdict(said, label, labels, f"the response {{}} what {name} wants")
+        return None if said == label else Doubt(said, f"{name} says {said}")
+
+    return Check(name, rule)
+
+
+CHECKS: dict[str, Callable[[], Check]] = {
+    "annotated": annotated,
+    "exact": exact,
+    "normalised": normalised,
+    "normalised_sequence": normalised_sequence,
+    "numeric": numeric,
+    "pattern": pattern,
+    "set": word_set,
+}
+"""Every check that needs nothing but its name."""
+
+
+def resolve_check(check: CheckLike) -> Check:
+    """Return the check that a name or a function stands for.
+
+    Raises:
+        OptionError: It is none of them.
+    """
+    if isinstance(check, Check):
+        return check
+    if isinstance(check, str) and check in CHECKS:
+        return CHECKS[check]()
+    if callable(check):
+        return custom(check)
+    raise OptionError(f"`check` must be one of {sorted(CHECKS)!r} or a function, got {check!r}")
+
+
+def matches(match: Match, item: Mapping[str, Any]) -> bool | None:
+    """Say whether a response matches any of an item's expected answers.
+
+    Returns:
+        None where there is no expected answer, or the match says nothing of any of them.
+    """
+    answers = expected_answers(item)
+    response = judged(item.get("output") or "")
+    said = [match(response, answer) for answer in answers]
+    if any(said):
+        return True
+    return False if False in said else None
+
+
+def expected_answers(item: Mapping[str, Any]) -> list[str]:
+    """Return an item's expected answers as a list, empty if it has none."""
+    expected = item.get("expected")
+    if expected is None:
+        return []
+    if isinstance(expected, str):
+        return [expected]
+    if isinstance(expected, Iterable):
+        return [str(answer) for answer in expected]
+    raise InputError(f"`expected` must be a text or a list of texts, got {expected!r}")
+
+
+def _verdict(right: bool, label: Label, labels: Sequence[Label], why: str) -> Doubt | None:
+    due = labels[-1] if right else labels[0]
+    said = "matches" if right else "does not match"
+    return None if label == due else Doubt(due, why.replace("{}", said))
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"[\s.]", "", text).casefold().removeprefix("answer:")
+
+
+def _told(text: str, left_out: Collection[str]) -> list[str]:
+    """Return the words of the answer; without the usual ones only if others are left.
+
+    An answer of signs alone, such as "<=", stands for itself.
+    """
+    answer = _ANSWER.split(text)[-1].casefold()
+    words = _WORD.findall(answer)
+    return [word for word in words if word not in left_out] or words or answer.split()
+
+
+def _last_number(text: str) -> float | None:
+    found = _NUMBER.findall(_ANSWER.split(text)[-1])
+    return float(found[-1].replace(",", "")) if found else None
+
+
+def _compiled(expression: str) -> re.Pattern[str]:
+    try:
+        return re.compile(expression, re.IGNORECASE)
+    except re.error as exc:
+        raise OptionError(f"{expression!r} is no regular expression: {exc}") from exc

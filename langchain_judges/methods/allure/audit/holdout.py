@@ -1,0 +1,172 @@
+"""Held-out data for the loop: splits by group, what a judge is worth, and whether it fell."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from typing_extensions import TypedDict
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.allure.audit.checks import Label, nearest
+
+Row = TypeVar("Row", bound=Mapping[str, Any])
+Case = tuple[Hashable, Any, Any]
+"""A group, the true label, and the judge's label (None: not judged)."""
+
+_RESAMPLES = 2000
+
+
+class Measured(TypedDict):
+    """What a judge is worth on labelled items; rates are in [0, 1]."""
+
+    n: int
+    not_judged: int
+    """Items without a label from the judge; they count as wrong."""
+    accuracy: float
+    majority: float
+    """The accuracy of always giving the most frequent label."""
+    balanced_accuracy: float
+    """The mean of the recalls of the labels that occur; it is the AUC of two hard labels."""
+    low: float
+    high: float
+    """The 95 % interval of the balanced accuracy, over resampled groups."""
+
+
+def split_by_group(
+    items: Sequence[Row], share: float = 0.3, *, seed: int = 0, group: str = "group"
+) -> tuple[list[Row], list[Row]]:
+    """Split items in two parts that have no group in common.
+
+    Whole groups are drawn until the second part holds about `share` of the items. An item
+    without a group is a group of its own.
+
+    Args:
+        items: The items.
+        share: Share of the items in the second part, above 0 and below 1.
+        seed: Of the draw.
+        group: The field that names an item's group.
+
+    Returns:
+        The larger part, for examples, and the held-out part, each in the order given.
+
+    Raises:
+        OptionError: `share` is out of bounds, or there are not two groups.
+    """
+    if not 0 < share < 1:
+        raise OptionError(f"`share` must be above 0 and below 1, got {share!r}")
+    members: dict[Hashable, list[int]] = defaultdict(list)
+    for number, item in enumerate(items):
+        members[group_of(item, number, group)].append(number)
+    if len(members) < 2:
+        raise OptionError(f"a split by `{group}` needs two groups at least, got {len(members)}")
+    names = list(members)
+    random.Random(seed).shuffle(names)  # noqa: S311 - no secret
+    held: set[int] = set()
+    for name in names[:-1]:
+        if held and len(held) + len(members[name]) / 2 > share * len(items):
+            break
+        held.update(members[name])
+    return (
+        [item for number, item in enumerate(items) if number not in held],
+        [item for number, item in enumerate(items) if number in held],
+    )
+
+
+def group_of(item: Mapping[str, Any], number: int, field: str = "group") -> Hashable:
+    """Return an item's group; without one the item is a group of its own."""
+    name = item.get(field)
+    return ("alone", number) if name in (None, "") else str(name)
+
+
+def cases_of(
+    items: Sequence[Mapping[str, Any]],
+    verdicts: Mapping[str, Mapping[str, Any]],
+    labels: Sequence[Label] = (0, 1),
+    truth: str = "label",
+) -> list[Case]:
+    """Return what a judge said of some items beside what is true.
+
+    Args:
+        items: Items with `id` and their true label.
+        verdicts: Label verdicts by the id of their item.
+        labels: The judge's labels; a true grade between them counts as the nearest.
+        truth: The field of the true label.
+    """
+    return [
+        (
+            group_of(item, number),
+            nearest(item[truth], labels),
+            verdicts[str(item["id"])]["label"],
+        )
+        for number, item in enumerate(items)
+    ]
+
+
+def balanced_accuracy(cases: Sequence[Case]) -> float:
+    """Return the mean recall of the true labels that occur; NaN without cases."""
+    total: Counter[Any] = Counter()
+    right: Counter[Any] = Counter()
+    for _, truth, label in cases:
+        total[truth] += 1
+        right[truth] += label == truth
+    if not total:
+        return float("nan")
+    return sum(right[label] / total[label] for label in total) / len(total)
+
+
+def measure(cases: Sequence[Case], seed: int = 0) -> Measured:
+    """Return what a judge is worth on some cases, with the baseline beside it."""
+    n = len(cases)
+    values = sorted(
+        balanced_accuracy([cases[i] for i in drawn]) for drawn in _resamples(cases, seed)
+    )
+    frequent = Counter(truth for _, truth, _ in cases).most_common(1)
+    edge = int(0.025 * len(values))
+    return {
+        "n": n,
+        "not_judged": sum(label is None for *_, label in cases),
+        "accuracy": sum(truth == label for _, truth, label in cases) / n,
+        "majority": frequent[0][1] / n,
+        "balanced_accuracy": balanced_accuracy(cases),
+        "low": values[edge],
+        "high": values[-1 - edge],
+    }
+
+
+def fall_risk(before: Sequence[Case], after: Sequence[Case], seed: int = 0) -> float:
+    """Return how likely it is that balanced accuracy fell, by a paired bootstrap.
+
+    Groups are resampled with replacement, and both judges are compared on each resample.
+
+    Args:
+        before: The cases with the labels of the judge as it was.
+        after: The same cases, in the same order, with the new labels.
+        seed: Of the resampling.
+
+    Returns:
+        The share of resamples in which it fell; 0 where no label changed.
+    """
+    if [case[2] for case in before] == [case[2] for case in after]:
+        return 0.0
+    falls = [
+        balanced_accuracy([after[i] for i in drawn])
+        < balanced_accuracy([before[i] for i in drawn])
+        for drawn in _resamples(before, seed)
+    ]
+    return sum(falls) / len(falls)
+
+
+def _resamples(cases: Sequence[Case], seed: int) -> list[list[int]]:
+    """Return the positions of cases in each resample of their groups."""
+    members: dict[Hashable, list[int]] = defaultdict(list)
+    for position, (group, *_) in enumerate(cases):
+        members[group].append(position)
+    groups = list(members.values())
+    draw = random.Random(seed)  # noqa: S311 - no secret
+    return [
+        [position for group in draw.choices(groups, k=len(groups)) for position in group]
+        for _ in range(_RESAMPLES)
+    ]

@@ -1,0 +1,219 @@
+"""Failure modes: the kinds of mistakes of a judge, suggested by rule and confirmed by people.
+
+The five of the paper (Hasanbeig et al. 2023, section 4) and whatever a user adds. The paper
+sorts by hand; the rules that suggest a mode are ours.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.allure.audit.checks import NOUNS, expected_answers
+from langchain_judges.rows.texts import judged, transcript
+
+_WORD = re.compile(r"\w+")
+_COMMON_SHARE = 0.6
+"""Share of a response's n-grams that stand in the task, from which it parrots."""
+_KNOWN_SHARE = 0.5
+"""Share of known words below which a response is gibberish."""
+_SQUEEZED = (0.12, 0.85)
+"""Compression ratios outside of which a long text is no prose: repeated, or random."""
+_LONG_ENOUGH = 200
+"""Characters from which a compression ratio says anything."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is usual among the responses of a round."""
+
+    long: float
+    """Characters of the 95th percentile."""
+    vocabulary: frozenset[str]
+    """Words that tasks hold, or that occur in several responses."""
+
+
+Suspect = Callable[[Mapping[str, Any], Corpus], bool]
+"""Says whether an item's response looks like a failure mode."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A kind of mistake."""
+
+    name: str
+    description: str
+    """One sentence, shown to the auditor and to the judge."""
+    suspect: Suspect | None = None
+    """Suggests the mode; None: only people name it."""
+
+
+def corpus_of(items: Sequence[Mapping[str, Any]]) -> Corpus:
+    """Return what is usual among the responses of some items."""
+    responses = [judged(item["output"]) for item in items]
+    lengths = sorted(map(len, responses)) or [0]
+    counts = Counter(word for response in responses for word in set(_words(response)))
+    told = (word for item in items for word in _words(_told(item)))
+    several = {word for word, times in counts.items() if times > 1}
+    return Corpus(
+        long=lengths[int(0.95 * (len(lengths) - 1))], vocabulary=frozenset(told) | several
+    )
+
+
+def suggest_mode(
+    item: Mapping[str, Any], corpus: Corpus, modes: Iterable[Mode] | None = None
+) -> str | None:
+    """Return the name of the first mode that an item's response looks like, or None."""
+    for mode in FIVE if modes is None else modes:
+        if mode.suspect and mode.suspect(item, corpus):
+            return mode.name
+    return None
+
+
+def read_modes(own: Sequence[Mode | str | Mapping[str, str]] | None) -> tuple[Mode, ...]:
+    """Return a user's modes before the paper's five; an own one replaces its namesake.
+
+    Raises:
+        OptionError: They are no list, or a mode has no name.
+    """
+    if own is not None and not isinstance(own, list | tuple):
+        raise OptionError(f"`modes` must be a list of failure modes, got {own!r}")
+    given = tuple(_read(each) for each in own or ())
+    names = {mode.name for mode in given}
+    return (*given, *(mode for mode in FIVE if mode.name not in names))
+
+
+def _read(given: Mode | str | Mapping[str, str]) -> Mode:
+    if isinstance(given, Mode):
+        return given
+    if isinstance(given, str):
+        name, _, description = given.partition(":")
+        return _named(name, description)
+    if isinstance(given, Mapping):
+        return _named(str(given.get("name", "")), str(given.get("description", "")))
+    raise OptionError(f"a failure mode is a `Mode`, a text or a mapping, got {given!r}")
+
+
+def _named(name: str, description: str) -> Mode:
+    if not name.strip():
+        raise OptionError("a failure mode needs a name: 'name: description'")
+    return Mode(name.strip(), description.strip())
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _told(item: Mapping[str, Any]) -> str:
+    parts = [transcript(item["input"]), *expected_answers(item), str(item.get("source") or "")]
+    return "\n".join(parts)
+
+
+def _parrots(item: Mapping[str, Any], corpus: Corpus) -> bool:
+    del corpus
+    said, asked = _trigrams(judged(item["output"])), _trigrams(transcript(item["input"]))
+    return len(said) >= 5 and len(said & asked) >= _COMMON_SHARE * len(said)
+
+
+def _trigrams(text: str) -> set[tuple[str, ...]]:
+    words = _words(text)
+    return set(zip(words, words[1:], words[2:], strict=False))
+
+
+def _is_gibberish(item: Mapping[str, Any], corpus: Corpus) -> bool:
+    response = judged(item["output"])
+    words = [word for word in _words(response) if not word.isdigit()]
+    known = sum(word in corpus.vocabulary for word in words)
+    if len(words) >= 5 and known < _KNOWN_SHARE * len(words) and not _speakable(words):
+        return True
+    if len(response) < _LONG_ENOUGH:
+        return False
+    raw = response.encode("utf-8", "surrogatepass")
+    low, high = _SQUEEZED
+    return not low <= len(zlib.compress(raw, 9)) / len(raw) <= high
+
+
+def _speakable(words: Sequence[str]) -> bool:
+    """Say whether words nobody else used look like words at all, whatever the language."""
+    latin = [word for word in words if word.isascii()]
+    odd = sum(bool(re.search(r"[bcdfghjklmnpqrstvwxz]{5}|\d[a-z]|^.{25}", w)) for w in latin)
+    return odd < 0.3 * max(1, len(latin))
+
+
+def _is_lengthy(item: Mapping[str, Any], corpus: Corpus) -> bool:
+    response = judged(item["output"])
+    concludes = re.search(r"\b(answer|conclusion|therefore|result)\b.{0,20}:", response, re.I)
+    return len(response) > corpus.long and len(response) > _LONG_ENOUGH and not concludes
+
+
+def _is_partial(item: Mapping[str, Any], corpus: Corpus) -> bool:
+    del corpus
+    said = _answer_words(judged(item["output"]))
+    return any(
+        said != wanted and (_is_within(said, wanted) or _is_within(wanted, said))
+        for wanted in map(_answer_words, expected_answers(item))
+        if said and wanted and len(said) <= 3 * len(wanted)
+    )
+
+
+def _answer_words(text: str) -> list[str]:
+    answer = re.split(r"answer\s*:", text, flags=re.IGNORECASE)[-1]
+    return [word for word in _words(answer) if word not in NOUNS]
+
+
+def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:
+    """Say whether `part` is what is left of `whole` when some words are struck out."""
+    rest = iter(whole)
+    return all(word in rest for word in part)
+
+
+def _names_keywords(item: Mapping[str, Any], corpus: Corpus) -> bool:
+    del corpus
+    said = _answer_words(judged(item["output"]))
+    asked = set(_words(transcript(item["input"])))
+    for wanted in map(_answer_words, expected_answers(item)):
+        more = set(said) - set(wanted)
+        # Words of the task beside them, or the same words in another order.
+        if (
+            wanted
+            and set(wanted) <= set(said)
+            and said != wanted
+            and (more & asked or not more)
+        ):
+            return True
+    return False
+
+
+FIVE = (
+    Mode(
+        "parroting",
+        "The response repeats the task instead of answering it.",
+        _parrots,
+    ),
+    Mode(
+        "gibberish",
+        "The response is no meaningful text, or repeats itself without end.",
+        _is_gibberish,
+    ),
+    Mode(
+        "lengthy argument",
+        "The response argues at length and never states the answer.",
+        _is_lengthy,
+    ),
+    Mode(
+        "partial correctness",
+        "Only a part of the response agrees with the expected answer.",
+        _is_partial,
+    ),
+    Mode(
+        "keywords",
+        "The response names the words of the expected answer without giving that answer.",
+        _names_keywords,
+    ),
+)
+"""The paper's modes, in the order in which they are suggested."""

@@ -1,0 +1,376 @@
+"""The steps of the audit: what each reads from the state, asks and writes.
+
+Hasanbeig et al. 2023, figure 1; `graph.py` puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from langchain_core.runnables import Runnable
+from langgraph.graph import END
+from langgraph.types import Overwrite, Send
+
+from langchain_judges.asking.steps import Effect, Steps, Update
+from langchain_judges.asking.stream import tell
+from langchain_judges.errors import InputError
+from langchain_judges.methods.allure.audit.auditors import Audit
+from langchain_judges.methods.allure.audit.checks import Check, Label
+from langchain_judges.methods.allure.audit.holdout import (
+    Case,
+    Measured,
+    balanced_accuracy,
+    cases_of,
+    fall_risk,
+    group_of,
+    measure,
+    split_by_group,
+)
+from langchain_judges.methods.allure.audit.modes import Mode, corpus_of, suggest_mode
+from langchain_judges.methods.allure.audit.review import Decision, Proposal, example_of
+from langchain_judges.methods.allure.audit.state import (
+    AuditState,
+    Round,
+    Stopped,
+    Trial,
+    Verdicts,
+    Work,
+)
+from langchain_judges.methods.allure.options import Again
+from langchain_judges.methods.allure.state import Memory, shown_of
+from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.texts import check_item
+from langchain_judges.verdict import add_usage, no_usage
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The steps of the loop and its settings."""
+
+    judge: Runnable[Any, Any]
+    memory: Memory
+    check: Check
+    audit_by: Audit
+    modes: tuple[Mode, ...]
+    max_rounds: int
+    patience: int
+    dev: float | Sequence[Mapping[str, Any]] | None
+    admit: Literal["round", "example"]
+    risk: float
+    truth: str
+    labels: tuple[Label, ...]
+    again: Again
+    allow_leak: bool
+    leaky: bool
+    seed: int
+
+    def prepare(self, state: AuditState) -> Steps[Update]:
+        """Name the items and hold out those of dev."""
+        yield from ()
+        pool, dev = self._parts(_identified(state["items"], "item"))
+        for item in dev:
+            if item.get(self.truth) is None:
+                raise InputError(
+                    f"{item['id']}: an item of dev needs its true label in `{self.truth}`"
+                )
+        # A checkpointed thread still holds what its previous run left.
+        fresh: Update = {
+            key: Overwrite({}) for key in ("verdicts", "dev_verdicts", "trial_verdicts")
+        }
+        lists = ("proposals", "decisions", "queue", "batch", "batch_ids", "learnt", "trials")
+        fresh |= {
+            key: [] for key in (*lists, "examples", "held", "waiting", "spent", "history")
+        }
+        return {
+            **fresh,
+            **{"pool": pool, "dev": dev, "round": 1, "doubts": {}, "stopped": None},
+            "stale": [item["id"] for item in (*pool, *dev)],
+            "leak_allowed": self.leaky,
+        }
+
+    def _parts(
+        self, items: list[dict[str, Any]]
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        if self.dev is None:
+            return items, []
+        if isinstance(self.dev, int | float):
+            return split_by_group(items, float(self.dev), seed=self.seed)
+        dev = _identified(self.dev, "dev")
+        groups = {group_of(item, n) for n, item in enumerate(items)}
+        ids = {item["id"] for item in items}
+        for number, item in enumerate(dev, len(items)):
+            shared = item["id"] in ids or group_of(item, number) in groups
+            if shared and not self.allow_leak:
+                raise InputError(
+                    f"{item['id']} of dev shares its id or group with an audited item; split "
+                    "by group, or say `allow_leak=True`"
+                )
+        return items, dev
+
+    def stale_items(self, state: AuditState) -> list[Send] | str:
+        """Send every item whose verdict is not known, or may have changed."""
+        stale = set(state["stale"])
+        work = [
+            *self._work("verdicts", state["pool"], stale),
+            *self._work("dev_verdicts", state["dev"], stale),
+        ]
+        return [Send("evaluate", part) for part in work] or "check"
+
+    def _work(
+        self, part: Any, items: Sequence[Mapping[str, Any]], ids: set[str]
+    ) -> Iterator[Work]:
+        for item in items:
+            if item["id"] in ids:
+                yield {"id": item["id"], "part": part, "item": shown_of(item)}
+
+    def evaluate(self, work: Work) -> Steps[Update]:
+        """Judge one item with what the memory now holds."""
+        judge, item = self.judge, work["item"]
+        result: Mapping[str, Any] = yield Effect(
+            lambda: judge.invoke(item), lambda: judge.ainvoke(item)
+        )
+        verdict = {**_BLANK, **result["verdict"]}
+        step = "try" if work["part"] == "trial_verdicts" else "evaluate"
+        tell("verdict", step, verdict, work["id"])
+        return {work["part"]: {work["id"]: verdict}}
+
+    def try_out(self, work: Work) -> Steps[Update]:
+        """Judge one item of dev with the examples that are on trial."""
+        return self.evaluate(work)
+
+    def check_labels(self, state: AuditState) -> Steps[Update]:
+        """Let the check doubt the labels."""
+        yield from ()
+        doubts = {}
+        for item in state["pool"]:
+            label = state["verdicts"][item["id"]]["label"]
+            doubt = None if label is None else self.check.doubt(item, label, self.labels)
+            if doubt:
+                doubts[item["id"]] = {"label": doubt.label, "why": doubt.why}
+        worth = self._measured(state["dev"], state["dev_verdicts"])
+        return {"doubts": doubts, "dev_before": worth}
+
+    def propose(self, state: AuditState) -> Steps[Update]:
+        """Make a proposal of every doubt that nobody has decided yet."""
+        yield from ()
+        decided = {(d["id"], d["wrong"]) for d in state["decisions"]}
+        corpus = corpus_of(state["pool"])
+        proposals: list[Proposal] = []
+        for item in state["pool"]:
+            own = item["id"]
+            doubt, verdict = state["doubts"].get(own), state["verdicts"][own]
+            label = verdict["label"]
+            if doubt is None or label is None or (own, label) in decided:
+                continue
+            proposals.append(
+                {
+                    "id": own,
+                    "round": state["round"],
+                    "item": item,
+                    "label": label,
+                    "score": verdict["score"],
+                    "rationale": verdict["rationale"],
+                    "proposed": doubt["label"],
+                    "why": doubt["why"],
+                    "check": self.check.name,
+                    "mode": suggest_mode(item, corpus, self.modes),
+                }
+            )
+        return {"proposals": proposals}
+
+    def audit(self, state: AuditState) -> Steps[Update]:
+        """Have every proposal decided; queue what was accepted."""
+        proposals = state["proposals"]
+        decided, usages = yield from self.audit_by(proposals, self.labels, self.modes)
+        by_id: dict[str, Decision] = {decision["id"]: decision for decision in decided}
+        for decision in decided:
+            tell("decision", "audit", decision)
+        examples = [
+            example_of(proposal, by_id[proposal["id"]])
+            for proposal in proposals
+            if by_id[proposal["id"]]["answer"] not in {"reject", "check_wrong"}
+        ]
+        alone = self.admit == "example"
+        return {
+            "decisions": [*state["decisions"], *decided],
+            "queue": [[each] for each in examples] if alone else [examples] if examples else [],
+            "held": self._held(),
+            "learnt": [],
+            "spent": usages,
+        }
+
+    def _held(self) -> list[str]:
+        """Return the ids of what the memory holds, where it can say so."""
+        listed = getattr(self.memory, "examples", None)
+        return [str(example["id"]) for example in listed()] if callable(listed) else []
+
+    def next_batch(self, state: AuditState) -> str:
+        """Go on with the next examples, or measure the round."""
+        return "remember" if state["queue"] else "measure"
+
+    def remember(self, state: AuditState) -> Steps[Update]:
+        """Put the next examples into the memory, on trial if there is a dev set."""
+        batch, *rest = state["queue"]
+        memory = self.memory
+        ids: list[str] = yield Effect(
+            lambda: memory.remember(batch), lambda: memory.aremember(batch)
+        )
+        return {
+            "queue": rest,
+            "batch": batch,
+            "batch_ids": list(ids),
+            "trial_verdicts": Overwrite({}),
+        }
+
+    def on_trial(self, state: AuditState) -> list[Send] | str:
+        """Send the items of dev that the new examples may change."""
+        families = {example.get("family") for example in state["batch"]}
+        touched = self._touched(state["dev"], families)
+        work = self._work("trial_verdicts", state["dev"], touched)
+        return [Send("try", part) for part in work] or "admit"
+
+    def _touched(self, items: Sequence[Mapping[str, Any]], families: set[Any]) -> set[str]:
+        """Return the ids of the items that may be shown something new.
+
+        An item without a family is shown examples of any.
+        """
+        if not families:
+            return set()
+        every = self.again == "all"
+        return {
+            item["id"]
+            for item in items
+            if every or not item.get("family") or item["family"] in families
+        }
+
+    def admit_batch(self, state: AuditState) -> Steps[Update]:
+        """Keep the examples on trial, or forget them if dev fell with them."""
+        batch, ids = state["batch"], state["batch_ids"]
+        kept: Update = {
+            "learnt": [*state["learnt"], *batch],
+            "examples": list(dict.fromkeys([*state["examples"], *ids])),
+        }
+        if not state["dev"]:
+            return kept
+        tried = {**state["dev_verdicts"], **state["trial_verdicts"]}
+        before = self._cases(state["dev"], state["dev_verdicts"])
+        after = self._cases(state["dev"], tried)
+        spent = [verdict["usage"] for verdict in state["trial_verdicts"].values()]
+        fell = fall_risk(before, after, self.seed)
+        trial: Trial = {
+            "round": state["round"],
+            "examples": ids,
+            "before": balanced_accuracy(before),
+            "after": balanced_accuracy(after),
+            "risk": fell,
+            "admitted": fell <= self.risk,
+        }
+        update: Update = {
+            "trials": [*state["trials"], trial],
+            "spent": [*state["spent"], *spent],
+        }
+        if trial["admitted"]:
+            return {**update, **kept, "dev_verdicts": state["trial_verdicts"]}
+        memory = self.memory
+        # What it held before stays, in the version that was just audited.
+        new = [own for own in ids if own not in {*state["held"], *state["examples"]}]
+        if new:
+            yield Effect(lambda: memory.forget(new), lambda: memory.aforget(new))
+        return {**update, "waiting": [*state["waiting"], *batch]}
+
+    def measure_round(self, state: AuditState) -> Steps[Update]:
+        """Write down what the round came to, and decide whether another one follows."""
+        yield from ()
+        done = self._round(state)
+        tell("round", "measure", done)
+        history = [*state["history"], done]
+        families = {example.get("family") for example in state["learnt"]}
+        # Trials have already judged dev with what was learnt.
+        stale = self._touched(state["pool"], families)
+        return {
+            "history": history,
+            "stopped": self._stopped(history),
+            "stale": sorted(stale),
+            "round": state["round"] + 1,
+        }
+
+    def again_or_stop(self, state: AuditState) -> list[Send] | str:
+        """Begin the next round, or end."""
+        return END if state["stopped"] else self.stale_items(state)
+
+    def _round(self, state: AuditState) -> Round:
+        number, stale = state["round"], set(state["stale"])
+        answers = [d["answer"] for d in state["decisions"] if d["round"] == number]
+        both: Verdicts = {**state["verdicts"], **state["dev_verdicts"]}
+        fresh = [both[own]["usage"] for own in stale]
+        labelled = [item for item in state["pool"] if item.get(self.truth) is not None]
+        refused = sum(
+            len(trial["examples"])
+            for trial in state["trials"]
+            if trial["round"] == number and not trial["admitted"]
+        )
+        return {
+            "round": number,
+            "evaluated": len(stale),
+            "not_judged": sum(verdict["label"] is None for verdict in both.values()),
+            "doubted": len(state["doubts"]),
+            "proposed": len(state["proposals"]),
+            "accepted": sum(a in {"accept", "label", "mode"} for a in answers),
+            "rejected": answers.count("reject"),
+            "check_wrong": answers.count("check_wrong"),
+            "remembered": len(state["learnt"]),
+            "waiting": refused,
+            "memory_version": str(self.memory.version),
+            "memory_size": len(self.memory),
+            "pool": self._measured(labelled, state["verdicts"]),
+            "dev_before": state["dev_before"],
+            "dev": self._measured(state["dev"], state["dev_verdicts"]),
+            "usage": add_usage([*fresh, *state["spent"]]),
+        }
+
+    def _measured(
+        self, items: Sequence[Mapping[str, Any]], verdicts: Verdicts
+    ) -> Measured | None:
+        return measure(self._cases(items, verdicts), self.seed) if items else None
+
+    def _cases(self, items: Sequence[Mapping[str, Any]], verdicts: Verdicts) -> list[Case]:
+        return cases_of(items, verdicts, self.labels, self.truth)
+
+    def _stopped(self, history: Sequence[Round]) -> Stopped | None:
+        if not history[-1]["remembered"]:
+            return "nothing_new"
+        if len(history) >= self.max_rounds:
+            return "max_rounds"
+        dev = [history[0]["dev_before"], *(each["dev"] for each in history)]
+        worth = [each["balanced_accuracy"] for each in dev if each]
+        if len(worth) > self.patience:
+            recent, earlier = worth[-self.patience :], worth[: -self.patience]
+            if max(recent) <= max(earlier):
+                return "no_gain"
+        return None
+
+
+_BLANK: dict[str, Any] = {"label": None, "score": None, "rationale": "", "usage": no_usage()}
+"""What a verdict of another runnable may leave out."""
+
+
+def _identified(items: Sequence[Mapping[str, Any]], prefix: str) -> list[dict[str, Any]]:
+    """Return checked items, each with an id that no other has."""
+    if not items or isinstance(items, Mapping | str):
+        raise InputError("an audit needs a list of at least one item")
+    taken: set[str] = set()
+    named = []
+    for number, given in enumerate(items):
+        item: Any = plain_row(given) if isinstance(given, Mapping) else given
+        try:
+            check_item(item)
+        except InputError as exc:
+            raise InputError(f"item {number}: {exc}") from exc
+        own = str(item.get("id") or f"{prefix} {number}")
+        if own in taken:
+            raise InputError(f"item {number}: the id {own!r} stands twice")
+        taken.add(own)
+        named.append({**item, "id": own})
+    return named

@@ -1,0 +1,226 @@
+"""Proposals and what auditors answer to them: the words of the audit, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from typing_extensions import TypedDict
+
+from langchain_judges.errors import InputError
+from langchain_judges.methods.allure.audit.checks import Label, expected_answers
+from langchain_judges.rows.texts import judged, with_source
+
+Answer = Literal["accept", "reject", "label", "mode", "check_wrong"]
+"""What an auditor answers: the judge was wrong and the check right; nothing to learn here;
+the judge was wrong, with a label of the auditor's own; with a failure mode of the auditor's
+own; the judge was right, so the check was wrong."""
+
+_ALIASES = {
+    "edit_label": "label",
+    "edit_mode": "mode",
+    "edit_failure_mode": "mode",
+    "check_was_wrong": "check_wrong",
+    "the_check_was_wrong": "check_wrong",
+}
+
+
+class Proposal(TypedDict):
+    """A label that a check doubts, for an auditor to decide."""
+
+    id: str
+    """The item's id."""
+    round: int
+    item: dict[str, Any]
+    """The item, with what people know of it."""
+    label: Label
+    """What the judge said."""
+    score: float | None
+    rationale: str
+    """The judge's reason."""
+    proposed: Label
+    """What the check would say."""
+    why: str
+    check: str
+    mode: str | None
+    """The failure mode that a rule suggests."""
+
+
+class Decision(TypedDict):
+    """An auditor's answer to a proposal, resolved."""
+
+    id: str
+    round: int
+    answer: Answer
+    wrong: Label
+    """What the judge said."""
+    label: Label | None
+    """The audited label; None where the proposal was rejected."""
+    mode: str | None
+    note: str
+    auditor: str
+    check: str
+
+
+def read_answers(
+    given: Any, proposals: Sequence[Proposal], labels: Sequence[Label], auditor: str
+) -> tuple[list[Decision], list[str]]:
+    """Return the decisions that some answers amount to, and what is wrong with the rest.
+
+    Args:
+        given: A list of `{"id", "answer", "label"?, "mode"?, "note"?, "auditor"?}`, or a
+            mapping from ids to such answers or to their names alone.
+        proposals: What was asked; an answer to anything else is a problem.
+        labels: What a label may be.
+        auditor: Who answered, where an answer does not say.
+    """
+    by_id = {proposal["id"]: proposal for proposal in proposals}
+    decided: dict[str, Decision] = {}
+    problems: list[str] = []
+    for own, answer in _listed(given):
+        if own not in by_id:
+            problems.append(f"{own!r} is none of the proposals")
+            continue
+        try:
+            decided[own] = resolve(by_id[own], answer, labels, auditor)
+        except InputError as exc:
+            problems.append(f"{own}: {exc}")
+    return list(decided.values()), problems
+
+
+def _listed(given: Any) -> list[tuple[str, Any]]:
+    if isinstance(given, Mapping) and isinstance(given.get("answers"), list | Mapping):
+        given = given["answers"]
+    if isinstance(given, Mapping):
+        return [(str(own), answer) for own, answer in given.items()]
+    if not isinstance(given, list):
+        raise InputError(f"answers are a list or a mapping by id, got {given!r}")
+    listed = []
+    for answer in given:
+        if not isinstance(answer, Mapping) or "id" not in answer:
+            raise InputError(f"an answer needs the `id` of its proposal, got {answer!r}")
+        listed.append((str(answer["id"]), answer))
+    return listed
+
+
+def resolve(proposal: Proposal, given: Any, labels: Sequence[Label], auditor: str) -> Decision:
+    """Return what an answer to a proposal amounts to.
+
+    An auditor who gives the judge's own label says that the check was wrong.
+
+    Raises:
+        InputError: The answer or its label is none of those allowed.
+    """
+    told: Mapping[str, Any] = given if isinstance(given, Mapping) else {"answer": given}
+    answer = _answer(told.get("answer"))
+    label = _label(told, answer, proposal, labels)
+    mode = proposal["mode"]
+    if told.get("mode") is not None or answer == "mode":
+        mode = str(told.get("mode") or "").strip() or None
+    if label == proposal["label"]:
+        answer = "check_wrong"
+    return {
+        "id": proposal["id"],
+        "round": proposal["round"],
+        "answer": answer,
+        "wrong": proposal["label"],
+        "label": label,
+        "mode": mode if answer not in {"reject", "check_wrong"} else None,
+        "note": str(told.get("note") or ""),
+        "auditor": str(told.get("auditor") or auditor),
+        "check": proposal["check"],
+    }
+
+
+def _answer(given: object) -> Answer:
+    name = str(given).strip().casefold().replace(" ", "_")
+    name = _ALIASES.get(name, name)
+    for answer in get_args(Answer):
+        if name == answer:
+            return answer  # type: ignore[no-any-return]
+    raise InputError(f"`answer` must be one of {get_args(Answer)!r}, got {given!r}")
+
+
+def _label(
+    told: Mapping[str, Any], answer: Answer, proposal: Proposal, labels: Sequence[Label]
+) -> Label | None:
+    if answer == "reject":
+        return None
+    if answer == "check_wrong":
+        return proposal["label"]
+    said = told.get("label")
+    if said is None:
+        if answer == "label":
+            raise InputError("`answer` 'label' needs the `label`")
+        return proposal["proposed"]
+    known = {str(label).casefold(): label for label in labels}
+    if str(said).casefold() not in known:
+        raise InputError(f"`label` must be one of {list(labels)!r}, got {said!r}")
+    return known[str(said).casefold()]
+
+
+def example_of(proposal: Proposal, decision: Decision) -> dict[str, Any]:
+    """Return the example that a decision makes of a proposal, as a memory keeps it."""
+    item = proposal["item"]
+    answers = expected_answers(item)
+    return {
+        "family": item.get("family"),
+        "input": with_source(item["input"], item.get("source")),
+        "output": judged(item["output"]),
+        "expected": answers[0] if len(answers) == 1 else answers or None,
+        "wrong": decision["wrong"],
+        "corrected": decision["label"],
+        "mode": decision["mode"],
+        "source": proposal["id"],
+        "group": item.get("group"),
+        "round": decision["round"],
+        "auditor": decision["auditor"],
+        "note": decision["note"],
+    }
+
+
+def to_jsonl(
+    proposals: Sequence[Proposal],
+    labels: Sequence[Label],
+    modes: Sequence[Mapping[str, str]],
+) -> str:
+    """Return proposals as JSONL to be answered elsewhere: fill in `answer` on each line."""
+    told = {
+        "answers": list(get_args(Answer)),
+        "labels": list(labels),
+        "modes": [mode["name"] for mode in modes],
+    }
+    rows = [
+        {**proposal, "answer": None, "edit": {"label": None, "mode": None}, "note": "", **told}
+        for proposal in proposals
+    ]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def from_jsonl(text: str) -> list[dict[str, Any]]:
+    """Return the answers in what `to_jsonl` wrote, once it is filled in.
+
+    A line whose `answer` is still empty is no answer.
+
+    Raises:
+        InputError: A line is no JSON object with an `id`.
+    """
+    answers = []
+    # Not `splitlines`: JSON may hold other ends of lines as they are.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as exc:
+            raise InputError(f"line {number} is not JSON: {exc}") from exc
+        if not isinstance(row, dict) or "id" not in row:
+            raise InputError(f"line {number} has no `id`")
+        if row.get("answer"):
+            edit = row.get("edit") or {}
+            if not isinstance(edit, dict):
+                raise InputError(f"line {number}: `edit` must be an object, got {edit!r}")
+            kept = {key: row[key] for key in ("id", "answer", "note", "auditor") if key in row}
+            answers.append({**kept, "label": edit.get("label"), "mode": edit.get("mode")})
+    return answers

@@ -1,0 +1,140 @@
+"""State of the audit loop; every value is plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, create_model
+from typing_extensions import TypedDict
+
+from langchain_judges.methods.allure.audit.holdout import Measured
+from langchain_judges.methods.allure.audit.review import Decision, Proposal
+from langchain_judges.verdict import LabelVerdict, Usage
+
+Stopped = Literal["max_rounds", "nothing_new", "no_gain"]
+"""Why a loop ended: its last round, a round that taught nothing, or no gain on dev."""
+
+Verdicts = dict[str, LabelVerdict]
+"""Verdicts by the id of their item."""
+
+
+def _both(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    return {**old, **new}
+
+
+class Round(TypedDict):
+    """What one round came to."""
+
+    round: int
+    evaluated: int
+    """Items judged in this round, those of dev included."""
+    not_judged: int
+    doubted: int
+    """Labels that the check doubts, decided ones of earlier rounds included."""
+    proposed: int
+    accepted: int
+    rejected: int
+    check_wrong: int
+    remembered: int
+    """Examples that entered the memory."""
+    waiting: int
+    """Accepted examples that did not, because dev fell with them."""
+    memory_version: str
+    memory_size: int
+    pool: Measured | None
+    """The judge on the items that are audited, where people labelled them."""
+    dev_before: Measured | None
+    """The judge on items that the memory never holds, as the round began."""
+    dev: Measured | None
+    """The same, with what it now remembers."""
+    usage: Usage
+
+
+class Trial(TypedDict):
+    """Examples tried on dev, and what became of them."""
+
+    round: int
+    examples: list[str]
+    before: float
+    """Balanced accuracy on dev without them."""
+    after: float
+    risk: float
+    """How likely it is that it fell, by a paired bootstrap."""
+    admitted: bool
+
+
+class Work(TypedDict):
+    """Input of one parallel evaluation."""
+
+    id: str
+    part: Literal["verdicts", "dev_verdicts", "trial_verdicts"]
+    item: dict[str, Any]
+
+
+class AuditInput(TypedDict):
+    """What the loop takes."""
+
+    items: list[dict[str, Any]]
+    """Items to judge and audit: `Item`, with `label` and whatever else people know."""
+
+
+class AuditState(AuditInput, total=False):
+    """State of the graph."""
+
+    pool: list[dict[str, Any]]
+    dev: list[dict[str, Any]]
+    round: int
+    stale: list[str]
+    """Ids whose verdicts the last round may have changed."""
+    verdicts: Annotated[Verdicts, _both]
+    dev_verdicts: Annotated[Verdicts, _both]
+    trial_verdicts: Annotated[Verdicts, _both]
+    doubts: dict[str, dict[str, Any]]
+    dev_before: Measured | None
+    proposals: list[Proposal]
+    decisions: list[Decision]
+    queue: list[list[dict[str, Any]]]
+    """Accepted examples that are still to be remembered, in the batches they are tried in."""
+    batch: list[dict[str, Any]]
+    """What is on trial."""
+    batch_ids: list[str]
+    learnt: list[dict[str, Any]]
+    """What entered the memory in this round."""
+    trials: list[Trial]
+    examples: list[str]
+    held: list[str]
+    """Ids of what the memory held when the round was audited."""
+    waiting: list[dict[str, Any]]
+    spent: list[Usage]
+    history: list[Round]
+    stopped: Stopped | None
+    leak_allowed: bool
+
+
+class AuditResult(TypedDict):
+    """What the loop returns."""
+
+    verdicts: Verdicts
+    dev_verdicts: Verdicts
+    decisions: list[Decision]
+    """Every answer of every round; those with `check_wrong` say where to mend the check."""
+    trials: list[Trial]
+    examples: list[str]
+    """Ids of what entered the memory."""
+    waiting: list[dict[str, Any]]
+    """Accepted examples that did not, because dev fell with them."""
+    history: list[Round]
+    stopped: Stopped | None
+    leak_allowed: bool
+
+
+def audited_shape(modes: tuple[str, ...]) -> type[BaseModel]:
+    """Return the shape of a model's audit of one proposal."""
+    names = (*modes, "none")
+    fields: dict[str, Any] = {
+        "reason": (str, ...),
+        "answer": (Literal["accept", "reject", "check_wrong"], ...),
+        "mode": (Literal[names], ...),
+    }
+    return create_model("Audited", **fields)

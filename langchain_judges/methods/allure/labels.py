@@ -1,0 +1,109 @@
+"""From a reply to a label and its probability."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from langchain_core.messages import AIMessage
+
+from langchain_judges.asking.confidence import json_spans, reply_tokens
+from langchain_judges.methods.allure.audit.checks import Label
+
+
+def spoken_label(text: str, labels: Sequence[Label]) -> dict[str, Any] | None:
+    """Read a label in plain words: the whole reply, or what follows "label:"."""
+    names = "|".join(re.escape(str(label)) for label in labels)
+    said = text.strip().strip("*_`\"'. ")
+    alone = re.fullmatch(names, said, re.IGNORECASE)
+    found = [
+        hit[1]
+        for hit in re.finditer(
+            rf"\b(?:label|verdict|score|grade)\b\W{{0,4}}(?:is\b\W{{0,4}})?({names})\b",
+            text,
+            re.IGNORECASE,
+        )
+    ]
+    if alone or (found and len({each.casefold() for each in found}) == 1):
+        return {"label": alone[0] if alone else found[-1], "explanation": said}
+    return None
+
+
+def label_probabilities(
+    message: AIMessage, data: Mapping[str, Any], labels: Sequence[Label]
+) -> dict[str, float]:
+    """Return the probability of each label, by the tokens that begin the label.
+
+    The probabilities of the alternatives that begin a label are summed and made to add up to
+    one over all labels, for the rest is not among the allowed replies. Without alternatives
+    the label's own probability counts, and with two labels the other has what is left.
+
+    Returns:
+        `{"0": …, "1": …}`; empty where the reply has no token log-probabilities, they do not
+        spell it, or they say nothing of the labels: a server that forces the format may
+        report the probabilities of what the model would rather have said.
+    """
+    tokens = reply_tokens(message)
+    place = _token_at(tokens, message.text, _start_of(message.text, data))
+    if place is None:
+        return {}
+    token, before = place
+    names = [str(label) for label in labels]
+    mass = dict.fromkeys(names, 0.0)
+    offered = token.get("top_logprobs") or []
+    for choice in offered if len(offered) > 1 else ():
+        name = _begins(str(choice.get("token", "")), before, names)
+        if name is not None and isinstance(choice.get("logprob"), int | float):
+            mass[name] += math.exp(choice["logprob"])
+    said = str(data["label"])
+    if mass[said]:
+        total = math.fsum(mass.values())
+        return {name: part / total for name, part in mass.items()}
+    own = math.exp(token["logprob"])
+    if len(offered) > 1 or own < 1 / len(names):
+        return {}
+    if len(names) > 2:
+        return {said: own}
+    return {name: own if name == said else 1 - own for name in names}
+
+
+def _start_of(text: str, data: Mapping[str, Any]) -> int:
+    """Return the character at which the label stands in the reply."""
+    span = json_spans(text, data).get(("label",))
+    if span:
+        return span[0]
+    found = list(re.finditer(re.escape(str(data["label"])), text, re.IGNORECASE))
+    return found[-1].start() if found else -1
+
+
+def _token_at(
+    tokens: Sequence[Mapping[str, Any]], text: str, at: int
+) -> tuple[Mapping[str, Any], str] | None:
+    """Return the token that holds a character, and what it holds before it."""
+    told = [token.get("token") if isinstance(token, Mapping) else None for token in tokens]
+    if at < 0 or not all(isinstance(part, str) for part in told):
+        return None
+    pieces = [str(part) for part in told]
+    offset = "".join(pieces).find(text)
+    if offset < 0 or not text:
+        return None
+    ends = list(accumulate(map(len, pieces)))
+    for token, piece, end in zip(tokens, pieces, ends, strict=True):
+        if end > offset + at:
+            whole = isinstance(token.get("logprob"), int | float)
+            return (token, piece[: offset + at - (end - len(piece))]) if whole else None
+    return None
+
+
+def _begins(token: str, before: str, names: Sequence[str]) -> str | None:
+    """Return the one label that a token begins, or that begins it; None if not just one."""
+    if not token.startswith(before):
+        return None
+    part = re.match(r"[\w.+-]*", token[len(before) :].lstrip(' "'))
+    begun = part[0].casefold() if part else ""
+    exact = [name for name in names if name.casefold() == begun]
+    fitting = exact or [name for name in names if begun and name.casefold().startswith(begun)]
+    return fitting[0] if len(fitting) == 1 else None

@@ -1,0 +1,324 @@
+"""What a sweep came to: figures of its runs, each a pure function of rows and items."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from langchain_judges.memory.failures import FailureMemory, knn
+from langchain_judges.memory.recall import texts_of
+from langchain_judges.methods.allure.audit.checks import expected_answers
+from langchain_judges.methods.allure.audit.holdout import group_of
+from langchain_judges.methods.allure.sweep_metrics import (
+    Figure,
+    Rows,
+    averaged,
+    figure_of,
+    majority_of,
+    mean_accuracy,
+    metrics_of,
+)
+from langchain_judges.methods.allure.sweep_plan import Arm, Plan, system_of
+from langchain_judges.rows.texts import judged, transcript
+
+MAP_SEEDS = (0, 1, 2)
+"""Seeds of the t-SNE map: what does not come back under another seed is not there."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a sweep: rows of each arm over the held-out items, in their order."""
+
+    plan: Plan
+    arms: Sequence[Arm]
+    rows: Mapping[str, Rows]
+    memory: FailureMemory
+
+    @cached_property
+    def truth(self) -> list[int]:
+        """The known labels of the held-out items."""
+        return [int(item["label"]) for item in self.plan.held_out]
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """Their groups."""
+        return [str(group_of(item, n)) for n, item in enumerate(self.plan.held_out)]
+
+    @cached_property
+    def metrics(self) -> dict[str, dict[str, Figure]]:
+        """The metrics of each run."""
+        return {
+            name: metrics_of(rows, self.truth, self.groups) for name, rows in self.rows.items()
+        }
+
+    def of(self, kind: str) -> list[Arm]:
+        """Return the arms of a kind."""
+        return [arm for arm in self.arms if arm.kind == kind]
+
+    def said(self, name: str) -> list[Any]:
+        """Return the labels of a run; None where an item was not judged."""
+        return [row["verdict"]["label"] for row in self.rows[name]]
+
+    def named(self, name: str) -> bool:
+        """Say whether there is such a run."""
+        return name in self.rows
+
+
+def figures(runs: Runs) -> dict[str, Any]:
+    """Return everything the report shows, as plain JSON."""
+    plan, examples = runs.plan, runs.memory.examples()
+    problems = {str(item["id"]): str(item["problem"]) for item in plan.items}
+    known = [
+        {"mode": str(each["mode"] or "none named"), "problem": problems[str(each["source"])]}
+        for each in examples
+    ]
+    return {
+        "preset": plan.preset,
+        "title": plan.experiment.title,
+        "problems": plan.experiment.problems,
+        "leak_allowed": plan.allow_leak,
+        "items": {"train": len(plan.train), "held_out": len(plan.held_out)},
+        "groups": {
+            "train": len({group_of(item, n) for n, item in enumerate(plan.train)}),
+            "held_out": len(set(runs.groups)),
+        },
+        "majority": majority_of(runs.truth),
+        "most_calls": plan.most_calls,
+        "examples": {
+            "count": len(examples),
+            "version": runs.memory.version,
+            "by_mode": dict(Counter(each["mode"] for each in known)),
+            "by_problem": _crossed((each["problem"], each["mode"]) for each in known),
+        },
+        "runs": {arm.name: run_figures(runs, arm) for arm in runs.arms},
+        "sizes": size_sweep(runs),
+        "sizes_left_out": _left_out(runs),
+        "instructions": _instructions(runs),
+        "ablation": ablation(runs),
+        "kappa": kappas(runs),
+        "learning_curve": learning_curve(runs),
+        "turned": turned(runs),
+        "map": example_map(runs),
+    }
+
+
+def run_figures(runs: Runs, arm: Arm) -> dict[str, Any]:
+    """Return what one run came to."""
+    rows, said = runs.rows[arm.name], runs.said(arm.name)
+    wrong = [a is not None and a != b for a, b in zip(said, runs.truth, strict=True)]
+    shown = [len(row["verdict"].get("recalled") or []) for row in rows]
+    reasons = [{f["reason"] for f in row["verdict"]["failures"]} for row in rows]
+    usage = [row["verdict"]["usage"] for row in rows]
+    items = runs.plan.held_out
+    errors = Counter(item["problem"] for item, bad in zip(items, wrong, strict=True) if bad)
+    of = Counter(item["problem"] for item in items)
+    return {
+        "kind": arm.kind,
+        "size": arm.size,
+        "seed": arm.seed,
+        "mode": arm.mode,
+        "n": len(rows),
+        "not_judged": said.count(None),
+        "shown": sum(shown) / len(shown),
+        "cut": sum("input_cut" in each for each in reasons),
+        "leaked": _leaked(runs, arm),
+        "metrics": runs.metrics[arm.name],
+        "majority": majority_of(runs.truth),
+        "by_system": _by_system(runs, [arm]),
+        "errors": sum(wrong),
+        "errors_by_problem": {
+            name: {"errors": errors[name], "n": of[name]} for name in sorted(of)
+        },
+        "calls": sum(each["calls"] for each in usage),
+        "tokens": sum(each["input_tokens"] + each["output_tokens"] for each in usage),
+    }
+
+
+def _crossed(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for row, column in pairs:
+        found[row][column] += 1
+    return {row: dict(found[row]) for row in sorted(found)}
+
+
+def _leaked(runs: Runs, arm: Arm) -> int:
+    """Count the items that were shown an example of their own group."""
+    groups = {each["id"]: each["group"] for each in runs.memory.examples()}
+    return sum(
+        item.get("group") is not None
+        and item["group"] in {groups.get(each) for each in row["verdict"].get("recalled") or []}
+        for item, row in zip(runs.plan.held_out, runs.rows[arm.name], strict=True)
+    )
+
+
+def size_sweep(runs: Runs) -> list[dict[str, Any]]:
+    """Return the metrics by number of examples: the mean over seeds, with its interval."""
+    by_size: dict[int, list[Arm]] = defaultdict(list)
+    for arm in [*runs.of("none"), *runs.of("size")]:
+        by_size[arm.size or 0].append(arm)
+    found = [{"size": size, **_over_seeds(runs, arms)} for size, arms in by_size.items()]
+    if runs.named("all"):
+        found.append({"size": "all", **_over_seeds(runs, runs.of("all"))})
+    return found
+
+
+def _over_seeds(runs: Runs, arms: Sequence[Arm]) -> dict[str, Any]:
+    shown = [
+        len(row["verdict"].get("recalled") or []) for arm in arms for row in runs.rows[arm.name]
+    ]
+    return {
+        "runs": [arm.name for arm in arms],
+        "shown": sum(shown) / len(shown),
+        "metrics": averaged(
+            [runs.metrics[arm.name] for arm in arms],
+            [runs.rows[arm.name] for arm in arms],
+            runs.truth,
+            runs.groups,
+        ),
+        "by_system": _by_system(runs, arms),
+        "majority": majority_of(runs.truth),
+    }
+
+
+def _by_system(runs: Runs, arms: Sequence[Arm]) -> dict[str, dict[str, Any]]:
+    """Return the accuracy on each system's responses, the majority baseline beside it."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(runs.plan.held_out):
+        places[system_of(item)].append(place)
+    found = {}
+    for system in sorted(places):
+        chosen = places[system]
+        truth = [runs.truth[i] for i in chosen]
+        groups = [runs.groups[i] for i in chosen]
+        rows = [[runs.rows[arm.name][i] for i in chosen] for arm in arms]
+        known = mean_accuracy(rows, truth, groups)
+        found[system] = {**known, "n": len(chosen), "majority": majority_of(truth)}
+    return found
+
+
+def _left_out(runs: Runs) -> list[int]:
+    asked = {each for each in runs.plan.sizes if each > 0}
+    return sorted(asked - {arm.size for arm in runs.of("size")})
+
+
+def _instructions(runs: Runs) -> list[dict[str, str]]:
+    """Return the runs that differ in what the judge is told, from least to most."""
+    names = {"bare": "bare", "criteria": "criteria", "steps": "none", "examples": "all"}
+    return [{"name": name, "run": run} for name, run in names.items() if runs.named(run)]
+
+
+def ablation(runs: Runs) -> list[dict[str, Any]]:
+    """Return what becomes of errors and labels where one failure mode is left out."""
+    from langchain_judges.metrics import cohen_kappa
+
+    if not runs.named("all"):
+        return []
+    whole = runs.said("all")
+    full = _errors(whole, runs.truth)
+    found = []
+    for arm in [*runs.of("all"), *runs.of("mode")]:
+        said = runs.said(arm.name)
+        errors = _errors(said, runs.truth)
+        found.append(
+            {
+                "run": arm.name,
+                "left_out": arm.mode,
+                "errors": errors,
+                "change_percent": 100 * (errors - full) / full if full else None,
+                "kappa": figure_of(cohen_kappa(said, whole)),
+            }
+        )
+    return found
+
+
+def _errors(said: Sequence[Any], truth: Sequence[int]) -> int:
+    return sum(a is not None and a != b for a, b in zip(said, truth, strict=True))
+
+
+def kappas(runs: Runs) -> dict[str, Any]:
+    """Return Cohen's κ between the runs of the ablation; None where it is not defined."""
+    from langchain_judges.metrics import cohen_kappa
+
+    names = [arm.name for kind in ("none", "all", "mode") for arm in runs.of(kind)]
+    table: list[list[float | None]] = []
+    for first in names:
+        row = [figure_of(cohen_kappa(runs.said(first), runs.said(other))) for other in names]
+        table.append([each["value"] for each in row])
+    return {"runs": names, "matrix": table}
+
+
+def learning_curve(runs: Runs) -> list[dict[str, Any]]:
+    """Return the metrics by how many training items were audited, everything recalled."""
+    plan = runs.plan
+    points: list[tuple[int, str]] = [(0, "none")]
+    points += [(len(plan.first(arm.portion or 0)), arm.name) for arm in runs.of("curve")]
+    points += [(len(plan.train), "all")] if runs.named("all") else []
+    sources = [str(each["source"]) for each in runs.memory.examples()]
+    order = {str(item["id"]): place for place, item in enumerate(plan.train)}
+    return [
+        {
+            "audited": audited,
+            "examples": sum(order[source] < audited for source in sources),
+            "run": name,
+        }
+        for audited, name in points
+    ]
+
+
+def turned(runs: Runs) -> dict[str, Any]:
+    """Return the items that memory turned from wrong to right, each with its nearest example.
+
+    `worsened` counts those that it turned from right to wrong.
+    """
+    if not runs.named("all"):
+        return {"worsened": 0, "items": []}
+    wide = not runs.plan.allow_leak
+    before, after = runs.said("none"), runs.said("all")
+    triples = list(zip(before, after, runs.truth, strict=True))
+    worsened = sum(a == truth and b not in (truth, None) for a, b, truth in triples)
+    found = []
+    for item, (was, now, truth) in zip(runs.plan.held_out, triples, strict=True):
+        if was in (truth, None) or now != truth:
+            continue
+        near = runs.memory.recall(
+            item, knn(1, any_family=wide), allow_leak=runs.plan.allow_leak
+        )
+        found.append(
+            {
+                "id": item["id"],
+                "problem": item["problem"],
+                "input": transcript(item["input"]),
+                "output": judged(item["output"]),
+                "expected": expected_answers(item),
+                "label": truth,
+                "before": was,
+                "nearest": dict(near[0]) if near else None,
+            }
+        )
+    return {"worsened": worsened, "items": found}
+
+
+def example_map(runs: Runs) -> dict[str, Any]:
+    """Return the t-SNE map of the examples' embeddings under several seeds."""
+    examples = runs.memory.examples()
+    modes = [str(each["mode"] or "none named") for each in examples]
+    if len(examples) < 4:
+        return {"seeds": [], "modes": modes, "places": []}
+    import numpy as np
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    told = [texts_of(each).joined() for each in examples]
+    vectors = np.asarray(runs.memory.embeddings.embed_documents(told))
+    near = min(30.0, (len(examples) - 1) / 3)
+    # Its threads wait for each other at each of a thousand steps, on a busy machine for long.
+    with threadpool_limits(limits=1):
+        maps = [
+            TSNE(perplexity=near, init="random", random_state=seed).fit_transform(vectors)
+            for seed in MAP_SEEDS
+        ]
+    places = [[[round(float(v), 3) for v in xy] for xy in each] for each in maps]
+    return {"seeds": list(MAP_SEEDS), "modes": modes, "places": places}

@@ -1,0 +1,103 @@
+"""State of the Branch-Solve-Merge judge, and the shapes its model replies in."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any, NotRequired
+
+from pydantic import BaseModel, BeforeValidator, Field, create_model
+from typing_extensions import TypedDict
+
+from langchain_judges.memory.recall import Example
+from langchain_judges.memory.rendering import Account, RememberedPair, Reminded
+from langchain_judges.methods.plans import Criterion
+from langchain_judges.orders import Order, SlotOrTie
+from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
+
+
+class Subscore(TypedDict):
+    """What one solve call found, by identity of the texts."""
+
+    criterion: str
+    order: Order
+    sample: int
+    scores: dict[str, int]
+    explanation: str
+
+
+class OrderResult(TypedDict):
+    """What one order came to: totals of the mean scores, and whom they prefer."""
+
+    totals: dict[str, float]
+    preference: Preference | None
+    explanation: str
+    """The merging model's reason; empty where scores were summed."""
+
+
+class BSMState(RememberedPair, total=False):
+    """State of the graph; every value is plain JSON."""
+
+    criteria: list[Criterion]
+    """The plan, best first."""
+    written_reference: str | None
+    """The pair's own reference, or the one that `reference_model` wrote."""
+    subscores: Annotated[list[Subscore], operator.add]
+    by_order: dict[str, OrderResult]
+    reminded: Reminded
+    """What the memory recalled; only with a memory."""
+    recalled: Account
+    failures: Annotated[list[Failure], operator.add]
+    usages: Annotated[list[Usage], operator.add]
+    """What each question cost, to be added up at the end."""
+    verdict: Verdict | None
+
+
+class BSMResult(TypedDict):
+    """What the graph returns."""
+
+    id: str | None
+    """The id that was given, if there was one."""
+    verdict: Verdict
+    criteria: list[Criterion]
+    subscores: list[Subscore]
+    by_order: dict[str, OrderResult]
+    recalled: NotRequired[Account]
+    """Which remembered examples were shown; only with a memory."""
+
+
+class Work(TypedDict):
+    """Input of one parallel solve node."""
+
+    pair: Pair
+    criterion: Criterion
+    order: Order
+    sample: int
+    examples: NotRequired[list[Example]]
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a score is a number, not true or false")
+    return value
+
+
+def scores_shape(scale: tuple[int, int], explain_first: bool) -> type[BaseModel]:
+    """Return the shape of a solve reply: two scores, then the explanation, as in the paper."""
+    score = Annotated[int, Field(ge=scale[0], le=scale[1]), BeforeValidator(_no_bool)]
+    fields: dict[str, Any] = {"score_1": (score, ...), "score_2": (score, ...)}
+    explanation: dict[str, Any] = {"explanation": (str, ...)}
+    ordered = {**explanation, **fields} if explain_first else {**fields, **explanation}
+    return create_model("Scores", **ordered)
+
+
+class Choice(BaseModel):
+    """A verdict between slots."""
+
+    explanation: str
+    preference: SlotOrTie
+
+
+class Answer(BaseModel):
+    """A reference answer."""
+
+    answer: str = Field(min_length=1)

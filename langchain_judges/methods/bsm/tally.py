@@ -1,0 +1,139 @@
+"""From sub-scores to a verdict: means, totals of an order, and the rule over the orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from langchain_judges.methods.bsm.options import Options
+from langchain_judges.methods.bsm.state import OrderResult, Subscore
+from langchain_judges.methods.plans import Criterion
+from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
+from langchain_judges.verdict import Failure, Preference, Usage, Verdict
+
+Cells = Mapping[tuple[str, Order], dict[str, float]]
+"""The mean scores `{"A", "B"}` of each criterion in each order."""
+
+
+def mean_scores(
+    criteria: Iterable[Criterion], subscores: Sequence[Subscore], orders: Sequence[Order]
+) -> Cells:
+    """Average the samples of each cell; drop a criterion that one of its orders lacks.
+
+    Totals over different criteria could not be compared, so a criterion that failed in
+    one order is left out of the other too.
+    """
+    planned: dict[str, list[Order]] = {}
+    for criterion in criteria:
+        own = [criterion["order"]] if "order" in criterion else list(orders)
+        planned.setdefault(criterion["name"], []).extend(own)
+    cells: dict[tuple[str, Order], dict[str, float]] = {}
+    for name, asked in planned.items():
+        found = {
+            order: [
+                s["scores"] for s in subscores if (s["criterion"], s["order"]) == (name, order)
+            ]
+            for order in asked
+        }
+        if all(found.values()):
+            for order, scores in found.items():
+                cells[name, order] = {
+                    side: fmean(score[side] for score in scores) for side in ("A", "B")
+                }
+    return cells
+
+
+def quorum(options: Options, criteria: Sequence[Criterion], cells: Cells) -> str | None:
+    """Say what is missing for a verdict; None if enough criteria were scored."""
+    if not criteria:
+        return "Not judged: there is no plan of criteria."
+    for order in options.order_list:
+        asked = sum(criterion.get("order", order) == order for criterion in criteria)
+        valid = sum(cell_order == order for _, cell_order in cells)
+        least = options.min_valid or asked // 2 + 1
+        if valid < least:
+            return (
+                f"Not judged: {valid} of {asked} criteria could be scored "
+                f"({ORDER_NAMES[order]}), at least {least} must be."
+            )
+    return None
+
+
+def order_totals(order: Order, cells: Cells) -> OrderResult:
+    """Sum the scores of one order and prefer the larger total (Algorithm 1, line 10)."""
+    totals = {
+        side: round(sum(cell[side] for (_, o), cell in cells.items() if o == order), 9)
+        for side in ("A", "B")
+    }
+    return {"totals": totals, "preference": prefer(totals), "explanation": ""}
+
+
+def decide(
+    options: Options,
+    cells: Cells,
+    by_order: Mapping[str, OrderResult],
+    failures: list[Failure],
+    usage: Usage,
+) -> Verdict:
+    """Combine the orders into the verdict."""
+    preferences = [r["preference"] for r in by_order.values() if r["preference"]]
+    margin = _points(preferences) if options.merge == "model" else _margin(options, cells)
+    if options.orders == "score_mean":
+        # Means of equal sums can differ in their last digit.
+        preference = prefer({"A": round(margin, 9), "B": 0.0})
+    else:
+        preference = combine(options.orders, preferences)
+    totals = {
+        side: round(sum(result["totals"][side] for result in by_order.values()), 9)
+        for side in ("A", "B")
+    }
+    return {
+        "preference": preference,
+        "score": 0.5 if preference == "tie" else 0.5 + margin,
+        "scores": totals,
+        "confidence": None,
+        "confidence_source": "none",
+        "flipped": disagree(preferences),
+        "rationale": _rationale(preference, totals, by_order, cells),
+        "failures": failures,
+        "usage": usage,
+    }
+
+
+def _margin(options: Options, cells: Cells) -> float:
+    """Return the mean of (A - B) / (2 (high - low)) over criteria and orders, in ±0.5."""
+    low, high = options.scale
+    return fmean((c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values())
+
+
+def _points(preferences: Sequence[Preference]) -> float:
+    """Return the mean of +0.5, 0, -0.5 over the orders' verdicts."""
+    return fmean({"A": 0.5, "tie": 0.0, "B": -0.5}[preference] for preference in preferences)
+
+
+def _rationale(
+    preference: Preference,
+    totals: Mapping[str, float],
+    by_order: Mapping[str, OrderResult],
+    cells: Cells,
+) -> str:
+    parts = [f"Totals {totals['A']:g} (A) to {totals['B']:g} (B)."]
+    said = {order: result["preference"] for order, result in by_order.items()}
+    if len(set(said.values())) > 1:
+        parts.append(f"The orders disagree: {said['AB']} (A first), {said['BA']} (B first).")
+    leads: dict[str, float] = {}
+    for (name, _), cell in cells.items():
+        leads[name] = round(leads.get(name, 0.0) + cell["A"] - cell["B"], 2)
+    for side, sign in (("A", 1), ("B", -1)):
+        won = sorted((-sign * lead, name) for name, lead in leads.items() if sign * lead > 0)
+        if won:
+            parts.append(
+                f"For {side}: " + ", ".join(f"{n} +{-lead:g}" for lead, n in won) + "."
+            )
+    if not any(leads.values()):
+        parts.append("No criterion tells them apart.")
+    reasons = [r["explanation"] for r in by_order.values() if r["explanation"]]
+    return " ".join([f"{_WORDS[preference]}.", *parts, *reasons[:1]])
+
+
+_WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": "A tie"}

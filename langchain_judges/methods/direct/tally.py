@@ -1,0 +1,179 @@
+"""From ballots to a verdict: the majority of an order, and the rule over the orders."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from langchain_judges.methods.direct.options import Options
+from langchain_judges.methods.direct.state import Ballot
+from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
+from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict, not_judged
+
+_POINTS: dict[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
+_WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": "A tie"}
+_BARELY = 0.001
+"""How far a score is from even at least where a text is preferred."""
+
+
+class _OrderResult(NamedTuple):
+    preference: Preference
+    score: float
+    scores: dict[str, float] | None
+
+
+def decide(
+    options: Options,
+    pair: Pair,
+    ballots: Sequence[Ballot],
+    failures: list[Failure],
+    usage: Usage,
+) -> Verdict:
+    """Combine the ballots of every order into the verdict."""
+    usable = [ballot for ballot in ballots if ballot["preference"]]
+    by_order: dict[Order, list[Ballot]] = {
+        order: sorted((ballot for ballot in usable if ballot["order"] == order), key=_sample_of)
+        for order in options.order_list
+    }
+    least = options.min_valid or options.samples // 2 + 1
+    if short := next((o for o, found in by_order.items() if len(found) < least), None):
+        why = ""
+        if options.samples > 1:
+            why = (
+                f"Not judged: {len(by_order[short])} of {options.samples} samples are valid "
+                f"({ORDER_NAMES[short]}), at least {least} must be."
+            )
+        return not_judged(failures, usage, why)
+    # Probabilities and plain points are never averaged together.
+    probable = all(ballot["probability"] is not None for ballot in usable)
+    results = {o: _order_result(options, found, probable) for o, found in by_order.items()}
+    return _verdict(options, pair, by_order, results, failures, usage, probable)
+
+
+def _sample_of(ballot: Ballot) -> int:
+    return ballot["sample"]
+
+
+def _order_result(options: Options, ballots: Sequence[Ballot], probable: bool) -> _OrderResult:
+    """Return what one order came to: its label, or the label of most samples."""
+    if options.samples > 1:
+        counts = Counter(ballot["preference"] for ballot in ballots)
+        leading = [label for label, n in counts.items() if n == max(counts.values())]
+        preference = leading[0] if len(leading) == 1 else "tie"
+        score = fmean(_POINTS[label] for label in counts.elements() if label)
+        return _OrderResult(preference or "tie", score, {s: counts[s] for s in ("A", "B")})
+    ballot = ballots[0]
+    preference = ballot["preference"] or "tie"
+    score = _POINTS[preference]
+    if probable and preference != "tie":
+        # Of three labels one wins below a half; above it means A, whatever the method.
+        likely = max(ballot["probability"] or 0.0, 0.5 + _BARELY)
+        score = likely if preference == "A" else 1 - likely
+    return _OrderResult(preference, score, ballot["scores"])
+
+
+def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a verdict
+    options: Options,
+    pair: Pair,
+    by_order: Mapping[Order, Sequence[Ballot]],
+    results: Mapping[Order, _OrderResult],
+    failures: list[Failure],
+    usage: Usage,
+    probable: bool,
+) -> Verdict:
+    preferences = [result.preference for result in results.values()]
+    mean = fmean(result.score for result in results.values())
+    scores = _sum(results)
+    if options.orders == "score_mean":
+        sides = scores if options.reads == "scores" and scores else {"A": mean, "B": 1 - mean}
+        preference = prefer({side: round(value, 9) for side, value in sides.items()})
+    else:
+        preference = combine(options.orders, preferences)
+    tossed = options.coin and preference == "tie" and len(results) == 1
+    if tossed:
+        preference = _coin(options, pair)
+    ballots = [ballot for found in by_order.values() for ballot in found]
+    confidence = _confidence(options, ballots, preference, probable)
+    source = "samples" if options.samples > 1 else "logprobs"
+    return {
+        "preference": preference,
+        "score": _beside(preference, mean),
+        "scores": scores,
+        "confidence": confidence,
+        "confidence_source": "none" if confidence is None else source,  # type: ignore[typeddict-item]
+        "flipped": disagree(preferences),
+        "rationale": _rationale(options, preference, results, ballots, tossed),
+        "failures": failures,
+        "usage": usage,
+    }
+
+
+def _sum(results: Mapping[Order, _OrderResult]) -> dict[str, float] | None:
+    known = [result.scores for result in results.values() if result.scores]
+    if len(known) < len(results):
+        return None
+    return {side: float(sum(scores[side] for scores in known)) for side in ("A", "B")}
+
+
+def _beside(preference: Preference, score: float) -> float:
+    """Return a score that stands on the side of the preference.
+
+    A label may be said although its tokens are less likely than not, and a coin may have
+    decided.
+    """
+    if preference == "tie":
+        return 0.5
+    return max(score, 0.5 + _BARELY) if preference == "A" else min(score, 0.5 - _BARELY)
+
+
+def _confidence(
+    options: Options, ballots: Sequence[Ballot], preference: Preference, probable: bool
+) -> float | None:
+    """Return how sure the judge is of what it prefers.
+
+    That is the share of the samples that agree; of single replies the mean probability of
+    their labels, where they say what the verdict says. A tie of two orders, which no reply
+    said, has none.
+    """
+    agreeing = [ballot for ballot in ballots if ballot["preference"] == preference]
+    if not agreeing:
+        return None
+    if options.samples > 1:
+        return len(agreeing) / len(ballots)
+    known = [b["probability"] for b in agreeing if b["probability"] is not None]
+    return fmean(known) if known and probable else None
+
+
+def _coin(options: Options, pair: Pair) -> Preference:
+    """Toss a coin that follows the texts, so that swapping them mirrors the verdict."""
+    a, b = judged(pair["output_a"]), judged(pair["output_b"])
+    coin = random.Random(f"{options.seed}:{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311
+    return "A" if coin.choice(sorted([a, b])) == a else "B"
+
+
+def _rationale(
+    options: Options,
+    preference: Preference,
+    results: Mapping[Order, _OrderResult],
+    ballots: Sequence[Ballot],
+    tossed: bool,
+) -> str:
+    parts = [f"{_WORDS[preference]}."]
+    if options.samples > 1:
+        agreeing = sum(ballot["preference"] == preference for ballot in ballots)
+        parts.append(f"{agreeing} of {len(ballots)} samples say so.")
+    if tossed:
+        parts.append("The samples are even; a seeded coin decided.")
+    if options.reads == "scores" and (totals := _sum(results)):
+        parts.append(f"Scores {totals['A']:g} (A) to {totals['B']:g} (B).")
+    if len({result.preference for result in results.values()}) > 1:
+        said = [f"{result.preference} ({ORDER_NAMES[o]})" for o, result in results.items()]
+        parts.append(f"The orders disagree: {', '.join(said)}.")
+    reasons = [b for b in ballots if b["preference"] == preference and b["explanation"]]
+    for ballot in reasons[:1]:
+        parts.append(f"With {ORDER_NAMES[ballot['order']]}: {ballot['explanation']}")
+    return " ".join(parts)

@@ -1,0 +1,129 @@
+"""State of the DRPE judge, and the shapes its model replies in."""
+
+from __future__ import annotations
+
+import operator
+from functools import cache
+from typing import Annotated, Any, NotRequired
+
+from pydantic import BaseModel, Field, create_model
+from typing_extensions import TypedDict
+
+from langchain_judges.memory.recall import Example
+from langchain_judges.memory.rendering import Account, RememberedPair, Reminded
+from langchain_judges.orders import Order, Slot
+from langchain_judges.verdict import (
+    ConfidenceSource,
+    Failure,
+    Pair,
+    Preference,
+    Role,
+    Usage,
+    Verdict,
+    Vote,
+)
+
+
+class Ballot(TypedDict):
+    """One role's vote in one order and sample, before they are summed."""
+
+    position: int
+    """Of the role in the panel."""
+    role: str
+    order: Order
+    sample: int
+    preference: Preference
+    reason: str
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    tokens: int | None
+
+
+class DRPEState(RememberedPair, total=False):
+    """State of the graph; every value is plain JSON."""
+
+    proposed: list[Role]
+    """The roles a model named, coarse before fine, before any were chosen."""
+    roles: list[Role]
+    """The panel."""
+    ballots: Annotated[list[Ballot], operator.add]
+    votes: list[Vote]
+    score_norm: float | None
+    roles_key: str
+    reminded: Reminded
+    """What the memory recalled; only with a memory."""
+    recalled: Account
+    failures: Annotated[list[Failure], operator.add]
+    usages: Annotated[list[Usage], operator.add]
+    verdict: Verdict | None
+
+
+class DRPEResult(TypedDict):
+    """What the graph returns."""
+
+    id: str | None
+    """The id that was given, if there was one."""
+    verdict: Verdict
+    roles: list[Role]
+    proposed: list[Role]
+    votes: list[Vote]
+    score_norm: float | None
+    """The sum for A over its number of valid votes: what the protocol correlates."""
+    roles_key: str
+    """Equal keys mean that the roles may be used again."""
+    recalled: NotRequired[Account]
+    """Which remembered examples were shown; only with a memory."""
+
+
+class Work(TypedDict):
+    """Input of one parallel vote node."""
+
+    pair: Pair
+    roles: list[Role]
+    positions: list[int]
+    order: Order
+    sample: int
+    examples: NotRequired[list[Example]]
+
+
+class Reader(BaseModel):
+    """A kind of reader, as a model names it; one without a description is dropped later."""
+
+    type: str = Field(json_schema_extra={"maxLength": 40})
+    description: str
+
+
+@cache
+def readers_shape(pool: int) -> type[BaseModel]:
+    """Return the shape of a list of `pool` readers; more or fewer are no error."""
+    limit = Field(min_length=1, json_schema_extra={"maxItems": pool, "minItems": pool})
+    return create_model("Readers", readers=(list[Reader], limit))
+
+
+@cache
+def both_readers_shape(pool: int) -> type[BaseModel]:
+    """Return the shape of the reply to the merged prompt."""
+    limit = Field(min_length=1, json_schema_extra={"maxItems": pool, "minItems": pool})
+    fields: Any = {"general": (list[Reader], limit), "familiarity": (list[Reader], limit)}
+    return create_model("BothReaders", **fields)
+
+
+class RoleVote(BaseModel):
+    """One role's vote; the reason first, as in the papers."""
+
+    reason: str
+    vote: Slot
+
+
+@cache
+def votes_shape(count: int) -> type[BaseModel]:
+    """Return the shape of the votes of `count` roles: `role_1`, `role_2` …, all required."""
+    fields: Any = {f"role_{i + 1}": (RoleVote, ...) for i in range(count)}
+    return create_model("Votes", **fields)
+
+
+@cache
+def some_votes_shape(count: int) -> type[BaseModel]:
+    """Return a shape that takes what is there, to save the votes that can be read."""
+    fields: Any = {f"role_{i + 1}": (Any, None) for i in range(count)}
+    return create_model("Votes", **fields)

@@ -1,0 +1,106 @@
+"""From ballots to a verdict: votes by role, and the sums of the paper's equation 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from langchain_judges.methods.drpe.state import Ballot
+from langchain_judges.orders import Order, disagree, prefer
+from langchain_judges.verdict import Failure, Preference, Role, Usage, Verdict, Vote
+
+
+def role_votes(
+    roles: Sequence[Role], ballots: Sequence[Ballot], sampled: bool = False
+) -> list[Vote]:
+    """Return one vote for each role; over several samples or orders, the common one.
+
+    A role whose ballots are divided evenly, or who has none, prefers nobody.
+
+    Args:
+        roles: The panel.
+        ballots: Their ballots.
+        sampled: Whether a vote's confidence is the share of its ballots that agree.
+    """
+    return [_vote(i, role, ballots, sampled) for i, role in enumerate(roles)]
+
+
+def _vote(position: int, role: Role, ballots: Sequence[Ballot], sampled: bool) -> Vote:
+    own = [ballot for ballot in ballots if ballot["position"] == position]
+    lead = sum({"A": 1, "B": -1}.get(ballot["preference"], 0) for ballot in own)
+    preference: Preference | None = "A" if lead > 0 else "B" if lead else None
+    agreeing = [ballot for ballot in own if preference in {ballot["preference"], None}]
+    sampled = sampled and preference is not None
+    known = [b["confidence"] for b in agreeing if b["confidence"] is not None]
+    tokens = [b["tokens"] for b in agreeing if b["tokens"] is not None]
+    return {
+        "role": role["type"],
+        "preference": preference,
+        "reason": agreeing[0]["reason"] if agreeing else "",
+        "confidence": len(agreeing) / len(own) if sampled else fmean(known) if known else None,
+        "confidence_source": "samples" if sampled else "logprobs" if known else "none",
+        "tokens": sum(tokens) if tokens else None,
+    }
+
+
+def order_sums(votes: Sequence[Vote]) -> dict[str, float]:
+    """Sum the confidences of the votes for each text in one order (NLPCC, equation 4).
+
+    A vote without a confidence weighs one.
+    """
+    sums = {"A": 0.0, "B": 0.0}
+    for vote in votes:
+        if vote["preference"]:
+            weight = vote["confidence"]
+            sums[vote["preference"]] += 1.0 if weight is None else weight
+    return sums
+
+
+def decide(
+    votes: Sequence[Vote],
+    by_order: Mapping[Order, Sequence[Vote]],
+    failures: list[Failure],
+    usage: Usage,
+) -> Verdict:
+    """Average the sums of the orders, and prefer the larger."""
+    each = [order_sums(cast) for cast in by_order.values()]
+    sums = {side: fmean(result[side] for result in each) for side in ("A", "B")}
+    preference = prefer({side: round(value, 9) for side, value in sums.items()})
+    total = sums["A"] + sums["B"]
+    cast_votes = [vote for cast in by_order.values() for vote in cast]
+    sources = {vote["confidence_source"] for vote in cast_votes if vote["preference"]}
+    score = 0.5 if preference == "tie" else sums["A"] / total
+    return {
+        "preference": preference,
+        "score": score,
+        "scores": sums,
+        "confidence": None,
+        "confidence_source": sources.pop() if len(sources) == 1 else "none",
+        "flipped": disagree([prefer(result) for result in each]),
+        "rationale": _rationale(preference, sums, votes),
+        "failures": failures,
+        "usage": usage,
+    }
+
+
+def _rationale(preference: Preference, sums: Mapping[str, float], votes: Sequence[Vote]) -> str:
+    words = {"A": "A is better", "B": "B is better", "tie": "A tie"}
+    parts = [f"{words[preference]}: {sums['A']:.2f} (A) to {sums['B']:.2f} (B)."]
+    for side in ("A", "B"):
+        names = [vote["role"] for vote in votes if vote["preference"] == side]
+        if names:
+            parts.append(f"For {side}: {', '.join(names)}.")
+    none = [vote for vote in votes if vote["preference"] is None]
+    for what, names in (
+        ("Divided", [vote["role"] for vote in none if vote["reason"]]),
+        ("No vote", [vote["role"] for vote in none if not vote["reason"]]),
+    ):
+        if names:
+            parts.append(f"{what}: {', '.join(names)}.")
+    return " ".join(parts)
+
+
+def norm(sums: Mapping[str, float], votes: Sequence[Vote]) -> float | None:
+    """Return the sum for A over the number of valid votes; None if there are none."""
+    valid = sum(vote["preference"] is not None for vote in votes)
+    return sums["A"] / valid if valid else None

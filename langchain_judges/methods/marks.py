@@ -1,0 +1,84 @@
+"""What a judge says of itself: its method and options, what it takes, its memory."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import RunnableBindingBase
+
+from langchain_judges.errors import OptionError
+
+Kind = Literal["pair", "item"]
+"""Whether a judge compares two texts or labels one."""
+
+
+def unwrapped(runnable: object) -> Any:
+    """Return what is inside of `bind`, `with_config` and `with_retry`."""
+    while isinstance(runnable, RunnableBindingBase):
+        runnable = runnable.bound
+    return runnable
+
+
+def metadata_of(runnable: object) -> dict[str, Any]:
+    """Return how a graph is marked, by its factory and by whatever is wrapped around it."""
+    own = (getattr(runnable, "config", None) or {}).get("metadata") or {}
+    if isinstance(runnable, RunnableBindingBase):
+        return {**metadata_of(runnable.bound), **own}
+    return dict(own)
+
+
+def memory_of(runnable: object) -> Any:
+    """Return the memory that a graph's verdicts depend on, or None."""
+    return getattr(getattr(unwrapped(runnable), "builder", None), "memory", None)
+
+
+def kind_of(judge: Any) -> Kind:
+    """Say whether a judge takes a `Pair` or an `Item`, by what it declares.
+
+    Raises:
+        OptionError: `judge` is no runnable, or declares neither.
+    """
+    if not isinstance(judge, Runnable):
+        raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
+    own = metadata_of(judge).get("takes")
+    if own in {"pair", "item"}:
+        return own  # type: ignore[no-any-return]
+    # What is wrapped around a graph may not know the graph's own schema.
+    schemas = (each.get_input_jsonschema() for each in (judge, unwrapped(judge)))
+    found = (schema.get("properties") for schema in schemas)
+    fields: dict[str, Any] = next(filter(None, found), {})
+    if "output_a" in fields:
+        return "pair"
+    if "output" in fields:
+        return "item"
+    raise OptionError(
+        "`judge` must take a pair (`output_a`, `output_b`) or an item (`output`); its input "
+        f"has {sorted(fields) or 'no fields'}. Of another runnable say it by "
+        '`.with_config(metadata={"takes": "pair"})`'
+    )
+
+
+def scale_of(judge: Any) -> tuple[float, float] | None:
+    """Return the lowest and the highest score of a judge; None: not known.
+
+    A judge of this package that labels one text by numbers scores on the scale of its labels.
+    """
+    if kind_of(judge) == "pair":
+        return 0, 1
+    labels = (metadata_of(judge).get("options") or {}).get("labels")
+    if not labels:
+        return None
+    numbers = [label for label in labels if isinstance(label, int | float)]
+    return (min(numbers), max(numbers)) if numbers else (0, 1)
+
+
+def marks_of(judge: Any) -> dict[str, Any]:
+    """Return what a judge is: method, models by name, prompt version."""
+    metadata = metadata_of(judge)
+    marks: dict[str, Any] = {"method": str(metadata.get("method") or judge.get_name())}
+    if models := metadata.get("model"):
+        marks["models"] = sorted({str(model.get("name")) for model in models.values()})
+    if version := metadata.get("prompt_version"):
+        marks["prompt_version"] = version
+    return marks

@@ -1,0 +1,212 @@
+"""Every judging method by name: its presets and its factory. The one list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.allure import create_allure_judge
+from langchain_judges.methods.bsm import create_bsm_judge
+from langchain_judges.methods.direct import (
+    create_absolute_judge,
+    create_cot_judge,
+    create_direct_judge,
+    create_llm_score_judge,
+    create_plan_solve_judge,
+    create_relative_judge,
+    create_self_consistency_judge,
+)
+from langchain_judges.methods.drpe import create_drpe_judge
+from langchain_judges.methods.sc2 import create_sc2_judge
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langgraph.graph.state import CompiledStateGraph
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method that can be named: on the command line, in a configuration."""
+
+    factory: Callable[..., CompiledStateGraph[Any, Any, Any, Any]]
+    summary: str
+    presets: Mapping[str, Mapping[str, Any]]
+    """Options by name; a preset is data, not another code path."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What makes the method of a factory that makes several."""
+    kind: Literal["pair", "item"] = "pair"
+    """What it judges: two texts, or one."""
+
+
+METHODS: dict[str, Method] = {
+    "allure": Method(
+        factory=create_allure_judge,
+        summary="ALLURE: label one text, shown the audited mistakes that matter for it.",
+        presets={
+            "bare": {"instruct": "bare", "recall": None},
+            "criteria": {"instruct": "criteria", "recall": None},
+            "steps": {"instruct": "steps", "recall": None},
+            "examples": {"instruct": "steps"},
+            "e1": {"rubric": "correctness", "recall": "all", "explain": "none"},
+            "e2": {"rubric": "consistency", "recall": "all", "explain": "none"},
+        },
+        kind="item",
+    ),
+    "bsm": Method(
+        factory=create_bsm_judge,
+        summary="Branch-Solve-Merge: a plan of criteria, each scored in both orders, summed.",
+        presets={
+            "paper": {"reuse_plan": False},
+            "neural_merge": {"merge": "model"},
+            "self_consistency": {"samples": 5},
+            "ten_points": {"scale": (1, 10)},
+        },
+    ),
+    "drpe": Method(
+        factory=create_drpe_judge,
+        summary="DRPE: a panel of static and generated role-players votes; votes are weighed.",
+        presets={
+            "drpe": {},
+            "drpe_v1": {
+                "panel": {
+                    "dynamic": 5,
+                    "clustering": "dbscan",
+                    "capped": True,
+                    "merged_prompt": True,
+                },
+                "voting": {"order": "random"},
+            },
+            "manual": {"panel": {"static": "manual", "dynamic": 0}},
+            "no_batch": {"voting": {"batch": False}},
+            "no_clustering": {"panel": {"clustering": None}},
+            "no_dynamic": {"panel": {"dynamic": 0}},
+            "no_static": {"panel": {"static": []}},
+        },
+    ),
+    "sc2": Method(
+        factory=create_sc2_judge,
+        summary="SC²: tables of what is shared and what differs; the most consistent decides.",
+        presets={
+            "paper": {"samples": 8, "inference": "tournament"},
+            "one_table": {"samples": 1},
+            "random": {"inference": "random"},
+            "exact": {"inference": "exact"},
+            "exact_unordered": {"inference": "exact_unordered"},
+            "double_round": {"inference": "double_round"},
+            "swiss": {"inference": "swiss"},
+            "row_wise": {"row_wise": True},
+            "few_shot": {"shots": 3},
+            "both_orders": {"orders": "strict"},
+            "table_only": {"table_only": True},
+            "table_check": {"table_check": True},
+        },
+    ),
+    "relative": Method(
+        factory=create_relative_judge,
+        summary="Zero-shot relative: which is better, or a tie; both orders must agree.",
+        presets={"one_order": {"orders": "none"}},
+    ),
+    "absolute": Method(
+        factory=create_absolute_judge,
+        summary="Zero-shot absolute: two scores in one call; both orders must agree.",
+        presets={"five_points": {"scale": (1, 5)}},
+    ),
+    "direct": Method(
+        factory=create_direct_judge,
+        summary="Direct prompting: one call, A or B.",
+        presets={
+            "with_aspects": {
+                "aspects": ["relevance", "accuracy", "completeness", "clarity", "conciseness"]
+            },
+            "both_orders": {"orders": "strict"},
+        },
+    ),
+    "cot": Method(
+        factory=create_cot_judge,
+        summary="Chain of thought: one call that reasons first, then A or B.",
+        presets={"one_shot": {"shots": 1}, "few_shot": {"shots": 5}},
+    ),
+    "cot_sc": Method(
+        factory=create_self_consistency_judge,
+        summary="Self-consistency of SC²'s paper: the majority of eight chains of thought.",
+        presets={"one_shot": {"shots": 1}, "few_shot": {"shots": 5}},
+        options={"prompt": "cot"},
+    ),
+    "relative_sc": Method(
+        factory=create_self_consistency_judge,
+        summary="Self-consistency of BSM's paper: five relative verdicts in each order.",
+        presets={"one_shot": {"shots": 1}, "few_shot": {"shots": 5}},
+        options={"prompt": "relative"},
+    ),
+    "plan_solve": Method(
+        factory=create_plan_solve_judge,
+        summary="Plan & solve: a plan of criteria, then all of them scored in one call.",
+        presets={"ten_points": {"scale": (1, 10)}},
+    ),
+    "llm_score": Method(
+        factory=create_llm_score_judge,
+        summary="DRPE's judge without roles: one choice, weighed by its token confidence.",
+        presets={"both_orders": {"orders": "strict"}},
+    ),
+}
+
+
+def method_of(name: str) -> Method:
+    """Return what judges under a name.
+
+    Raises:
+        OptionError: There is no such method.
+    """
+    found: Method = named(METHODS, name, "method")
+    return found
+
+
+def load_judge(
+    method: str, model: str | BaseChatModel, *, preset: str | None = None, **options: Any
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Create a judge by the name of its method.
+
+    Args:
+        method: A key of `METHODS`, such as `"bsm"`.
+        model: What `resolve_model` takes.
+        preset: One of the method's presets.
+        **options: Keywords of the method's factory; they override the preset's.
+
+    Raises:
+        OptionError: The method, preset or an option is unknown.
+    """
+    return load(METHODS, method, model, preset, options)
+
+
+def load(
+    table: Mapping[str, Method],
+    method: str,
+    model: str | BaseChatModel,
+    preset: str | None,
+    options: Mapping[str, Any],
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Create what a table of methods holds under a name.
+
+    Raises:
+        OptionError: The method, preset or an option is unknown.
+    """
+    known = named(table, method, "method")
+    chosen = dict(named(known.presets, preset, f"preset of {method!r}")) if preset else {}
+    merged = {**known.options, **chosen, **options}
+    accepted = known.factory.__kwdefaults__ or {}
+    for option in merged:
+        if option not in accepted:
+            raise OptionError(
+                f"{method!r} has no option {option!r}; it takes {', '.join(sorted(accepted))}"
+            )
+    made: CompiledStateGraph[Any, Any, Any, Any] = known.factory(model, **merged)
+    return made
+
+
+def named(table: Mapping[str, Any], name: str, what: str) -> Any:
+    """Return what stands under a name, or raise `OptionError` with the names there are."""
+    if name not in table:
+        raise OptionError(f"there is no {what} {name!r}; there are {', '.join(sorted(table))}")
+    return table[name]

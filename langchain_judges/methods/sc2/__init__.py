@@ -1,0 +1,23 @@
+"""SC²: structured comparative reasoning (Yan et al. 2023; arXiv:2311.08390)."""
+
+from langchain_judges.methods.sc2.check import TableCheck
+from langchain_judges.methods.sc2.judge import create_sc2_judge
+from langchain_judges.methods.sc2.learn import (
+    AspectSet,
+    alearn_aspects,
+    learn_aspects,
+    load_aspects,
+)
+from langchain_judges.methods.sc2.options import budget_settings
+from langchain_judges.methods.sc2.table_view import render_table
+
+__all__ = [
+    "AspectSet",
+    "TableCheck",
+    "alearn_aspects",
+    "budget_settings",
+    "create_sc2_judge",
+    "learn_aspects",
+    "load_aspects",
+    "render_table",
+]

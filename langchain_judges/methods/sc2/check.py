@@ -1,0 +1,270 @@
+"""Checking a table without a model: overlapping cells, unsupported cells, coverage.
+
+Our own addition, but for entailment and coverage over |C|, which is figure 5 of the paper
+(measured there with scorers that are not public; here by words, sentence embeddings or any
+entailment model of yours).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from langchain_judges.asking.faults import in_a_line
+from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.methods.sc2.aspects import cosine, normal_form
+from langchain_judges.methods.sc2.state import Checked, Row, Table
+from langchain_judges.methods.sc2.table_view import NOTHING
+from langchain_judges.methods.sc2.tables import cells_of
+
+Nli = Callable[[str, str], float]
+"""From a premise and a hypothesis to the probability of entailment, in [0, 1]."""
+
+_STOP = frozenset(
+    re.findall(
+        r"\w+",
+        """a an and are as at be been but by can do does for from had has have he her his how i
+        if in into is it its more no not of on or our she so than that the their them then
+        there these they this to was we were what when where which who will with you your""",
+    )
+)
+_UNSPACED = re.compile(
+    "([\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
+    "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+)"
+)
+"""Thai, Lao, Burmese, Khmer, kana and Han, which are written without spaces between words."""
+
+_LONGEST = 60
+"""Sentences of a text that are looked at."""
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """How tables are checked; the limits are ours, and untuned.
+
+    Args:
+        lexical: Share of the shorter cell's content words, found again in the other, from
+            which a shared and an exclusive cell overlap.
+        cosine: Cosine of their embeddings from which they overlap.
+        support: Least support of a cell by a text.
+        prefilter: Let a table that passes win against one that does not, without asking
+            the comparator.
+        embed: Use embeddings beside words.
+        nli: An entailment model instead of words and embeddings for support and coverage,
+            called as `nli(premise, hypothesis)`; it returns a number from 0 to 1.
+    """
+
+    lexical: float = 0.7
+    cosine: float = 0.9
+    support: float = 0.5
+    prefilter: bool = True
+    embed: bool = True
+    nli: Nli | None = None
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        for name in ("lexical", "cosine", "support"):
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not 0 <= value <= 1:
+                raise OptionError(f"`{name}` must be between 0 and 1, got {value!r}")
+        for name in ("prefilter", "embed"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(
+                    f"`{name}` must be true or false, got {getattr(self, name)!r}"
+                )
+        if self.nli is not None and not callable(self.nli):
+            raise OptionError(f"`nli` must be a function of two texts, got {self.nli!r}")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the limits as plain data; an entailment model by its name."""
+        named = getattr(self.nli, "__name__", type(self.nli).__name__) if self.nli else None
+        return {
+            "lexical": self.lexical,
+            "cosine": self.cosine,
+            "support": self.support,
+            "prefilter": self.prefilter,
+            "embed": self.embed,
+            "nli": named,
+        }
+
+
+Vectors = Mapping[str, Sequence[float]]
+
+
+def phrases_of(tables: Sequence[Table], texts: Sequence[str]) -> list[str]:
+    """Return every cell and sentence that the check compares, each once."""
+    cells = [c for t in tables for row in t["rows"] for c in cells_of(row) if c != NOTHING]
+    return list(dict.fromkeys([*cells, *(s for text in texts for s in sentences(text))]))
+
+
+def check_table(
+    check: TableCheck, table: Table, text_a: str, text_b: str, vectors: Vectors
+) -> Checked:
+    """Check one table against the two texts.
+
+    Args:
+        check: The limits.
+        table: A table; one that is not valid is not clean.
+        text_a: The judged text A.
+        text_b: The judged text B.
+        vectors: Embeddings by phrase; empty compares words alone.
+
+    Raises:
+        OptionError: The entailment model fails, or returns no number from 0 to 1.
+    """
+    worst, overlapping = 0.0, False
+    for row in table["rows"]:
+        for only in (row["only_a"], row["only_b"]):
+            words, near = _overlap(row["common"], only, vectors)
+            worst = max(worst, words, near)
+            overlapping |= words >= check.lexical or near >= check.cosine
+    supports = _Supports(check, {"a": text_a, "b": text_b}, vectors)
+    entailed, unsupported = supports.of_cells(table["rows"])
+    return {
+        "number": table["number"],
+        "overlap": round(worst, 4),
+        "entailment": round(fmean(entailed), 4) if entailed else None,
+        "coverage": supports.coverage(table["rows"]),
+        "unsupported": unsupported,
+        "clean": table["valid"] and not overlapping and not unsupported,
+    }
+
+
+@dataclass(frozen=True)
+class _Supports:
+    """How far the two texts support cells, and the cells tell the texts."""
+
+    check: TableCheck
+    texts: Mapping[str, str]
+    vectors: Vectors
+
+    def of_cells(self, rows: Sequence[Row]) -> tuple[list[float], list[dict[str, str]]]:
+        """Return each cell's support by the texts it speaks of, and cells without any."""
+        entailed: list[float] = []
+        unsupported: list[dict[str, str]] = []
+        for row in rows:
+            for name, cell in zip(("common", "only_a", "only_b"), cells_of(row), strict=True):
+                if cell == NOTHING:
+                    continue
+                by = {side: self._support(text, cell) for side, text in self.texts.items()}
+                own = by.get(name.removeprefix("only_"), min(by.values()))
+                entailed.append(own)
+                if max(by.values()) < self.check.support:
+                    unsupported.append({"aspect": row["aspect"], "cell": name, "text": cell})
+        return entailed, unsupported
+
+    def coverage(self, rows: Sequence[Row]) -> float | None:
+        """Return the mean share of both texts' sentences that their cells tell."""
+        told: list[float] = []
+        for side, text in self.texts.items():
+            cells = [
+                cell
+                for row in rows
+                for name, cell in zip(("common", "a", "b"), cells_of(row), strict=True)
+                if name in {"common", side} and cell != NOTHING
+            ]
+            told += [self._told(cells, sentence) for sentence in sentences(text)]
+        return round(fmean(told), 4) if told else None
+
+    def _support(self, text: str, cell: str) -> float:
+        if self.check.nli:
+            return self._entailment(self.check.nli, text, cell)
+        if _quotes(text, cell):
+            return 1.0
+        near = [self._cosine(cell, sentence) for sentence in sentences(text)]
+        return max([_share(cell, text), *near])
+
+    def _told(self, cells: Sequence[str], sentence: str) -> float:
+        if not cells:
+            return 0.0
+        if self.check.nli:
+            return self._entailment(self.check.nli, ". ".join(cells), sentence)
+        near = [self._cosine(cell, sentence) for cell in cells]
+        return max([_share(sentence, " ".join(cells)), *near])
+
+    def _entailment(self, nli: Nli, premise: str, hypothesis: str) -> float:
+        named = f"the entailment model `nli` ({self.check.as_json()['nli']})"
+        try:
+            said = nli(premise, hypothesis)
+        except JudgeError:
+            raise
+        except Exception as exc:  # a function of the caller's may raise anything
+            raise OptionError(f"{named} failed: {in_a_line(exc)}") from exc
+        try:
+            value = float(said)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not 0 <= value <= 1:
+            raise OptionError(f"{named} must return a number from 0 to 1, got {said!r}")
+        return value
+
+    def _cosine(self, one: str, other: str) -> float:
+        if one not in self.vectors or other not in self.vectors:
+            return 0.0
+        return max(0.0, cosine(self.vectors[one], self.vectors[other]))
+
+
+def sentences(text: str) -> list[str]:
+    """Return the first sixty sentences of a text that have a content word."""
+    parts = re.split(r"(?<=[.!?])\s+|(?<=[。！？।])|\n+", text)
+    return [part.strip() for part in parts if _words(part)][:_LONGEST]
+
+
+def _overlap(common: str, only: str, vectors: Vectors) -> tuple[float, float]:
+    """Return by words and by embedding how far two cells say the same."""
+    if {common, only} & {NOTHING, ""}:
+        return 0.0, 0.0
+    if _plain(common) == _plain(only):
+        return 1.0, 1.0
+    one, other = _words(common), _words(only)
+    shared, smaller = len(one & other), min(len(one), len(other))
+    # One word that two cells share is their topic more often than their claim.
+    words = shared / smaller if smaller > 1 else shared / max(1, len(one | other))
+    known = common in vectors and only in vectors
+    near = max(0.0, cosine(vectors[common], vectors[only])) if known else 0.0
+    return words, near
+
+
+def _share(part: str, whole: str) -> float:
+    """Return the share of a phrase's content words that another text has; 1 if it has none."""
+    words = _words(part)
+    return len(words & _words(whole)) / len(words) if words else 1.0
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return content words; of scripts without spaces, pairs of neighbouring characters."""
+    words = (word for word in normal_form(text).split() if word not in _STOP)
+    return frozenset(part for word in words for part in _parts(word))
+
+
+def _parts(word: str) -> list[str]:
+    parts: list[str] = []
+    for run in filter(None, _UNSPACED.split(word)):
+        pairs = [run[i : i + 2] for i in range(len(run) - 1)]
+        parts += pairs if pairs and _UNSPACED.match(run) else [run]
+    return parts
+
+
+def _quotes(text: str, cell: str) -> bool:
+    """Say whether a text has a cell's very characters, and not in the midst of a word."""
+    part, whole = _plain(cell), _plain(text)
+    if not part:
+        return False
+    before, after = (r"\b" if _spaced(char) else "" for char in (part[0], part[-1]))
+    return bool(re.search(before + re.escape(part) + after, whole))
+
+
+def _spaced(char: str) -> bool:
+    return char.isalnum() and not _UNSPACED.match(char)
+
+
+def _plain(text: str) -> str:
+    """Return a text in lower case, in one encoding, without the space and stops around it."""
+    said = " ".join(unicodedata.normalize("NFC", text.casefold()).split())
+    return said.strip(" .,;:…。、，；：")

@@ -1,0 +1,367 @@
+"""Learning aspects offline: extract from every text, merge to exactly n, keep as a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.caches import BaseCache
+from langchain_core.language_models import BaseChatModel
+from langchain_core.prompts import ChatPromptTemplate
+
+from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.steps import Steps, arun, run, together
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.base import check_common, prompt_set
+from langchain_judges.methods.sc2 import prompts as texts_of
+from langchain_judges.methods.sc2.artefact import (
+    AspectSet,
+    check_savable,
+    load_aspects,
+    save_aspects,
+)
+from langchain_judges.methods.sc2.aspects import distinct, normal_form
+from langchain_judges.methods.sc2.options import read_task
+from langchain_judges.methods.sc2.parse import parse_aspects
+from langchain_judges.methods.sc2.prompts import Task
+from langchain_judges.methods.sc2.state import Extracted, merged_shape
+from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.texts import check_text, fence_token, judged, transcript
+from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
+
+__all__ = ["AspectSet", "alearn_aspects", "learn_aspects", "load_aspects", "save_aspects"]
+
+_BATCH = 60
+"""Aspects that are merged in one call."""
+
+TextLike = str | Mapping[str, Any]
+"""A text, or a pair, both of whose texts are read beside the request they answer."""
+
+
+def learn_aspects(  # noqa: PLR0913 - the settings of a preparation that is done once
+    model: str | BaseChatModel,
+    texts: Iterable[TextLike],
+    n: int = 5,
+    *,
+    name: str | os.PathLike[str] | None = None,
+    task: str | Mapping[str, str] = "helpful",
+    batch: int = _BATCH,
+    max_concurrency: int = 8,
+    instructions: str | None = None,
+    temperature: float | None = None,
+    repairs: int = 1,
+    prompts: Mapping[str, ChatPromptTemplate] | None = None,
+    cache: BaseCache | None = None,
+) -> AspectSet:
+    """Learn n aspects from a corpus, once for a kind of texts (SC², section 3.1, offline).
+
+    One call for every text names its aspects; then they are merged, in batches if there are
+    many, down to exactly n. The paper reads 50 pairs, which is 100 texts, and keeps five
+    aspects. Pass the result to `create_sc2_judge(aspects=…)`, or its name.
+
+    Args:
+        model: What `resolve_model` takes.
+        texts: The corpus: texts, or pairs `{"input", "output_a", "output_b"}`.
+        n: Aspects wanted.
+        name: Keep the result as `aspects/NAME.json` (the folder is the environment variable
+            `LANGCHAIN_JUDGES_ASPECTS`), or at a path; None keeps nothing.
+        task: What the texts will be compared by, as in `create_sc2_judge`.
+        batch: Aspects that are merged in one call.
+        max_concurrency: Most model calls in flight.
+        instructions: Your own words, shown to every step.
+        temperature: Overrides the model's own.
+        repairs: Turns in which a model may mend an unusable reply.
+        prompts: Replacements for `sc2.prompts.LEARN_PROMPTS`.
+        cache: LangChain cache for checked replies; a second try pays for failures only.
+
+    Returns:
+        The aspects with the task, prompt version, model, hash of the corpus, failures and
+        usage. A text that failed is left out. Where merging failed, the most frequent
+        aspects stand in and `failures` say so.
+
+    Raises:
+        OptionError: An option is not allowed, `name` cannot be written, or fewer than n
+            aspects were found.
+        InputError: A text is none.
+    """
+    setting = _setting(n, task, batch, max_concurrency, instructions)
+    questions = _questions(model, n, temperature, repairs, prompts, cache)
+    return run(_Learner(setting, *questions).learn(texts, name))
+
+
+async def alearn_aspects(  # noqa: PLR0913 - as learn_aspects
+    model: str | BaseChatModel,
+    texts: Iterable[TextLike],
+    n: int = 5,
+    *,
+    name: str | os.PathLike[str] | None = None,
+    task: str | Mapping[str, str] = "helpful",
+    batch: int = _BATCH,
+    max_concurrency: int = 8,
+    instructions: str | None = None,
+    temperature: float | None = None,
+    repairs: int = 1,
+    prompts: Mapping[str, ChatPromptTemplate] | None = None,
+    cache: BaseCache | None = None,
+) -> AspectSet:
+    """Learn aspects in the running event loop; takes and raises what `learn_aspects` does."""
+    setting = _setting(n, task, batch, max_concurrency, instructions)
+    questions = _questions(model, n, temperature, repairs, prompts, cache)
+    return await arun(_Learner(setting, *questions).learn(texts, name))
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """The checked options."""
+
+    n: int
+    task: Task
+    batch: int
+    max_concurrency: int
+    instructions: str
+
+
+def _setting(
+    n: int,
+    task: str | Mapping[str, str],
+    batch: int,
+    max_concurrency: int,
+    instructions: str | None,
+) -> _Setting:
+    for option, value, least in (
+        ("n", n, 1),
+        ("batch", batch, 2),
+        ("max_concurrency", max_concurrency, 1),
+    ):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise OptionError(
+                f"`{option}` must be a whole number of at least {least}, got {value!r}"
+            )
+    if batch < 2 * n:
+        # Merging a batch must make the list shorter, or it would never end.
+        raise OptionError(f"`batch` must be at least twice `n` ({2 * n}), got {batch!r}")
+    check_common(instructions=instructions)
+    added = (instructions or "").strip()
+    shown = texts_of.INSTRUCTIONS.format(instructions=added) if added else ""
+    return _Setting(n, read_task(task), batch, max_concurrency, shown)
+
+
+def _questions(
+    model: str | BaseChatModel,
+    n: int,
+    temperature: float | None,
+    repairs: int,
+    prompts: Mapping[str, ChatPromptTemplate] | None,
+    cache: BaseCache | None,
+) -> tuple[Question, Question]:
+    check_common(repairs=repairs, cache=cache)
+    chosen, version = prompt_set(texts_of.LEARN_PROMPTS, prompts)
+    extract = Question(
+        method="sc2",
+        step="extract",
+        channel=Channel(model, temperature),
+        prompt=chosen["extract"],
+        shape=Extracted,
+        version=version,
+        parse=parse_aspects,
+        repairs=repairs,
+        cache=cache,
+    )
+    merged = merged_shape(n)
+    consolidate = replace(
+        extract,
+        step="consolidate",
+        prompt=chosen["consolidate"],
+        shape=merged,
+        parse=lambda text: _numbered(text, n),
+    )
+    return extract, consolidate
+
+
+def _numbered(text: str, n: int) -> dict[str, Any] | None:
+    """Read a list in plain words as n aspects; None if it has not so many."""
+    named = (parse_aspects(text) or {}).get("aspects", [])
+    return {f"aspect_{i + 1}": named[i] for i in range(n)} if len(named) >= n else None
+
+
+@dataclass(frozen=True)
+class _Learner:
+    """The two steps of learning: extract, then consolidate."""
+
+    setting: _Setting
+    extract: Question
+    consolidate: Question
+
+    def learn(
+        self, texts: Iterable[TextLike], name: str | os.PathLike[str] | None
+    ) -> Steps[AspectSet]:
+        """Read the corpus, merge what it names, and keep the result."""
+        corpus = _corpus(texts)
+        if name is not None:
+            # What cannot be kept must not be paid for.
+            check_savable(name)
+        replies = yield from self._extracted(corpus)
+        failures = [failure for reply in replies for failure in reply.failures]
+        failures += [
+            {
+                "step": self.extract.step,
+                "unit": f"text {number}",
+                "reason": "empty",
+                "detail": "the reply names no aspect",
+            }
+            for number, reply in enumerate(replies, 1)
+            if reply.data and not distinct(reply.data["aspects"])
+        ]
+        usages = [reply.usage for reply in replies]
+        phrases = _by_frequency(replies)
+        n = self.setting.n
+        if len(phrases) < n:
+            raise OptionError(
+                f"{n} aspects were wanted, and {len(phrases)} found in {len(corpus)} texts"
+                + (f"; the first failure: {failures[0]['detail']}" if failures else "")
+            )
+        aspects = yield from self._consolidated(phrases, failures, usages)
+        learned: AspectSet = {
+            "name": str(name or ""),
+            "aspects": aspects,
+            "task": self.setting.task["question"],
+            "prompt_version": self.extract.version,
+            "model": self.extract.channel.identity,
+            "corpus": _hash(corpus),
+            "texts": len(corpus),
+            "failures": failures,
+            "usage": add_usage(usages),
+        }
+        if name is not None:
+            save_aspects(learned, name)
+        return learned
+
+    def _extracted(self, corpus: Sequence[tuple[str, str]]) -> Steps[list[Reply]]:
+        """Read every text, `max_concurrency` at a time; replies in the corpus' order."""
+        waiting = deque(enumerate(corpus))
+        replies: dict[int, Reply] = {}
+
+        def work() -> Steps[None]:
+            while True:
+                try:
+                    index, (request, text) = waiting.popleft()
+                except IndexError:
+                    return
+                replies[index] = yield from self._read(index, request, text)
+
+        hands = min(self.setting.max_concurrency, len(corpus))
+        yield from together([work() for _ in range(hands)])
+        return [replies[index] for index in range(len(corpus))]
+
+    def _read(self, index: int, request: str, text: str) -> Steps[Reply]:
+        fence = fence_token([request, text])
+        context = texts_of.CONTEXT.format(fence=fence, request=request) if request else ""
+        variables = {
+            "fence": fence,
+            "context": context,
+            "text": text,
+            "question": self.setting.task["question"],
+            "instructions": self.setting.instructions,
+        }
+        return ask(self.extract, variables, unit=f"text {index + 1}")
+
+    def _consolidated(
+        self, phrases: list[str], failures: list[Failure], usages: list[Usage]
+    ) -> Steps[list[str]]:
+        """Merge batches until one is left, then that one: map, then reduce."""
+        batch, level = self.setting.batch, 1
+        while True:
+            parts = [phrases[i : i + batch] for i in range(0, len(phrases), batch)]
+            whole = len(parts) == 1
+            units = ["" if whole else f"batch {level}.{i + 1}" for i in range(len(parts))]
+            merged = yield from together(
+                [self._merge(part, unit) for part, unit in zip(parts, units, strict=True)]
+            )
+            for reply, _ in merged:
+                failures += reply.failures
+                usages.append(reply.usage)
+            kept = distinct(phrase for _, named in merged for phrase in named)
+            if whole:
+                return self._exactly(kept, phrases, failures)
+            phrases, level = kept, level + 1
+
+    def _merge(self, phrases: list[str], unit: str) -> Steps[tuple[Reply, list[str]]]:
+        """Merge one batch; where that fails, its most frequent phrases stand in."""
+        if len(phrases) <= self.setting.n:
+            return Reply({}, [], no_usage()), phrases
+        listed = "\n".join(f"- {phrase}" for phrase in phrases)
+        variables = {
+            "fence": fence_token([listed]),
+            "phrases": listed,
+            "n": self.setting.n,
+            "question": self.setting.task["question"],
+            "instructions": self.setting.instructions,
+        }
+        reply = yield from ask(self.consolidate, variables, unit=unit)
+        if reply.data is None:
+            return reply, phrases[: self.setting.n]
+        return reply, distinct(reply.data.values())
+
+    def _exactly(
+        self, merged: list[str], phrases: list[str], failures: list[Failure]
+    ) -> list[str]:
+        """Return n aspects; phrases as they were found fill up what merging left open."""
+        n = self.setting.n
+        if len(merged) < n:
+            detail = f"{len(merged)} distinct aspects came of {n}; the most frequent fill up"
+            failures.append(
+                {"step": "consolidate", "unit": "", "reason": "missing", "detail": detail}
+            )
+        return distinct([*merged, *phrases], n)
+
+
+def _by_frequency(replies: Sequence[Reply]) -> list[str]:
+    """Return every phrase once, those of most texts first."""
+    named = [distinct(reply.data["aspects"]) for reply in replies if reply.data]
+    counts = Counter(normal_form(phrase) for each in named for phrase in each)
+    once = distinct(phrase for each in named for phrase in each)
+    return sorted(once, key=lambda phrase: -counts[normal_form(phrase)])
+
+
+def _corpus(texts: Iterable[TextLike]) -> list[tuple[str, str]]:
+    """Return requests and texts; a pair gives two, a plain text has no request.
+
+    Raises:
+        InputError: A text is none.
+    """
+    several = isinstance(texts, Iterable) and not isinstance(texts, str | Mapping)
+    listed = list(texts) if several else []
+    if not listed:
+        raise InputError("`texts` must be a list of at least one text or pair")
+    corpus: list[tuple[str, str]] = []
+    for index, each in enumerate(listed):
+        try:
+            corpus += _readable(each)
+        except InputError as exc:
+            raise InputError(f"text {index}: {exc}") from exc
+    return corpus
+
+
+def _readable(each: TextLike) -> list[tuple[str, str]]:
+    if isinstance(each, str):
+        check_text(each, "text")
+        return [("", each)]
+    if not isinstance(each, Mapping):
+        raise InputError(f"a text or a pair is wanted, got {type(each).__name__}")
+    pair, sides = plain_row(each), []
+    for field in ("input", "output_a", "output_b"):
+        check_text(pair.get(field), field)
+        sides.append(pair[field])
+    request, *outputs = sides
+    return [(transcript(request), judged(output)) for output in outputs]
+
+
+def _hash(corpus: Sequence[tuple[str, str]]) -> str:
+    data = json.dumps(corpus, ensure_ascii=True)
+    return hashlib.sha256(data.encode()).hexdigest()[:16]

@@ -1,0 +1,213 @@
+"""State of the SC² judge, and the shapes its models reply in."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any, NotRequired
+
+from pydantic import BaseModel, Field, create_model
+from typing_extensions import TypedDict
+
+from langchain_judges.memory.recall import Example
+from langchain_judges.memory.rendering import Account, RememberedPair, Reminded
+from langchain_judges.methods.sc2.inference import Match
+from langchain_judges.orders import Order, Slot
+from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
+
+CELL_CHARACTERS = 450
+"""Characters of all cells of a table, where a model's replies are cut soon."""
+
+
+MOST_ASPECTS = 8
+"""Aspects that a reply may name, if no more are asked for."""
+
+
+class Row(TypedDict):
+    """One line of a table: what the texts share in an aspect and what only one has."""
+
+    aspect: str
+    common: str
+    only_a: str
+    only_b: str
+
+
+class Table(TypedDict):
+    """A sampled table, by identity of the texts."""
+
+    number: int
+    """From 1, as traces and brackets call it."""
+    rows: list[Row]
+    """One for each aspect, in their order; cells that say nothing hold `none`."""
+    valid: bool
+    """Whether more than half of its rows say something; others lose without a call."""
+
+
+class Proposal(TypedDict):
+    """The aspects that one online sample named, best first."""
+
+    sample: int
+    aspects: list[str]
+
+
+class Checked(TypedDict):
+    """What the deterministic check found in one table; all figures in [0, 1]."""
+
+    number: int
+    overlap: float
+    """The worst row's overlap between its shared cell and one of the others."""
+    entailment: float | None
+    """Mean support of the cells by the texts they speak of."""
+    coverage: float | None
+    """Mean share of the texts' sentences that the cells tell."""
+    unsupported: list[dict[str, str]]
+    """Cells that neither text supports, as `{"aspect", "cell", "text"}`."""
+    clean: bool
+    """Whether no row overlaps and no cell is unsupported."""
+
+
+class Comparisons(TypedDict):
+    """What the search for the best table took."""
+
+    mode: str
+    spent: int
+    """Comparisons asked of the comparator."""
+    saved: int
+    """Comparisons that the table check decided instead."""
+    rounds: int
+    cyclic_triples: int | None
+    """Triples of tables that beat each other in a circle; None where not all met."""
+
+
+class Choice(TypedDict):
+    """What one preference call said, by identity of the texts."""
+
+    order: Order
+    sample: int
+    preference: Preference
+    probability: float | None
+    """Of the label's own tokens, where log-probabilities came."""
+    comparison: str
+
+
+class SC2State(RememberedPair, total=False):
+    """State of the graph; every value is plain JSON."""
+
+    proposals: Annotated[list[Proposal], operator.add]
+    aspects: list[str]
+    tables: Annotated[list[Table], operator.add]
+    checks: list[Checked]
+    bracket: Annotated[list[Match], operator.add]
+    """Who met whom, who won, and why."""
+    pending: list[Match]
+    """Matches of this round that the comparator has to decide."""
+    table: Table | None
+    """The table that won; None where there is none."""
+    comparisons: Comparisons | None
+    choices: Annotated[list[Choice], operator.add]
+    reminded: Reminded
+    """What the memory recalled; only with a memory."""
+    recalled: Account
+    failures: Annotated[list[Failure], operator.add]
+    usages: Annotated[list[Usage], operator.add]
+    verdict: Verdict | None
+
+
+class SC2Result(TypedDict):
+    """What the graph returns."""
+
+    id: str | None
+    """The id that was given, if there was one."""
+    verdict: Verdict
+    aspects: list[str]
+    proposals: list[Proposal]
+    tables: list[Table]
+    checks: list[Checked]
+    bracket: list[Match]
+    table: Table | None
+    comparisons: Comparisons | None
+    choices: list[Choice]
+    recalled: NotRequired[Account]
+    """Which remembered examples were shown; only with a memory."""
+
+
+class TableWork(TypedDict):
+    """Input of one parallel node that samples aspects or a table."""
+
+    pair: Pair
+    aspects: list[str]
+    number: int
+
+
+class MatchWork(TypedDict):
+    """Input of one parallel comparison: two tables in the order in which they are shown."""
+
+    pair: Pair
+    match: Match
+    tables: list[Table]
+
+
+class PreferenceWork(TypedDict):
+    """Input of one preference call."""
+
+    pair: Pair
+    aspects: list[str]
+    table: Table | None
+    order: Order
+    sample: int
+    examples: NotRequired[list[Example]]
+
+
+Phrases = list[Annotated[str, Field(json_schema_extra={"maxLength": 40})]]
+
+
+class Aspects(BaseModel):
+    """Aspects of a pair, after thinking about them."""
+
+    reasoning: str
+    aspects: Phrases = Field(min_length=1, json_schema_extra={"maxItems": MOST_ASPECTS})
+
+
+def aspects_shape(n: int) -> type[Aspects]:
+    """Return the shape of a reply that has room for n aspects."""
+    if n <= MOST_ASPECTS:
+        return Aspects
+    longer = Field(min_length=1, json_schema_extra={"maxItems": n})
+    return create_model("Aspects", __base__=Aspects, aspects=(Phrases, longer))
+
+
+class Extracted(BaseModel):
+    """Aspects of one text."""
+
+    aspects: Phrases = Field(min_length=1, json_schema_extra={"maxItems": MOST_ASPECTS})
+
+
+class Decision(BaseModel):
+    """Which of two tables is more consistent."""
+
+    more_consistent: Slot
+    justification: str
+
+
+class Preferred(BaseModel):
+    """Which of two texts is preferred, after comparing them."""
+
+    comparison: str
+    preferred: Slot
+
+
+def table_shapes(n: int) -> tuple[type[BaseModel], type[BaseModel]]:
+    """Return the shape of a table of n rows, and one that saves what rows there are."""
+    longest = max(24, CELL_CHARACTERS // (3 * n))
+    cell = Annotated[str, Field(json_schema_extra={"maxLength": longest})]
+    fields: dict[str, Any] = {name: (cell, ...) for name in ("common", "only_1", "only_2")}
+    row = create_model("Row", **fields)
+    whole: dict[str, Any] = {f"aspect_{i + 1}": (row, ...) for i in range(n)}
+    part: dict[str, Any] = {f"aspect_{i + 1}": (Any, None) for i in range(n)}
+    return create_model("Table", **whole), create_model("SomeRows", **part)
+
+
+def merged_shape(n: int) -> type[BaseModel]:
+    """Return the shape of exactly n aspects."""
+    phrase = Annotated[str, Field(min_length=1, json_schema_extra={"maxLength": 40})]
+    fields: dict[str, Any] = {f"aspect_{i + 1}": (phrase, ...) for i in range(n)}
+    return create_model("Merged", **fields)

@@ -1,0 +1,142 @@
+"""From preference calls to a verdict, and what people read about how it came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from langchain_judges.methods.sc2.options import Options
+from langchain_judges.methods.sc2.state import Choice, Comparisons, Table
+from langchain_judges.orders import Order, combine, disagree, prefer
+from langchain_judges.verdict import (
+    ConfidenceSource,
+    Failure,
+    Preference,
+    Usage,
+    Verdict,
+    not_judged,
+)
+
+FORCED = 0.51
+"""Least probability that a chosen label counts with: where a reply's format forced it, its own
+tokens may have had less, and still it is what the model prefers of the two."""
+
+_WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": "A tie"}
+
+
+def decide(
+    options: Options,
+    choices: Sequence[Choice],
+    failures: Sequence[Failure],
+    usage: Usage,
+    how: str,
+    coin: Preference,
+) -> Verdict:
+    """Combine the preference calls of all orders into the verdict.
+
+    Args:
+        options: Which orders were asked, and how often.
+        choices: What the calls said.
+        failures: Everything that went wrong on the way.
+        usage: What it cost.
+        how: How the table was found, for the rationale.
+        coin: The side that samples count for which are split evenly.
+    """
+    # Probabilities and plain points are never averaged together.
+    probable = all(choice["probability"] is not None for choice in choices)
+    chances: dict[Order, float] = {}
+    for order in options.order_list:
+        said = [choice for choice in choices if choice["order"] == order]
+        if len(said) <= options.preference_samples // 2:
+            return not_judged(failures, usage, _silent(failures, how))
+        chances[order] = fmean(chance_of_a(choice, probable) for choice in said)
+    preferences = [_side(chance, coin) for chance in chances.values()]
+    score = fmean(chances.values())
+    if options.orders == "score_mean":
+        preference = prefer({"A": round(score, 9), "B": round(1 - score, 9)})
+    else:
+        preference = combine(options.orders, preferences)
+    if preference == "tie":
+        score = 0.5
+    elif round(score, 9) == 0.5:
+        score = FORCED if preference == "A" else 1 - FORCED
+    confidence, source = _confidence(choices, preference, probable)
+    return {
+        "preference": preference,
+        "score": score,
+        "scores": {"A": score, "B": 1 - score},
+        "confidence": confidence,
+        "confidence_source": source,
+        "flipped": disagree(preferences),
+        "rationale": _rationale(preference, preferences, choices, how),
+        "failures": list(failures),
+        "usage": usage,
+    }
+
+
+def chance_of_a(choice: Choice, probable: bool) -> float:
+    """Return the probability that A is preferred: the label's, or else 1 and 0."""
+    known = choice["probability"] if probable else None
+    chance = 1.0 if known is None else max(FORCED, min(1.0, known))
+    return chance if choice["preference"] == "A" else 1 - chance
+
+
+def _side(chance: float, coin: Preference) -> Preference:
+    if round(chance, 9) == 0.5:
+        return coin
+    return "A" if chance > 0.5 else "B"
+
+
+def _confidence(
+    choices: Sequence[Choice], preference: Preference, probable: bool
+) -> tuple[float | None, ConfidenceSource]:
+    """Return how sure the judge is of what it prefers; of a tie nobody was asked."""
+    agreeing = [choice for choice in choices if choice["preference"] == preference]
+    if not agreeing:
+        return None, "none"
+    known = [c["probability"] for c in agreeing if c["probability"] is not None]
+    if probable and known:
+        return fmean(known), "logprobs"
+    if not probable and len(choices) > 2:
+        return len(agreeing) / len(choices), "samples"
+    return None, "none"
+
+
+def _silent(failures: Sequence[Failure], how: str) -> str:
+    reasons = [f["reason"] for f in failures if f["step"] == "preference"]
+    why = ", ".join(dict.fromkeys(reasons)) or "no preference"
+    return f"Not judged: {why}. {how}".strip()
+
+
+def _rationale(
+    preference: Preference,
+    preferences: Sequence[Preference],
+    choices: Sequence[Choice],
+    how: str,
+) -> str:
+    parts = [f"{_WORDS[preference]}."]
+    if len(set(preferences)) > 1:
+        parts.append(f"The orders disagree: {preferences[0]} (A first), {preferences[1]}.")
+    parts.append(how)
+    said = next((c for c in choices if c["preference"] == preference), choices[0])
+    words = " ".join(said["comparison"].split())
+    parts.append(words if len(words) <= 300 else words[:299] + "…")
+    return " ".join(part for part in parts if part)
+
+
+def how_found(table: Table | None, sampled: int, comparisons: Comparisons | None) -> str:
+    """Say in a sentence which table decided and what it took to find it."""
+    if table is None or comparisons is None:
+        return "There is no table: the texts were compared directly."
+    spent, saved = comparisons["spent"], comparisons["saved"]
+    name = f"Table {table['number']} of {sampled}" if table["number"] else "The best rows"
+    if comparisons["mode"] == "random":
+        return f"{name}, drawn at random."
+    if not comparisons["rounds"]:
+        return f"{name}."
+    parts = [f"{spent} comparison{'s' * (spent != 1)}"]
+    if saved:
+        parts.append(f"{saved} saved by the table check")
+    if circles := comparisons["cyclic_triples"]:
+        parts.append(f"{circles} circle{'s' * (circles != 1)}")
+    return f"{name} won: {', '.join(parts)}."

@@ -1,0 +1,1 @@
+"""What a judge takes, in every shape people have it: texts, messages, labels, files."""

@@ -1,0 +1,92 @@
+"""Chat messages in every form that LangChain knows, as `{"role", "content"}` dictionaries.
+
+What a judge is given is read here before anything else sees it: state, keys of results and
+remembered examples are plain JSON data, whichever form the messages came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import BaseMessage, ChatMessage, convert_to_messages
+
+from langchain_judges.rows.texts import plain
+
+_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
+_TEXTS = ("input", "output", "output_a", "output_b")
+"""Fields that may be messages."""
+_WORDS = ("reference", "expected", "source", "instruction")
+"""Fields that are texts; a message there stands for its text."""
+
+
+def message_in(value: Any) -> dict[str, Any] | None:
+    """Read one message; None if it is none.
+
+    It may be an object, its dump, its serialised form, a dictionary with `role` and
+    `content`, or a tuple of the two.
+    """
+    if isinstance(value, tuple):
+        value = _of_tuple(value)
+    if isinstance(value, BaseMessage):
+        role = value.role if isinstance(value, ChatMessage) else value.type
+        return {"role": _ROLES.get(role, role), "content": value.content}
+    if not isinstance(value, Mapping):
+        return None
+    if value.get("lc") and isinstance(value.get("kwargs"), Mapping):
+        kind = str((value.get("id") or [""])[-1]).removesuffix("Chunk").removesuffix("Message")
+        value = {"type": kind.lower(), **value["kwargs"]}
+    if isinstance(value.get("data"), Mapping) and "content" in value["data"]:
+        value = {"type": value.get("type"), "content": value["data"]["content"]}
+    role = value.get("role") or value.get("type")
+    if not isinstance(role, str) or not isinstance(value.get("content"), str | list):
+        return None
+    return {"role": _ROLES.get(role, role), "content": value["content"]}
+
+
+def _of_tuple(value: tuple[Any, ...]) -> BaseMessage | None:
+    """Return the message of a tuple such as `("user", "Hello")`."""
+    if len(value) != 2 or not all(isinstance(part, str | list) for part in value):
+        return None
+    try:
+        return convert_to_messages([value])[0]
+    except (ValueError, NotImplementedError):
+        return None
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a judge or writer is given with every message as a dictionary.
+
+    What cannot be read stays as it is, for the check that names it.
+
+    >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
+    {'input': [{'role': 'user', 'content': 'Why?'}], 'output': [{'role': 'assistant', 'content': 'So.'}]}
+    """  # noqa: E501 - a line that doctest prints
+    told = dict(row)
+    told.update({name: _messages(told[name]) for name in _TEXTS if name in told})
+    told.update({name: _words(told[name]) for name in _WORDS if name in told})
+    if isinstance(items := told.get("items"), list):  # of an audit
+        told["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
+    return told
+
+
+def _messages(value: Any) -> Any:
+    if (one := message_in(value)) is not None:
+        return [one]
+    return [_kept(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _kept(part: Any) -> Any:
+    """Return a message of a list; a dictionary with a role keeps whatever else it has."""
+    # JSON has no tuples: in a file ("user", "Hello") is a list.
+    message = message_in(tuple(part) if isinstance(part, list) else part)
+    if message is not None and isinstance(part, Mapping) and "role" in part:
+        return {**part, **message}
+    return part if message is None else message
+
+
+def _words(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_words(part) for part in value]
+    message = message_in(value)
+    return value if message is None else plain(message["content"])

@@ -1,0 +1,1 @@
+"""Many rows: bounded, resumable, within a budget; and methods compared on them."""

@@ -1,0 +1,322 @@
+"""Several methods side by side: the same rows, the same budget of calls, one table."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.models import resolve_model
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.budgets import RULES, BudgetError, fit
+from langchain_judges.methods.registry import METHODS, load_judge
+from langchain_judges.methods.sc2.options import AspectsLike, read_aspects
+from langchain_judges.rows.labels import SIDES
+from langchain_judges.runs.many import judge_many
+from langchain_judges.runs.results import judged_row
+from langchain_judges.runs.summary import cause_of
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langgraph.graph.state import CompiledStateGraph
+
+
+class Contestant(TypedDict):
+    """A method with the settings that fit the budget."""
+
+    method: str
+    options: dict[str, Any]
+    calls: int
+    """Most calls for one pair, repairs apart."""
+    judge: CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Rate(TypedDict):
+    """A share with its 95 % interval (Wilson); the numbers are None where `of` is 0."""
+
+    count: int
+    of: int
+    share: float | None
+    low: float | None
+    high: float | None
+
+
+class Standing(TypedDict):
+    """What one method came to."""
+
+    options: dict[str, Any]
+    calls_each: int
+    rows: int
+    verdicts: dict[str, int]
+    """How often `A`, `B` and `tie` were said."""
+    not_judged: int
+    flips: int
+    both_orders: int
+    """Rows on which both orders were asked; `flips` is out of these."""
+    failures: dict[str, int]
+    """Every failure by reason, those of rows that were judged all the same too."""
+    causes: dict[str, int]
+    """Why rows were not judged, in the words of their first failure; the commonest."""
+    calls: int
+    tokens: int
+    labelled: Rate | None
+    """Verdicts that are their row's label. A row that was not judged counts as wrong, and
+    rows without a label A, B or tie not at all; None if no row has one."""
+
+
+class Agreement(TypedDict):
+    """How often two methods say the same, of the rows that both judged."""
+
+    methods: list[str]
+    rate: Rate
+
+
+class Comparison(TypedDict):
+    """What a comparison came to; plain JSON."""
+
+    budget: int
+    methods: dict[str, Standing]
+    agreement: list[Agreement]
+    skipped: dict[str, str]
+    """Methods that took no part, and why."""
+
+
+def compare(  # noqa: PLR0913 - the limits of a run
+    contestants: Sequence[Contestant],
+    pairs: Iterable[Mapping[str, Any]],
+    *,
+    budget: int,
+    skipped: Mapping[str, str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    max_concurrency: int = 16,
+    progress: bool = True,
+    keep_failed: bool = False,
+) -> Comparison:
+    """Run every contestant on the same rows and count what they say.
+
+    Args:
+        contestants: What `methods.line_up` returned.
+        pairs: The rows; read once for each method.
+        budget: As given to `line_up`; kept in the comparison.
+        skipped: As `line_up` returned it; kept in the comparison.
+        out: Directory for one results file for each method; a run that ended early goes on
+            from them.
+        max_concurrency: Most model calls in flight.
+        progress: Show the progress of each method on a terminal.
+        keep_failed: Do not try again what earlier runs could not judge.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        InputError, ModelAccessError, RepeatedFailureError, OutputError: As `judge_many`.
+    """
+    rows = pairs if not hasattr(pairs, "__next__") else list(pairs)
+    folder = Path(out) if out is not None else None
+    counts: dict[str, _Count] = {}
+    for contestant in contestants:
+        method = contestant["method"]
+        count = counts[method] = _Count(contestant["options"], contestant["calls"])
+        run = judge_many(
+            contestant["judge"],
+            rows,
+            out=folder / f"{method}.jsonl" if folder else None,
+            max_concurrency=max_concurrency,
+            progress=progress,
+            keep_failed=keep_failed,
+        )
+        with run:
+            for row in run:
+                count.add(row)
+    return {
+        "budget": budget,
+        "methods": {method: count.standing() for method, count in counts.items()},
+        "agreement": [
+            {"methods": [a, b], "rate": _same(counts[a].said, counts[b].said)}
+            for a, b in combinations(counts, 2)
+        ],
+        "skipped": dict(skipped or {}),
+    }
+
+
+@dataclass
+class _Count:
+    """What one method said, counted while it is being run."""
+
+    options: dict[str, Any]
+    calls_each: int
+    said: dict[int, str] = field(default_factory=dict)
+    """Its preference on every row that it judged, by the row's number."""
+    rows: int = 0
+    flips: int = 0
+    both_orders: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    tokens: int = 0
+    labelled: int = 0
+    agreed: int = 0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        verdict = row["verdict"]
+        self.rows += 1
+        if judged_row(row):
+            self.said[row["index"]] = verdict["preference"]
+        else:
+            self.causes[cause_of(verdict)] += 1
+        if verdict["flipped"] is not None:
+            self.both_orders += 1
+            self.flips += verdict["flipped"]
+        self.failures.update(failure["reason"] for failure in verdict["failures"])
+        usage = verdict["usage"]
+        self.calls += usage["calls"]
+        self.tokens += usage["input_tokens"] + usage["output_tokens"]
+        if row.get("label") in SIDES:
+            self.labelled += 1
+            self.agreed += row["label"] == verdict["preference"]
+
+    def standing(self) -> Standing:
+        verdicts = Counter(self.said.values())
+        return {
+            "options": _plain(self.options),
+            "calls_each": self.calls_each,
+            "rows": self.rows,
+            "verdicts": {side: verdicts[side] for side in ("A", "B", "tie")},
+            "not_judged": self.rows - len(self.said),
+            "flips": self.flips,
+            "both_orders": self.both_orders,
+            "failures": dict(self.failures),
+            "causes": dict(self.causes.most_common(5)),
+            "calls": self.calls,
+            "tokens": self.tokens,
+            "labelled": rate(self.agreed, self.labelled) if self.labelled else None,
+        }
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as JSON has them; of an object, such as embeddings, its class."""
+    told = json.dumps(options, default=lambda value: type(value).__name__)
+    return json.loads(told)  # type: ignore[no-any-return]
+
+
+def _same(first: Mapping[int, str], second: Mapping[int, str]) -> Rate:
+    both = first.keys() & second.keys()
+    return rate(sum(first[index] == second[index] for index in both), len(both))
+
+
+def rate(count: int, of: int) -> Rate:
+    """Return a share with its 95 % Wilson interval.
+
+    >>> found = rate(8, 10)
+    >>> round(found["low"], 4), round(found["high"], 4)
+    (0.4902, 0.9433)
+    """
+    if not of:
+        return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
+    # Loaded on use, for the metrics load scipy.
+    from langchain_judges.metrics import wilson_interval
+
+    low, high = wilson_interval(count, of)
+    return {"count": count, "of": of, "share": count / of, "low": low, "high": high}
+
+
+def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write a comparison as JSON, whole or not at all."""
+    path = Path(path)
+    copy = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    copy.write_text(json.dumps(comparison, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    os.replace(copy, path)
+
+
+def line_up(
+    methods: Sequence[str],
+    model: str | BaseChatModel,
+    *,
+    budget: int,
+    shots: int = 0,
+    aspects: AspectsLike | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> tuple[list[Contestant], dict[str, str]]:
+    """Make a judge of each method, with the settings that fit the budget.
+
+    Args:
+        methods: Names of methods.
+        model: What `resolve_model` takes; every method is given the same.
+        budget: Most calls for one pair, repairs apart.
+        shots: Worked examples for every method that shows some.
+        aspects: For every method that compares by aspects, as `create_sc2_judge` takes them;
+            SC² gets `ASPECTS` without.
+        options: More options of a method, by its name; they override the budget's, and a
+            method that then asks more than the budget takes no part.
+
+    Returns:
+        The contestants, and why each of the others takes no part: it is not registered, or
+        the budget is too small for it.
+
+    Raises:
+        OptionError: No method can take part, one is named twice or unknown, or an option is
+            not allowed.
+    """
+    _check_names(methods, options or {})
+    named, _ = read_aspects(aspects)
+    chat = resolve_model(model)
+    found: list[Contestant] = []
+    skipped: dict[str, str] = {}
+    for method in methods:
+        try:
+            shared = {"shots": shots, "aspects": list(named)}
+            chosen = _chosen(method, budget, shared, (options or {}).get(method, {}))
+        except _NoPart as exc:
+            skipped[method] = str(exc)
+            continue
+        judge = load_judge(method, chat, **chosen)
+        calls = int((judge.config or {})["metadata"]["calls"])
+        if calls > budget:
+            skipped[method] = f"asks {calls} calls for a pair, more than the budget of {budget}"
+            continue
+        found.append({"method": method, "options": chosen, "calls": calls, "judge": judge})
+    if not found:
+        reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
+        raise OptionError(f"no method can take part: {reasons}")
+    return found, skipped
+
+
+class _NoPart(Exception):
+    """A method cannot take part."""
+
+
+def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
+    if len(set(methods)) < len(methods):
+        raise OptionError(f"each method can take part once, got {list(methods)!r}")
+    unknown = set(methods) - METHODS.keys() - RULES.keys()
+    if unknown or not methods:
+        known = ", ".join(sorted(METHODS.keys() & RULES.keys()))
+        raise OptionError(f"`methods` must be among {known}; got {sorted(unknown)!r}")
+    if beyond := set(options) - set(methods):
+        raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
+
+
+def _chosen(
+    method: str, budget: int, shared: Mapping[str, Any], own: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a method's options: the budget's, those that methods share, then its own."""
+    if method not in METHODS:
+        raise _NoPart("not registered")
+    if METHODS[method].kind == "item":
+        raise _NoPart("it labels single texts, and these are contests of pairs")
+    if method not in RULES:
+        raise _NoPart("there is no rule how it spends a budget")
+    try:
+        chosen = fit(method, budget)
+    except BudgetError as exc:
+        raise _NoPart(str(exc)) from exc
+    takes = METHODS[method].factory.__kwdefaults__ or {}
+    given = {name: value for name, value in shared.items() if value and name in takes}
+    return {**chosen, **given, **own}

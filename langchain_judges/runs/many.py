@@ -1,0 +1,268 @@
+"""Judging many pairs: bounded, in order, resumable, within a budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+from os import PathLike
+from typing import Any
+
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.runnables import RunnableConfig
+
+from langchain_judges.asking.steps import arun, run
+from langchain_judges.errors import OptionError, RunStopped
+from langchain_judges.methods.marks import unwrapped
+from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.workload import Judge, Result, Workload
+
+GRACE = 10.0
+"""Seconds that calls in flight get to come back after a run was stopped."""
+
+
+def judge_many(  # noqa: PLR0913 - one keyword for each limit of a run
+    judge: Judge,
+    pairs: Iterable[Mapping[str, Any]],
+    *,
+    out: str | PathLike[str] | None = None,
+    max_concurrency: int = 16,
+    progress: bool = True,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    keep_failed: bool = False,
+    config: RunnableConfig | None = None,
+) -> Run:
+    """Judge many pairs with threads; iterate over the result to do it.
+
+    Args:
+        judge: A judge of this package, or any runnable from a pair to `{"verdict", …}`.
+            With a checkpointer each pair has a thread of its own (a saver with sync
+            methods, such as `SqliteSaver`), and a pair begun before a crash goes on where
+            it was.
+        pairs: The pairs, read only as fast as they are judged.
+        out: A JSONL file to which each result is appended as it comes. Pairs that it
+            holds already, under the same method, options, model and prompts, are not
+            judged again; rows that were not judged are tried again.
+        max_concurrency: Most model calls in flight over the whole run.
+        progress: Show progress on the terminal.
+        max_calls: Stop asking when the run has had so many replies; the rest is reported
+            as `over_budget` and judged by a later run.
+        max_tokens: Stop asking after so many tokens; replies in flight still come in.
+        keep_failed: Do not try again what `out` holds as not judged.
+        config: Callbacks, tags and metadata for every judgment.
+
+    Returns:
+        An iterator over `{"index", "id", "key", "verdict", …}`, in the order of the pairs;
+        its `summary` counts verdicts, failures, calls and tokens. On Ctrl-C calls in flight
+        get ten seconds, then `KeyboardInterrupt` is raised; a thread whose call still hangs
+        keeps the process alive until the model's own time-out (`ajudge_many` cancels it).
+
+    Raises:
+        OptionError: `judge` is no judge, `pairs` cannot be iterated, or a limit is wrong.
+        InputError: A pair is not one (while iterating).
+        ModelAccessError: The provider refuses every call (while iterating).
+        RepeatedFailureError: The first ten rows all failed alike (while iterating).
+        OutputError: `out` is in use, holds something else or cannot be written (while
+            iterating).
+    """
+    _check(judge, pairs)
+    workload = Workload(
+        judge, pairs, out, max_concurrency, progress, max_calls, max_tokens, keep_failed, config
+    )
+    return Run(workload)
+
+
+def ajudge_many(  # noqa: PLR0913 - one keyword for each limit of a run
+    judge: Judge,
+    pairs: Iterable[Mapping[str, Any]],
+    *,
+    out: str | PathLike[str] | None = None,
+    max_concurrency: int = 16,
+    progress: bool = True,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    keep_failed: bool = False,
+    config: RunnableConfig | None = None,
+) -> AsyncRun:
+    """Judge many pairs in the running event loop; iterate with `async for`.
+
+    Takes and raises what `judge_many` does; a checkpointer must be one with async methods,
+    such as `AsyncSqliteSaver`.
+    """
+    _check(judge, pairs)
+    workload = Workload(
+        judge, pairs, out, max_concurrency, progress, max_calls, max_tokens, keep_failed, config
+    )
+    return AsyncRun(workload)
+
+
+def _check(judge: object, pairs: object) -> None:
+    """Refuse a model in the place of a judge, and what holds no pairs."""
+    if isinstance(model := unwrapped(judge), BaseLanguageModel):
+        raise OptionError(
+            f"`judge` must be a judge, got the model {type(model).__name__}; make a judge of "
+            "it with a factory such as `create_bsm_judge`"
+        )
+    if not isinstance(pairs, Iterable):
+        raise OptionError(f"`pairs` must be a list or another iterable of pairs, got {pairs!r}")
+
+
+class Run(Iterator[Result]):
+    """A run in threads; iterate over it to judge, or use it in a `with` block."""
+
+    def __init__(self, work: Workload) -> None:
+        """Prepare a run; nothing is asked before the first row is wanted."""
+        self._work = work
+        self._rows = self._judge()
+
+    @property
+    def summary(self) -> Summary:
+        """What the run has come to so far."""
+        return self._work.summary
+
+    def __next__(self) -> Result:
+        """Return the next result, in the order of the pairs."""
+        return next(self._rows)
+
+    def close(self) -> None:
+        """Stop the run: calls in flight may come back, what is not finished is not written."""
+        self._rows.close()
+
+    def __enter__(self) -> Run:
+        """Return the run; it is closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the run."""
+        self.close()
+
+    def _judge(self) -> Generator[Result, None, None]:
+        work = self._work
+        work.open()
+        # Twice the places: some pairs wait for no call while they plan or merge.
+        window = 2 * work.places
+        pool = ThreadPoolExecutor(window)
+        pending: deque[Future[Result]] = deque()
+        try:
+            with work.display():
+                while True:
+                    while len(pending) < window and (pair := work.take()):
+                        steps = work.judge_one(pair)
+                        pending.append(pool.submit(copy_context().run, run, steps))
+                    if not pending:
+                        break
+                    row = self._result(pending[0])
+                    pending.popleft()
+                    yield row
+        except BaseException:
+            work.stop()
+            wait(pending, timeout=GRACE)
+            work.stop(at_once=True)
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            work.finish()
+        if work.fatal:
+            raise work.fatal
+
+    def _result(self, future: Future[Result]) -> Result:
+        try:
+            return future.result()
+        except RunStopped:
+            if self._work.fatal:
+                raise self._work.fatal from None
+            raise
+
+
+class AsyncRun(AsyncIterator[Result]):
+    """A run in an event loop; iterate over it with `async for` to judge."""
+
+    def __init__(self, work: Workload) -> None:
+        """Prepare a run; nothing is asked before the first row is wanted."""
+        self._work = work
+        self._rows = self._judge()
+        self._deadline: float | None = None
+
+    @property
+    def summary(self) -> Summary:
+        """What the run has come to so far."""
+        return self._work.summary
+
+    def stop(self) -> None:
+        """Start nothing new and let the iteration end; calls in flight get `GRACE` seconds."""
+        self._work.stop()
+
+    async def __anext__(self) -> Result:
+        """Return the next result, in the order of the pairs."""
+        return await anext(self._rows)
+
+    async def aclose(self) -> None:
+        """Stop the run: calls in flight may come back, what is not finished is not written."""
+        await self._rows.aclose()
+
+    async def __aenter__(self) -> AsyncRun:
+        """Return the run; it is closed at the end of the block."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the run."""
+        await self.aclose()
+
+    async def _judge(self) -> AsyncGenerator[Result, None]:
+        work = self._work
+        work.open()
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        work.when_stopped = lambda: loop.call_soon_threadsafe(stopped.set)
+        stopping = asyncio.create_task(stopped.wait())
+        window = 2 * work.places
+        pending: deque[asyncio.Task[Result]] = deque()
+        try:
+            with work.display():
+                while True:
+                    while len(pending) < window and (pair := work.take()):
+                        pending.append(asyncio.create_task(arun(work.judge_one(pair))))
+                    if not pending or not await self._finished(pending, stopping):
+                        break
+                    yield pending.popleft().result()
+        finally:
+            try:
+                work.stop()
+                await self._drain(pending)
+            finally:
+                work.stop(at_once=True)
+                for task in (stopping, *pending):
+                    task.cancel()
+                await asyncio.gather(stopping, *pending, return_exceptions=True)
+                work.finish()
+        if work.fatal:
+            raise work.fatal
+
+    async def _finished(
+        self, pending: deque[asyncio.Task[Result]], stopping: asyncio.Task[Any]
+    ) -> bool:
+        """Wait for the next row; False if the run was stopped before it was finished."""
+        head = pending[0]
+        if not head.done():
+            await asyncio.wait({head, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if stopping.done():
+            await self._drain(pending)
+        return head.done() and head.exception() is None
+
+    async def _drain(self, pending: Collection[asyncio.Task[Result]]) -> None:
+        """Give calls in flight until `GRACE` seconds after the run was stopped."""
+        now = asyncio.get_running_loop().time()
+        self._deadline = self._deadline or now + GRACE
+        if any(not task.done() for task in pending):
+            await asyncio.wait(pending, timeout=max(0.0, self._deadline - now))

@@ -1,0 +1,135 @@
+"""What a run came to: verdicts, failures, calls and tokens, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+from langchain_judges.rows.labels import SIDES
+from langchain_judges.runs.results import judged_row, outcome_of
+
+_MOST_CAUSES = 1000
+"""Different causes that are counted: every row may fail in words of its own."""
+
+
+@dataclass
+class Summary:
+    """What a run came to."""
+
+    total: int | None = None
+    """Pairs in all, if that can be known before they are read."""
+    rows: int = 0
+    resumed: int = 0
+    """Rows taken from an earlier run."""
+    preferences: Counter[str] = field(default_factory=Counter)
+    labels: int = 0
+    """Rows of a judge of one text; `preferences` then counts its labels."""
+    not_judged: Counter[str] = field(default_factory=Counter)
+    """Rows without a verdict, by the reason of their first failure."""
+    causes: Counter[str] = field(default_factory=Counter)
+    """Rows without a verdict, by the words of their first failure, as far as they repeat."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Every failure by reason, those of rows that were judged all the same too."""
+    flips: int = 0
+    both_orders: int = 0
+    """Rows on which both orders were asked; `flips` is out of these."""
+    labelled: int = 0
+    """Judged rows with a label (for pairs A, B or tie); `agreed` is out of these."""
+    agreed: int = 0
+    """Rows whose verdict is their label."""
+    others: int = 0
+    """Rows of other judges in the results file, not counted otherwise."""
+    panels: int = 0
+    """Rows on which at least two roles of a panel voted."""
+    panel_votes: int = 0
+    panel_agreement: float = 0.0
+    """Summed over those rows: the share of pairs of roles that voted alike."""
+    wrote: bool = False
+    """Whether texts were asked for, and no verdicts."""
+    texts: int = 0
+    """Texts written; the next three are about these."""
+    complete: int = 0
+    """Texts that use every concept."""
+    concepts: int = 0
+    """Concepts asked of them."""
+    lost: Counter[str] = field(default_factory=Counter)
+    """Concepts missing from them, by the step that lost them."""
+    leaks: int = 0
+    """Rows whose judge was shown an example of the item itself or of its group."""
+    calls: int = 0
+    """Replies that this run received; earlier runs are not counted."""
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count one row."""
+        verdict = outcome_of(row)
+        self.rows += 1
+        self.wrote = "text" in row
+        self.failures.update(failure["reason"] for failure in verdict["failures"])
+        self.labels += "label" in verdict
+        if judged_row(row) and "text" in row:
+            self._add_text(row)
+        elif judged_row(row):
+            decided = verdict.get("preference", verdict.get("label"))
+            self.preferences[str(decided)] += 1
+            known = row.get("label")
+            if known in SIDES or ("label" in verdict and known is not None):
+                self.labelled += 1
+                self.agreed += known == decided
+        else:
+            self.not_judged[_reason(verdict)] += 1
+            cause = cause_of(verdict)
+            if cause in self.causes or len(self.causes) < _MOST_CAUSES:
+                self.causes[cause] += 1
+        self._add_panel([v["preference"] for v in row.get("votes") or [] if v["preference"]])
+        self.leaks += bool((row.get("recalled") or {}).get("leaked"))
+        if verdict.get("flipped") is not None:
+            self.both_orders += 1
+            self.flips += verdict["flipped"]
+
+    def _add_text(self, row: Mapping[str, Any]) -> None:
+        lost = row.get("missing") or []
+        self.texts += 1
+        self.complete += not lost
+        self.concepts += len(row.get("concepts") or [])
+        self.lost.update(each["lost_in"] for each in lost)
+
+    def sides(self) -> list[str]:
+        """Return what verdicts are counted by: whom they prefer, or the labels given."""
+        return sorted(self.preferences) if self.labels else ["A", "B", "tie"]
+
+    def _add_panel(self, sides: Sequence[str]) -> None:
+        pairs = list(combinations(sides, 2))
+        if pairs:
+            self.panels += 1
+            self.panel_votes += len(sides)
+            self.panel_agreement += sum(a == b for a, b in pairs) / len(pairs)
+
+    @property
+    def effective_voters(self) -> float | None:
+        """How many independent voters the panel was worth; None if no panel voted.
+
+        `N / (1 + (N - 1) r)`, where r is the mean agreement of two roles, rescaled so that
+        voting alike on half of the rows, as two coins do, is no correlation.
+        """
+        if not self.panels:
+            return None
+        voters = self.panel_votes / self.panels
+        correlation = max(0.0, 2 * self.panel_agreement / self.panels - 1)
+        return voters / (1 + (voters - 1) * correlation)
+
+
+def _reason(verdict: Mapping[str, Any]) -> str:
+    return next((failure["reason"] for failure in verdict["failures"]), "unknown")
+
+
+def cause_of(verdict: Mapping[str, Any]) -> str:
+    """Return in words why a row came to nothing: its first failure."""
+    first = next(iter(verdict["failures"]), None)
+    if first is None:
+        return "unknown"
+    return f"{first['reason']}: {first['detail']}" if first["detail"] else str(first["reason"])

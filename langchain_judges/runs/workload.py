@@ -1,0 +1,379 @@
+"""One run's work: which pair is next, what it may cost, and what became of it.
+
+Threads and event loops share it; `runs.py` holds the two loops around it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from langchain_judges.asking.gate import LEDGER, Gate, Ledger
+from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.errors import (
+    InputError,
+    OptionError,
+    OverBudget,
+    RepeatedFailureError,
+    RunStopped,
+)
+from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
+from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.texts import check_pair, check_task
+from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
+from langchain_judges.runs.summary import Summary
+from langchain_judges.verdict import Failure, Usage, no_usage, not_judged
+
+Judge = Runnable[Any, Any]
+Result = dict[str, Any]
+"""`{"index", "id", "key", "content", "verdict", …}` and the method's own results."""
+
+ALIKE = 10
+"""If so many rows fail first and all alike, by an error that will not pass, the run stops."""
+
+_KNOWN_OF_IT = ("label", "group", "category", "systems", "turn", "human_votes")
+_SHOWN = (*JUDGED, "concepts", "instruction")
+_EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
+"""What a verdict of another runnable may leave out."""
+_DECIDES = ("method", "options", "model", "prompt_version")
+
+
+@dataclass
+class Work:
+    """One pair of a run."""
+
+    index: int
+    pair: dict[str, Any]
+    key: str
+    over_budget: bool = False
+
+
+class Workload:
+    """What a run in threads and a run in an event loop have in common."""
+
+    def __init__(  # noqa: PLR0913 - the options of judge_many
+        self,
+        judge: Judge,
+        pairs: Iterable[Mapping[str, Any]],
+        out: str | PathLike[str] | None,
+        max_concurrency: int,
+        progress: bool,
+        max_calls: int | None,
+        max_tokens: int | None,
+        keep_failed: bool,
+        config: RunnableConfig | None,
+    ) -> None:
+        """Check the judge and the limits; nothing is opened before the first row is wanted."""
+        if not isinstance(judge, Runnable):
+            raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
+        if isinstance(pairs, Mapping | str):
+            raise OptionError("`pairs` must be a list or another iterable of pairs, not one")
+        for name, value in (
+            ("max_concurrency", max_concurrency),
+            ("max_calls", 1 if max_calls is None else max_calls),
+            ("max_tokens", 1 if max_tokens is None else max_tokens),
+        ):
+            if not isinstance(value, int) or value < 1:
+                raise OptionError(
+                    f"`{name}` must be a whole number of at least 1, got {value!r}"
+                )
+        self.judge = judge
+        self._graph: Any = unwrapped(judge)
+        self.config = config or {}
+        self.progress = progress
+        self.gate = Gate(max_concurrency, max_calls=max_calls, max_tokens=max_tokens)
+        self.places = max_concurrency
+        self.results: Results | None = None
+        self._out, self._keep_failed = out, keep_failed
+        self.summary = Summary(total=operator.length_hint(pairs, 0) or None)
+        self.fatal: BaseException | None = None
+        self.exhausted = False
+        self.marks, self.calls_each = _marks(judge)
+        # A memory recalls nothing of the item's own group, so the judge must know it.
+        remembers = memory_of(judge) is not None
+        self._shown = (*_SHOWN, "id", "group") if remembers else (*_SHOWN, "id")
+        self.name = _name(self.marks)
+        self.when_stopped: Callable[[], object] | None = None
+        self._pairs = enumerate(pairs)
+        self._held: Work | None = None
+        self._active: dict[int, Ledger] = {}
+        self._seen: set[int] = set()
+        self._again: Counter[str] = Counter()
+        self._first: dict[int, str | None] = {}
+        self._lock = threading.Lock()
+        self._least = 0
+        self._began = time.monotonic()
+
+    def open(self) -> None:
+        """Open the results, and find what earlier runs have finished."""
+        if self._out is not None:
+            mark = self.name["mark"]
+            self.results = Results(self._out, mark, keep_failed=self._keep_failed)
+        self.summary.others = self.results.others if self.results else 0
+
+    def take(self) -> Work | None:
+        """Return the next pair to work on; None if there is none that can be afforded yet."""
+        if self.fatal or self.gate.closed:
+            return None
+        self._held = self._held or self._read()
+        if self._held is None:
+            return None
+        if not self._stored(self._held) and not self._affordable():
+            if self._active:
+                return None
+            self.exhausted = True
+        work, self._held = self._held, None
+        work.over_budget = self.exhausted and not self._stored(work)
+        if not work.over_budget and not self._stored(work):
+            self._active[work.index] = Ledger(self.gate, work.index)
+            if len(self._first) < ALIKE:
+                self._first[work.index] = None
+        return work
+
+    def judge_one(self, work: Work) -> Steps[Result]:
+        """Judge one pair, or find what an earlier run made of it, and keep the result."""
+        try:
+            return (yield from self._judge_one(work))
+        except RunStopped:
+            raise
+        except Exception as exc:
+            self.fail(exc)
+            raise
+        finally:
+            self._active.pop(work.index, None)
+            self._tell()
+
+    def _judge_one(self, work: Work) -> Steps[Result]:
+        if self._stored(work):
+            assert self.results is not None  # noqa: S101 - for the type checker
+            known = {name: work.pair[name] for name in _KNOWN_OF_IT if name in work.pair}
+            stored = {**self.results.read(work.key), "index": work.index, **known}
+            with self._lock:
+                self.summary.resumed += 1
+                self.summary.add(stored)
+            return stored
+        if work.over_budget:
+            return self._keep(work, _over_budget(work, None, self._why_not()))
+        ledger = self._active[work.index]
+        LEDGER.set(ledger)
+        try:
+            outcome = yield from self._invoke(work)
+            return self._keep(work, outcome)
+        except OverBudget as exc:
+            return self._keep(work, _over_budget(work, ledger.usage, str(exc)))
+
+    def fail(self, exc: Exception) -> None:
+        """Stop the run because of an error that no other pair can escape."""
+        self.fatal = self.fatal or exc
+        self.stop()
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Start nothing new; calls in flight may come back, unless `at_once`."""
+        self.gate.close(RunStopped("the run was stopped"), at_once=at_once)
+        if self.when_stopped:
+            self.when_stopped()
+
+    def finish(self) -> None:
+        """Close the books."""
+        self._tell()
+        if self.results is not None:
+            self.results.close()
+
+    def display(self) -> AbstractContextManager[Any]:
+        """Return what shows the progress while it is entered."""
+        if not self.progress:
+            return nullcontext()
+        from langchain_judges.runs.progress import show_progress
+
+        return show_progress(self.summary, self._tell)
+
+    def _tell(self) -> None:
+        self.summary.calls = self.gate.calls
+        self.summary.tokens = self.gate.tokens
+        self.summary.seconds = time.monotonic() - self._began
+
+    def _read(self) -> Work | None:
+        for index, raw in self._pairs:
+            try:
+                pair: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
+                _check(pair)
+                json.dumps([pair.get(name) for name in (*_KNOWN_OF_IT, "id")])
+            except InputError as exc:
+                raise InputError(f"pair {index}: {exc}") from exc
+            except TypeError as exc:
+                raise InputError(f"pair {index}: a field cannot be written: {exc}") from exc
+            return Work(index, pair, self._key(pair))
+        return None
+
+    def _key(self, pair: dict[str, Any]) -> str:
+        """Return a pair's key under this judge; in a file, a repeated one gets a number too."""
+        told = {field: pair.get(field) for field in self._shown if field in pair}
+        data = json.dumps([self.marks, told], sort_keys=True, ensure_ascii=True, default=str)
+        digest = hashlib.sha256(data.encode()).digest()
+        key = digest.hex()[:32]
+        if self.results is None and not self._keeps_threads:
+            return key
+        # Eight bytes for each pair are all that a run remembers of what it has done.
+        short = int.from_bytes(digest[:8])
+        if short not in self._seen:
+            self._seen.add(short)
+            return key
+        self._again[key] += 1
+        return f"{key}-{self._again[key] + 1}"
+
+    @property
+    def _keeps_threads(self) -> bool:
+        return bool(getattr(self._graph, "checkpointer", None))
+
+    def _stored(self, work: Work) -> bool:
+        return self.results is not None and work.key in self.results
+
+    def _affordable(self) -> bool:
+        """Say whether the budget allows one more pair to be begun and finished."""
+        if self.exhausted:
+            return False
+        gate, active = self.gate, list(self._active.values())
+        each = self.calls_each
+        if not active and self._least:
+            # What pairs share, such as a panel, may already be paid for.
+            each = min(each, self._least)
+        if gate.max_calls is not None:
+            promised = sum(max(0, each - ledger.usage["calls"]) for ledger in active)
+            if gate.calls + promised + max(each, 1) > gate.max_calls:
+                return False
+        if gate.max_tokens is not None:
+            fresh = self.summary.rows - self.summary.resumed
+            # What a pair takes is not known before the first is done.
+            mean = gate.tokens / fresh if fresh else gate.max_tokens * len(active)
+            if gate.tokens + mean * (len(active) + bool(fresh)) >= gate.max_tokens:
+                return False
+        return True
+
+    def _why_not(self) -> str:
+        most = self.gate.max_calls
+        if most is not None and most < self.calls_each and not self.gate.calls:
+            return f"a pair may take {self.calls_each} calls, and the budget is {most}"
+        return "the budget is spent"
+
+    def _invoke(self, work: Work) -> Steps[dict[str, Any]]:
+        told = {field: work.pair[field] for field in self._shown if field in work.pair}
+        judge, graph, config = self.judge, self._graph, self.config
+        given: dict[str, Any] | None = told
+        if self._keeps_threads:
+            threads = {**config.get("configurable", {}), "thread_id": work.key}
+            config = {**config, "configurable": threads}
+            state = yield Effect(
+                lambda: graph.get_state(config), lambda: graph.aget_state(config)
+            )
+            if state.next:
+                given = None
+            elif judged_row(state.values):
+                shown = graph.output_channels
+                return {key: state.values[key] for key in shown if key in state.values}
+        outcome: dict[str, Any] = yield Effect(
+            lambda: judge.invoke(given, config), lambda: judge.ainvoke(given, config)
+        )
+        return outcome
+
+    def _keep(self, work: Work, outcome: dict[str, Any]) -> Result:
+        if "text" in outcome:
+            told: dict[str, Any] = {**_EMPTY, **outcome}
+        else:
+            told = {**outcome, "verdict": {**_EMPTY, **(outcome.get("verdict") or {})}}
+        row: Result = {
+            "index": work.index,
+            "id": work.pair.get("id"),
+            "key": work.key,
+            **({} if "text" in told else {"content": content_key(work.pair)}),
+            **{field: work.pair[field] for field in _KNOWN_OF_IT if field in work.pair},
+            **told,
+            "judge": self.name,
+        }
+        with self._lock:
+            if self.results is not None:
+                self.results.append(row)
+            self.summary.add(row)
+            self._watch(row)
+            paid = (told if "text" in told else told["verdict"])["usage"]["calls"]
+            if judged_row(row) and paid:
+                self._least = min(self._least or paid, paid)
+        return row
+
+    def _watch(self, row: Result) -> None:
+        """Stop a run whose first rows all fail by the same error, one that will not pass."""
+        if row["index"] not in self._first:
+            return
+        common = None if judged_row(row) else _common_error(outcome_of(row)["failures"])
+        self._first[row["index"]] = common or "none"
+        found = set(self._first.values())
+        if len(self._first) < ALIKE or len(found) != 1 or found & {None, "none"}:
+            return
+        detail = next(f["detail"] for f in outcome_of(row)["failures"] if _common_error([f]))
+        self.fail(RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}"))
+
+
+def _marks(judge: Judge) -> tuple[dict[str, Any], int]:
+    """Return what decides a judge's verdicts, and the calls it makes for a pair.
+
+    Its factory attached both; of another runnable only the name is known.
+    """
+    metadata = metadata_of(judge)
+    marks = {key: metadata[key] for key in _DECIDES if key in metadata}
+    if (memory := memory_of(judge)) is not None:
+        marks["memory"] = str(memory.version)
+    return marks or {"method": judge.get_name()}, int(metadata.get("calls", 0))
+
+
+def _check(raw: object) -> None:
+    """Check a row: a pair, or a writing task; items are checked by their judge."""
+    if isinstance(raw, Mapping) and "concepts" in raw:
+        check_task(raw)
+    elif not isinstance(raw, Mapping) or "output" not in raw:
+        check_pair(raw)
+
+
+def _over_budget(
+    work: Work, usage: Usage | None, detail: str = "the budget is spent"
+) -> dict[str, Any]:
+    failure: Failure = {"step": "run", "unit": "", "reason": "over_budget", "detail": detail}
+    if "concepts" in work.pair:
+        return {"text": None, "failures": [failure], "usage": usage or no_usage()}
+    return {"verdict": not_judged([failure], usage or no_usage())}
+
+
+def _common_error(failures: Sequence[Failure]) -> str | None:
+    """Return the error among some failures that will not pass, if there is one.
+
+    That is a client error, a lost connection, or what the model's own library raises before
+    it asks anybody, such as a `ValueError` about a missing setting.
+    """
+    for failure in failures:
+        detail = failure["detail"]
+        if found := re.match(r"HTTP 4\d\d", detail):
+            return found[0]
+        if failure["reason"] == "provider_error" and not detail.startswith("HTTP"):
+            return detail.partition(":")[0]
+    return None
+
+
+def _name(marks: Mapping[str, Any]) -> dict[str, str]:
+    """Return how a row names its judge: the method, the model and a mark of all settings."""
+    data = json.dumps(marks, sort_keys=True, default=str)
+    models = {str(model.get("name")) for model in marks.get("model", {}).values()}
+    return {
+        "method": str(marks["method"]),
+        "model": ", ".join(sorted(models)),
+        "mark": hashlib.sha256(data.encode()).hexdigest()[:12],
+    }

@@ -1,0 +1,1 @@
+"""Texts that use every given concept: how they are written, and how they are measured."""

@@ -1,0 +1,252 @@
+"""How good written texts are: what they lack, where it was lost, and how they read.
+
+`evaluate_writing` needs no model for the first two. How texts read is asked of a judge of
+pairs, by default the zero-shot relative one that `load_story_judge` makes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import TypedDict
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.registry import load_judge
+from langchain_judges.rows.texts import check_task
+from langchain_judges.runs.many import ajudge_many, judge_many
+from langchain_judges.runs.workload import Judge
+from langchain_judges.verdict import Pair
+from langchain_judges.writing.coverage import distinct, losses, missing
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langgraph.graph.state import CompiledStateGraph
+
+STORY_RUBRIC = (
+    "Judge how the two texts read, and nothing else: whether their grammar is right, whether "
+    "they hang together as one coherent whole, and whether they engage a reader. Which of "
+    "the concepts they use has been counted elsewhere and must not decide. Explain first, "
+    "then say which text is better, or that it is a tie."
+)
+"""What the default judge of stories is told (Saha et al. 2023, section 4.2; our words)."""
+
+
+class Quality(TypedDict):
+    """How texts fared against others of the same tasks; a win needs both orders to agree."""
+
+    compared: int
+    win: int
+    tie: int
+    loss: int
+    not_judged: int
+    not_compared: int
+    """Tasks for which one side has no text."""
+    flips: int
+
+
+class Writing(TypedDict):
+    """What texts came to; shares are None where nothing was written."""
+
+    tasks: int
+    written: int
+    """The shares below are over these."""
+    all_present: float | None
+    """The share of texts that use every concept."""
+    missing: float | None
+    """The mean over texts of the share of concepts that are missing."""
+    lost_in: dict[str, int]
+    """Missing concepts by the step that lost them, over texts that come with their drafts."""
+    failing: dict[str, float] | None
+    """The share of texts with something missing, by its source: `solve` if any concept was
+    lost there, else `merge`; None if a text comes without its drafts."""
+    quality: Quality | None
+    """None where the texts were compared with none."""
+
+
+def evaluate_writing(
+    results: Iterable[Mapping[str, Any]],
+    against: Iterable[Mapping[str, Any]] | None = None,
+    *,
+    judge: Judge | None = None,
+    strict: bool = False,
+    out: str | PathLike[str] | None = None,
+    max_concurrency: int = 16,
+) -> Writing:
+    """Measure written texts: coverage, losses by source, and quality against other texts.
+
+    Args:
+        results: What writers return, or any rows with `concepts` and `text` (None where
+            nothing was written); `instruction`, `groups` and `drafts` if there are any.
+        against: Other texts for the same tasks, in the same order, such as a baseline's.
+        judge: Any judge of pairs; its own rule combines the orders, and the default rule
+            `strict` of the judges here gives a win only if both orders agree. Default with
+            a model: `load_story_judge(model)`.
+        strict: Count a concept as used only in its exact form.
+        out: A JSONL file for the verdicts, so that they are not asked twice.
+        max_concurrency: Most model calls in flight.
+
+    Returns:
+        A `Writing`; texts that were not written are counted and left out of the shares.
+
+    Raises:
+        InputError: A row has no concepts, or the two sides are not of the same tasks.
+        OptionError: There is something to compare with and no judge.
+
+    Source: Saha et al. 2023, section 4.2 and table 6 (all present, missing concepts).
+    """
+    rows = _checked(results)
+    pairs = _pairs(rows, against, judge)
+    verdicts: list[Mapping[str, Any]] = []
+    if pairs and judge is not None:
+        options: dict[str, Any] = {"out": out, "max_concurrency": max_concurrency}
+        verdicts = [
+            row["verdict"] for row in judge_many(judge, pairs, progress=False, **options)
+        ]
+    return _measured(rows, pairs, verdicts, strict)
+
+
+async def aevaluate_writing(
+    results: Iterable[Mapping[str, Any]],
+    against: Iterable[Mapping[str, Any]] | None = None,
+    *,
+    judge: Judge | None = None,
+    strict: bool = False,
+    out: str | PathLike[str] | None = None,
+    max_concurrency: int = 16,
+) -> Writing:
+    """Measure written texts in the running event loop; see `evaluate_writing`."""
+    rows = _checked(results)
+    pairs = _pairs(rows, against, judge)
+    verdicts: list[Mapping[str, Any]] = []
+    if pairs and judge is not None:
+        options: dict[str, Any] = {"out": out, "max_concurrency": max_concurrency}
+        run = ajudge_many(judge, pairs, progress=False, **options)
+        verdicts = [row["verdict"] async for row in run]
+    return _measured(rows, pairs, verdicts, strict)
+
+
+def _checked(results: Iterable[Mapping[str, Any]], side: str = "") -> list[dict[str, Any]]:
+    """Return rows that can be measured; a blank text is none."""
+    rows: list[dict[str, Any]] = []
+    for number, given in enumerate(results):
+        row = dict(given) if isinstance(given, Mapping) else given
+        try:
+            check_task(row)
+            _check_written(row)
+        except InputError as exc:
+            raise InputError(f"row {number}{side}: {exc}") from exc
+        rows.append({**row, "text": row["text"] if (row.get("text") or "").strip() else None})
+    return rows
+
+
+def _check_written(row: Mapping[str, Any]) -> None:
+    text, groups, drafts = row.get("text"), row.get("groups"), row.get("drafts")
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"`text` must be a text or null, got {type(text).__name__}")
+    if not groups or not drafts:
+        return
+    lists = isinstance(groups, list) and isinstance(drafts, list)
+    if (
+        not lists
+        or len(groups) != len(drafts)
+        or not all(isinstance(group, list) for group in groups)
+        or not all(draft is None or isinstance(draft, str) for draft in drafts)
+    ):
+        raise InputError("`groups` must be lists of concepts, with a draft or null for each")
+
+
+def _pairs(
+    rows: list[dict[str, Any]],
+    against: Iterable[Mapping[str, Any]] | None,
+    judge: Judge | None,
+) -> list[Pair] | None:
+    """Return the pairs to judge, ours as A; None if there is nothing to compare with."""
+    if against is None:
+        return None
+    if judge is None:
+        raise OptionError(
+            "comparing with other texts needs `judge`: any judge of pairs, such as "
+            "`langchain_judges.writing.quality.load_story_judge(model)`"
+        )
+    others = _checked(against, " of `against`")
+    if len(others) != len(rows):
+        raise InputError(
+            f"`against` must have a row for each of {len(rows)}, got {len(others)}"
+        )
+    pairs: list[Pair] = []
+    for number, (row, other) in enumerate(zip(rows, others, strict=True)):
+        concepts = distinct(row["concepts"])
+        if distinct(other["concepts"]) != concepts:
+            raise InputError(f"row {number} of `against` is of other concepts")
+        if row.get("text") and other.get("text"):
+            wanted = row.get("instruction") or "One coherent story of a single paragraph."
+            task = f"{wanted}\nConcepts to use: {', '.join(concepts)}."
+            pairs.append({"input": task, "output_a": row["text"], "output_b": other["text"]})
+    return pairs
+
+
+def _measured(
+    rows: list[dict[str, Any]],
+    pairs: list[Pair] | None,
+    verdicts: list[Mapping[str, Any]],
+    strict: bool,
+) -> Writing:
+    written = [row for row in rows if row.get("text")]
+    shares: list[float] = []
+    lost_in: Counter[str] = Counter()
+    sources: Counter[str] = Counter()
+    drafted = 0
+    for row in written:
+        concepts = distinct(row["concepts"])
+        shares.append(len(missing(concepts, row["text"], strict=strict)) / len(concepts))
+        if row.get("groups") and row.get("drafts"):
+            drafted += 1
+            lost = losses(concepts, row["groups"], row["drafts"], row["text"], strict=strict)
+            steps = [each["lost_in"] for each in lost]
+            lost_in.update(steps)
+            sources.update(["solve" if "solve" in steps else "merge"] if steps else [])
+    known = bool(written) and drafted == len(written)
+    return {
+        "tasks": len(rows),
+        "written": len(written),
+        "all_present": _share(shares.count(0), len(written)),
+        "missing": _share(sum(shares), len(written)),
+        "lost_in": {step: lost_in[step] for step in ("solve", "merge")},
+        "failing": {step: sources[step] / drafted for step in ("solve", "merge")}
+        if known
+        else None,
+        "quality": None if pairs is None else _quality(len(rows), verdicts),
+    }
+
+
+def _share(part: float, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _quality(tasks: int, verdicts: list[Mapping[str, Any]]) -> Quality:
+    preferred = Counter(verdict["preference"] for verdict in verdicts)
+    return {
+        "compared": len(verdicts),
+        "win": preferred["A"],
+        "tie": preferred["tie"],
+        "loss": preferred["B"],
+        "not_judged": preferred[None],
+        "not_compared": tasks - len(verdicts),
+        "flips": sum(bool(verdict.get("flipped")) for verdict in verdicts),
+    }
+
+
+def load_story_judge(
+    model: str | BaseChatModel, **options: Any
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Create the default judge of `evaluate_writing`: zero-shot, relative, in both orders.
+
+    Args:
+        model: What `resolve_model` takes.
+        **options: Keywords of the relative judge; `instructions` replaces the rubric of
+            grammar, coherence and engagement.
+    """
+    return load_judge("relative", model, **{"instructions": STORY_RUBRIC, **options})

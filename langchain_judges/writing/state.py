@@ -1,0 +1,158 @@
+"""State of the writers, and the shapes their model replies in."""
+
+from __future__ import annotations
+
+import operator
+import re
+from functools import cache
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import BaseModel, Field, create_model
+from typing_extensions import TypedDict
+
+from langchain_judges.verdict import Failure, Usage
+from langchain_judges.writing.coverage import Missing
+
+
+class WritingTask(TypedDict):
+    """What a text has to use, and what it is to be."""
+
+    concepts: list[str]
+    instruction: NotRequired[str | None]
+    """What is written; default a story of one paragraph."""
+    id: NotRequired[str]
+
+
+class Branching(TypedDict):
+    """How the concepts of one place in the tree were divided."""
+
+    path: str
+    """`""` is the root, `"1.2"` the second group of its first group."""
+    groups: list[list[str]]
+
+
+class Piece(TypedDict):
+    """What one call wrote: a draft of a group, or several texts merged."""
+
+    step: Literal["solve", "merge"]
+    unit: str
+    text: str | None
+    """None: the call failed."""
+
+
+class WriteState(WritingTask, total=False):
+    """State of the graph; every value is plain JSON."""
+
+    topic: str | None
+    branchings: Annotated[list[Branching], operator.add]
+    pieces: Annotated[list[Piece], operator.add]
+    turns: int
+    """Repair turns made."""
+    text: str | None
+    groups: list[list[str]]
+    drafts: list[str | None]
+    missing: list[Missing]
+    failures: Annotated[list[Failure], operator.add]
+    usages: Annotated[list[Usage], operator.add]
+    usage: Usage
+
+
+class WriteResult(TypedDict):
+    """What a writer returns."""
+
+    id: str | None
+    """The id that was given, if there was one."""
+    concepts: list[str]
+    """The concepts asked for, repetitions left out."""
+    text: str | None
+    """None: nothing usable was written, see `failures`."""
+    topic: str | None
+    groups: list[list[str]]
+    """The concepts by the draft that had to use them."""
+    drafts: list[str | None]
+    """The drafts, in the order of `groups`; None for one that failed."""
+    missing: list[Missing]
+    usage: Usage
+    failures: list[Failure]
+
+
+class GivenPart(TypedDict):
+    """A text to work on, and the concepts that it has to use."""
+
+    concepts: list[str]
+    text: str
+
+
+class WriteWork(TypedDict):
+    """Input of one split, solve or merge node."""
+
+    unit: str
+    path: str
+    concepts: list[str]
+    instruction: str | None
+    topic: str | None
+    parts: list[GivenPart]
+    """What is merged; empty otherwise."""
+
+
+class Draft(BaseModel):
+    """A text."""
+
+    text: str = Field(pattern=r"\w")
+
+
+class Topic(BaseModel):
+    """A topic."""
+
+    topic: str = Field(pattern=r"\w", json_schema_extra={"maxLength": 100})
+
+
+@cache
+def split_shape(groups: int, concepts: int) -> type[BaseModel]:
+    """Return the shape of a division into `groups` groups: a topic, then each group.
+
+    What stands in the groups is not checked here: the division is mended afterwards.
+    """
+    short = Annotated[str, Field(json_schema_extra={"maxLength": 40})]
+    many = Field(json_schema_extra={"maxItems": concepts})
+    fields: dict[str, Any] = {"topic": (str, Field(json_schema_extra={"maxLength": 100}))}
+    fields |= {f"group_{n}": (list[short], many) for n in range(1, groups + 1)}
+    return create_model("Split", **fields)
+
+
+@cache
+def pick_shape(texts: int) -> type[BaseModel]:
+    """Return the shape of a choice among so many texts."""
+    numbers = tuple(str(n) for n in range(1, texts + 1))
+    fields: dict[str, Any] = {"explanation": (str, ...), "choice": (Literal[numbers], ...)}
+    return create_model("Pick", **fields)
+
+
+_TOPIC = re.compile(r"^\W*topic\W*[:–-]\W*(?P<text>.+?)\W*$", re.IGNORECASE)
+_GROUP = re.compile(r"^\W*group\s*(?P<number>\d+)\W*[:–-]?\s*(?P<text>.*)$", re.IGNORECASE)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?P<text>.+)$")
+
+
+def parse_split(text: str) -> dict[str, Any] | None:
+    r"""Read a topic line and groups in plain words, with commas or a bullet for each concept.
+
+    >>> parse_split("Topic: a trip\nGroup 1: snow, deck\nGroup 2:\n- wine\n- ice cream")
+    {'topic': 'a trip', 'group_1': ['snow', 'deck'], 'group_2': ['wine', 'ice cream']}
+    >>> parse_split("I would rather not.") is None
+    True
+    """
+    found: dict[str, Any] = {}
+    group = ""
+    for line in text.splitlines():
+        if topic := _TOPIC.match(line):
+            found["topic"] = topic["text"]
+        elif heading := _GROUP.match(line):
+            group = f"group_{heading['number']}"
+            found.setdefault(group, []).extend(_listed(heading["text"]))
+        elif group and (bullet := _BULLET.match(line)):
+            found[group].extend(_listed(bullet["text"]))
+    return found if group else None
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip(" .*_`\"'") for part in re.split(r"[,;]", text) if part.strip(" .*_")]

@@ -1,0 +1,201 @@
+"""What every writer does: begin a task, show material, mend a text, say what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from langchain_core.caches import BaseCache
+from langchain_core.prompts import ChatPromptTemplate
+from langgraph.types import Overwrite
+from pydantic import BaseModel
+
+from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.rows.texts import check_task, fence_token
+from langchain_judges.verdict import add_usage
+from langchain_judges.writing import prompts as texts
+from langchain_judges.writing.coverage import distinct, losses, missing
+from langchain_judges.writing.options import CommonOptions
+from langchain_judges.writing.state import GivenPart, WriteState
+
+LONGEST_TEXT = 360
+"""Characters of a text by a local model, whose strings are kept short elsewhere. Even if
+each is a token of its own, as where it repeats itself, the reply is not cut."""
+
+StepModels = Mapping[str, tuple[Channel, type[BaseModel]]]
+"""The model that each step asks, and what it must reply in."""
+
+Options = TypeVar("Options", bound=CommonOptions)
+
+
+@dataclass(frozen=True)
+class Writer(Generic[Options]):
+    """The steps that the writers share, with their options and questions."""
+
+    options: Options
+    questions: Mapping[str, Question]
+
+    def start(self, state: WriteState) -> Steps[Update]:
+        """Check the task and empty what an earlier run of the thread left."""
+        check_task(dict(state))
+        # A checkpointed thread still holds the lists of its previous run.
+        lists = ("branchings", "pieces", "failures", "usages")
+        fresh: Update = {key: Overwrite([]) for key in lists}
+        yield from ()
+        return {
+            **fresh,
+            "concepts": distinct(state["concepts"]),
+            "topic": None,
+            "text": None,
+            "turns": 0,
+            "groups": [],
+            "drafts": [],
+            "missing": [],
+            "usage": add_usage([]),
+        }
+
+    def repair(self, state: WriteState) -> Steps[Update]:
+        """Ask for the text again, with the concepts that it lacks; keep the better one."""
+        text = state["text"] or ""
+        lacking = [each["concept"] for each in state["missing"]]
+        turn = state["turns"] + 1
+        reply = yield from self.ask(
+            "repair",
+            self.material(state, text=text, missing="\n".join(lacking)),
+            f"turn {turn}" if turn > 1 else "",
+        )
+        update: Update = {
+            "turns": turn,
+            "failures": reply.failures,
+            "usages": [reply.usage],
+        }
+        if reply.data:
+            again = reply.data["text"].strip()
+            if len(self.lacking(state, again)) < len(lacking):
+                update["text"] = again
+        return update
+
+    def wants_repair(self, state: WriteState) -> bool:
+        """Say whether a text lacks concepts and may be asked for again."""
+        lacks = bool(state["text"] and state["missing"])
+        return lacks and state["turns"] < self.options.repair
+
+    def ask(
+        self,
+        step: str,
+        material: Mapping[str, object],
+        unit: str = "",
+        *,
+        shape: type[BaseModel] | None = None,
+        seed: int | None = None,
+    ) -> Steps[Reply]:
+        """Ask a step's question.
+
+        Args:
+            step: The step.
+            material: What `material` returned.
+            unit: What the step works on.
+            shape: What the reply must look like, where it depends on the material.
+            seed: Set for one sample of many.
+        """
+        question = self.questions[step]
+        if unit:
+            label = "{unit}" if step == "draft" else f"{step}: {{unit}}"
+            question = replace(question, label=label)
+        if shape:
+            question = replace(question, shape=shape)
+        return ask(question, material, unit=unit, seed=seed)
+
+    def material(
+        self,
+        about: Mapping[str, Any],
+        parts: Sequence[GivenPart] = (),
+        **more: str,
+    ) -> dict[str, object]:
+        """Return what a prompt shows: the concepts, texts to work on, the caller's wishes.
+
+        Args:
+            about: Holds `concepts`, and `instruction` and `topic` where there are any.
+            parts: Texts, each with the concepts that it has to use.
+            **more: Texts that stand in fences of their own.
+        """
+        shown = {"concepts": "\n".join(about["concepts"]), **more}
+        token = fence_token([*shown.values(), *(part["text"] for part in parts)])
+        added, topic = self.options.instructions, about.get("topic")
+        drafts = [
+            (texts.DRAFT if part["concepts"] else texts.ATTEMPT).format(
+                number=n,
+                fence=token,
+                concepts="\n".join(part["concepts"]),
+                text=part["text"],
+            )
+            for n, part in enumerate(parts, 1)
+        ]
+        return {
+            "fence": token,
+            "forms": texts.EXACT_FORM if self.options.strict else texts.ANY_FORM,
+            "instruction": about.get("instruction") or texts.INSTRUCTION,
+            "instructions": texts.INSTRUCTIONS.format(instructions=added) if added else "",
+            "topic": texts.TOPIC.format(topic=topic) if topic else "",
+            "parts": len(parts),
+            "drafts": "\n".join(drafts),
+            **shown,
+        }
+
+    def outcome(
+        self,
+        state: WriteState,
+        text: str | None,
+        groups: list[list[str]],
+        drafts: Sequence[str | None],
+    ) -> Update:
+        """Return what a text came to."""
+        strict = self.options.strict
+        return {
+            "text": text,
+            "groups": groups,
+            "drafts": list(drafts),
+            "missing": losses(state["concepts"], groups, drafts, text, strict=strict),
+            "usage": add_usage(state["usages"]),
+        }
+
+    def lacking(self, state: WriteState, text: str) -> list[str]:
+        """Return the concepts of a task that a text does not use."""
+        return missing(state["concepts"], text, strict=self.options.strict)
+
+
+def write_questions(
+    steps: StepModels,
+    prompts: Mapping[str, ChatPromptTemplate],
+    version: str,
+    repairs: int,
+    cache: BaseCache | None,
+) -> dict[str, Question]:
+    """Return the question of each step.
+
+    Args:
+        steps: The model and the shape of the reply of each step.
+        prompts: The prompt of each step.
+        version: Hash of the prompts.
+        repairs: Turns in which a model may mend an unusable reply.
+        cache: LangChain cache for checked replies.
+    """
+    for channel, _ in steps.values():
+        if channel.text_limit:
+            channel.text_limit = LONGEST_TEXT
+    return {
+        step: Question(
+            method="write",
+            step=step,
+            channel=channel,
+            prompt=prompts[step],
+            shape=shape,
+            version=version,
+            repairs=repairs,
+            cache=cache,
+        )
+        for step, (channel, shape) in steps.items()
+    }
