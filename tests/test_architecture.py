@@ -13,12 +13,7 @@ from pytest_socket import SocketConnectBlockedError
 import langchain_judges
 
 PACKAGE = Path(langchain_judges.__file__).parent
-MODULES = sorted(
-    # The sweep is a study that still stands beside its method.
-    path
-    for path in PACKAGE.rglob("*.py")
-    if not path.name.startswith("sweep")
-)
+MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {"errors", "verdict", "orders"},
     {"options", "asking", "rows", "metrics", "testing"},

@@ -1,10 +1,11 @@
-"""What the four protocol scripts have in common: their command lines."""
+"""What the five protocol scripts have in common: their command lines."""
 
 import inspect
 import subprocess
 import sys
 from pathlib import Path
 
+import protocol_allure
 import protocol_bsm
 import protocol_drpe
 import protocol_sc2
@@ -13,7 +14,7 @@ import pytest
 from protocols import in_flight, program
 from typer.testing import CliRunner
 
-SCRIPTS = [protocol_bsm, protocol_drpe, protocol_sc2, protocol_writing]
+SCRIPTS = [protocol_allure, protocol_bsm, protocol_drpe, protocol_sc2, protocol_writing]
 SHARED = ("model", "base_url", "data", "out", "limit", "seed", "concurrency")
 
 
@@ -43,6 +44,7 @@ def test_calls_in_flight_are_sixteen_and_four_of_a_local_model():
 @pytest.mark.parametrize(
     ("script", "option"),
     [
+        (protocol_allure, "--preset"),
         (protocol_bsm, "--only"),
         (protocol_drpe, "--only"),
         (protocol_drpe, "--methods"),

@@ -10,7 +10,6 @@ from langchain_judges.cli.audit import audit
 from langchain_judges.cli.compare import compare
 from langchain_judges.cli.judge import judge
 from langchain_judges.cli.models import models
-from langchain_judges.cli.sweep import sweep
 from langchain_judges.cli.trust import trust
 from langchain_judges.cli.write import write
 
@@ -19,7 +18,6 @@ app.command()(audit)
 app.command()(judge)
 app.command()(compare)
 app.command()(models)
-app.command()(sweep)
 app.command()(write)
 app.command()(trust)
 

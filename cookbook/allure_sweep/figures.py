@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from langchain_judges.memory.failures import FailureMemory, knn
-from langchain_judges.memory.recall import texts_of
-from langchain_judges.methods.allure.audit.checks import expected_answers
-from langchain_judges.methods.allure.audit.holdout import group_of
-from langchain_judges.methods.allure.sweep_metrics import (
+from allure_sweep.averages import (
     Figure,
     Rows,
     averaged,
@@ -21,7 +17,11 @@ from langchain_judges.methods.allure.sweep_metrics import (
     mean_accuracy,
     metrics_of,
 )
-from langchain_judges.methods.allure.sweep_plan import Arm, Plan, system_of
+from allure_sweep.plan import Arm, Plan, system_of
+from langchain_judges.memory.failures import FailureMemory, knn
+from langchain_judges.memory.recall import texts_of
+from langchain_judges.methods.allure.audit.checks import expected_answers
+from langchain_judges.methods.allure.audit.holdout import group_of
 from langchain_judges.rows.texts import judged, transcript
 
 MAP_SEEDS = (0, 1, 2)

@@ -18,6 +18,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from allure_sweep.figures import Runs, figures
+from allure_sweep.plan import Arm, Plan, plan_sweep
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.embeddings import default_embeddings
 from langchain_judges.errors import JudgeError, OptionError
@@ -26,8 +28,6 @@ from langchain_judges.methods.allure.audit.checks import annotated
 from langchain_judges.methods.allure.audit.graph import create_allure_audit
 from langchain_judges.methods.allure.audit.review import Proposal
 from langchain_judges.methods.allure.judge import create_allure_judge
-from langchain_judges.methods.allure.sweep_figures import Runs, figures
-from langchain_judges.methods.allure.sweep_plan import Arm, Plan, plan_sweep
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.results import judged_row
 
@@ -35,11 +35,11 @@ __all__ = ["Plan", "SweepFailed", "SweepStopped", "plan_sweep", "run_sweep"]
 
 OWN = {"allow_leak", "instruct", "labels", "memory", "recall"}
 """Options of the judge that the sweep sets itself."""
-_SPENT = "The budget is spent at the run `{}`; the same sweep goes on where it was."
+_SPENT = "The budget is spent at the run `{}`; the same sweep resumes where it stopped."
 
 
 class SweepStopped(JudgeError):
-    """The budget of calls is spent; the same sweep goes on where it was."""
+    """The budget of calls is spent; the same sweep resumes where it stopped."""
 
 
 class SweepFailed(JudgeError):
@@ -59,11 +59,11 @@ def run_sweep(  # noqa: PLR0913 - one keyword for each limit
     progress: bool = True,
     tell: Callable[[str], object] | None = None,
 ) -> dict[str, Any]:
-    """Run a sweep and return its figures; the same call goes on where it was.
+    """Run a sweep and return its figures; the same call resumes where it stopped.
 
     `out` gets the results of each run (`runs/*.jsonl`), the examples (`memory.jsonl`, which
     `FailureMemory.import_` reads), the split (`split.json`) and the figures
-    (`results.json`). `report.sweep.write_report` makes plots and a page of them.
+    (`results.json`). `page.write_report` makes plots and a page of them.
 
     Args:
         plan: From `plan_sweep`.

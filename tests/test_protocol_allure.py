@@ -10,20 +10,21 @@ import subprocess
 import sys
 from collections import Counter
 
+import protocol_allure
 import pytest
+from allure_sweep import run as module
+from allure_sweep.averages import averaged, metrics_of
+from allure_sweep.page import write_report
+from allure_sweep.plan import Plan, plan_sweep
+from allure_sweep.plots import PLOTS
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
+from protocols import program
 from typer.testing import CliRunner
 
-from langchain_judges.cli import app
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.memory.failures import all_
-from langchain_judges.methods.allure import sweep as module
-from langchain_judges.methods.allure.sweep_metrics import averaged, metrics_of
-from langchain_judges.methods.allure.sweep_plan import Plan, plan_sweep
 from langchain_judges.metrics import balanced_accuracy, cohen_kappa, precision
-from langchain_judges.report.sweep import write_report
-from langchain_judges.report.sweep_plots import PLOTS
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel
 from tests.model_server import refusal, reply
@@ -84,11 +85,13 @@ def sweeping(serve, tmp_path, monkeypatch):
     written(data / "sample.jsonl.gz", records(planning(20)))
 
     def run(*more, **options):
-        told = {"preset": "e1", "data": data, "sizes": "0,1,4", "seeds": 2, "o": out, **options}
-        arguments = ["sweep", "--model", "fake", "--base-url", server.url, *map(str, more)]
+        told = {"preset": "e1", "data": data, "sizes": "0,1,4", "draws": 2, "o": out, **options}
+        arguments = ["--model", "fake", "--base-url", server.url, *map(str, more)]
         for name, value in told.items():
             arguments += [f"--{name}" if len(name) > 1 else f"-{name}", str(value)]
-        return CliRunner().invoke(app, arguments, catch_exceptions=False)
+        return CliRunner().invoke(
+            program(protocol_allure.main), arguments, catch_exceptions=False
+        )
 
     run.server, run.out, run.data = server, out, data
     return run
@@ -212,7 +215,7 @@ def test_a_spent_budget_stops_and_the_next_command_goes_on(sweeping):
 def test_ctrl_c_is_code_130_and_the_same_command_goes_on(sweeping):
     server, kept = sweeping.server, sweeping.out / "runs" / "none.jsonl"
     server.delay = 0.2
-    command = [sys.executable, "-m", "langchain_judges.cli", "sweep", "--preset", "e1"]
+    command = [sys.executable, protocol_allure.__file__, "--preset", "e1"]
     command += ["--model", "fake", "--base-url", server.url, "--data", str(sweeping.data)]
     running = subprocess.Popen(
         [*command, "-o", str(sweeping.out), "--concurrency", "1"],
@@ -240,7 +243,7 @@ def test_the_dry_run_counts_calls_by_the_closed_form(sweeping):
 
 
 def test_the_papers_own_setting_must_be_said_and_says_so(sweeping):
-    done = sweeping("--allow-leak", sizes="0,3", seeds=1)
+    done = sweeping("--allow-leak", sizes="0,3", draws=1)
     assert done.exit_code == 0, done.output
     results = check_figures(sweeping.out)
     assert "Leaks are allowed" in done.stderr
@@ -325,7 +328,7 @@ def test_summaries_are_labelled_by_the_experts_consistency(sweeping, tmp_path):
             )
     written(data / "articles.jsonl.gz", articles)
     written(data / "summaries.jsonl.gz", summaries)
-    done = sweeping(preset="e2", data=data, sizes="0,2", seeds=1)
+    done = sweeping(preset="e2", data=data, sizes="0,2", draws=1)
     assert done.exit_code == 0, done.output
     results = check_figures(sweeping.out)
     assert results["problems"] == "system"
@@ -421,7 +424,7 @@ def test_options_that_the_sweep_sets_itself_are_refused(sweeping):
 
 @pytest.mark.skipif(not (DATA / "cogeval").exists(), reason="no data beside the repository")
 def test_a_slice_of_the_real_answers_goes_through(sweeping):
-    done = sweeping("--limit", "90", data=DATA / "cogeval", sizes="0,2", seeds=1)
+    done = sweeping("--limit", "90", data=DATA / "cogeval", sizes="0,2", draws=1)
     assert done.exit_code == 0, done.output
     results = check_figures(sweeping.out)
     check_report(sweeping.out)

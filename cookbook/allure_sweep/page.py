@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from langchain_judges.report.sweep_plots import PLOTS
+from allure_sweep.plots import PLOTS
 
 COLUMNS = {
     "accuracy": "accuracy",
@@ -59,7 +59,7 @@ def _page(results: Mapping[str, Any], plots: list[dict[str, str]]) -> str:
         lstrip_blocks=True,
     )
     own.filters["figure"] = figure_text
-    return own.get_template("sweep.html").render(
+    return own.get_template("page.html").render(
         results=results, plots=plots, columns=_columns(results)
     )
 

@@ -136,7 +136,7 @@ class Plan:
 
     @property
     def most_calls(self) -> int:
-        """The most calls of the sweep, repairs apart.
+        """The most calls of the sweep, excluding retries.
 
         N + H · (s · r + f + p + 2) for N items of which H are held out, s sizes above
         0, r seeds, f = 5 failure modes and p portions: the judge without examples labels all
