@@ -259,19 +259,74 @@ def test_mt_bench_takes_references_by_question_and_turn(hub_copy) -> None:
     assert given == {("81", 1): "one", ("81", 2): both, ("125", 1): None}
 
 
+JUDGE_BENCH_ROW = {
+    "pair_id": "p",
+    "original_id": "7",
+    "source": "mmlu-pro-law",
+    "question": "Q",
+    "response_model": "gpt-4o-2024-05-13",
+    "response_A": "right",
+    "response_B": "wrong",
+    "label": "A>B",
+}
+SONNET = "claude-3-5-sonnet-20240620"
+
+
+def judge_bench_clone(folder: Path, by_model: dict[str, list[dict]]) -> Path:
+    """Write the files of a clone of ScalerLab/JudgeBench, one for each response model."""
+    for model, records in by_model.items():
+        rows = [{**JUDGE_BENCH_ROW, "response_model": model, **record} for record in records]
+        name = f"dataset=judgebench,response_model={model}.jsonl"
+        write_json(folder / "data" / name, rows, lines=True)
+    return folder
+
+
+def test_judgebench_rows_without_a_question_number_are_not_one_group(tmp_path: Path) -> None:
+    records = [
+        {"pair_id": str(n), "original_id": None, "source": "livebench-math", "question": text}
+        for n, text in enumerate(["Q 1", "Q 2", "Q 1"])
+    ]
+    path = judge_bench_clone(tmp_path, {"gpt-4o-2024-05-13": records})
+    groups = [row["group"] for row in sets.load("judgebench", path)]
+    assert len(set(groups)) == 2
+    assert groups[0] == groups[2]
+
+
+def test_judgebench_is_read_from_a_clone_split_by_split(tmp_path: Path) -> None:
+    by_model = {"gpt-4o-2024-05-13": [{}], SONNET: [{"pair_id": "c"}]}
+    path = judge_bench_clone(tmp_path, by_model)
+    for folder in (path, path / "data"):
+        assert [row["id"] for row in sets.load("judgebench", folder)] == ["judgebench:p"]
+        (row,) = sets.load("judgebench", folder, split="claude")
+        assert row["systems"] == [SONNET, SONNET]
+
+
+def test_judgebench_takes_a_files_pairs_of_the_split_that_is_named(tmp_path: Path) -> None:
+    path = judge_bench_clone(tmp_path, {SONNET: [{}]})
+    file = path / "data" / f"dataset=judgebench,response_model={SONNET}.jsonl"
+    assert len(sets.load("judgebench", file)) == 1
+    assert len(sets.load("judgebench", file, split="claude")) == 1
+    with pytest.raises(OptionError, match=r"no pair .* is of the split 'gpt'"):
+        sets.load("judgebench", file, split="gpt")
+    with pytest.raises(OptionError, match="`split` must be one of 'gpt', 'claude'"):
+        sets.load("judgebench", file, split="llama")
+
+
+def test_an_empty_answer_is_shown_as_no_text_in_every_set(tmp_path: Path) -> None:
+    record = {"scenario": "s", "label": 0, "prompt": "P", "response 1": "x", "response 2": " "}
+    (tmp_path / "testdata_pairwise.jsonl").write_text(json.dumps(record))
+    (row,) = sets.load("autoj", tmp_path)
+    assert (row["output_a"], row["output_b"]) == ("x", "(no text)")
+    (row,) = sets.load(
+        "judgebench", judge_bench_clone(tmp_path, {"gpt-4o": [{"response_A": ""}]})
+    )
+    assert row["output_a"] == "(no text)"
+
+
 def test_judgebench_labels_are_of_the_shown_answers(hub_copy) -> None:
-    record = {
-        "pair_id": "p",
-        "original_id": "7",
-        "source": "mmlu-pro-law",
-        "question": "Q",
-        "response_model": "gpt-4o",
-        "response_A": "right",
-        "response_B": "wrong",
-        "label": "A>B",
-    }
-    other = {**record, "pair_id": "q", "label": "B>A"}
-    path = hub_copy("data/gpt-00000-of-00001.jsonl", [record, other], split="gpt")
+    other = {**JUDGE_BENCH_ROW, "pair_id": "q", "label": "B>A"}
+    records = [JUDGE_BENCH_ROW, other]
+    path = hub_copy("data/gpt-00000-of-00001.jsonl", records, split="gpt")
     rows = sets.load("judgebench", path)
     assert [row["label"] for row in rows] == ["A", "B"]
     assert rows[0]["output_a"] == "right"

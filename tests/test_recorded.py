@@ -382,3 +382,44 @@ def test_a_whole_study_replays_with_its_counts() -> None:
     assert sum(row["verdict"]["flipped"] for row in replayed) == 26
     assert {row["turn"] for row in replayed} == {1}
     assert [row["label"] for row in replayed] == [row["label"] for row in rows]
+
+
+def test_judgebench_verdicts_are_by_identity_and_unread_ones_have_none(tmp_path) -> None:
+    name = "dataset=judgebench,response_model=gpt-4o,judge_name=arena_hard,judge_model=o1.jsonl"
+    reply = {"judgment": {"response": "[[A>B]]"}, "decision": "A>B"}
+    records = [
+        {"pair_id": "p", "judge_name": "arena_hard", "judgments": [reply, reply]},
+        {"pair_id": "q", "judgments": [None, {"decision": "B>A"}]},
+        {"pair_id": "r", "judgments": [{"judgment": {}, "decision": None}]},
+    ]
+    (tmp_path / "outputs").mkdir()
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (tmp_path / "outputs" / name).write_text(lines)
+    found = list(sets.recorded("judgebench", tmp_path))
+    assert {(r["judge"], r["setting"]) for r in found} == {("o1", "arena_hard")}
+    # The second order shows B first, so that its slot A is the text B.
+    assert [(r["id"][-1], r["order"], r["preference"]) for r in found] == [
+        ("p", "AB", "A"),
+        ("p", "BA", "B"),
+        ("q", "AB", None),
+        ("q", "BA", "A"),
+        ("r", "AB", None),
+    ]
+    assert found[0]["raw"] == "[[A>B]]"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(OptionError, match="has none"):
+        list(sets.recorded("judgebench", tmp_path / "empty"))
+
+
+def test_autoj_exchanged_verdicts_are_turned_back(tmp_path) -> None:
+    files = {
+        "pairwise_example_output": [0, 2, 1],
+        "pairwise_exchange_example_output": [1, 2, 1],
+    }
+    for name, outputs in files.items():
+        lines = "".join(json.dumps({"output": output}) + "\n" for output in outputs)
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+    found = list(sets.recorded("autoj", tmp_path))
+    assert [r["preference"] for r in found] == ["A", "tie", "B", "A", "tie", "A"]
+    assert [r["order"] for r in found] == ["AB"] * 3 + ["BA"] * 3
+    assert found[3]["id"] == "autoj:0"

@@ -58,7 +58,7 @@ from langchain_judges.datasets.items import answer_matches
 from langchain_judges.datasets.recorded import ratings, recorded
 from langchain_judges.datasets.replay import recorded_judge, replay
 from langchain_judges.datasets.retrieval import trec_triplets
-from langchain_judges.datasets.rows import Rows
+from langchain_judges.datasets.rows import Rows, shown
 from langchain_judges.datasets.source import Source
 from langchain_judges.datasets.summaries import news_choice
 from langchain_judges.datasets.tables import Columns, table_rows
@@ -161,7 +161,13 @@ def load(
     source = Source(known, None if path is None else Path(path))
     if source.path is not None and not source.path.exists():
         raise OptionError(f"there is no folder or file {source.path}")
-    return list(reader(source, seed, **options))
+    return [_with_texts(row) for row in reader(source, seed, **options)]
+
+
+def _with_texts(row: dict[str, Any]) -> dict[str, Any]:
+    """Show empty answers as `(no text)`: people judged them, and no judge here takes them."""
+    answers = {"output", "output_a", "output_b"} & row.keys()
+    return row | {name: shown(row[name]) for name in answers}
 
 
 def rows(

@@ -17,6 +17,8 @@ from langchain_judges.datasets.source import (
     digest,
 )
 from langchain_judges.errors import OptionError
+from langchain_judges.metrics.inputs import one_of
+from langchain_judges.rows.files import read_table
 from langchain_judges.verdict import Preference
 
 MT_BENCH = Hub("lmsys/mt_bench_human_judgments", split="human")
@@ -213,25 +215,58 @@ def _text(response: object) -> str:
     return str(response).strip() or NO_TEXT
 
 
-def judge_bench(source: Source, seed: int, *, split: str = "gpt") -> Rows:
+JUDGE_BENCH_MODELS = {"gpt": "gpt-4o", "claude": "claude-3-5-sonnet"}
+"""How the names of a split's response models begin."""
+
+
+def judge_bench(source: Source, seed: int, *, split: str | None = None) -> Rows:
     """Read JudgeBench: pairs of answers by one model, one right and one wrong.
 
     Args:
-        source: The hub's set, or a copy.
+        source: The hub's set, a copy of it, a clone of ScalerLab/JudgeBench, or one file.
         seed: Not used: the source mixes the slots.
-        split: `"gpt"` (350 pairs by GPT-4o) or `"claude"` (270 by Claude 3.5 Sonnet).
+        split: `"gpt"` (350 pairs by GPT-4o) or `"claude"` (270 by Claude 3.5 Sonnet); None
+            is `"gpt"`, and of a single file all its pairs.
+
+    Raises:
+        OptionError: The split is another, or the file has no pair of it.
     """
-    for record in source.hub(Hub(JUDGE_BENCH.repo, split=split)):
+    if split is not None:
+        one_of("split", split, JUDGE_BENCH_MODELS)
+    for record in _judge_bench_records(source, split):
+        # The sources LiveBench and LiveCodeBench give their questions no number.
+        question = record.get("original_id") or digest(record["question"])
         yield {
             "id": f"judgebench:{record['pair_id']}",
             "input": record["question"],
             "output_a": record["response_A"],
             "output_b": record["response_B"],
             "label": {"A>B": "A", "B>A": "B"}.get(record["label"], "tie"),
-            "group": f"{record['source']}:{record['original_id']}",
+            "group": f"{record['source']}:{question}",
             "category": record["source"],
             "systems": [record["response_model"]] * 2,
         }
+
+
+def _judge_bench_records(source: Source, split: str | None) -> Iterator[Record]:
+    """Read a file, the files of a clone, or the hub's set."""
+    wanted = JUDGE_BENCH_MODELS[split or "gpt"]
+    pattern = f"dataset=judgebench,response_model={wanted}*.jsonl"
+    files = [*source.matching(f"data/{pattern}"), *source.matching(pattern)]
+    # The files of judges' verdicts are named alike, but are not the set.
+    files = [file for file in files if "judge_name=" not in file.name]
+    if source.path is not None and source.path.is_file():
+        files = [source.path]
+    if not files:
+        yield from source.hub(Hub(JUDGE_BENCH.repo, split=split or "gpt"))
+        return
+    found = 0
+    for record in (record for file in files for record in read_table(file)):
+        if split is None or str(record["response_model"]).startswith(wanted):
+            found += 1
+            yield record
+    if not found:
+        raise OptionError(f"no pair in {files[0]} is of the split {split!r}")
 
 
 def reward_bench_2(source: Source, seed: int) -> Rows:

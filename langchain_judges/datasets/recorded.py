@@ -9,6 +9,8 @@ Traps of the sources, and what is done here:
   orders cannot disagree.
 - The position-bias study calls a verdict consistent if its partner could not be read. Here
   such a pair is not consistent.
+- JudgeBench names the better slot, not the better text, of its second order too; so do Auto-J's
+  exchanged verdicts. Reward models there were asked once.
 - PandaLM's "garbage" replies have no preference.
 - CogEval has one grade of 3 among zeros and ones; a grade of at least 1 is label 1.
 """
@@ -25,6 +27,7 @@ from typing_extensions import TypedDict
 from langchain_judges.datasets.source import Source, by_number
 from langchain_judges.errors import OptionError
 from langchain_judges.orders import Order
+from langchain_judges.rows.files import read_table
 from langchain_judges.verdict import Preference
 
 
@@ -84,16 +87,17 @@ def recorded(
 ) -> Iterator[Any]:
     """Yield what judges said of a set: `Recorded` for each judge, setting and order.
 
-    Sets: `llmbar` (65 settings), `mtbench_human200` (8), `mtbench_position_bias` (3 judges
-    in both orders on 2,400 pairs, and 9 judges three times over on 96: settings `full`,
-    `repetition 1` … `3`; A is vicuna-13b-v1.3; the texts are not in that source), `pandalm`
-    (2 judges, one order), `summeval12` (GPT-3.5 on 11 close pairs of systems; the setting is
-    the dimension). Of `cogeval` come 59,338 `Graded`: grades of one text each by its authors'
-    judge, with the graded and the accepted answers.
+    Sets: `llmbar` (65 settings), `judgebench` (a clone's folder `outputs`; the setting is the
+    name of the judge's protocol), `autoj` (Auto-J's own verdicts), `mtbench_human200` (8),
+    `mtbench_position_bias` (3 judges in both orders on 2,400 pairs, and 9 judges three times
+    over on 96: settings `full`, `repetition 1` … `3`; A is vicuna-13b-v1.3; the texts are not
+    in that source), `pandalm` (2 judges, one order), `summeval12` (GPT-3.5 on 11 close pairs
+    of systems; the setting is the dimension). Of `cogeval` come 59,338 `Graded`: grades of
+    one text each by its authors' judge, with the graded and the accepted answers.
 
     Args:
         name: One of these.
-        path: The set's folder.
+        path: The set's folder, or a clone of its source.
         judge: Only this judge's.
         setting: Only of this setting.
 
@@ -202,6 +206,63 @@ def _shown_letter(letter: object, straight: bool) -> Preference | None:
     return "A" if (letter == "A") == straight else "B"
 
 
+_DECISIONS: dict[str, Preference] = {"A>B": "A", "B>A": "B", "A=B": "tie"}
+_SWAPPED: dict[Preference, Preference] = {"A": "B", "B": "A", "tie": "tie"}
+_ORDERS: tuple[Order, Order] = ("AB", "BA")
+
+
+def _judge_bench(source: Source) -> Records:
+    pattern = "dataset=judgebench,*judge_name=*.jsonl"
+    files = [*source.matching(f"outputs/{pattern}"), *source.matching(pattern)]
+    if not files:
+        raise OptionError(
+            f"'judgebench' is read from outputs/{pattern}; {source.path} has none"
+        )
+    for file in files:
+        named = dict(part.split("=", 1) for part in file.stem.split(",") if "=" in part)
+        for record in read_table(file):
+            for order, judgment in zip(_ORDERS, record["judgments"], strict=False):
+                yield _judge_bench_verdict(record, named, order, judgment or {})
+
+
+def _judge_bench_verdict(
+    record: Mapping[str, Any], named: Mapping[str, str], order: Order, said: Mapping[str, Any]
+) -> Recorded:
+    shown = _DECISIONS.get(said.get("decision") or "")
+    reply = said.get("judgment")
+    reply = reply.get("response") if isinstance(reply, Mapping) else reply
+    return {
+        "id": f"judgebench:{record['pair_id']}",
+        "judge": named["judge_model"],
+        "setting": named["judge_name"],
+        "order": order,
+        "preference": _SWAPPED[shown] if shown and order == "BA" else shown,
+        "raw": reply if isinstance(reply, str) else None,
+    }
+
+
+_AUTO_J_FILES: dict[Order, str] = {
+    "AB": "pairwise_example_output.jsonl",
+    "BA": "pairwise_exchange_example_output.jsonl",
+}
+
+
+def _auto_j(source: Source) -> Records:
+    for order, file in _AUTO_J_FILES.items():
+        for number, record in enumerate(source.lines(file, f"data/outputs/{file}")):
+            # The exchanged file names the text by the slot it was shown in.
+            slots: dict[Any, Preference] = {0: "A", 1: "B", 2: "tie"}
+            shown = slots.get(record["output"])
+            yield {
+                "id": f"autoj:{number}",
+                "judge": "auto-j",
+                "setting": "pairwise",
+                "order": order,
+                "preference": _SWAPPED[shown] if shown and order == "BA" else shown,
+                "raw": None,
+            }
+
+
 def _pandalm(source: Source) -> Records:
     for record in source.lines("pandalm_testset.jsonl.gz"):
         for judge, said in record["judges"].items():
@@ -264,7 +325,9 @@ def _summeval12(source: Source) -> Iterator[Rating]:
 
 
 _VERDICTS: dict[str, Reader] = {
+    "autoj": _auto_j,
     "cogeval": _cogeval,
+    "judgebench": _judge_bench,
     "llmbar": _llmbar,
     "mtbench_human200": _mt_bench_200,
     "mtbench_position_bias": _position_bias,

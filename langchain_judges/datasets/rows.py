@@ -30,8 +30,8 @@ def shuffled(
     first, second = (worse, better) if turned else (better, worse)
     row: dict[str, Any] = {
         "id": key,
-        "output_a": _shown(first),
-        "output_b": _shown(second),
+        "output_a": shown(first),
+        "output_b": shown(second),
         "label": "B" if turned else "A",
     }
     if systems is not None:
@@ -39,7 +39,8 @@ def shuffled(
     return row
 
 
-def _shown(text: Text) -> Text:
+def shown(text: Text) -> Text:
+    """Return a text as a judge is shown it: an empty one as `NO_TEXT`."""
     return NO_TEXT if isinstance(text, str) and not text.strip() else text
 
 
