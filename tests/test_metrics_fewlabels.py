@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from ppi_py import ppi_mean_ci
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
@@ -51,10 +50,17 @@ def test_the_interval_nears_that_of_ppi_python_as_labels_grow() -> None:
     rng = np.random.default_rng(0)
     f, u = rng.normal(size=2000), rng.normal(size=9000)
     y = f + rng.normal(size=2000)
-    theirs = ppi_mean_ci(y, f, u, alpha=0.05, lam=1)
-    assert ppi_mean(y, f, u).interval == pytest.approx(
-        (float(theirs[0][0]), float(theirs[1][0])), abs=1e-4
-    )
+    # ppi_mean_ci(y, f, u, alpha=0.05, lam=1) of ppi-python 0.2.3
+    assert ppi_mean(y, f, u).interval == pytest.approx((-0.02548805, 0.07044059), abs=1e-4)
+
+
+@pytest.mark.parametrize(("lam", "theirs"), [(0.5, 0.00324496), (1, 0.02247627)])
+def test_the_mean_is_that_of_ppi_python(lam: float, theirs: float) -> None:
+    rng = np.random.default_rng(0)
+    f, u = rng.normal(size=2000), rng.normal(size=9000)
+    y = f + rng.normal(size=2000)
+    # ppi_mean_pointestimate(y, f, u, lam=lam) of ppi-python 0.2.3
+    assert ppi_mean(y, f, u, lam=lam) == pytest.approx(theirs, abs=5e-9)
 
 
 def test_missing_labels_and_failed_judgments_are_counted() -> None:

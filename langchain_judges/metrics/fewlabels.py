@@ -64,12 +64,10 @@ def ppi_mean(
         The mean in the unit of the labels. It is unbiased however the judge errs; the better
         the judge the narrower the interval.
 
-    Source: Angelopoulos et al. 2023 (Science 382, arXiv 2301.09633) and 2311.01453;
-    `ppi_py.ppi_mean_pointestimate`. Variances have n − 1 below them here, so that the interval
-    of a few labels is not too narrow; ppi-python's have n.
+    Source: Angelopoulos et al. 2023 (Science 382, arXiv 2301.09633) and 2311.01453. Variances
+    have n − 1 below them, so that the interval of a few labels is not too narrow; those of the
+    authors' package, ppi-python, have n.
     """
-    from ppi_py import ppi_mean_pointestimate
-
     check_confidence(confidence)
     f, y, _, failed = number_pairs(judged, labels)
     unlabelled, _, lost = numbers(judged_unlabelled)
@@ -79,7 +77,7 @@ def ppi_mean(
         why = "fewer than two labelled or unlabelled items"
         return PredictionPowered.undefined(why, lam=math.nan, **told)
     weight = _best_lambda(y, f, unlabelled) if lam is None else float(lam)
-    value = float(np.squeeze(ppi_mean_pointestimate(y, f, unlabelled, lam=weight)))
+    value = float(np.mean(weight * unlabelled) + np.mean(y - weight * f))
     variance = np.var(y - weight * f, ddof=1) / len(y)
     variance += weight**2 * np.var(unlabelled, ddof=1) / len(unlabelled)
     return PredictionPowered(value, lam=weight, **told, **_normal(value, variance, confidence))
