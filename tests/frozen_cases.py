@@ -1,0 +1,256 @@
+"""What `test_frozen.py` runs: every method and preset, and options that reach other prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from langchain_judges import FailureMemory
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.writing.registry import WRITERS
+from tests.schema_models import LetterCounts, Recorder, SchemaModel, TextModel, ToolModel
+
+PAIR = {
+    "id": "p1",
+    "input": "How do I keep basil alive on a windowsill through the winter?",
+    "output_a": "Give it six hours of light, water when the soil is dry, pinch the tips.\n\n"
+    "A lamp helps in December. Keep it away from cold glass.",
+    "output_b": "Basil likes sun. Water it every day and hope for the best.",
+}
+ITEM = {
+    "id": "i1",
+    "input": "Which gate leads from the harbour to the tower?",
+    "output": "Take the north gate, then the stairs. Answer: 2, 7, 9",
+    "expected": "2, 9, 7",
+    "family": "gates",
+    "group": "tower",
+}
+SOURCE = {
+    "input": "Sum up the notice.",
+    "output": "The library closes at six from May on.",
+    "source": "From May the library stays open until six, and it opens on Sundays.",
+}
+TASK = {
+    "concepts": ["snow", "piano", "goat", "lantern", "bridge", "orange", "drum", "whistle"],
+    "id": "w1",
+}
+REFERENCE = {"reference": "Light for six hours, dry soil between waterings, pinched tips."}
+TURNS = {
+    "input": [
+        {"role": "system", "content": "Answer briefly."},
+        {"role": "user", "content": "Is basil an annual?"},
+        {"role": "user", "content": "And how do I keep it through the winter?"},
+    ],
+    "output_a": [
+        {"role": "assistant", "content": "Yes, it is."},
+        {"role": "assistant", "content": "Indoors, near a lamp, with little water."},
+    ],
+    "output_b": [
+        {"role": "assistant", "content": "It depends on the kind."},
+        {"role": "assistant", "content": "Leave it outside under a cover."},
+    ],
+}
+RUBRIC = "Prefer what a beginner can do at once. Write in plain English."
+NO_CLUSTERS = {"dynamic": 2, "pool": 1, "clustering": None}
+FEW: dict[str, dict[str, Any]] = {
+    "bsm": {"max_criteria": 2},
+    "drpe": {"panel": NO_CLUSTERS},
+    "sc2": {"aspects": ["Watering", "Light"], "samples": 2},
+    "cot_sc": {"samples": 2},
+    "relative_sc": {"samples": 2},
+    "plan_solve": {"max_criteria": 2},
+}
+"""Options by method that keep the calls of a case few."""
+OTHER = "other"
+"""Stands for a second model, which shares the recorder."""
+
+
+class Case(NamedTuple):
+    """One judgment, or one text that is written."""
+
+    method: str
+    options: Mapping[str, Any] = {}
+    row: Mapping[str, Any] = {}
+    preset: str | None = None
+    memory: bool = False
+    model: Callable[[Recorder], Any] | None = None
+    """What makes the model, if it is another one."""
+
+
+def pair_memory() -> FailureMemory:
+    """Return a memory of three corrected judgments on pairs."""
+    memory = FailureMemory(embeddings=LetterCounts())
+    asked = ("Why do leaves yellow?", "How deep do I plant tulips?", "When do figs ripen?")
+    answers = ("Too much water.", "Three times their own height.", "In late summer, when soft.")
+    memory.remember(
+        {
+            "input": question,
+            "output": {"output_a": answer, "output_b": "Nobody knows."},
+            "wrong": "B",
+            "corrected": "A",
+            "note": "It took modesty for care.",
+        }
+        for question, answer in zip(asked, answers, strict=True)
+    )
+    return memory
+
+
+def item_memory() -> FailureMemory:
+    """Return a memory of three corrected labels, of two failure modes."""
+    memory = FailureMemory(embeddings=LetterCounts())
+    memory.remember(
+        {
+            "family": "gates",
+            "input": f"Which gate leads to house {number}?",
+            "output": f"Answer: {number}, 4",
+            "expected": f"4, {number}",
+            "wrong": 1,
+            "corrected": 0,
+            "mode": mode,
+            "note": "The order is wrong.",
+        }
+        for number, mode in ((11, "order"), (12, "keywords"), (13, "order"))
+    )
+    return memory
+
+
+def model_of(recorder: Recorder, **options: Any) -> SchemaModel:
+    return SchemaModel(model="schema", api_key="none", recorder=recorder, **options)
+
+
+def _once(messages: list[Any]) -> str | None:
+    return None if any(each.type == "ai" for each in messages) else "I cannot decide."
+
+
+MODELS: dict[str, Callable[[Recorder], Any]] = {
+    "asked in text": lambda recorder: TextModel(recorder=recorder),
+    "asked by a tool": lambda recorder: ToolModel(recorder=recorder),
+    "asked by structured output": lambda recorder: ToolModel(
+        recorder=recorder, profile={"structured_output": True}
+    ),
+    "repaired": lambda recorder: model_of(recorder, spoil=_once),
+    "unusable": lambda recorder: model_of(recorder, spoil=lambda messages: "I cannot decide."),
+}
+
+
+def short_of_context(recorder: Recorder) -> SchemaModel:
+    """Return a model whose context takes neither a long article nor many examples."""
+    return model_of(recorder, profile={"max_input_tokens": 1600})
+
+
+def _presets() -> dict[str, Case]:
+    tables = {"": METHODS, "write ": WRITERS}
+    return {
+        f"{prefix}{method}" + (f"/{preset}" if preset else ""): Case(
+            prefix + method, preset=preset
+        )
+        for prefix, table in tables.items()
+        for method, known in table.items()
+        for preset in (None, *known.presets)
+    }
+
+
+def _of_every_method() -> dict[str, Case]:
+    cases = {}
+    for method, known in METHODS.items():
+        few = FEW.get(method, {})
+        cases[f"{method} + instructions"] = Case(
+            method, {**few, "instructions": RUBRIC, "temperature": 0.3}
+        )
+        cases[f"{method} + memory"] = Case(method, few, memory=True)
+        if known.kind == "pair":
+            cases[f"{method} + reference"] = Case(method, few, REFERENCE)
+            cases[f"{method} + turns"] = Case(method, few, TURNS)
+    return cases
+
+
+def _variations(method: str, **varied: Mapping[str, Any]) -> dict[str, Case]:
+    few = FEW.get(method.removeprefix("write "), {}) if method in METHODS else {}
+    return {
+        f"{method} + {name.replace('_', ' ')}": Case(method, {**few, **options})
+        for name, options in varied.items()
+    }
+
+
+def _with_models() -> dict[str, Case]:
+    return {
+        f"{method} {how}": Case(method, FEW.get(method, {}), model=make)
+        for method in ("allure", "bsm", "drpe", "sc2", "relative", "absolute", "write bsm")
+        for how, make in MODELS.items()
+        if how != "asked by structured output" or method == "bsm"
+    }
+
+
+CASES: dict[str, Case] = {
+    **_presets(),
+    **_of_every_method(),
+    **_with_models(),
+    "drpe + long article": Case(
+        "drpe", FEW["drpe"], {"input": "Basil is an herb. " * 200}, model=short_of_context
+    ),
+    "relative + memory cut": Case("relative", memory=True, model=short_of_context),
+    "allure + memory cut": Case("allure", memory=True, model=short_of_context),
+    "identical texts": Case("bsm", {}, {"output_b": PAIR["output_a"]}),
+    "allure + source": Case("allure", {}, {**SOURCE, "expected": None}),
+    "allure + several answers": Case("allure", {}, {"expected": ["2, 9, 7", "2, 9"]}),
+    "allure + turns": Case(
+        "allure", {}, {"input": TURNS["input"], "output": TURNS["output_a"]}
+    ),
+    "allure + nearest, by modes": Case(
+        "allure", {"recall": "mmr:3", "example_order": "modes"}, memory=True
+    ),
+    "allure + examples without reasons": Case("allure", {}, memory=True, preset="e1"),
+    "bsm + turn 1 answers": Case("bsm", {**FEW["bsm"], "show_turn1_answers": True}, TURNS),
+    "bsm + reference model": Case(
+        "bsm", {**FEW["bsm"], "merge": "model", "reference_model": OTHER}, TURNS
+    ),
+    "write bsm + instruction": Case(
+        "write bsm", {"instructions": RUBRIC, "strict": True}, {"instruction": "a short poem"}
+    ),
+    "write direct + instruction": Case(
+        "write direct", {"plan": True, "samples": 2}, {"instruction": "a short poem"}
+    ),
+    **_variations(
+        "allure",
+        reason_first={"explain": "first"},
+        grades={"labels": [1, 2, 3], "rubric": "How clear is it, from 1 to 3?"},
+        names={"labels": ["poor", "fair", "good"], "steps": ["Read it.", "Grade it."]},
+    ),
+    **_variations(
+        "bsm",
+        criteria={"criteria": ["Depth: says why", "Tone"], "explain_first": True},
+        lenient={"orders": "lenient"},
+        means={"orders": "score_mean", "samples": 2},
+        model_merge={"merge": "model", "merge_model": OTHER, "branch_model": OTHER},
+    ),
+    **_variations(
+        "drpe",
+        candidate={"panel": {**NO_CLUSTERS, "context": "candidate"}, "role_model": OTHER},
+        both_texts={"panel": {**NO_CLUSTERS, "context": "both", "static": "dialogue"}},
+        merged={
+            "panel": {**NO_CLUSTERS, "merged_prompt": True, "static": "question_answering"}
+        },
+        own_roles={"roles": ["Cook: wants leaves all winter", "Buyer: counts the cost"]},
+        all_clustered={"panel": {"dynamic": 3, "clustered": "all", "clustering": "dbscan"}},
+        votes_sampled={"voting": {"confidence": "samples", "samples": 3, "order": "both"}},
+        votes_plain={"voting": {"confidence": "none", "span": "vote", "variant": 1}},
+        variant_2={"voting": {"variant": 2, "span": "reason"}},
+        variant_3={"voting": {"variant": 3, "batch": False}},
+        variant_4={"voting": {"variant": 4, "order": "random"}},
+    ),
+    **_variations(
+        "sc2",
+        aspects_found={"aspects": None, "aspect_samples": 3, "n_aspects": 2},
+        aspects_medoid={"aspects": None, "aspect_samples": 3, "agreement": "list_medoid"},
+        harmless={"task": "harmless"},
+        summary={"task": "summary"},
+        document={"task": "document", "orders": "lenient"},
+        own_task={"task": {"question": "Which is kinder?", "quality": "Kind is brief."}},
+        shots={"shots": 1, "orders": "strict", "preference_samples": 2},
+        rows={"row_wise": True, "aspects": None, "aspect_samples": 2, "samples": 3},
+        tight={"max_table": 200, "table_only": True},
+        checked={"table_check": True, "samples": 4},
+    ),
+    **_variations("direct", aspects={"aspects": ["Light", "Water"], "orders": "score_mean"}),
+    **_variations("relative", lenient={"orders": "lenient"}),
+}

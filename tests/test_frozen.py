@@ -1,0 +1,291 @@
+"""What every method asks and answers, recorded, so that a rewrite cannot change it unseen.
+
+`frozen.json` holds, for every method and preset and for options that reach other prompts
+(`frozen_cases.py`), judged with a fake model that answers any schema (`schema_models.py`):
+
+- `calls`: how many calls were made, and how many the judge's metadata promise;
+- `shapes`: the replies asked for, with their fields, bounds and choices;
+- `asked`: each call, sorted: run name | shape's name | settings | digest of its messages;
+- `verdict`, without its usage, and `result`, a digest of all that was returned.
+
+It also holds how aspects are learned, an audit by a model, each command's options with a
+digest of its `--help`, and one row that `judge_many` writes. Prompts are digests; to read them:
+
+    python -m tests.test_frozen --show bsm/paper       # a case's prompts, or a command's help
+    python -m tests.test_frozen --update               # records everything anew
+
+A failing test shows the lines that differ and the prompts as they are now; `--show` in a
+checkout from before the change prints what they were. A change on purpose is recorded with
+`--update`, in the same commit as the change, with a line in the changelog that says what is
+asked or answered differently; any other change of this file is a bug in the rewrite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import difflib
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from langchain_judges import create_allure_audit, judge_many, learn_aspects, load_judge
+from langchain_judges.cli import app
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.writing.registry import load_writer
+from tests.frozen_cases import (
+    CASES,
+    FEW,
+    ITEM,
+    OTHER,
+    PAIR,
+    TASK,
+    Case,
+    item_memory,
+    model_of,
+    pair_memory,
+)
+from tests.schema_models import Call, LetterCounts, Recorder
+
+FILE = Path(__file__).with_name("frozen.json")
+RECORDED: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {}
+COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]
+_VOLATILE = {"key", "content", "mark"}
+"""Hashes of options and inputs; their form may change."""
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def rounded(value: Any) -> Any:
+    """Round every number to nine digits, so that platforms agree."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, Mapping):
+        return {key: rounded(part) for key, part in value.items()}
+    return [rounded(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def whole(result: Any) -> str:
+    return digest(json.dumps(rounded(result), sort_keys=True, ensure_ascii=False))
+
+
+def line_of(call: Call) -> str:
+    settings = " ".join(f"{name}={value}" for name, value in call.settings.items())
+    return f"{call.name} | {call.shape.partition(' {')[0]} | {settings} | {digest(call.prompt)}"
+
+
+def asked(calls: list[Call]) -> dict[str, Any]:
+    return {
+        "shapes": sorted({call.shape for call in calls}),
+        "asked": sorted(map(line_of, calls)),
+    }
+
+
+def build(case: Case, recorder: Recorder) -> tuple[Any, dict[str, Any]]:
+    """Return the judge or writer of a case, and what it is given."""
+    model = case.model(recorder) if case.model else model_of(recorder)
+    options = {
+        name: model_of(recorder, model_name=OTHER) if value == OTHER else value
+        for name, value in case.options.items()
+    }
+    if case.method.startswith("write "):
+        method = case.method.removeprefix("write ")
+        writer = load_writer(method, model, preset=case.preset, **options)
+        return writer, {**TASK, **case.row}
+    kind = METHODS[case.method].kind
+    if case.memory:
+        options["memory"] = pair_memory() if kind == "pair" else item_memory()
+    if case.method in ("drpe", "sc2"):
+        # The default depends on what is installed.
+        options["embeddings"] = LetterCounts()
+    judge = load_judge(case.method, model, preset=case.preset, **options)
+    row = {**(PAIR if kind == "pair" else ITEM), **case.row}
+    return judge, {name: value for name, value in row.items() if value is not None}
+
+
+def run_case(case: Case, *, later: bool = False) -> tuple[dict[str, Any], list[Call]]:
+    """Return what is recorded of a case, and its calls."""
+    recorder = Recorder()
+    graph, row = build(case, recorder)
+    result = asyncio.run(graph.ainvoke(row)) if later else graph.invoke(row)
+    outcome = result.get("verdict") or {
+        name: result[name] for name in ("text", "missing", "failures")
+    }
+    entry = {
+        "calls": [len(recorder.calls), graph.config["metadata"]["calls"]],
+        **asked(recorder.calls),
+        "verdict": rounded({name: part for name, part in outcome.items() if name != "usage"}),
+        "result": whole(result),
+    }
+    return entry, recorder.calls
+
+
+def run_learning() -> tuple[dict[str, Any], list[Call]]:
+    """Record how aspects are learned from a corpus."""
+    recorder = Recorder()
+    learned = learn_aspects(model_of(recorder), [PAIR], 2, instructions="Be brief.")
+    return {**asked(recorder.calls), "aspects": learned["aspects"]}, recorder.calls
+
+
+def run_audit() -> tuple[dict[str, Any], list[Call]]:
+    """Record an audit by a model: its prompts, and those that show what it taught."""
+    recorder, memory = Recorder(), item_memory()
+    judge = load_judge("allure", model_of(recorder), memory=memory)
+    audit = create_allure_audit(
+        judge, memory, auditor=model_of(recorder, model_name=OTHER), max_rounds=2
+    )
+    items = [
+        {**ITEM, "id": f"i{n}", "group": f"g{n}", "label": n % 2, "output": f"Answer: {n}, 7"}
+        for n in range(4)
+    ]
+    result = audit.invoke({"items": items})
+    outputs = sorted(example["output"] for example in memory.examples())
+    entry = {**asked(recorder.calls), "remembered": outputs, "keys": sorted(result)}
+    return entry, recorder.calls
+
+
+OTHERS = {"learn aspects": run_learning, "audit by a model": run_audit}
+
+
+def help_of(command: str) -> str:
+    """Return the help of a command at a width of 100, without colours."""
+    settings = {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "TERM": "dumb", "NO_COLOR": "1"}
+    text = CliRunner().invoke(app, [command, "--help"], env=settings, color=False).stdout
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def help_entry(command: str) -> dict[str, Any]:
+    """Record a command's options and help, without the frames that rich draws."""
+    parsed = get_command(app).commands[command]  # type: ignore[attr-defined]
+    words = " ".join(re.sub(r"[\u2500-\u257f]", " ", help_of(command)).split())
+    names = [", ".join(each.opts + each.secondary_opts) for each in parsed.params]
+    return {"options": names, "help": digest(words)}
+
+
+def without_hashes(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return rounded(value)
+    return {
+        name: "(a hash)" if name in _VOLATILE else without_hashes(part)
+        for name, part in value.items()
+    }
+
+
+def row_entry() -> dict[str, Any]:
+    """Return the one row that a run writes; hashes of options are left out."""
+    judge, row = build(Case("relative", FEW.get("relative", {})), Recorder())
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.jsonl"
+        list(judge_many(judge, [{**row, "label": "A"}], out=out, progress=False))
+        return without_hashes(json.loads(out.read_text()))
+
+
+def entry_of(name: str) -> tuple[Any, list[Call]]:
+    """Return what stands under a name of `frozen.json`, as it is now, and its calls."""
+    if name == "row":
+        return row_entry(), []
+    if name.startswith("help "):
+        return help_entry(name.removeprefix("help ")), []
+    return OTHERS[name]() if name in OTHERS else run_case(CASES[name])
+
+
+NAMES = [*CASES, *OTHERS, *(f"help {command}" for command in COMMANDS), "row"]
+
+
+def difference(recorded: Any, now: Any, calls: list[Call]) -> str:
+    """Return the lines that differ, and the prompts as they are now."""
+    texts = [json.dumps(each, indent=1, ensure_ascii=False) for each in (recorded, now)]
+    lines = [*difflib.unified_diff(*(text.split("\n") for text in texts), n=0, lineterm="")][2:]
+    before = set((recorded or {}).get("asked", ()))
+    headings: dict[str, list[str]] = {}
+    for line, prompt in sorted((line_of(call), call.prompt) for call in calls):
+        if line not in before:
+            headings.setdefault(prompt, []).append(f"=== {line}")
+    prompts = ["\n".join([*own, prompt]) for prompt, own in headings.items()]
+    return "\n".join([*lines, *prompts])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_asked_and_answered_is_as_recorded(name):
+    now, calls = entry_of(name)
+    recorded = RECORDED.get(name)
+    if now != recorded:
+        pytest.fail(f"{name} has changed:\n{difference(recorded, now, calls)}", pytrace=False)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_event_loop_asks_and_answers_the_same(method):
+    now, calls = run_case(CASES[method], later=True)
+    assert now == RECORDED[method], difference(RECORDED[method], now, calls)
+
+
+def test_the_file_holds_no_entry_without_a_case():
+    assert sorted(RECORDED) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_preset_is_recorded_with_a_verdict(method):
+    names = {method, *(f"{method}/{preset}" for preset in METHODS[method].presets)}
+    assert not [name for name in names if RECORDED[name]["verdict"]["failures"]]
+
+
+def compact(entries: Mapping[str, Any]) -> str:
+    """Return JSON with a line for each call and each other field."""
+
+    def line(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    def field(value: Any) -> str:
+        if value and isinstance(value, list) and isinstance(value[0], str):
+            return "[\n   " + ",\n   ".join(map(line, value)) + "\n  ]"
+        return line(value)
+
+    blocks = [
+        f" {line(name)}: {{\n  "
+        + ",\n  ".join(f"{line(key)}: {field(part)}" for key, part in entry.items())
+        + "\n }"
+        for name, entry in entries.items()
+    ]
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def show(name: str) -> None:
+    if name.startswith("help "):
+        print(help_of(name.removeprefix("help ")))
+        return
+    entry, calls = entry_of(name)
+    for call in sorted(calls, key=line_of):
+        print(f"=== {line_of(call)}\n{call.shape}\n{call.prompt}\n")
+    rest = {key: part for key, part in entry.items() if key not in ("asked", "shapes")}
+    print(json.dumps(rest, indent=1, ensure_ascii=False))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--update", action="store_true", help="record everything anew")
+    parser.add_argument("--show", metavar="NAME", choices=NAMES, help="print its prompts")
+    args = parser.parse_args()
+    for name in list(os.environ):
+        if name.startswith(("LANGSMITH", "LANGCHAIN", "OPENAI", "ANTHROPIC")):
+            del os.environ[name]
+    if args.show:
+        show(args.show)
+    if args.update:
+        entries = {name: entry_of(name)[0] for name in sorted(NAMES)}
+        FILE.write_text(compact(entries))
+        print(f"{len(entries)} entries recorded in {FILE}")
+
+
+if __name__ == "__main__":
+    main()
