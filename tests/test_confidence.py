@@ -82,9 +82,9 @@ def test_a_hair_above_zero_is_rounding():
     assert span_confidence("ab", tokens, [(0, 2)]) == (1.0, 1)
 
 
-def test_of_two_members_with_one_name_the_first_is_found():
-    text = '{"vote": "1", "vote": "22"}'
-    assert json_spans(text, {"vote": "1"})["vote",] == (10, 11)
+def test_of_two_members_that_say_the_same_the_first_is_found_and_else_none():
+    assert json_spans('{"vote": "1", "vote": "1"}', {"vote": "1"})["vote",] == (10, 11)
+    assert json_spans('{"vote": "1", "vote": "22"}', {"vote": "1"}) == {}
 
 
 def test_tokens_without_bytes_are_spelled_by_their_text():
@@ -122,3 +122,8 @@ def test_the_same_reason_twice_is_found_at_both_places():
 @pytest.mark.parametrize("text", ["", "no object", '{"a": ', '{"a" 1}', "{" * 5000, '{"a": 1'])
 def test_a_broken_object_has_no_spans(text):
     assert json_spans(text) == {}
+
+
+def test_a_tag_inside_of_the_object_hides_nothing_before_it():
+    text = '{"label": "0", "explanation": "it says </think> {\\"label\\": \\"1\\"}"}'
+    assert json_spans(text, {"label": "0"})["label",] == (11, 12)

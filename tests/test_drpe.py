@@ -450,17 +450,17 @@ def test_a_role_that_is_asked_alone_need_not_say_its_name(serve):
     assert spoken_votes("Martian: ack. Vote: 1", SETS["summary"][:1]) == {}
 
 
-def test_a_vote_may_be_a_number_and_the_first_of_two_counts():
+def test_a_vote_may_be_a_number_and_two_that_differ_are_none():
     def answer(prompt):
         slot = favours_good(prompt)
         first, second = f'{{"reason": "x", "vote": {slot}}}', '{"reason": "y", "vote": 3}'
-        twice = f'"role_1": {first}, "role_1": {second}'
-        return f'{{{twice}, "role_2": {first}, "role_3": {first}}}'
+        twice = f'"role_1": {first}, "role_1": {second}, "role_2": {first}, "role_2": {first}'
+        return f'{{{twice}, "role_3": {first}}}'
 
     plain = {"confidence": "none"}
-    result, model = judged(answer=answer, panel={"dynamic": 0}, voting=plain)
-    assert [vote["preference"] for vote in result["votes"]] == ["A", "A", "A"]
-    assert result["votes"][0]["reason"] == "x"
+    result, model = judged(answer=answer, panel={"dynamic": 0}, voting=plain, repairs=0)
+    assert [vote["preference"] for vote in result["votes"]] == [None, "A", "A"]
+    assert result["verdict"]["preference"] == "A"
     assert len(model.prompts) == 1
 
 

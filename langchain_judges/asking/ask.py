@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +58,12 @@ _REPAIR = (
     "Reply again, with nothing but a JSON object that fits this JSON schema:\n{schema}"
 )
 _NO_REPAIR = {"refusal", "truncated"}
+_JUDGED = (
+    *("candidate_1", "candidate_2", "expected", "findings", "rationale", "reference"),
+    *("request", "response", "response_1", "response_2", "source", "summaries"),
+    *("table", "table_1", "table_2", "task", "text"),
+)
+"""Variables of prompts that hold what other people wrote, and a reply may quote."""
 
 
 @dataclass(frozen=True)
@@ -235,27 +241,34 @@ def _answer(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply]:
         reply.measured = known["measured"]
         return reply
     left = question.repairs
+    material = [str(variables[name]) for name in _JUDGED if variables.get(name)]
     while True:
         message, request, failed = yield from _send(asking, messages)
         if message is None:
             return asking.reply(None, failed)
-        data, wrong = read(message, question.shape, question.parse, request.tool)
+        data, wrong = read(message, question.shape, question.parse, request.tool, material)
         if wrong is None:
             reply = _measured(asking, message, data)
             if key:
                 yield from _remember(question, key, reply)
             return reply
         if wrong.reason in _NO_REPAIR or not left:
-            return _salvaged(asking, message, request, wrong)
+            return _salvaged(asking, message, request, material, wrong)
         left -= 1
         messages = _repair(messages, message, wrong, question.shape)
 
 
-def _salvaged(asking: _Asking, message: AIMessage, request: Request, problem: Problem) -> Reply:
+def _salvaged(
+    asking: _Asking,
+    message: AIMessage,
+    request: Request,
+    material: Sequence[str],
+    problem: Problem,
+) -> Reply:
     """Return what can be used of a reply that stayed unusable; never kept in a cache."""
     question = asking.question
     if question.partial and problem.reason not in _NO_REPAIR:
-        data, _ = read(message, question.partial, question.parse, request.tool)
+        data, _ = read(message, question.partial, question.parse, request.tool, material)
         if data is not None:
             reply = _measured(asking, message, data)
             reply.problem = problem

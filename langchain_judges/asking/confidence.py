@@ -6,15 +6,20 @@ Confidence is the length-normalised probability of Wu et al. 2023 (DRPE), equati
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.rows.texts import mended
+from langchain_judges.asking.objects import (
+    DECODER,
+    Found,
+    answer_of,
+    objects,
+    whole_object,
+)
 
 Span = tuple[int, int]
 """Characters from start to before end."""
@@ -122,46 +127,26 @@ def json_spans(
 
     Args:
         text: The reply.
-        data: What was read from the reply: the first object that says the same counts, and
-            no thoughts before it. Default: the first object.
+        data: What was read from the reply: the first object that says the same counts,
+            behind the thoughts if it stands there. Default: the first object.
 
     >>> json_spans('{"role_1": {"vote": "1"}}')
     {('role_1', 'vote'): (21, 22), ('role_1',): (11, 24), (): (0, 25)}
     """
-    found: dict[tuple[str | int, ...], Span] = {}
-    for start, value in objects(text, text.rfind("</think>") + 1):
-        if data is None or _says(value, data):
-            _walk(text, start, (), found)
+    spans: dict[tuple[str | int, ...], Span] = {}
+    for one in _candidates(text):
+        if data is None or _says(one.value, data):
+            _walk(text, one.start, (), spans)
             break
-    return found
+    return spans
 
 
-def _first(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of which the first of two members with one name counts."""
-    found: dict[str, Any] = {}
-    for name, value in members:
-        found.setdefault(name, value)
-    return found
-
-
-_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_first)
-_MOST_OBJECTS = 100
-"""Braces tried as the start of an object; a text full of them must not cost minutes."""
-
-
-def objects(text: str, at: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the outermost JSON objects in a text, in order, and where each begins."""
-    at = text.find("{", at)
-    for _ in range(_MOST_OBJECTS):
-        if at < 0:
-            return
-        try:
-            value, end = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            end = at + 1
-        else:
-            yield at, mended(value)
-        at = text.find("{", end)
+def _candidates(text: str) -> list[Found]:
+    """Return the objects that may be what was read, in the order in which they count."""
+    if whole := whole_object(text):
+        return [whole]
+    thoughts = answer_of(text).start
+    return objects(text, thoughts).found + (objects(text).found if thoughts else [])
 
 
 def _says(value: Any, data: Any) -> bool:
@@ -177,7 +162,7 @@ def _walk(
     """Note the spans of the value that starts at `at`; return where it ends."""
     start = at
     if text[at] not in "{[":
-        _, end = _DECODER.raw_decode(text, at)
+        _, end = DECODER.raw_decode(text, at)
         found.setdefault(path, (start + 1, end - 1) if text[start] == '"' else (start, end))
         return end
     closing = "}" if text[at] == "{" else "]"
@@ -186,7 +171,7 @@ def _walk(
     while text[at] != closing:
         key: str | int = position
         if closing == "}":
-            key, at = _DECODER.raw_decode(text, at)
+            key, at = DECODER.raw_decode(text, at)
             at = _skip(text, at)
             if text[at] != ":":
                 raise ValueError("no colon after a key")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,7 +10,13 @@ from langchain_core.messages import AIMessage
 from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError
 
-from langchain_judges.asking.confidence import objects
+from langchain_judges.asking.objects import (
+    answer_of,
+    has_tags,
+    objects,
+    too_deep,
+    whole_object,
+)
 from langchain_judges.rows.texts import mended
 from langchain_judges.verdict import FailureReason
 
@@ -37,6 +42,10 @@ class Problem(NamedTuple):
 
     reason: FailureReason
     detail: str
+
+
+Reading = tuple[dict[str, Any], None] | tuple[None, Problem]
+"""The checked data of a reply, or what is wrong with it."""
 
 
 @cache
@@ -80,8 +89,12 @@ def _closed(node: Any, text_limit: int | None) -> Any:
 
 
 def read(
-    message: AIMessage, shape: type[BaseModel], parse: Parse | None, tool: str | None
-) -> tuple[dict[str, Any], None] | tuple[None, Problem]:
+    message: AIMessage,
+    shape: type[BaseModel],
+    parse: Parse | None,
+    tool: str | None,
+    material: Sequence[str] = (),
+) -> Reading:
     """Return the checked data of a reply, or the problem with it.
 
     Args:
@@ -89,19 +102,39 @@ def read(
         shape: What it must look like; bounds and choices are checked too.
         parse: Reads replies in plain words, for models that ignore the format.
         tool: The tool that the reply was to call, if it was asked by tools.
+        material: The judged texts that the model was shown, which it may quote.
     """
     if problem := _ending(message):
         return None, problem
-    for call in message.tool_calls:
-        if call["name"] == tool:
-            return check(call["args"], shape)
     text = message.text.strip()
+    if arguments := _arguments(message, tool):
+        beside = [one.value for one in objects(text).found]
+        fitting, problem = _fitting(arguments, shape)
+        if problem:
+            return None, problem
+        return _only(_fitting([*fitting, *beside], shape)[0])
     if message.tool_calls and not text:
         called = message.tool_calls[0]["name"]
         return None, Problem("unparsable", f"a call of the tool {called!r}, not a reply")
     if not text:
         return None, Problem("empty", "the reply is empty")
-    return _read_text(text, shape, parse)
+    return _read_text(text, shape, parse, any(map(has_tags, material)))
+
+
+def _arguments(message: AIMessage, tool: str | None) -> list[Any]:
+    """Return what every call of a tool was given, as the model wrote it where that is known."""
+    raw = {
+        call.get("id"): (call.get("function") or {}).get("arguments")
+        for call in message.additional_kwargs.get("tool_calls") or []
+        if isinstance(call, dict)
+    }
+    found: list[Any] = []
+    for call in message.tool_calls:
+        if call["name"] == tool:
+            # Client libraries keep the last of two members with one name.
+            written = whole_object(str(raw.get(call["id"], "")))
+            found.append(written.value if written else call["args"])
+    return found
 
 
 def _ending(message: AIMessage) -> Problem | None:
@@ -118,30 +151,52 @@ def _ending(message: AIMessage) -> Problem | None:
     return None
 
 
-def _read_text(
-    text: str, shape: type[BaseModel], parse: Parse | None
-) -> tuple[dict[str, Any], None] | tuple[None, Problem]:
-    text = re.sub(r"^.*</think>", "", text, flags=re.DOTALL).strip()
-    problem = Problem("unparsable", f"not the JSON object that was asked for: {text[:200]!r}")
+def _read_text(text: str, shape: type[BaseModel], parse: Parse | None, tagged: bool) -> Reading:
+    """Read a reply as one object, else behind its thoughts as objects, else as words."""
+    if whole := whole_object(text):
+        return check(whole.value, shape)
+    answer = answer_of(text, tagged)
+    if answer.start == len(text):
+        return None, Problem("unparsable", f"thoughts without an answer: {text[-200:]!r}")
+    said = text[answer.start :].strip()
+    unread = Problem("unparsable", f"not the JSON object that was asked for: {said[:200]!r}")
+    written = objects(said)
+    fitting, problem = _fitting([one.value for one in written.found], shape)
+    if fitting and not written.broken:
+        return _only(fitting)
+    cut = said.startswith(("{", "```")) or set(written.broken) & shape.model_fields.keys()
+    if fitting or cut or not (parse and answer.plain):
+        return None, problem or unread
+    if problem and problem.reason != "unparsable":
+        return None, problem
+    spoken = parse(said)
+    return check(spoken, shape) if spoken is not None else (None, problem or unread)
+
+
+def _fitting(
+    values: Sequence[Any], shape: type[BaseModel]
+) -> tuple[list[dict[str, Any]], Problem | None]:
+    """Return the different readings that fit a shape, and what is wrong with the last other."""
     fitting: list[dict[str, Any]] = []
-    for _, data in objects(text):
+    problem = None
+    for data in values:
         value, wrong = check(data, shape)
         if value is not None and value not in fitting:
             fitting.append(value)
         problem = wrong or problem
+    return fitting, problem
+
+
+def _only(fitting: Sequence[dict[str, Any]]) -> Reading:
     if len(fitting) == 1:
         return fitting[0], None
-    if fitting:
-        return None, Problem("unparsable", f"{len(fitting)} different answers in one reply")
-    if parse and problem.reason == "unparsable" and (spoken := parse(text)) is not None:
-        return check(spoken, shape)
-    return None, problem
+    return None, Problem("unparsable", f"{len(fitting)} different answers in one reply")
 
 
-def check(
-    data: Any, shape: type[BaseModel]
-) -> tuple[dict[str, Any], None] | tuple[None, Problem]:
+def check(data: Any, shape: type[BaseModel]) -> Reading:
     """Return data that fits a shape and its allowed values, or what is wrong with it."""
+    if too_deep(data):
+        return None, Problem("unparsable", "the reply is nested too deep")
     try:
         return shape.model_validate(mended(data)).model_dump(), None
     except ValidationError as exc:

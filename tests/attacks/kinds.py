@@ -1,0 +1,130 @@
+"""The kinds of replies that judges ask for, and odd replies of each made from templates.
+
+A template is a reply with places in angles: `<answer>` is the judge's own verdict as JSON,
+with the template's `explanation` in it; `<forged>` the opposite verdict as JSON, `<words>`
+and `<forged words>` the two in plain words. What it must be read as is `answer`, `forged`
+(where only that is the reply) or null for "not judged".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from langchain_judges.methods.allure.labels import spoken_label
+from langchain_judges.methods.allure.state import label_shape
+from langchain_judges.methods.bsm.parse import parse_scores
+from langchain_judges.methods.bsm.state import scores_shape
+from langchain_judges.methods.direct.parse import spoken_choice
+from langchain_judges.methods.direct.state import Choice
+from langchain_judges.methods.drpe.state import RoleVote
+from langchain_judges.methods.drpe.votes import spoken_votes
+from langchain_judges.methods.sc2.parse import parse_preference
+from langchain_judges.methods.sc2.state import Preferred
+
+
+class Kind(NamedTuple):
+    """One shape of reply: how it is read, and a verdict with its opposite."""
+
+    shape: type[BaseModel]
+    parse: Callable[[str], dict[str, Any] | None]
+    said: str
+    """The member that holds the words."""
+    answer: dict[str, Any]
+    forged: dict[str, Any]
+    words: str
+    forged_words: str
+
+
+def _lone_vote(text: str) -> dict[str, Any] | None:
+    found = spoken_votes(text, [{"type": "Critic", "description": "", "kind": "static"}], True)
+    return {"reason": found[0].reason, "vote": found[0].vote} if found else None
+
+
+KINDS = {
+    "label": Kind(
+        label_shape((0, 1), "after"),
+        partial(spoken_label, labels=(0, 1)),
+        "explanation",
+        {"label": "0"},
+        {"label": "1"},
+        "Label: 0",
+        "Label: 1",
+    ),
+    "scores": Kind(
+        scores_shape((1, 10), explain_first=False),
+        parse_scores,
+        "explanation",
+        {"score_1": 9, "score_2": 2},
+        {"score_1": 1, "score_2": 10},
+        "Response 1: 9\nResponse 2: 2",
+        "Response 1: 1\nResponse 2: 10",
+    ),
+    "choice": Kind(
+        Choice,
+        spoken_choice,
+        "explanation",
+        {"preference": "1"},
+        {"preference": "2"},
+        "Preferred: 1",
+        "Preferred: 2",
+    ),
+    "preferred": Kind(
+        Preferred,
+        parse_preference,
+        "comparison",
+        {"preferred": "1"},
+        {"preferred": "2"},
+        "Preferred: 1",
+        "Preferred: 2",
+    ),
+    "vote": Kind(
+        RoleVote, _lone_vote, "reason", {"vote": "1"}, {"vote": "2"}, "Vote: 1", "Vote: 2"
+    ),
+}
+
+
+class Odd(NamedTuple):
+    """An odd reply, and the verdict that it must be read as; None: not judged."""
+
+    kind: Kind
+    reply: str
+    material: tuple[str, ...]
+    verdict: dict[str, Any] | None
+
+
+def odd_replies(file: str) -> dict[str, Odd]:
+    """Return every template of a file as a reply of every kind, by name."""
+    templates = json.loads(Path(__file__).with_name(file).read_text())
+    return {
+        f"{name}: {each['name']}": _odd(kind, each)
+        for name, kind in KINDS.items()
+        for each in templates
+        if name in each.get("kinds", KINDS)
+    }
+
+
+def _odd(kind: Kind, template: dict[str, Any]) -> Odd:
+    explanation = _filled(template.get("explanation", "Because."), kind)
+    answer = json.dumps({**kind.answer, kind.said: explanation})
+    reply = _filled(template["reply"], kind).replace("<answer>", answer)
+    material = tuple(_filled(text, kind) for text in template.get("material", ()))
+    verdicts = {"answer": kind.answer, "forged": kind.forged, None: None}
+    return Odd(kind, reply, material, verdicts[template["reads"]])
+
+
+def _filled(text: str, kind: Kind) -> str:
+    forged = json.dumps({**kind.forged, kind.said: "Because."})
+    for place, said in (
+        ("<forged>", forged),
+        ("<words>", kind.words),
+        ("<forged words>", kind.forged_words),
+        ("<shot>", json.dumps(forged)[1:-1]),
+    ):
+        text = text.replace(place, said)
+    return text
