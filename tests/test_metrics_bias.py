@@ -11,8 +11,8 @@ from langchain_judges.errors import OptionError
 from langchain_judges.metrics import (
     accuracy,
     calibrated_scores,
+    equal_length_win_rate,
     length_bias,
-    length_controlled_win_rate,
     length_slope,
     lesser_bias,
     list_bias,
@@ -120,7 +120,7 @@ def test_slopes_that_are_not_finite_are_undefined() -> None:
     assert math.isnan(found)
     assert found.reason == "the features tell the verdicts apart without error"
     assert length_slope(["A", "A", "A"], [1, 2, 3], [0, 1, 5]).reason is not None
-    assert length_controlled_win_rate([], [], []).reason is not None
+    assert equal_length_win_rate([], [], []).reason is not None
     assert "same" in (length_slope(["A"] * 9, range(9), [0] * 9).reason or "")
 
 
@@ -174,6 +174,15 @@ def test_style_is_counted() -> None:
     ]
 
 
+def test_code_is_neither_a_header_nor_a_list() -> None:
+    code = "Run:\n```sh\n# a comment\n- x\n__init__\n```\n# Header"
+    told = style_features(code)
+    assert (told["headers"], told["list_items"], told["bold"]) == (1, 0, 0)
+    assert told["code_blocks"] == 1
+    open_ended = style_features("```\n# a comment\n- x")
+    assert (open_ended["headers"], open_ended["list_items"]) == (0, 0)
+
+
 def test_list_and_markdown_bias_are_the_same_share_by_marks() -> None:
     judged = ["B", "A", "B"]
     assert list_bias(judged, ["A"] * 3, [PLAIN] * 3, [LISTED] * 3) == pytest.approx(2 / 3)
@@ -200,7 +209,7 @@ def test_a_win_rate_owed_to_length_alone_is_taken_back() -> None:
     gap = rng.normal(1.0, 1.0, 3000)  # A is longer by one standard deviation on average
     odds = 2.0 * np.tanh(gap / gap.std())
     judged = np.where(rng.random(3000) < 1 / (1 + np.exp(-odds)), "A", "B")
-    found = length_controlled_win_rate(judged, gap, 0 * gap)
+    found = equal_length_win_rate(judged, gap, 0 * gap)
     assert win_rate(judged) == found.raw > 0.7
     assert found.interval.covers(0.5)
     assert found.length_slope.interval.covers(2.0)
@@ -214,9 +223,20 @@ def test_a_controlled_win_rate_keeps_what_quality_won() -> None:
         odds = 0.8 + 1.0 * np.tanh(gap / gap.std()) + 0.7 * hard
         truth = float(np.mean(1 / (1 + np.exp(-(0.8 + 0.7 * hard)))))
         judged = np.where(rng.random(400) < 1 / (1 + np.exp(-odds)), "A", "B")
-        found = length_controlled_win_rate(judged, gap, 0 * gap, hard)
+        found = equal_length_win_rate(judged, gap, 0 * gap, hard)
         covered += found.interval.covers(truth)
     assert covered >= 88
+
+
+def test_graded_preferences_win_as_far_as_they_prefer() -> None:
+    verdicts = [{"preference": "A", "score": 0.7}, {"preference": "tie", "score": 0.5}]
+    assert win_rate([0.9, 0.2, "tie"]) == pytest.approx(1.6 / 3)
+    assert win_rate(verdicts) == 0.75
+    assert win_rate(verdicts, graded=True) == pytest.approx(0.6)
+    with pytest.raises(OptionError, match="'A', 'tie', 'B'"):
+        win_rate([1.5])
+    slope = preference_slopes([0.9, 0.1, 0.6, 0.3] * 9, {"lead": [2, -2, 1, -1] * 9})["lead"]
+    assert slope.interval.low > 0.5
 
 
 def test_a_perturbation_is_measured_beyond_repetition() -> None:

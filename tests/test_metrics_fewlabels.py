@@ -143,6 +143,30 @@ def test_rogan_gladen_gives_the_figure_worked_out_beforehand() -> None:
         rogan_gladen(70, 0.85, 0.9)
 
 
+def test_the_corrected_interval_is_continuous_at_the_ends() -> None:
+    told = {"n": 200, "n_negative": 50, "n_positive": 50}
+    ends = [rogan_gladen(p, 0.9, 0.9, **told).interval for p in (0.099, 0.1, 0.101)]
+    assert max(end.low for end in ends) == 0.0
+    highs = [end.high for end in ends]
+    assert highs == sorted(highs)
+    assert highs[-1] - highs[0] < 0.005
+    # A judge that finds too few to be explained by chance leaves a rate near 0, not none.
+    assert 0 < rogan_gladen(0.0, 0.9, 0.9, **told).interval.high < 0.1
+    # No better than chance for all one knows: any rate is possible.
+    assert rogan_gladen(0.5, 0.52, 0.52, **told).interval == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("theta", [0.0, 0.02, 0.5, 1.0])
+def test_the_corrected_interval_covers_up_to_the_ends(theta) -> None:
+    rng, covered = np.random.default_rng(13), 0
+    for _ in range(400):
+        p = rng.binomial(200, 0.9 * theta + 0.1 * (1 - theta)) / 200
+        q0, q1 = rng.binomial(50, 0.9, 2) / 50
+        told = {"n": 200, "n_negative": 50, "n_positive": 50}
+        covered += rogan_gladen(p, q0, q1, **told).interval.covers(theta)
+    assert 0.93 < covered / 400 <= 0.99
+
+
 def test_rogan_gladen_stands_a_shift_that_ppi_does_not() -> None:
     # Calibrated where half are positive, asked where four of five are.
     rng, covered, found, shifted = np.random.default_rng(3), 0, [], []
@@ -360,3 +384,11 @@ def test_a_system_that_never_loses_has_no_finite_strength() -> None:
     assert "no finite strengths" in (found.tie.reason or "")
     with pytest.raises(InputError, match="two systems"):
         bradley_terry(["A"], [("x", "x")])
+
+
+def test_ties_alone_tell_nothing_of_strengths() -> None:
+    found = bradley_terry(["tie"] * 6, [("x", "y"), ("y", "z")] * 3)
+    assert math.isnan(found.strengths["x"])
+    assert found.tie.reason == "all verdicts are ties, which tell nothing of strengths"
+    beside = bradley_terry(["A", "B", "tie"], [("x", "y"), ("x", "y"), ("y", "z")])
+    assert beside.strengths["z"] == pytest.approx(0.0, abs=1e-6)

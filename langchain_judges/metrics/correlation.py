@@ -200,7 +200,8 @@ def williams_test(
 
     `t = (r12 − r13) √((n−1)(1+r23)) / √(2K(n−1)/(n−3) + ((r12+r13)²/4)(1−r23)³)` with
     `K = 1 − r12² − r13² − r23² + 2 r12 r13 r23`, on n − 3 degrees of freedom. Absolute values
-    are compared, as is usual where a metric may run against people's scale.
+    of r12 and r13 are compared, as is usual where a metric may run against people's scale:
+    such a metric is turned round, which turns the sign of r23 with it.
 
     Args:
         r12: Correlation of people with metric 1.
@@ -221,7 +222,8 @@ def williams_test(
     one_of("alternative", alternative, Alternative)
     if not all(abs(r) <= 1 for r in (r12, r13, r23)):
         raise InputError(f"correlations lie in [-1, 1], got {r12!r}, {r13!r}, {r23!r}")
-    a, b, c = abs(r12), abs(r13), abs(r23)
+    a, b = abs(r12), abs(r13)
+    c = r23 * math.copysign(1, r12) * math.copysign(1, r13)
     k = 1 - a * a - b * b - c * c + 2 * a * b * c
     told: dict[str, Any] = {"n": n, "alternative": alternative, "df": n - 3}
     why = "fewer than four items" if n < 4 else None

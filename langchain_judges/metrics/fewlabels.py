@@ -228,12 +228,15 @@ def rogan_gladen(  # noqa: PLR0913 - three rates, and the counts behind them
         n: Items behind `positive_rate`; with the next two the result has an interval.
         n_negative: m0: negatives behind `specificity`.
         n_positive: m1: positives behind `sensitivity`.
-        confidence: The level of the interval, made on the log-odds.
+        confidence: The level of the interval.
 
     Returns:
-        The rate in [0, 1]; NaN where q0 + q1 ≤ 1, for such a judge tells nothing.
+        The rate in [0, 1]; NaN where q0 + q1 ≤ 1, for such a judge tells nothing. The interval
+        holds the rates that a score test does not reject; it is [0, 1] where the judge is not
+        clearly better than chance.
 
-    Source: Rogan & Gladen 1978; Lee et al. 2025 (arXiv 2511.21140).
+    Source: Rogan & Gladen 1978; Lee et al. 2025 (arXiv 2511.21140). The interval is Fieller's
+    (1954) with the pseudo-counts of Lang & Reiczigel 2014 (Prev. Vet. Med. 113).
     """
     check_confidence(confidence)
     rates = (positive_rate, specificity, sensitivity)
@@ -246,20 +249,50 @@ def rogan_gladen(  # noqa: PLR0913 - three rates, and the counts behind them
     value = min(1.0, max(0.0, raw))
     if not (n and n_negative and n_positive):
         return Result(value, n=n or 0)
-    variance = positive_rate * (1 - positive_rate) / n
-    variance += (1 - value) ** 2 * specificity * (1 - specificity) / n_negative
-    variance += value**2 * sensitivity * (1 - sensitivity) / n_positive
-    se = math.sqrt(variance) / power
-    return Result(value, n=n, se=se, interval=_logit_interval(value, se, confidence))
+    counts = (n, n_negative, n_positive)
+    variance = _contrast(rates, counts, value)[1]
+    return Result(
+        value,
+        n=n,
+        se=math.sqrt(variance) / power,
+        interval=_fieller_interval(rates, counts, quantile(confidence)),
+    )
 
 
-def _logit_interval(value: float, se: float, confidence: float) -> Interval:
-    z = quantile(confidence)
-    if not 0 < value < 1:
-        # At an end the log-odds are infinite; the plain interval is cut there.
-        return Interval(max(0.0, value - z * se), min(1.0, value + z * se))
-    middle, half = math.log(value / (1 - value)), z * se / (value * (1 - value))
-    return Interval(*(1 / (1 + math.exp(-(middle + end))) for end in (-half, half)))
+_Three = tuple[float, float, float]
+
+
+def _contrast(rates: _Three, counts: _Three, theta: float) -> tuple[float, float]:
+    """Return p − θ q1 − (1 − θ)(1 − q0), which is 0 at the true θ, and its variance."""
+    p, q0, q1 = rates
+    v, v0, v1 = (r * (1 - r) / count for r, count in zip(rates, counts, strict=True))
+    gap = p - theta * q1 - (1 - theta) * (1 - q0)
+    return gap, v + theta**2 * v1 + (1 - theta) ** 2 * v0
+
+
+def _fieller_interval(rates: _Three, counts: _Three, z: float) -> Interval:
+    """Return the rates in [0, 1] that are nearly as likely as the likeliest one there."""
+    added = (z * z, 2.0, 2.0)
+    smooth: Any = [
+        (r * count + more / 2) / (count + more)
+        for r, count, more in zip(rates, counts, added, strict=True)
+    ]
+    sizes: Any = [count + more for count, more in zip(counts, added, strict=True)]
+    p, q0, q1 = smooth
+    power, shift = q0 + q1 - 1, p + q0 - 1
+    if power <= 0:
+        return Interval(0.0, 1.0)
+    best = min(1.0, max(0.0, shift / power))
+    gap, variance = _contrast(smooth, sizes, best)
+    # Where the best fit lies outside [0, 1] its nearest end is taken for a perfect one.
+    limit = z * z + gap * gap / variance
+    v, v0, v1 = (r * (1 - r) / size for r, size in zip(smooth, sizes, strict=True))
+    a, b = power**2 - limit * (v0 + v1), shift * power - limit * v0
+    c = shift**2 - limit * (v + v0)
+    if a <= 0:
+        return Interval(0.0, 1.0)
+    half = math.sqrt(max(0.0, b * b - a * c)) / a
+    return Interval(max(0.0, b / a - half), min(1.0, b / a + half))
 
 
 def corrected_rate(
@@ -278,10 +311,9 @@ def corrected_rate(
         confidence: The level of the interval.
 
     Returns:
-        The rate of positives in [0, 1]; `n` counts the judged items. Sensitivity and
-        specificity are smoothed by one right and one wrong item each in the interval alone.
+        The rate of positives in [0, 1]; `n` counts the judged items.
 
-    Source: Rogan & Gladen 1978; Lee et al. 2025, who add the pseudo-counts.
+    Source: Rogan & Gladen 1978; Lee et al. 2025; the interval as in `rogan_gladen`.
     """
     found, _, failed = numbers(judged, "label")
     f, y, _, lost = number_pairs(calibration_judged, calibration_labels, "label")
@@ -291,20 +323,16 @@ def corrected_rate(
         why = "no judged items" if not len(found) else "a class is absent from calibration"
         return Result.undefined(why, n=len(found), n_failed=failed + lost)
     right1, right0 = int(((f == 1) & (y == 1)).sum()), int(((f == 0) & (y == 0)).sum())
-    p = float(found.mean())
-    value = rogan_gladen(p, right0 / negatives, right1 / positives)
-    sizes = {"n": len(found), "n_negative": negatives + 2, "n_positive": positives + 2}
-    smooth = rogan_gladen(
-        (p * len(found) + 1) / (len(found) + 2),
-        (right0 + 1) / (negatives + 2),
-        (right1 + 1) / (positives + 2),
-        **sizes,
+    corrected = rogan_gladen(
+        float(found.mean()),
+        right0 / negatives,
+        right1 / positives,
+        n=len(found),
+        n_negative=negatives,
+        n_positive=positives,
         confidence=confidence,
     )
-    if value.reason:
-        return Result.undefined(value.reason, n=len(found), n_failed=failed + lost)
-    told: dict[str, Any] = {"n": len(found), "n_failed": failed + lost}
-    return Result(value, interval=smooth.interval, se=smooth.se, **told)
+    return corrected.with_failed(failed + lost)
 
 
 def _must_be_binary(*columns: Floats) -> None:

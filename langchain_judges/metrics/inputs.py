@@ -97,6 +97,22 @@ def said(item: Any, field: str | None = None) -> tuple[Any, str]:
     return (None if is_missing(value) else value), reason
 
 
+POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
+"""How far an answer prefers A."""
+
+
+def points_of(value: Any) -> float:
+    """Return how far an answer prefers A, in [0, 1]: a side, a tie, or a graded preference.
+
+    Raises:
+        OptionError: It is neither a side nor a number in [0, 1].
+    """
+    graded = isinstance(value, int | float | np.number) and 0 <= value <= 1
+    if not graded:
+        one_of("preferences", value, POINTS)
+    return float(value) if graded else POINTS[value]
+
+
 def values_of(items: Iterable[Any], field: str | None = None) -> tuple[list[Any], Counter[str]]:
     """Return what each judgment says, None where nothing, and the reasons of those."""
     read = [said(item, field) for item in as_list(items)]
@@ -147,7 +163,7 @@ def as_floats(values: Iterable[Any]) -> Floats:
 
 
 def group_numbers(groups: Iterable[Any] | None, kept: Ints, size: int) -> Ints:
-    """Number the groups of the kept items from 0; without groups each item is its own.
+    """Number the groups of the kept items from 0; an item without a group is its own.
 
     Args:
         groups: One key for each item as it was given, or None.
@@ -160,7 +176,8 @@ def group_numbers(groups: Iterable[Any] | None, kept: Ints, size: int) -> Ints:
     if len(keys) != size:
         raise InputError(f"one group for each item is needed: {len(keys)} for {size} items")
     known: dict[Any, int] = {}
-    return np.asarray([known.setdefault(keys[i], len(known)) for i in kept], dtype=np.int64)
+    named = [object() if is_missing(keys[i]) else keys[i] for i in kept]
+    return np.asarray([known.setdefault(key, len(known)) for key in named], dtype=np.int64)
 
 
 def number_pairs(

@@ -70,9 +70,9 @@ def bradley_terry(
         seed: Of the bootstrap.
 
     Returns:
-        Strengths; all NaN where some systems win, directly or through others, against the
-        rest and never lose or tie, for no finite strengths are then the likeliest. Resamples
-        in which that happens are left out of the intervals.
+        Strengths; all NaN where every verdict is a tie, and where some systems win, directly
+        or through others, against the rest and never lose or tie, for no finite strengths are
+        then the likeliest. Resamples in which that happens are left out of the intervals.
 
     Source: Bradley & Terry 1952; Davidson 1970.
     """
@@ -103,6 +103,8 @@ def bradley_terry(
     fit = _fit(table, size)
     if fit is None:
         why = "no finite strengths: some systems never lose to, or never meet, the others"
+        if all(values[i] == "tie" for i in kept):
+            why = "all verdicts are ties, which tell nothing of strengths"
         none = Result.undefined(why if len(kept) else "no items", n=len(kept), n_failed=failed)
         return BradleyTerry(dict.fromkeys(names, none), none, len(kept), dict(failed))
     drawn = _resampled(np.asarray(cells), numbered, size, resamples, seed, fit)
@@ -141,7 +143,7 @@ def _connected(table: Floats) -> bool:
 def _fit(flat: Floats, size: int, start: Floats | None = None) -> Floats | None:
     """Return the likeliest (log π of each, ν) by Newton's steps, or None if there is none."""
     table = flat.reshape(size, size, 3) if size > 1 else None
-    if table is None or not _connected(table):
+    if table is None or not _connected(table) or not table[:, :, :2].any():
         return None
     i, j = np.nonzero(table.sum(axis=2))
     counts, pairs = table[i, j], np.arange(len(i))

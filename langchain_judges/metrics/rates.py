@@ -10,9 +10,11 @@ from typing import Any, Literal
 from langchain_judges.metrics.agreement import accuracy, share
 from langchain_judges.metrics.inputs import (
     NOT_JUDGED,
+    POINTS,
     as_list,
     is_missing,
     one_of,
+    points_of,
     said,
     values_of,
 )
@@ -24,21 +26,25 @@ from langchain_judges.verdict import Preference
 def win_rate(
     preferences: Iterable[Any],
     *,
+    graded: bool = False,
     groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return how often A wins, a tie counted as half: (wins + ½ ties) / n.
 
     Args:
-        preferences: `A`, `B` or `tie` for each item, or verdicts or rows; None is left out.
+        preferences: `A`, `B` or `tie` for each item, or a number in [0, 1] that says how far
+            A is preferred; or verdicts or rows; None is left out.
+        graded: Read the `score` of verdicts, which is graded, in place of the preference.
         groups: The cluster of each item, for the interval.
         confidence: The level of the interval.
 
     Returns:
         The rate in [0, 1]; print `tie_rate` beside it.
     """
-    points = {"A": 1.0, "tie": 0.5, "B": 0.0}
-    return _pointed(preferences, points, groups, confidence)
+    values, failed = values_of(preferences, "score" if graded else None)
+    hits = [None if value is None else points_of(value) for value in values]
+    return share(hits, failed, "drop", groups, confidence)
 
 
 def tie_rate(
@@ -47,20 +53,11 @@ def tie_rate(
     groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:
-    """Return the share of ties among the judged items; arguments as for `win_rate`."""
-    return _pointed(preferences, {"A": 0.0, "tie": 1.0, "B": 0.0}, groups, confidence)
-
-
-def _pointed(
-    preferences: Iterable[Any],
-    points: dict[str, float],
-    groups: Iterable[Any] | None,
-    confidence: float,
-) -> Result:
+    """Return the share of ties among the judged items; without `graded` as for `win_rate`."""
     values, failed = values_of(preferences)
     for value in set(values) - {None}:
-        one_of("preferences", value, points)
-    hits = [None if value is None else points[value] for value in values]
+        one_of("preferences", value, POINTS)
+    hits = [None if value is None else float(value == "tie") for value in values]
     return share(hits, failed, "drop", groups, confidence)
 
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.inputs import (
+    POINTS,
     Floats,
     as_list,
     group_numbers,
     is_missing,
     match,
-    one_of,
+    points_of,
     same_length,
 )
 from langchain_judges.metrics.intervals import check_confidence, normal_quantile
@@ -26,14 +27,12 @@ from langchain_judges.metrics.result import Interval, Result
 _LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\S", re.MULTILINE)
 _HEADER = re.compile(r"^#{1,6}[ \t]+\S", re.MULTILINE)
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*|__[^_\n]+__")
-_FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
-
-POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
+_CODE_BLOCK = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def list_items(text: str) -> int:
-    """Return how many lines are items of a bulleted or numbered list."""
-    return len(_LIST_ITEM.findall(text))
+    """Return how many lines are items of a bulleted or numbered list, outside of code."""
+    return style_features(text)["list_items"]
 
 
 def markdown_marks(text: str) -> int:
@@ -43,13 +42,18 @@ def markdown_marks(text: str) -> int:
 
 
 def style_features(text: str) -> dict[str, int]:
-    """Count what catches the eye: characters, list items, headers, bold, code blocks."""
+    """Count what catches the eye: characters, list items, headers, bold, code blocks.
+
+    Fenced code is one block, whatever stands in it: its comments and minus signs are neither
+    headers nor lists. A block that is never closed goes to the end of the text.
+    """
+    prose, blocks = _CODE_BLOCK.subn("", text)
     return {
         "characters": len(text),
-        "list_items": list_items(text),
-        "headers": len(_HEADER.findall(text)),
-        "bold": len(_BOLD.findall(text)),
-        "code_blocks": len(_FENCE.findall(text)) // 2,
+        "list_items": len(_LIST_ITEM.findall(prose)),
+        "headers": len(_HEADER.findall(prose)),
+        "bold": len(_BOLD.findall(prose)),
+        "code_blocks": blocks,
     }
 
 
@@ -63,8 +67,9 @@ def preference_slopes(
     """Regress the judge's preference on features of the pair: logit P(A) = θ + Σ φ_k x_k.
 
     Args:
-        preferences: `A`, `B` or `tie` (half a win) for each item, or verdicts or rows; a
-            failed judgment is left out and counted.
+        preferences: `A`, `B` or `tie` (half a win) for each item, a number in [0, 1] that
+            says how far A is preferred, or verdicts or rows; a failed judgment is left out
+            and counted.
         features: By name one number for each item, positive where it should speak for A:
             +1 where A stood first and −1 where B did, a difference of lengths, of human
             scores. Items that lack one are left out as `no_feature`.
@@ -86,13 +91,11 @@ def preference_slopes(
     rows = list(zip(*columns.values(), strict=True)) if columns else [()] * len(given)
     full = [None if any(map(is_missing, row)) else row for row in rows]
     both = match(given, full)
-    for value in set(both.judge):
-        one_of("preferences", value, POINTS)
     failed = dict(both.failed)
     if "no_label" in failed:
         failed["no_feature"] = failed.pop("no_label")
     names = ["intercept", *columns]
-    y = np.asarray([POINTS[value] for value in both.judge])
+    y = np.asarray([points_of(value) for value in both.judge])
     x = np.asarray([(1.0, *row) for row in both.truth], dtype=float).reshape(-1, len(names))
     clusters = None if groups is None else group_numbers(groups, both.kept, len(given))
     found, why = _fit(y, x, clusters)
@@ -227,8 +230,8 @@ def _relative(name: str, a: Mapping[str, int], b: Mapping[str, int]) -> float:
     return (one - other) / (one + other) if one + other else 0.0
 
 
-class LengthControlled(Result):
-    """A length-controlled win rate.
+class EqualLength(Result):
+    """A win rate at equal length.
 
     Attributes:
         raw: The win rate as it is, ties counted as half.
@@ -239,7 +242,7 @@ class LengthControlled(Result):
     length_slope: Result
 
 
-def length_controlled_win_rate(
+def equal_length_win_rate(
     preferences: Iterable[Any],
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
@@ -247,15 +250,18 @@ def length_controlled_win_rate(
     *,
     groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
-) -> LengthControlled:
+) -> EqualLength:
     """Return what A's win rate over B would be if their texts were equally long.
 
     logit P(A) = θ + φ · tanh((length A − length B) / sd) + ψ · γ_x; the result is the mean
-    prediction with the length term at 0.
+    prediction with the length term at 0. It is not the length-controlled win rate of
+    AlpacaEval 2, though of the same form: that one fits φ with a penalty and the difficulty of
+    the instructions over all systems of its leaderboard, so that its numbers differ, by a lot
+    where a system's texts are nearly always the shorter or the longer ones.
 
     Args:
-        preferences: `A`, `B` or `tie` for each item, where A is always the same system and
-            B the baseline; or verdicts or rows.
+        preferences: `A`, `B`, `tie` or a number in [0, 1] for each item, where A is always the
+            same system and B the baseline; or verdicts or rows.
         lengths_a: The length of A's text in any unit.
         lengths_b: The length of B's text in the same unit.
         difficulty: γ_x, how hard the item is, if it is known from other systems; its mean
@@ -263,8 +269,8 @@ def length_controlled_win_rate(
         groups: The cluster of each item, for the interval.
         confidence: The level of the interval, by the delta method on the log-odds.
 
-    Source: Dubois et al. 2024 (AlpacaEval 2, arXiv 2404.04475), for one system and its
-    baseline.
+    Source: the model is that of Dubois et al. 2024 (arXiv 2404.04475), section 3, fitted here
+    to one system and its baseline without a penalty.
     """
     from langchain_judges.metrics.rates import win_rate
 
@@ -282,7 +288,7 @@ def length_controlled_win_rate(
     more: dict[str, Any] = {"raw": raw, "length_slope": slopes["length"]}
     if theta.reason or theta.interval is None or theta.se is None:
         why = theta.reason or "no interval"
-        return LengthControlled.undefined(why, n=theta.n, n_failed=theta.n_failed, **more)
+        return EqualLength.undefined(why, n=theta.n, n_failed=theta.n_failed, **more)
     shift = np.zeros(1)
     if difficulty is not None:
         shift = slopes["difficulty"] * np.asarray(features["difficulty"])
@@ -291,7 +297,7 @@ def length_controlled_win_rate(
         return float(np.mean(1 / (1 + np.exp(-(intercept + shift)))))
 
     value = predicted(theta)
-    return LengthControlled(
+    return EqualLength(
         value,
         n=theta.n,
         n_failed=theta.n_failed,
