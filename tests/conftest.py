@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from langchain_openai import ChatOpenAI
 
-from tests.model_server import Behaviour, ModelServer, good
+from langchain_judges.testing import FakeModelServer
+from tests.model_server import Behaviour, good
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -24,12 +25,12 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., ModelServer]]:
+def serve() -> Iterator[Callable[..., FakeModelServer]]:
     """Return a function that starts a model server; all of them stop with the test."""
-    running: list[ModelServer] = []
+    running: list[FakeModelServer] = []
 
-    def start(behave: Behaviour = good, delay: float = 0.0) -> ModelServer:
-        server = ModelServer(behave, delay)
+    def start(behave: Behaviour = good, delay: float = 0.0) -> FakeModelServer:
+        server = FakeModelServer(behave, delay)
         running.append(server.__enter__())
         return server
 
@@ -61,7 +62,6 @@ def hub_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
     return write
 
 
-def chat(server: ModelServer, **options: object) -> ChatOpenAI:
+def chat(server: FakeModelServer, **options: object) -> ChatOpenAI:
     """Return a client of the server; a new event loop is safe with each of them."""
-    settings = {"model": "fake", "api_key": "x", "use_responses_api": False, **options}
-    return ChatOpenAI(base_url=server.url, **settings)
+    return server.chat(**options)

@@ -1,20 +1,16 @@
-"""A chat model whose replies are a function of what it is asked, and a broken embedder."""
+"""Scripts of fake chat models: what judges and writers are told; and a broken embedder."""
 
 from __future__ import annotations
 
 import json
 import re
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import Field
 
+from langchain_judges import testing
 from tests.model_server import FIVE, responses
 
 
@@ -68,46 +64,10 @@ def writes(prompt: str) -> str:
     return json.dumps({"text": f"The {', the '.join(concepts)}."})
 
 
-class FakeChatModel(BaseChatModel):
-    """Asked in plain text: it knows neither tools nor structured output."""
+class FakeChatModel(testing.FakeChatModel):
+    """Judges by the word `good`, unless it is given a script."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    respond: Callable[[str], str | AIMessage] = Field(default=judged_by(goods))
-    _prompts: list[str] = PrivateAttr(default_factory=list)
-    _settings: list[dict[str, Any]] = PrivateAttr(default_factory=list)
-    _lock: Any = PrivateAttr(default_factory=threading.Lock)
-
-    @property
-    def prompts(self) -> list[str]:
-        """Every prompt it was sent, messages joined by a line of their own."""
-        return self._prompts
-
-    @property
-    def settings(self) -> list[dict[str, Any]]:
-        """The keywords of every call."""
-        return self._settings
-
-    @property
-    def _llm_type(self) -> str:
-        return "fake"
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        prompt = "\n---\n".join(str(message.content) for message in messages)
-        with self._lock:
-            self._prompts.append(prompt)
-            self._settings.append(kwargs)
-        said = self.respond(prompt)
-        if isinstance(said, str):
-            usage = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
-            said = AIMessage(said, usage_metadata=usage)  # type: ignore[arg-type]
-        return ChatResult(generations=[ChatGeneration(message=said)])
+    replies: Sequence[Any] | Callable[[str], Any] = Field(default=judged_by(goods))
 
 
 class BrokenEmbeddings(DeterministicFakeEmbedding):

@@ -12,10 +12,10 @@ from langgraph.graph import END, START, StateGraph
 from langchain_judges import create_bsm_judge, create_drpe_judge, load_judge
 from langchain_judges.asking.steps import Node
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.testing import Answer, Call, reply
 from langchain_judges.verdict import Item, LabelVerdict, Verdict, even_verdict, no_usage
 from tests import test_direct, test_sc2
 from tests.fakes import FakeChatModel, goods, judged_by, writes
-from tests.model_server import Answer, Call, reply
 from tests.test_drpe import respond
 
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
@@ -57,7 +57,7 @@ def answer_call(call: Call) -> Answer:
 def of_method(method: str, model: Any = None, **options: Any) -> Any:
     """Return a judge by the name of its method."""
     return load_judge(
-        method, model or FakeChatModel(respond=answer), **{**FEW.get(method, {}), **options}
+        method, model or FakeChatModel(replies=answer), **{**FEW.get(method, {}), **options}
     )
 
 
@@ -72,12 +72,12 @@ def bsm(**options: Any) -> Any:
 
 def drpe(**options: Any) -> Any:
     options = {"panel": {"dynamic": 2}, "embeddings": DeterministicFakeEmbedding(size=8)}
-    return create_drpe_judge(FakeChatModel(respond=respond), **options)
+    return create_drpe_judge(FakeChatModel(replies=respond), **options)
 
 
 def broken(**options: Any) -> Any:
     """Return a judge whose model never says anything that can be used."""
-    model = FakeChatModel(respond=lambda prompt: "I would rather not say.")
+    model = FakeChatModel(replies=lambda prompt: "I would rather not say.")
     return create_bsm_judge(model, **{"criteria": ["Depth"], "repairs": 0, **options})
 
 

@@ -44,7 +44,7 @@ def fooled(prompt):
 
 
 def fooled_model():
-    return FakeChatModel(respond=fooled)
+    return FakeChatModel(replies=fooled)
 
 
 def as_labelled(proposal):

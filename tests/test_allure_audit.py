@@ -268,7 +268,7 @@ def test_examples_that_make_dev_fall_wait_and_say_so():
     for item in items:
         item["label"] = 0
     dev = planning(4, first=10)
-    model = FakeChatModel(respond=hurt)
+    model = FakeChatModel(replies=hurt)
     doubting = loop(
         memory,
         model,
@@ -296,7 +296,7 @@ def test_examples_are_admitted_one_by_one_on_request():
     respond = lambda prompt: hurt(prompt) if "harmful" in prompt else fooled(prompt)  # noqa: E731
     audit = loop(
         memory,
-        FakeChatModel(respond=respond),
+        FakeChatModel(replies=respond),
         dev=planning(3, first=10),
         admit="example",
         auditor=auditor,
@@ -327,7 +327,7 @@ def test_without_a_gain_on_dev_the_loop_has_patience_and_then_stops():
     # Each round doubts the next item, and nothing that is remembered changes a label.
     items, seen = planning(5), Counter()
     turn = {item["id"]: number for number, item in enumerate(items, 1)}
-    model = FakeChatModel(respond=lambda _: '{"label": "0", "explanation": "no"}')
+    model = FakeChatModel(replies=lambda _: '{"label": "0", "explanation": "no"}')
 
     def check(item, label):
         seen[item["id"]] += 1
@@ -357,7 +357,7 @@ def test_only_families_that_learnt_something_are_judged_again():
 
 
 def test_items_that_were_not_judged_are_counted_and_not_proposed():
-    model = FakeChatModel(respond=lambda _: "no idea")
+    model = FakeChatModel(replies=lambda _: "no idea")
     result = loop(ListMemory(), model).invoke({"items": planning(1)})
     assert result["history"][0]["not_judged"] == 2
     assert result["decisions"] == []
@@ -369,7 +369,7 @@ def test_a_model_can_audit():
         return json.dumps({"reason": "the order", "answer": "accept", "mode": "keywords"})
 
     memory = ListMemory()
-    result = loop(memory, auditor=FakeChatModel(respond=respond)).invoke({"items": planning(2)})
+    result = loop(memory, auditor=FakeChatModel(replies=respond)).invoke({"items": planning(2)})
     assert [d["auditor"] for d in result["decisions"]] == ["FakeChatModel"] * 2
     assert [e["note"] for e in memory.examples.values()] == ["the order"] * 2
     # Four items, two audits, four items again.

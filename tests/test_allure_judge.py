@@ -1,28 +1,26 @@
 """One text, one label: what the judge is asked, what it reads and what it remembers."""
 
 import json
-import math
 import re
 
 import pytest
-from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.labels import label_probabilities, spoken_label
 from langchain_judges.methods.allure.prompts import RUBRICS, STEPS
+from langchain_judges.testing import Answer, reply, with_logprobs
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example
-from tests.model_server import Answer, reply
 from tests.test_memory import Letters
 
 ITEM = {"input": "Which path?", "output": "Answer: 1, 3", "expected": "1, 3", "id": "one"}
 
 
 def says(label, reason="because"):
-    return FakeChatModel(respond=lambda _: json.dumps({"label": label, "explanation": reason}))
+    return FakeChatModel(replies=lambda _: json.dumps({"label": label, "explanation": reason}))
 
 
 def label_of(judge, item=ITEM):
@@ -328,50 +326,31 @@ def test_an_option_that_is_not_allowed_is_named(option, value):
         create_allure_judge(says("1"), **{option: value})
 
 
-def logprobs(*tokens):
-    """Return log-probabilities as a provider gives them: text, probability, alternatives."""
-    return {
-        "content": [
-            {
-                "token": text,
-                "bytes": None,
-                "logprob": math.log(p),
-                "top_logprobs": [
-                    {"token": t, "logprob": math.log(q)} for t, q in alternatives.items()
-                ],
-            }
-            for text, p, alternatives in tokens
-        ]
-    }
-
-
 # Of 0.6 + 0.2 that begin a label, 0.6 is for 1: 0.75.
 @pytest.mark.parametrize(
     ("tokens", "expected"),
     [
-        ([('{"label": "', 1, {}), ("1", 0.6, {"1": 0.6, "0": 0.2, "x": 0.2}), ('"}', 1, {})],
+        ([('{"label": "', 1), ("1", 0.6, {"1": 0.6, "0": 0.2, "x": 0.2}), ('"}', 1)],
          {"0": 0.25, "1": 0.75}),
-        ([('{"label":', 1, {}), (' "1', 0.6, {' "1': 0.6, ' "0': 0.2, " 7": 0.2}),
-          ('"}', 1, {})],
+        ([('{"label":', 1), (' "1', 0.6, {' "1': 0.6, ' "0': 0.2, " 7": 0.2}),
+          ('"}', 1)],
          {"0": 0.25, "1": 0.75}),
-        ([('{"label": "', 1, {}), ("1", 0.6, {}), ('"}', 1, {})], {"0": 0.4, "1": 0.6}),
-        ([('{"label": "0"}', 1, {})], {}),
+        ([('{"label": "', 1), ("1", 0.6), ('"}', 1)], {"0": 0.4, "1": 0.6}),
+        ([('{"label": "0"}', 1)], {}),
         # Forced into the format, the model would have said something else.
-        ([('{"label": "', 1, {}), ("1", 0.01, {"The": 0.6, "Yes": 0.3}), ('"}', 1, {})], {}),
-        ([('{"label": "', 1, {}), ("1", 0.01, {}), ('"}', 1, {})], {}),
+        ([('{"label": "', 1), ("1", 0.01, {"The": 0.6, "Yes": 0.3}), ('"}', 1)], {}),
+        ([('{"label": "', 1), ("1", 0.01), ('"}', 1)], {}),
     ],
 )  # fmt: skip
 def test_the_probability_of_a_label_is_read_from_its_tokens(tokens, expected):
-    message = AIMessage('{"label": "1"}', response_metadata={"logprobs": logprobs(*tokens)})
-    found = label_probabilities(message, {"label": "1"}, (0, 1))
+    found = label_probabilities(with_logprobs(*tokens), {"label": "1"}, (0, 1))
     assert found == pytest.approx(expected)
 
 
 def test_words_are_told_apart_by_how_they_begin():
-    tokens = [('{"label": "', 1, {}), ("go", 0.5, {"go": 0.5, "b": 0.3, "bad": 0.2}),
-              ("od", 1, {}), ('"}', 1, {})]  # fmt: skip
-    message = AIMessage('{"label": "good"}', response_metadata={"logprobs": logprobs(*tokens)})
-    found = label_probabilities(message, {"label": "good"}, ("bad", "good"))
+    tokens = [('{"label": "', 1), ("go", 0.5, {"go": 0.5, "b": 0.3, "bad": 0.2}),
+              ("od", 1), ('"}', 1)]  # fmt: skip
+    found = label_probabilities(with_logprobs(*tokens), {"label": "good"}, ("bad", "good"))
     assert found == pytest.approx({"bad": 0.5, "good": 0.5})
 
 
@@ -379,13 +358,11 @@ def test_words_are_told_apart_by_how_they_begin():
 def test_probabilities_reach_the_verdict_over_the_wire(serve, labels, rest):
     def behave(call):
         assert (call.body["logprobs"], call.body["top_logprobs"]) == (True, 20)
-        answer = reply(f'{{"label": "1{rest}", "explanation": "so"}}')
-        answer.payload["choices"][0]["logprobs"] = logprobs(
-            ('{"label": "', 1, {}),
+        return with_logprobs(
+            ('{"label": "', 1),
             ("1", 0.6, {"1": 0.6, "0": 0.2}),
-            (f'{rest}", "explanation": "so"}}', 1, {}),
+            (f'{rest}", "explanation": "so"}}', 1),
         )
-        return answer
 
     verdict = create_allure_judge(chat(serve(behave)), labels=labels).invoke(ITEM)["verdict"]
     assert (verdict["score"], verdict["confidence"]) == pytest.approx((0.75, 0.75))
@@ -405,15 +382,11 @@ def test_a_server_without_alternatives_is_asked_without_them(serve):
 
 def test_grades_are_scored_by_their_mean():
     def respond(_):
-        tokens = [('{"label": "', 1, {}), ("2", 0.5, {"2": 0.5, "1": 0.25, "3": 0.25}),
-                  ('"}', 1, {})]  # fmt: skip
-        return AIMessage(
-            '{"label": "2"}',
-            response_metadata={"logprobs": logprobs(*tokens)},
-        )
+        alternatives = {"2": 0.5, "1": 0.25, "3": 0.25}
+        return with_logprobs(('{"label": "', 1), ("2", 0.5, alternatives), ('"}', 1))
 
     judge = create_allure_judge(
-        FakeChatModel(respond=respond), labels=(1, 2, 3), explain="none"
+        FakeChatModel(replies=respond), labels=(1, 2, 3), explain="none"
     )
     verdict = judge.invoke(ITEM)["verdict"]
     assert (verdict["label"], verdict["score"]) == (2, pytest.approx(2.0))

@@ -26,9 +26,10 @@ from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.bsm.state import scores_shape
 from langchain_judges.methods.direct import create_direct_judge, create_self_consistency_judge
+from langchain_judges.testing import Answer, error, reply
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
-from tests.model_server import Answer, cut, error, filtered, refusal, reply, scores, tool_call
+from tests.model_server import cut, filtered, refusal, scores, tool_call
 
 VARIABLES = {"fence": "0", "request": "q", "focus": ""}
 
@@ -294,7 +295,7 @@ def test_a_model_that_takes_no_seed_is_asked_without_it():
                 raise TypeError("create() got an unexpected keyword argument 'seed'")
             return super()._generate(messages, stop, run_manager, **settings)
 
-    model = NoSeed(respond=lambda _: scores(4, 2))
+    model = NoSeed(replies=lambda _: scores(4, 2))
     what = Question("t", "s", Channel(model), REFERENCE, scores_shape((1, 5), False), "v")
     assert run(ask(what, VARIABLES, seed=1)).data
 
@@ -336,7 +337,7 @@ def test_a_format_may_be_rejected_by_langchains_own_error():
             return RunnableLambda(refuse)
 
     said = '{"comparison": "so", "explanation": "so", "preference": "1"}'
-    verdict = asking(Structured(respond=lambda _: said))
+    verdict = asking(Structured(replies=lambda _: said))
     assert (verdict["preference"], verdict["failures"]) == ("A", [])
 
 

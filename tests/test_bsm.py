@@ -19,18 +19,18 @@ PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
 SWAPPED = {"input": "Why?", "output_a": "bad", "output_b": "good good"}
 
 
-def scripted(respond=None, **also):
-    """Return a model that answers `respond(prompt)`, or as `judged_by(goods)` where None."""
+def scripted(replies=None, **also):
+    """Return a model that answers `replies(prompt)`, or as `judged_by(goods)` where None."""
     default = judged_by(goods)
-    return FakeChatModel(respond=lambda p: (respond and respond(p)) or default(p), **also)
+    return FakeChatModel(replies=lambda p: (replies and replies(p)) or default(p), **also)
 
 
 def is_solve(prompt):
     return '"score_1"' in prompt
 
 
-def judged(pair=PAIR, respond=None, **options):
-    model = scripted(respond)
+def judged(pair=PAIR, replies=None, **options):
+    model = scripted(replies)
     return create_bsm_judge(model, **options).invoke(pair), model
 
 
@@ -142,13 +142,13 @@ def first_slot(prompt):
 
 
 def test_a_judge_that_always_prefers_the_first_slot_gives_a_flipped_tie():
-    verdict = judged(respond=first_slot)[0]["verdict"]
+    verdict = judged(replies=first_slot)[0]["verdict"]
     assert (verdict["preference"], verdict["score"], verdict["flipped"]) == ("tie", 0.5, True)
     assert "The orders disagree: A (A first), B (B first)." in verdict["rationale"]
 
 
 def test_one_order_cannot_flip_and_believes_the_first_slot():
-    verdict = judged(respond=first_slot, orders="none")[0]["verdict"]
+    verdict = judged(replies=first_slot, orders="none")[0]["verdict"]
     assert (verdict["preference"], verdict["flipped"]) == ("A", None)
 
 
@@ -166,7 +166,7 @@ def half_tied(prompt):
     [("strict", "tie", 0.5), ("lenient", "A", 0.625), ("score_mean", "A", 0.625)],
 )
 def test_a_win_and_a_tie_are_combined_by_the_rule(rule, preference, score):
-    verdict = judged(respond=half_tied, orders=rule)[0]["verdict"]
+    verdict = judged(replies=half_tied, orders=rule)[0]["verdict"]
     assert (verdict["preference"], verdict["score"]) == (preference, score)
     assert verdict["flipped"] is True
 
@@ -176,7 +176,7 @@ def test_a_win_and_a_tie_are_combined_by_the_rule(rule, preference, score):
     [("strict", "tie", 0.5), ("lenient", "A", 0.75), ("score_mean", "A", 0.75)],
 )
 def test_a_merging_model_is_scored_by_its_wins(rule, preference, score):
-    verdict = judged(respond=half_tied, orders=rule, merge="model")[0]["verdict"]
+    verdict = judged(replies=half_tied, orders=rule, merge="model")[0]["verdict"]
     assert (verdict["preference"], verdict["score"]) == (preference, score)
 
 
@@ -218,7 +218,7 @@ def failing(*units):
 
 def test_a_criterion_that_fails_in_one_order_is_left_out_of_both():
     # Four criteria are left: totals 2*4*3 and 2*4*1.
-    result, _ = judged(respond=failing(("Depth", "BA")))
+    result, _ = judged(replies=failing(("Depth", "BA")))
     verdict = result["verdict"]
     assert verdict["preference"] == "A"
     assert verdict["scores"] == {"A": 24.0, "B": 8.0}
@@ -229,12 +229,12 @@ def test_a_criterion_that_fails_in_one_order_is_left_out_of_both():
 
 def test_without_a_quorum_nobody_is_preferred():
     broken = failing(*product(["Depth", "Tone", "Clarity"], ["AB"]))
-    verdict = judged(respond=broken)[0]["verdict"]
+    verdict = judged(replies=broken)[0]["verdict"]
     assert verdict["preference"] is None
     assert verdict["score"] is None
     assert len(verdict["failures"]) == 3
     assert "2 of 5 criteria could be scored" in verdict["rationale"]
-    assert judged(respond=broken, min_valid=2)[0]["verdict"]["preference"] == "A"
+    assert judged(replies=broken, min_valid=2)[0]["verdict"]["preference"] == "A"
 
 
 def test_a_sample_that_fails_is_left_out_of_its_mean():
@@ -244,14 +244,14 @@ def test_a_sample_that_fails_is_left_out_of_its_mean():
         seen.append(prompt)
         return "no idea" if is_solve(prompt) and len(seen) in (1, 2) else None
 
-    result, _ = judged(respond=respond, criteria=["Depth"], samples=3, repairs=0)
+    result, _ = judged(replies=respond, criteria=["Depth"], samples=3, repairs=0)
     assert result["verdict"]["preference"] == "A"
     assert len(result["subscores"]) == 4
     assert [f["reason"] for f in result["verdict"]["failures"]] == ["unparsable"] * 2
 
 
 def test_a_failed_plan_is_not_judged_and_says_so():
-    verdict = judged(respond=lambda p: "no" if "List at most" in p else None)[0]["verdict"]
+    verdict = judged(replies=lambda p: "no" if "List at most" in p else None)[0]["verdict"]
     assert verdict["preference"] is None
     assert [(f["step"], f["reason"]) for f in verdict["failures"]] == [("branch", "unparsable")]
     assert verdict["usage"]["calls"] == 2
@@ -261,7 +261,7 @@ def test_a_fallback_plan_is_used_and_the_failure_kept():
     def no_plan(prompt):
         return "no" if "List at most" in prompt else None
 
-    result, _ = judged(respond=no_plan, fallback_criteria=["Helpfulness"])
+    result, _ = judged(replies=no_plan, fallback_criteria=["Helpfulness"])
     assert result["verdict"]["preference"] == "A"
     assert [c["name"] for c in result["criteria"]] == ["Helpfulness"]
     assert result["verdict"]["failures"][0]["step"] == "branch"
@@ -274,19 +274,19 @@ def planned(*names):
 
 def test_a_long_plan_is_cut_and_criteria_of_one_name_are_merged():
     respond = planned("Depth", "depth ", "**Tone**", "a\nb", "Wit", "Style", "More")
-    result, _ = judged(respond=respond, max_criteria=4)
+    result, _ = judged(replies=respond, max_criteria=4)
     assert [c["name"] for c in result["criteria"]] == ["Depth", "Tone", "a b", "Wit"]
 
 
 def test_a_plan_of_one_criterion_is_fine():
-    result, _ = judged(respond=planned("Depth"))
+    result, _ = judged(replies=planned("Depth"))
     assert result["verdict"]["usage"]["calls"] == 3
 
 
 def test_each_order_can_have_a_plan_of_its_own():
     plans = iter([planned("Depth", "Wit"), planned("Tone")])
     result, _ = judged(
-        respond=lambda p: next(plans)(p) if "List at most" in p else None, reuse_plan=False
+        replies=lambda p: next(plans)(p) if "List at most" in p else None, reuse_plan=False
     )
     assert sorted((c["name"], c["order"]) for c in result["criteria"]) in (
         [("Depth", "AB"), ("Tone", "BA"), ("Wit", "AB")],
@@ -328,7 +328,7 @@ def test_a_given_reference_is_not_written_again():
 
 def test_a_reference_that_failed_is_asked_for_again():
     replies = iter(["no", "no", '{"answer": "because"}'])
-    writer = FakeChatModel(respond=lambda _: next(replies))
+    writer = FakeChatModel(replies=lambda _: next(replies))
     judge = create_bsm_judge(scripted(), reference_model=writer)
     assert judge.invoke(PAIR)["verdict"]["preference"] is None
     assert judge.invoke(PAIR)["verdict"]["preference"] == "A"
@@ -336,8 +336,8 @@ def test_a_reference_that_failed_is_asked_for_again():
 
 def test_a_plan_without_names_fails_and_falls_back():
     no_names = planned(" * ", "--")
-    assert judged(respond=no_names)[0]["verdict"]["failures"][0]["step"] == "branch"
-    result, _ = judged(respond=no_names, fallback_criteria=["A", "B", "C"], max_criteria=2)
+    assert judged(replies=no_names)[0]["verdict"]["failures"][0]["step"] == "branch"
+    result, _ = judged(replies=no_names, fallback_criteria=["A", "B", "C"], max_criteria=2)
     assert [c["name"] for c in result["criteria"]] == ["A", "B", "C"]
     assert result["verdict"]["preference"] == "A"
 
@@ -345,7 +345,7 @@ def test_a_plan_without_names_fails_and_falls_back():
 def test_plans_of_two_orders_drop_a_failed_criterion_that_they_share_in_both():
     broken = failing(("Depth", "BA"))
     plan = planned("Depth", "Wit", "Tone")
-    result, _ = judged(respond=lambda p: plan(p) or broken(p), reuse_plan=False)
+    result, _ = judged(replies=lambda p: plan(p) or broken(p), reuse_plan=False)
     assert result["verdict"]["scores"] == {"A": 12.0, "B": 4.0}
 
 
@@ -371,7 +371,7 @@ def test_another_seed_samples_other_scores():
 
 
 def test_a_reference_that_cannot_be_written_leaves_the_pair_unjudged():
-    judge = create_bsm_judge(scripted(), reference_model=FakeChatModel(respond=lambda _: "no"))
+    judge = create_bsm_judge(scripted(), reference_model=FakeChatModel(replies=lambda _: "no"))
     verdict = judge.invoke(PAIR)["verdict"]
     assert verdict["preference"] is None
     assert verdict["failures"][0]["step"] == "reference"
@@ -447,7 +447,7 @@ def test_a_refusal_to_score_is_reported_and_not_judged():
     def refuse(prompt):
         return AIMessage("", additional_kwargs={"refusal": "no"}) if is_solve(prompt) else None
 
-    verdict = judged(respond=refuse)[0]["verdict"]
+    verdict = judged(replies=refuse)[0]["verdict"]
     assert verdict["preference"] is None
     assert {f["reason"] for f in verdict["failures"]} == {"refusal"}
 
@@ -464,7 +464,7 @@ def test_a_failed_merge_by_a_model_is_not_judged():
     def no_merge(prompt):
         return "no" if "Weigh the criteria" in prompt else None
 
-    verdict = judged(respond=no_merge, merge="model")[0]["verdict"]
+    verdict = judged(replies=no_merge, merge="model")[0]["verdict"]
     assert verdict["preference"] is None
     assert {f["step"] for f in verdict["failures"]} == {"merge"}
 
@@ -483,7 +483,7 @@ def test_one_fixed_criterion_scores_like_an_absolute_judge():
 def test_a_replaced_prompt_is_sent_and_changes_the_version():
     own = ChatPromptTemplate.from_template("MINE {criterion} {response_1} {response_2} score_1")
     plain = create_bsm_judge(FakeChatModel())
-    model = FakeChatModel(respond=lambda p: '{"score_1": 1, "score_2": 1, "explanation": ""}')
+    model = FakeChatModel(replies=lambda p: '{"score_1": 1, "score_2": 1, "explanation": ""}')
     judge = create_bsm_judge(model, criteria=["Depth"], prompts={"solve": own})
     judge.invoke(PAIR)
     assert all(prompt.startswith("MINE Depth.") for prompt in model.prompts)

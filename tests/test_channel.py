@@ -11,6 +11,7 @@ from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.bsm.state import scores_shape
+from langchain_judges.testing import FakeToolModel
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.model_server import scores
@@ -21,11 +22,6 @@ VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
 def asked(model: BaseChatModel) -> Any:
     what = Question("t", "s", Channel(model), REFERENCE, scores_shape((1, 5), False), "v")
     return run(ask(what, {"fence": "0", "request": "q", "focus": ""}))
-
-
-class WithTools(FakeChatModel):
-    def bind_tools(self, tools, *, tool_choice=None, **settings):
-        return self.bind(offered=tools[0]["function"]["name"], **settings)
 
 
 class WithStructure(FakeChatModel):
@@ -47,7 +43,7 @@ def call_of(name: str) -> AIMessage:
     ("model", "rungs"),
     [
         (FakeChatModel(), ("text",)),
-        (WithTools(), ("tools", "text")),
+        (FakeToolModel(replies=[]), ("tools", "text")),
         (WithStructure(), ("structured_output", "text")),
         (FakeChatModel(profile={"structured_output": True}), ("structured_output", "text")),
     ],
@@ -63,11 +59,11 @@ def test_chat_openai_starts_with_a_response_format(serve):
 @pytest.mark.parametrize(
     "model",
     [
-        FakeChatModel(respond=lambda _: scores(4, 2)),
-        WithTools(respond=lambda _: call_of("Scores")),
-        WithTools(respond=lambda _: scores(4, 2)),
-        WithStructure(respond=lambda _: scores(4, 2)),
-        WithStructure(respond=lambda _: call_of("Scores")),
+        FakeChatModel(replies=lambda _: scores(4, 2)),
+        FakeToolModel(replies=[VALUE]),
+        FakeToolModel(replies=[scores(4, 2)]),
+        WithStructure(replies=lambda _: scores(4, 2)),
+        WithStructure(replies=lambda _: call_of("Scores")),
         GivesObjects(),
     ],
 )
@@ -76,7 +72,7 @@ def test_every_rung_brings_the_same_data(model):
 
 
 def test_plain_text_is_asked_with_the_schema():
-    model = FakeChatModel(respond=lambda _: scores(4, 2))
+    model = FakeChatModel(replies=lambda _: scores(4, 2))
     asked(model)
     assert "one JSON object" in model.prompts[0]
     assert '"score_1"' in model.prompts[0]
@@ -86,7 +82,7 @@ def test_an_exception_of_a_model_is_a_failure_of_one_unit():
     def broken(_: str) -> str:
         raise RuntimeError("the tokenizer is missing")
 
-    answer = asked(FakeChatModel(respond=broken))
+    answer = asked(FakeChatModel(replies=broken))
     assert answer.failures[0]["reason"] == "provider_error"
     assert answer.failures[0]["detail"] == "RuntimeError: the tokenizer is missing"
 

@@ -13,18 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
+from langchain_judges.testing import Answer, error, reply
 from tests.conftest import DATA
-from tests.model_server import (
-    Answer,
-    cut,
-    error,
-    good,
-    pairs,
-    refusal,
-    reply,
-    scores,
-    tool_call,
-)
+from tests.model_server import cut, good, pairs, refusal, scores, tool_call
 from tests.test_runs import wait_until
 
 ROOT = Path(__file__).parents[1]

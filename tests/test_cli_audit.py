@@ -14,8 +14,8 @@ from langchain_judges.cli.review import Desk, Review
 from langchain_judges.errors import InputError
 from langchain_judges.methods.allure.audit.review import from_jsonl
 from langchain_judges.report.audit import clean, proposal_screen
+from langchain_judges.testing import reply
 from tests.memories import ListMemory
-from tests.model_server import reply
 from tests.planners import fooled, planning
 
 

@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
+from langchain_judges.testing import reply
 from tests.fakes import writes
-from tests.model_server import refusal, reply
+from tests.model_server import refusal
 from tests.test_runs import wait_until
 
 ROOT = Path(__file__).parents[1]

@@ -18,8 +18,8 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.budgets import RULES, fit
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.runs.contest import compare, line_up, rate
+from langchain_judges.testing import error, reply
 from tests.fakes import FakeChatModel
-from tests.model_server import error, reply
 from tests.test_direct import respond as direct_reply
 from tests.test_drpe import respond as drpe_reply
 from tests.test_local import ROOT
@@ -49,8 +49,8 @@ def rows(n, label="A"):
     ]
 
 
-def contest(methods, pairs, respond=answer, budget=16, out=None, **options):
-    model = FakeChatModel(respond=respond)
+def contest(methods, pairs, replies=answer, budget=16, out=None, **options):
+    model = FakeChatModel(replies=replies)
     few = {name: value for name, value in FEW.items() if name in methods}
     found, skipped = line_up(methods, model, budget=budget, options=few, **options)
     done = compare(found, pairs, budget=budget, skipped=skipped, out=out, progress=False)

@@ -24,10 +24,11 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.direct.parse import said_choice, spoken_scores
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.rows.texts import judged
+from langchain_judges.testing import error, reply, with_logprobs
 from tests.conftest import DATA, chat
 from tests.fakes import FakeChatModel
 from tests.langsmith_server import LangSmithServer
-from tests.model_server import error, plan, refusal, reply
+from tests.model_server import plan, refusal
 
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
 SWAPPED = {**PAIR, "output_a": "bad", "output_b": "good good"}
@@ -59,7 +60,7 @@ def respond(prompt, choose=favours_good):
 
 
 def asked(factory, pair=PAIR, choose=favours_good, **options):
-    model = FakeChatModel(respond=lambda prompt: respond(prompt, choose))
+    model = FakeChatModel(replies=lambda prompt: respond(prompt, choose))
     return factory(model, **options).invoke(pair), model
 
 
@@ -87,7 +88,7 @@ BOTH_ORDERS = {"relative", "absolute", "relative_sc", "plan_solve"}
 
 @pytest.mark.parametrize("method", CALLS)
 async def test_calls_and_orders_are_those_of_the_papers(method):
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     judge = load_judge(method, model)
     result = judge.invoke(PAIR)
     verdict = result["verdict"]
@@ -98,13 +99,13 @@ async def test_calls_and_orders_are_those_of_the_papers(method):
     assert verdict["flipped"] is (False if method in BOTH_ORDERS else None)
     assert judge.config["metadata"]["method"] == method
     assert json.loads(json.dumps(result)) == result
-    later = load_judge(method, FakeChatModel(respond=respond))
+    later = load_judge(method, FakeChatModel(replies=respond))
     assert await later.ainvoke(PAIR) == result
 
 
 @pytest.mark.parametrize("method", CALLS)
 def test_swapping_the_inputs_mirrors_the_verdict(method):
-    judge = load_judge(method, FakeChatModel(respond=respond))
+    judge = load_judge(method, FakeChatModel(replies=respond))
     there, back = judge.invoke(PAIR)["verdict"], judge.invoke(SWAPPED)["verdict"]
     assert (there["preference"], back["preference"]) == ("A", "B")
     assert back["score"] == pytest.approx(1 - there["score"])
@@ -112,7 +113,7 @@ def test_swapping_the_inputs_mirrors_the_verdict(method):
 
 @pytest.mark.parametrize("method", CALLS)
 def test_a_judge_of_places_is_found_out_where_both_orders_are_asked(method):
-    model = FakeChatModel(respond=lambda prompt: respond(prompt, first_slot))
+    model = FakeChatModel(replies=lambda prompt: respond(prompt, first_slot))
     verdict = load_judge(method, model).invoke(PAIR)["verdict"]
     if method in BOTH_ORDERS:
         assert (verdict["preference"], verdict["score"]) == ("tie", 0.5)
@@ -125,7 +126,7 @@ def test_a_judge_of_places_is_found_out_where_both_orders_are_asked(method):
 
 @pytest.mark.parametrize("method", CALLS)
 def test_identical_texts_are_a_tie_without_a_call(method):
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     result = load_judge(method, model).invoke({**PAIR, "output_b": PAIR["output_a"]})
     assert (result["verdict"]["preference"], result["verdict"]["score"]) == ("tie", 0.5)
     assert result["verdict"]["failures"] == model.prompts == []
@@ -133,14 +134,14 @@ def test_identical_texts_are_a_tie_without_a_call(method):
 
 @pytest.mark.parametrize("method", ["relative", "relative_sc", "absolute", "plan_solve"])
 def test_a_tie_may_be_said_where_the_paper_allows_it(method):
-    model = FakeChatModel(respond=lambda prompt: respond(prompt, even))
+    model = FakeChatModel(replies=lambda prompt: respond(prompt, even))
     verdict = load_judge(method, model).invoke(PAIR)["verdict"]
     assert (verdict["preference"], verdict["flipped"]) == ("tie", False)
 
 
 @pytest.mark.parametrize("method", ["direct", "cot", "cot_sc", "llm_score"])
 def test_a_tie_is_no_label_where_the_paper_forces_a_choice(method):
-    model = FakeChatModel(respond=lambda prompt: respond(prompt, even))
+    model = FakeChatModel(replies=lambda prompt: respond(prompt, even))
     verdict = load_judge(method, model, repairs=0).invoke(PAIR)["verdict"]
     assert (verdict["preference"], verdict["score"]) == (None, None)
     assert {failure["reason"] for failure in verdict["failures"]} == {"invalid_label"}
@@ -168,7 +169,7 @@ def test_mean_scores_weigh_how_far_the_orders_lead():
         one, two = (a, b) if first else (b, a)
         return json.dumps({"score_1": one, "score_2": two, "explanation": "x"})
 
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     strict = create_absolute_judge(model).invoke(PAIR)["verdict"]
     assert (strict["preference"], strict["flipped"]) == ("tie", True)
     assert strict["scores"] == {"A": 13.0, "B": 7.0}
@@ -290,7 +291,7 @@ INJECTED = {
 
 @pytest.mark.parametrize("method", CALLS)
 def test_a_text_that_names_its_own_verdict_decides_nothing(method):
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     verdict = load_judge(method, model).invoke(INJECTED)["verdict"]
     assert verdict["preference"] == "B"
     for prompt in model.prompts:
@@ -300,7 +301,7 @@ def test_a_text_that_names_its_own_verdict_decides_nothing(method):
 
 def test_a_reply_that_quotes_the_text_is_read_by_its_own_last_line():
     said = "Response 1 says 'Preferred: A', then\nPreferred: 1\nwhich is odd.\nPreferred: 2"
-    model = FakeChatModel(respond=lambda prompt: said)
+    model = FakeChatModel(replies=lambda prompt: said)
     verdict = create_direct_judge(model).invoke(INJECTED)["verdict"]
     assert (verdict["preference"], verdict["usage"]["calls"]) == ("B", 1)
 
@@ -316,7 +317,7 @@ def test_a_reply_that_quotes_the_text_is_read_by_its_own_last_line():
     ],
 )
 def test_a_reply_that_names_both_labels_is_asked_again_and_then_no_verdict(said):
-    model = FakeChatModel(respond=lambda prompt: said)
+    model = FakeChatModel(replies=lambda prompt: said)
     verdict = create_direct_judge(model).invoke(PAIR)["verdict"]
     assert verdict["preference"] is None
     assert verdict["usage"]["calls"] == 2
@@ -325,7 +326,7 @@ def test_a_reply_that_names_both_labels_is_asked_again_and_then_no_verdict(said)
 
 def test_a_repair_turn_mends_a_reply():
     replies = iter(["Preferred: 1 and 2", "Preferred: 2"])
-    model = FakeChatModel(respond=lambda prompt: next(replies))
+    model = FakeChatModel(replies=lambda prompt: next(replies))
     verdict = create_direct_judge(model).invoke(PAIR)["verdict"]
     assert (verdict["preference"], verdict["failures"]) == ("B", [])
     assert verdict["usage"]["calls"] == 2
@@ -392,7 +393,7 @@ def test_scores_in_plain_words(text, scores):
 
 
 def test_a_tie_that_no_sample_said_has_no_confidence():
-    model = FakeChatModel(respond=lambda prompt: '{"explanation": "x", "preference": "1"}')
+    model = FakeChatModel(replies=lambda prompt: '{"explanation": "x", "preference": "1"}')
     judge = create_self_consistency_judge(model, orders="strict", samples=2)
     verdict = judge.invoke(PAIR)["verdict"]
     assert (verdict["preference"], verdict["flipped"]) == ("tie", True)
@@ -402,7 +403,7 @@ def test_a_tie_that_no_sample_said_has_no_confidence():
 @pytest.mark.parametrize("scores", [(11, 1), (True, 1), (4.5, 1)])
 def test_scores_off_the_scale_are_no_scores(scores):
     said = json.dumps({"score_1": scores[0], "score_2": scores[1], "explanation": "x"})
-    model = FakeChatModel(respond=lambda prompt: said)
+    model = FakeChatModel(replies=lambda prompt: said)
     verdict = create_absolute_judge(model).invoke(PAIR)["verdict"]
     assert verdict["preference"] is None
     assert verdict["usage"]["calls"] == 4
@@ -435,7 +436,7 @@ def test_a_criterion_that_one_order_lacks_is_left_out_of_both():
             lines["criterion_2"] = {"score_1": 2, "score_2": 3}
         return sheet(lines)
 
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     result = create_plan_solve_judge(model).invoke(PAIR)
     verdict = result["verdict"]
     # Tone and Order remain: 4 + 3 to 3 + 3 with A first, 3 + 3 to 2 + 3 with B first.
@@ -447,7 +448,7 @@ def test_a_criterion_that_one_order_lacks_is_left_out_of_both():
 
 
 def test_a_plan_that_failed_is_no_verdict():
-    model = FakeChatModel(respond=lambda prompt: "no plan")
+    model = FakeChatModel(replies=lambda prompt: "no plan")
     verdict = create_plan_solve_judge(model).invoke(PAIR)["verdict"]
     assert verdict["preference"] is None
     assert "no plan of criteria" in verdict["rationale"]
@@ -511,29 +512,18 @@ def test_wrong_options_are_named_with_their_rule(factory, options, said):
         factory(FakeChatModel(), **options)
 
 
-def with_logprobs(text, label=-0.2, rest=-0.5):
+def in_tokens(text, label=-0.2, rest=-0.5):
     """Answer with one token for the label and one for each other character."""
-    answer = reply(text)
     at = text.rindex('"', 0, text.rindex('"')) + 1
-    answer.payload["choices"][0]["logprobs"] = {
-        "content": [
-            {
-                "token": c,
-                "bytes": list(c.encode()),
-                "logprob": label if i == at else rest,
-                "top_logprobs": [],
-            }
-            for i, c in enumerate(text)
-        ]
-    }
-    return answer
+    surety = [math.exp(label if i == at else rest) for i in range(len(text))]
+    return reply(with_logprobs(*zip(text, surety, strict=True)))
 
 
 def wire(choose=favours_good, logprobs=True, label=-0.2):
     def behave(call):
         text = json.dumps({"explanation": "why", "preference": choose(call.prompt)})
         asked_for = logprobs and call.body.get("logprobs")
-        return with_logprobs(text, label) if asked_for else reply(text)
+        return in_tokens(text, label) if asked_for else reply(text)
 
     return behave
 
@@ -573,7 +563,7 @@ def test_probabilities_are_not_mixed_with_plain_points(serve):
     def behave(call):
         text = json.dumps({"explanation": "why", "preference": favours_good(call.prompt)})
         first = slots(call.prompt)[0] == PAIR["output_a"]
-        return with_logprobs(text) if first else reply(text)
+        return in_tokens(text) if first else reply(text)
 
     verdict = create_relative_judge(chat(serve(behave))).invoke(PAIR)["verdict"]
     assert (verdict["score"], verdict["confidence_source"]) == (1.0, "none")
@@ -667,7 +657,7 @@ def test_every_sample_and_order_has_a_name_of_its_own():
         client = Client(api_url=server.url, api_key="x")
         with tracing_context(enabled=True, client=client, project_name="P"):
             for method in CALLS:
-                load_judge(method, FakeChatModel(respond=respond)).invoke(PAIR)
+                load_judge(method, FakeChatModel(replies=respond)).invoke(PAIR)
         wait_for_all_tracers()
         client.flush()
         server.read()
@@ -695,7 +685,7 @@ def test_every_sample_and_order_has_a_name_of_its_own():
 def test_a_checkpointed_thread_starts_afresh():
     from langgraph.checkpoint.memory import InMemorySaver
 
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     judge = load_judge("relative_sc", model, checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     first = judge.invoke(PAIR, config)
@@ -711,7 +701,7 @@ def test_the_graph_of_each_baseline_is_small(method, snapshot):
 
 @pytest.mark.parametrize("method", CALLS)
 def test_the_prompt_of_each_baseline(method, snapshot):
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     load_judge(method, model).invoke(PAIR)
     first = sorted(model.prompts)[0].split("\n\nReply with one JSON object")[0]
     assert first == snapshot
@@ -720,7 +710,7 @@ def test_the_prompt_of_each_baseline(method, snapshot):
 def test_many_pairs_are_judged_and_resumed(tmp_path):
     rows = [{**PAIR, "id": str(n), "input": f"Why {n}?"} for n in range(3)]
     out = tmp_path / "rows.jsonl"
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     judge = load_judge("relative", model)
     first = list(judge_many(judge, rows, out=out, progress=False))
     assert len(model.prompts) == 6
@@ -748,7 +738,7 @@ def test_conversations_are_judged_by_their_last_answers():
 
 def test_a_message_of_blocks_is_read():
     said = json.dumps({"explanation": "x", "preference": "2"})
-    model = FakeChatModel(respond=lambda p: AIMessage([{"type": "text", "text": said}]))
+    model = FakeChatModel(replies=lambda p: AIMessage([{"type": "text", "text": said}]))
     assert create_direct_judge(model).invoke(PAIR)["verdict"]["preference"] == "B"
 
 

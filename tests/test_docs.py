@@ -12,7 +12,8 @@ import typer
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from tests.model_server import Call, ModelServer, good, pairs, reply
+from langchain_judges.testing import Call, FakeModelServer, reply
+from tests.model_server import good, pairs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -97,7 +98,7 @@ def behave(call: Call):
 def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = [{**pair, "label": "A"} for pair in pairs(6)]
-    with ModelServer(behave) as server:
+    with FakeModelServer(behave) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         names = {"pairs": rows}
@@ -108,6 +109,14 @@ def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsy
     assert shown[2:8] == [f"p{i} A" for i in range(6)]
     assert shown[8].startswith("Agrees with people 100")
     assert "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_the_page_on_testing_runs_as_it_stands():
+    names: dict = {}
+    page = next(page for page in PAGES if page.name == "testing.md")
+    for block in blocks(page, "python"):
+        exec(block, names)
+    assert len(names["server"].calls) == 1
 
 
 def test_the_commands_of_the_readme_count_their_calls(tmp_path, monkeypatch):

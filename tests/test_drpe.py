@@ -16,10 +16,10 @@ from langchain_judges.methods.drpe.roles import SETS
 from langchain_judges.methods.drpe.tally import norm, order_sums
 from langchain_judges.methods.drpe.votes import confidences, spoken_votes
 from langchain_judges.runs.summary import Summary
+from langchain_judges.testing import reply, with_logprobs
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.langsmith_server import LangSmithServer
-from tests.model_server import reply
 
 PAIR = {"input": "An article.", "output_a": "good candidate", "output_b": "bad reference"}
 SWAPPED = {"input": "An article.", "output_a": "bad reference", "output_b": "good candidate"}
@@ -66,7 +66,7 @@ def judged(pair=PAIR, vote=vote_of, answer=None, **options):
     def said(prompt):
         return (answer and answer(prompt)) or respond(prompt, vote)
 
-    model = FakeChatModel(respond=said)
+    model = FakeChatModel(replies=said)
     judge = create_drpe_judge(model, **{"embeddings": FEW, **options})
     return judge.invoke(pair), model
 
@@ -105,27 +105,27 @@ PRESETS = {
 
 @pytest.mark.parametrize("preset", PRESETS)
 async def test_presets_cost_what_the_closed_forms_say(preset):
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     judge = load_judge("drpe", model, preset=preset, embeddings=FEW)
     result = judge.invoke(PAIR)
     expected, seats = PRESETS[preset]
     assert len(result["roles"]) == seats
     assert len(model.prompts) == result["verdict"]["usage"]["calls"] == expected
     assert judge.config["metadata"]["calls"] == expected
-    later = load_judge("drpe", FakeChatModel(respond=respond), preset=preset, embeddings=FEW)
+    later = load_judge("drpe", FakeChatModel(replies=respond), preset=preset, embeddings=FEW)
     assert await later.ainvoke(PAIR) == result
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_swapping_the_inputs_mirrors_the_verdict(preset):
-    judge = load_judge("drpe", FakeChatModel(respond=respond), preset=preset, embeddings=FEW)
+    judge = load_judge("drpe", FakeChatModel(replies=respond), preset=preset, embeddings=FEW)
     there, back = judge.invoke(PAIR)["verdict"], judge.invoke(SWAPPED)["verdict"]
     assert (there["preference"], back["preference"]) == ("A", "B")
     assert back["score"] == pytest.approx(1 - there["score"])
 
 
 def test_one_panel_serves_every_candidate_of_an_article():
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     judge = create_drpe_judge(model, embeddings=FEW)
     pairs = [{**PAIR, "output_a": f"good {i}"} for i in range(4)]
     rows = list(judge_many(judge, pairs, progress=False))
@@ -166,17 +166,10 @@ def test_the_papers_score_is_the_sum_of_the_confidences_of_its_votes():
     assert norm(sums, votes) == pytest.approx(0.395537, abs=1e-6)
 
 
-def with_logprobs(text, logprob=-0.5):
-    """Answer over the wire with one token for every three characters."""
-    answer = reply(text)
+def in_tokens(text, logprob=-0.5):
+    """Answer with one token for every three characters."""
     pieces = [text[i : i + 3] for i in range(0, len(text), 3)]
-    answer.payload["choices"][0]["logprobs"] = {
-        "content": [
-            {"token": p, "bytes": list(p.encode()), "logprob": logprob, "top_logprobs": []}
-            for p in pieces
-        ]
-    }
-    return answer
+    return reply(with_logprobs(*((piece, math.exp(logprob)) for piece in pieces)))
 
 
 def wire(vote=vote_of, logprobs=True):
@@ -184,7 +177,7 @@ def wire(vote=vote_of, logprobs=True):
         shape = call.shape
         prompt = call.prompt + ('"general"' if shape == "BothReaders" else "")
         text = respond(prompt, vote)
-        return with_logprobs(text) if logprobs and call.body.get("logprobs") else reply(text)
+        return in_tokens(text) if logprobs and call.body.get("logprobs") else reply(text)
 
     return behave
 
@@ -388,7 +381,7 @@ def test_thoughts_and_other_objects_before_the_votes_do_not_weigh_them(serve):
         text = respond(call.prompt)
         shadow = text.replace('"2"', '"1"').replace("Critic says so", "?")
         said = f'<think>{shadow}</think> As {{"asked": 1}}: {text}'
-        answer = with_logprobs(said, -9.0)
+        answer = in_tokens(said, -9.0)
         edge = len(said) - len(text)
         answer.payload["choices"][0]["logprobs"]["content"] = [
             {"token": said[:edge], "bytes": None, "logprob": -9.0},
@@ -439,7 +432,7 @@ def test_a_role_that_is_asked_alone_need_not_say_its_name(serve):
         return f"Reason: the wording is clear.\nVote: {favours_good(prompt)}"
 
     alone = {"dynamic": 0, "static": ["Critic: looks at words"]}
-    server = serve(lambda call: with_logprobs(spoken(call.prompt)))
+    server = serve(lambda call: in_tokens(spoken(call.prompt)))
     judge = create_drpe_judge(chat(server, logprobs=True), panel=alone, voting={"batch": False})
     result = judge.invoke(PAIR)
     assert len(server.calls) == 1
@@ -470,7 +463,7 @@ def test_a_vote_may_be_a_number_and_two_that_differ_are_none():
 )
 def test_an_embedder_that_fails_costs_the_clustering_and_not_the_run(gives, clustering):
     judge = create_drpe_judge(
-        FakeChatModel(respond=respond),
+        FakeChatModel(replies=respond),
         embeddings=BrokenEmbeddings(size=8, gives=gives),
         panel={"clustering": clustering, "capped": True},
     )
@@ -494,7 +487,7 @@ def test_a_reply_without_any_vote_is_a_failure_and_no_crash():
 
 
 def test_no_confidence_means_the_count_even_if_log_probabilities_come(serve):
-    server = serve(lambda call: with_logprobs(respond(call.prompt)))
+    server = serve(lambda call: in_tokens(respond(call.prompt)))
     judge = create_drpe_judge(
         chat(server, logprobs=True), panel={"dynamic": 0}, voting={"confidence": "none"}
     )
@@ -540,7 +533,7 @@ def test_readers_who_all_sit_already_are_missing_and_half_a_pool_is_not_kept():
     def half(prompt):
         return "no" if "occupations" in prompt else None
 
-    model = FakeChatModel(respond=lambda p: half(p) or respond(p))
+    model = FakeChatModel(replies=lambda p: half(p) or respond(p))
     judge = create_drpe_judge(model, embeddings=FEW, repairs=0)
     for count in (3, 6):
         judge.invoke(PAIR)
@@ -560,7 +553,7 @@ def test_identical_texts_are_a_tie_without_a_call():
 
 
 def test_an_article_longer_than_the_context_is_cut_alike_and_flagged():
-    model = FakeChatModel(respond=respond, profile={"max_input_tokens": 2500})
+    model = FakeChatModel(replies=respond, profile={"max_input_tokens": 2500})
     judge = create_drpe_judge(model, embeddings=FEW, voting={"confidence": "none"})
     result = judge.invoke({**PAIR, "input": "word " * 2000})
     shown = {re.search(r"<text-\w+>\n(.*?)\n</text", p, re.S)[1] for p in model.prompts}

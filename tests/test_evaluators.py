@@ -15,9 +15,9 @@ from langchain_judges import as_comparative_evaluator, as_evaluator, create_bsm_
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.integrations.langsmith import summary_evaluators
 from langchain_judges.rows.applications import answer_in, expected_in, task_in
+from langchain_judges.testing import error
 from tests.conftest import chat
 from tests.judges import broken, bsm, fixed, labels
-from tests.model_server import error
 
 QUESTION, GOOD, BAD = {"question": "Why?"}, {"answer": "good good"}, {"answer": "bad"}
 

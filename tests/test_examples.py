@@ -50,7 +50,7 @@ def bsm(memory=None, **options):
 
 
 def drpe(memory=None, **options):
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     made = create_drpe_judge(
         model,
         roles=["Critic: is hard to please", "Child: wants fun"],
@@ -63,7 +63,7 @@ def drpe(memory=None, **options):
 
 
 def sc2(memory=None, **options):
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     made = of_method(
         "sc2", model, memory=memory, instructions="Be fair.", orders="strict", **options
     )
@@ -71,14 +71,14 @@ def sc2(memory=None, **options):
 
 
 def relative(memory=None, **options):
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     return of_method(
         "relative", model, memory=memory, instructions="Be fair.", **options
     ), model
 
 
 def plan_solve(memory=None, **options):
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     return of_method(
         "plan_solve", model, memory=memory, instructions="Be fair.", **options
     ), model
@@ -109,7 +109,7 @@ def test_an_empty_memory_changes_nothing_of_a_result(make, memory):
 
 def sent(method, item, **options):
     """Return every prompt and all settings that a method sends for an item."""
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     verdict = of_method(method, model, **options).invoke(item)["verdict"]
     asked = zip(model.prompts, map(str, model.settings), strict=True)
     return sorted(asked), verdict
@@ -228,7 +228,7 @@ def test_examples_leave_the_material_its_room_in_the_models_context(memory):
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_changed_memory_is_not_taken_for_the_old_one(method, memory, tmp_path):
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     judge = of_method(method, model, memory=memory)
 
     def asked():
@@ -294,7 +294,7 @@ def test_options_of_memory_are_checked(make, options, says):
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"allure"}))
 def test_identical_texts_show_no_example_nor_those_of_the_last_pair(method, memory):
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     judge = of_method(method, model, memory=memory, checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     memory.remember([lesson()])
@@ -328,7 +328,7 @@ def test_a_missing_field_is_named_among_those_that_were_given():
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     rubric = {"rubric": "Be fair."} if method == "allure" else {}
     judge = of_method(method, model, memory=memory, checkpointer=InMemorySaver(), **rubric)
     config = {"configurable": {"thread_id": "1"}}
@@ -348,7 +348,7 @@ def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_thread_does_not_fill_in_a_missing_text_from_the_last_pair(method):
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     judge = of_method(method, model, checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     told = "the field `output(_a)?` is missing or null; there are 'input'"

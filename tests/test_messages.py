@@ -47,7 +47,7 @@ def both_forms(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_judge_takes_messages_and_asks_as_it_does_of_dictionaries(method):
-    models = FakeChatModel(respond=answer), FakeChatModel(respond=answer)
+    models = FakeChatModel(replies=answer), FakeChatModel(replies=answer)
     found = [
         of_method(method, model).invoke(given)
         for model, given in zip(models, both_forms(method), strict=True)
@@ -131,7 +131,7 @@ def test_the_schema_of_a_judge_still_says_what_it_takes():
 
 
 def test_a_writers_instruction_may_be_a_message():
-    writer = create_bsm_writer(FakeChatModel(respond=answer))
+    writer = create_bsm_writer(FakeChatModel(replies=answer))
     task = {"concepts": ["dog", "ball"], "instruction": HumanMessage("Write a tale.")}
     assert "dog" in writer.invoke(task)["text"]
     [row] = judge_many(writer, [task], progress=False)

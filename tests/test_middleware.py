@@ -14,11 +14,11 @@ from langsmith.run_helpers import tracing_context
 from langchain_judges import JudgeMiddleware, best_of, create_allure_judge, create_bsm_judge
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.middleware import judge_tool
+from langchain_judges.testing import reply
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import PAIR, broken, bsm, fixed, labels, of_method
 from tests.langsmith_server import LangSmithServer
-from tests.model_server import reply
 
 ASKED = {"messages": [HumanMessage("Why?")]}
 
@@ -26,7 +26,7 @@ ASKED = {"messages": [HumanMessage("Why?")]}
 def writer(*answers):
     """Return a model that gives these answers one after the other, then the last again."""
     left = list(answers)
-    return FakeChatModel(respond=lambda prompt: left.pop(0) if len(left) > 1 else left[0])
+    return FakeChatModel(replies=lambda prompt: left.pop(0) if len(left) > 1 else left[0])
 
 
 def agent(judge, *answers, checkpointer=None, **options):

@@ -49,7 +49,7 @@ async def test_an_evaluator_says_what_its_judge_says(method, kind):
 
 @KINDS
 async def test_a_label_is_against_the_reference_or_the_inputs(kind):
-    model = FakeChatModel(respond=answer)
+    model = FakeChatModel(replies=answer)
     evaluator = as_evaluator(of_method("allure", model))
 
     async def prompt(**given):
@@ -80,7 +80,7 @@ def test_runs_are_compared(method):
 @METHODS
 async def test_an_agent_is_sent_back_until_its_answer_is_good(method, kind):
     answers = ["bad", "good good"]
-    writer = FakeChatModel(respond=lambda prompt: answers.pop(0))
+    writer = FakeChatModel(replies=lambda prompt: answers.pop(0))
     middleware = JudgeMiddleware(of_method(method), reference="good")
     agent = create_agent(writer, middleware=[middleware])
     asked = {"messages": [HumanMessage("Why?")]}
@@ -113,7 +113,7 @@ async def test_the_best_of_three(method, kind):
 @KINDS
 @METHODS
 async def test_classic_evaluators(method, kind):
-    model, verdict = FakeChatModel(respond=answer), said_by(method)
+    model, verdict = FakeChatModel(replies=answer), said_by(method)
     evaluator = load_classic_evaluator(method, llm=model, **FEW.get(method, {}))
     given = {"prediction": PAIR["output_a"], "input": "Why?"}
     if method in PAIRS:

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.testing import reply
 from tests.conftest import DATA
-from tests.model_server import reply
 
 STUDIES = ("methods", "inference", "aspects", "tables", "budgets", "few_shot")
 

@@ -18,18 +18,17 @@ from allure_sweep.page import write_report
 from allure_sweep.plan import Plan, plan_sweep
 from allure_sweep.plots import PLOTS
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.messages import AIMessage
 from protocols import program
 from typer.testing import CliRunner
 
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.memory.failures import all_
 from langchain_judges.metrics import balanced_accuracy, cohen_kappa, precision
+from langchain_judges.testing import reply, with_logprobs
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel
-from tests.model_server import refusal, reply
+from tests.model_server import refusal
 from tests.planners import planning
-from tests.test_allure_judge import logprobs
 from tests.test_cli_write import ROOT
 from tests.test_runs import wait_until
 
@@ -300,7 +299,7 @@ def test_a_judge_without_mistakes_has_a_report_too(tmp_path):
 
     items = labelled(*planning(6))
     plan = plan_sweep("e1", items=items, sizes=[0, 2], seeds=1)
-    model = FakeChatModel(respond=always_right)
+    model = FakeChatModel(replies=always_right)
     embeddings = DeterministicFakeEmbedding(size=8)
     results = module.run_sweep(plan, model, tmp_path, embeddings=embeddings, progress=False)
     write_report(results, tmp_path)
@@ -362,13 +361,11 @@ def test_a_model_with_probabilities_gets_an_area_in_every_run(tmp_path):
         asked = prompt.rpartition("\n---\n")[2]
         in_order = _words("response", asked)[1:] == _words("expected-answer", asked)
         p = 0.2 if said == "0" else 0.9 if in_order else 0.6
-        tokens = [('{"label": "', 1, {}), (said, 0.9, {"1": p, "0": 1 - p}), ('"}', 1, {})]
-        told = {"logprobs": logprobs(*tokens)}
-        return AIMessage(f'{{"label": "{said}"}}', response_metadata=told)
+        return with_logprobs(('{"label": "', 1), (said, 0.9, {"1": p, "0": 1 - p}), ('"}', 1))
 
     plan = plan_sweep("e1", items=labelled(*planning(8)), sizes=[0, 2], seeds=2)
     embeddings = DeterministicFakeEmbedding(size=8)
-    model = FakeChatModel(respond=sure)
+    model = FakeChatModel(replies=sure)
     results = module.run_sweep(plan, model, tmp_path, embeddings=embeddings, progress=False)
     write_report(results, tmp_path)
     # Without examples every label is 1, yet each right answer scores above each wrong one.
@@ -434,7 +431,7 @@ def test_a_slice_of_the_real_answers_goes_through(sweeping):
 
 
 def test_a_run_that_judges_nothing_ends_a_sweep_with_1(sweeping):
-    sweeping.server.behave = lambda call: refusal()
+    sweeping.server.replies = lambda call: refusal()
     done = sweeping()
     assert done.exit_code == 1
     assert "The run none judged none of its 40 items; 40 by refusal" in done.stderr

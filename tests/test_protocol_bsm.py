@@ -28,7 +28,7 @@ def scorer(decide: Callable[[str, str], tuple[int, int]]) -> FakeChatModel:
             return json.dumps({"explanation": "as told", "preference": choice})
         return scores(first, second)
 
-    return FakeChatModel(respond=respond)
+    return FakeChatModel(replies=respond)
 
 
 def longer(first: str, second: str) -> tuple[int, int]:

@@ -8,9 +8,9 @@ import numpy as np
 import protocol_drpe
 import pytest
 
+from langchain_judges.testing import reply
 from tests.conftest import DATA
-from tests.model_server import reply
-from tests.test_drpe import READERS, readers, with_logprobs
+from tests.test_drpe import READERS, in_tokens, readers
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the human-labelled data are absent")
 
@@ -38,7 +38,7 @@ def longer(call):
         seats = re.findall(r"^(\d+)\. [^:\n]+: ", prompt.split("judges are:")[-1], re.M)
         said = {f"role_{n}": {"reason": "so", "vote": vote} for n in seats}
     text = json.dumps(said)
-    return with_logprobs(text, surety) if call.body.get("logprobs") else reply(text)
+    return in_tokens(text, surety) if call.body.get("logprobs") else reply(text)
 
 
 def study(server, out, **more):

@@ -43,7 +43,7 @@ def test_every_method_stands_in_one_table_and_nothing_is_paid_twice(tmp_path):
             return json.dumps({"text": json.loads(text)["text"].rpartition(",")[0]})
         return text
 
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     judge = create_bsm_judge(FakeChatModel(), criteria=["Coherence"])
     tasks = protocol.draw(LINES, rows=3, size=10, seed=0)
     found = protocol.carry_out(model, tasks, tmp_path, judge, progress=False)

@@ -19,10 +19,11 @@ from langchain_judges import judge_many, metrics, report
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.report.rows import judges_of
+from langchain_judges.testing import reply
 from langchain_judges.verdict import no_usage
 from tests.chromium import Chromium, needed
 from tests.conftest import DATA
-from tests.model_server import good, pairs, refusal, reply
+from tests.model_server import good, pairs, refusal
 
 NBSP = "\u00a0"
 

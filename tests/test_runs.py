@@ -36,10 +36,11 @@ from langchain_judges.errors import (
     RepeatedFailureError,
 )
 from langchain_judges.runs.results import Results
+from langchain_judges.testing import Answer, error, reply
 from langchain_judges.verdict import even_verdict
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, goods, judged_by
-from tests.model_server import Answer, error, good, pairs, reply, scores
+from tests.model_server import good, pairs, scores
 
 ROOT = Path(__file__).parents[1]
 
@@ -68,7 +69,7 @@ def test_results_come_in_order_with_their_ids_and_what_people_know(kind):
         return judged_by(goods)(prompt)
 
     given = [{**pair, "label": "A", "group": "g"} for pair in pairs(20)]
-    judge = create_bsm_judge(FakeChatModel(respond=respond), criteria=["Depth"])
+    judge = create_bsm_judge(FakeChatModel(replies=respond), criteria=["Depth"])
     rows, summary = collect(judge, iter(given), kind)
     assert [(row["index"], row["id"]) for row in rows] == [(i, f"p{i}") for i in range(20)]
     assert all(row["verdict"]["preference"] == "A" for row in rows)
@@ -160,7 +161,7 @@ def test_a_torn_tail_goes_and_failed_rows_are_tried_again(tmp_path):
     def respond(prompt):
         return "no" if broken[0] and "Why 1?" in prompt else judged_by(goods)(prompt)
 
-    judge = create_bsm_judge(FakeChatModel(respond=respond), criteria=["Depth"])
+    judge = create_bsm_judge(FakeChatModel(replies=respond), criteria=["Depth"])
     _, summary = collect(judge, pairs(3), "sync", out=out)
     assert summary.not_judged == {"unparsable": 1}
     with out.open("a") as file:
@@ -216,7 +217,7 @@ def test_a_run_that_is_closed_or_never_begun_holds_no_file(tmp_path, kind):
 
 def test_failed_rows_of_another_judge_stay_and_rows_name_their_judge(tmp_path):
     out = tmp_path / "o.jsonl"
-    failing = create_bsm_judge(FakeChatModel(respond=lambda _: "no"), criteria=["Depth"])
+    failing = create_bsm_judge(FakeChatModel(replies=lambda _: "no"), criteria=["Depth"])
     collect(failing, pairs(1), "sync", out=out)
     other = create_bsm_judge(FakeChatModel(), criteria=["Tone"])
     _, summary = collect(other, pairs(1), "sync", out=out)
@@ -333,7 +334,7 @@ def test_a_budget_of_calls_judges_whole_pairs_and_leaves_the_rest_for_later(tmp_
 
 @KINDS
 def test_repairs_beyond_the_budget_end_a_pair_as_over_budget_with_its_cost(kind):
-    judge = create_bsm_judge(FakeChatModel(respond=lambda _: "no"), criteria=["Depth"])
+    judge = create_bsm_judge(FakeChatModel(replies=lambda _: "no"), criteria=["Depth"])
     rows, summary = collect(judge, pairs(1), kind, max_calls=3)
     verdict = rows[0]["verdict"]
     assert [f["reason"] for f in verdict["failures"]] == ["over_budget"]
@@ -345,7 +346,7 @@ def test_pairs_that_share_a_panel_are_charged_what_they_cost(kind):
     readers = json.dumps({"readers": [{"type": t, "description": "x"} for t in "ABCD"]})
     vote = json.dumps({f"role_{i}": {"reason": "r", "vote": "2"} for i in range(1, 8)})
     model = FakeChatModel(
-        respond=lambda p: readers if "You name the readers" in p else vote,
+        replies=lambda p: readers if "You name the readers" in p else vote,
     )
     judge = create_drpe_judge(model, panel={"clustering": None})
     given = [{**pair, "input": "One article."} for pair in pairs(4)]
@@ -394,7 +395,7 @@ def test_ten_rows_that_a_library_refuses_to_send_stop_the_run(kind):
     def refuse(prompt):
         raise ValueError("API key missing")
 
-    judge = create_bsm_judge(FakeChatModel(respond=refuse), criteria=["Depth"], orders="none")
+    judge = create_bsm_judge(FakeChatModel(replies=refuse), criteria=["Depth"], orders="none")
     with pytest.raises(RepeatedFailureError, match="10 rows all failed with ValueError: API"):
         collect(judge, pairs(100), kind)
 
@@ -619,7 +620,7 @@ def test_killed_after_the_third_solve_only_the_others_are_asked_again(serve, tmp
     killed.communicate()
     done = {call.prompt for call in server.calls[1:4]}
 
-    server.behave = good
+    server.replies = good
     server.calls.clear()
     out, err = start(server, kind, saved=saved).communicate(timeout=60)
     assert out.split() == ["0", "A"], err
@@ -651,7 +652,7 @@ def test_a_finished_thread_is_not_paid_again(kind, tmp_path):
 
 
 def test_a_row_that_failed_is_asked_afresh_in_its_thread():
-    model = FakeChatModel(respond=lambda _: "no")
+    model = FakeChatModel(replies=lambda _: "no")
     judge = create_bsm_judge(model, criteria=["Depth"], checkpointer=InMemorySaver())
     for expected in (4, 8):
         rows, _ = collect(judge, pairs(1), "sync")

@@ -32,10 +32,11 @@ from langchain_judges.methods.sc2.inference import (
 )
 from langchain_judges.methods.sc2.parse import parse_aspects, parse_decision, parse_preference
 from langchain_judges.methods.sc2.tables import fit, parse_table, read_rows
+from langchain_judges.testing import error, reply, with_logprobs
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.langsmith_server import LangSmithServer
-from tests.model_server import error, reply, responses
+from tests.model_server import responses
 
 PAIR = {"input": "Why?", "output_a": "good reason", "output_b": "bad reason"}
 SWAPPED = {"input": "Why?", "output_a": "bad reason", "output_b": "good reason"}
@@ -80,7 +81,7 @@ def judged(pair=PAIR, answers=None, **options):
         got = answer(prompt) if callable(answer) else answer
         return respond(prompt) if got is None else got
 
-    model = FakeChatModel(respond=said)
+    model = FakeChatModel(replies=said)
     settings = {"aspects": ASPECTS, "embeddings": EMBEDDINGS, **options}
     return create_sc2_judge(model, **settings).invoke(pair), model
 
@@ -128,12 +129,12 @@ CLOSED_FORMS = {
 async def test_calls_are_the_closed_form_of_the_mode(inference, samples):
     calls = CLOSED_FORMS[inference, samples]
     settings = {"samples": samples, "inference": inference, "aspects": list("abcde")}
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     judge = create_sc2_judge(model, **settings)
     result = judge.invoke(PAIR)
     assert len(model.prompts) == result["verdict"]["usage"]["calls"] == calls
     assert judge.config["metadata"]["calls"] == calls
-    later = FakeChatModel(respond=respond)
+    later = FakeChatModel(replies=respond)
     assert await create_sc2_judge(later, **settings).ainvoke(PAIR) == result
     assert sorted(later.prompts) == sorted(model.prompts)
 
@@ -151,7 +152,7 @@ async def test_calls_are_the_closed_form_of_the_mode(inference, samples):
     ],
 )
 def test_options_add_the_calls_they_say(options, calls):
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     settings = {"aspects": ASPECTS, "embeddings": EMBEDDINGS, "n_aspects": 2, **options}
     judge = create_sc2_judge(model, **settings)
     judge.invoke(PAIR)
@@ -169,7 +170,7 @@ def test_a_budget_becomes_tables_and_what_is_left_another_sample(budget, expecte
 @pytest.mark.parametrize("preset", METHODS["sc2"].presets)
 def test_presets_cost_what_their_metadata_say_and_mirror_swapped_texts(preset):
     def judge():
-        model = FakeChatModel(respond=respond)
+        model = FakeChatModel(replies=respond)
         settings = {"aspects": ASPECTS, "embeddings": EMBEDDINGS}
         made = load_judge("sc2", model, preset=preset, **settings)
         return made, model
@@ -350,17 +351,10 @@ def test_another_seed_samples_other_tables(serve):
 
 
 def with_label(text, logprob):
-    """Answer over the wire, the label being a token of its own."""
-    answer = reply(text)
+    """Answer with the label as a token of its own."""
     at = text.rindex('"preferred": "') + len('"preferred": "')
     pieces = [(text[:at], -3.0), (text[at], logprob), (text[at + 1 :], -2.0)]
-    answer.payload["choices"][0]["logprobs"] = {
-        "content": [
-            {"token": p, "bytes": list(p.encode()), "logprob": value, "top_logprobs": []}
-            for p, value in pieces
-        ]
-    }
-    return answer
+    return reply(with_logprobs(*((piece, math.exp(value)) for piece, value in pieces)))
 
 
 def labelled(logprob):
@@ -528,9 +522,9 @@ def test_without_a_reference_nothing_is_said_of_one(nothing):
 
 def test_each_step_can_have_a_model_of_its_own():
     models = {
-        step: FakeChatModel(respond=respond) for step in ("aspect", "comparison", "comparator")
+        step: FakeChatModel(replies=respond) for step in ("aspect", "comparison", "comparator")
     }
-    own = FakeChatModel(respond=respond)
+    own = FakeChatModel(replies=respond)
     others = {f"{step}_model": model for step, model in models.items()}
     create_sc2_judge(own, embeddings=EMBEDDINGS, samples=2, **others).invoke(PAIR)
     assert set(steps(own)) == {"preference"}
@@ -696,7 +690,7 @@ async def test_an_embedder_that_fails_is_reported_and_words_are_compared(
 ):
     settings = {"samples": 2, "embeddings": BrokenEmbeddings(size=8, gives=gives), **options}
     here, _ = judged(**settings)
-    judge = create_sc2_judge(FakeChatModel(respond=respond), **{"aspects": ASPECTS, **settings})
+    judge = create_sc2_judge(FakeChatModel(replies=respond), **{"aspects": ASPECTS, **settings})
     for result in (here, await judge.ainvoke(PAIR)):
         assert result["verdict"]["preference"] == "A"
         assert result["aspects"]
@@ -933,7 +927,7 @@ def test_a_crash_is_not_paid_twice(crash_at):
         return respond(prompt)
 
     judge = create_sc2_judge(
-        FakeChatModel(respond=said), aspects=ASPECTS, samples=4, checkpointer=InMemorySaver()
+        FakeChatModel(replies=said), aspects=ASPECTS, samples=4, checkpointer=InMemorySaver()
     )
     config = {"configurable": {"thread_id": "1"}, "max_concurrency": 1}
     with pytest.raises(Crash):
@@ -945,7 +939,7 @@ def test_a_crash_is_not_paid_twice(crash_at):
 
 def test_a_thread_used_twice_does_not_add_up():
     judge = create_sc2_judge(
-        FakeChatModel(respond=respond), aspects=ASPECTS, samples=2, checkpointer=InMemorySaver()
+        FakeChatModel(replies=respond), aspects=ASPECTS, samples=2, checkpointer=InMemorySaver()
     )
     config = {"configurable": {"thread_id": "1"}}
     first = judge.invoke(PAIR, config)
@@ -955,7 +949,7 @@ def test_a_thread_used_twice_does_not_add_up():
 
 def test_no_state_needs_more_than_plain_json(caplog):
     judge = create_sc2_judge(
-        FakeChatModel(respond=respond),
+        FakeChatModel(replies=respond),
         aspects=ASPECTS,
         table_check={"embed": False},
         checkpointer=InMemorySaver(),
@@ -978,7 +972,7 @@ def test_a_second_judgment_is_answered_from_the_cache(serve):
 
 
 def test_many_pairs_stay_within_a_budget_and_are_resumed(tmp_path):
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     judge = create_sc2_judge(model, aspects=ASPECTS, samples=2)
     pairs = [{**PAIR, "input": f"Why {i}?"} for i in range(5)]
     settings = {"out": tmp_path / "out.jsonl", "progress": False}

@@ -108,7 +108,7 @@ def test_a_text_of_which_no_aspect_is_named_is_reported():
     def said(prompt):
         return '{"aspects": ["", " "]}' if "\nsilent\n" in prompt else learner(prompt)
 
-    learned = learn_aspects(FakeChatModel(respond=said), ["one", "silent"], n=3)
+    learned = learn_aspects(FakeChatModel(replies=said), ["one", "silent"], n=3)
     assert len(learned["aspects"]) == 3
     assert learned["failures"] == [
         {
@@ -121,7 +121,7 @@ def test_a_text_of_which_no_aspect_is_named_is_reported():
 
 
 async def test_aspects_are_extracted_from_every_text_and_merged_to_exactly_n():
-    model = FakeChatModel(respond=learner)
+    model = FakeChatModel(replies=learner)
     texts = [f"{n} text" for n in range(6)]
     learned = learn_aspects(model, texts, n=5)
     assert len(model.prompts) == 6 + 1
@@ -130,19 +130,19 @@ async def test_aspects_are_extracted_from_every_text_and_merged_to_exactly_n():
     assert learned["aspects"][0] == "Tone"
     assert learned["usage"]["by_step"]["extract"]["calls"] == 6
     assert learned["failures"] == []
-    later = await alearn_aspects(FakeChatModel(respond=learner), texts, n=5)
+    later = await alearn_aspects(FakeChatModel(replies=learner), texts, n=5)
     assert later == learned
 
 
 def test_both_texts_of_a_pair_are_read_beside_their_request():
-    model = FakeChatModel(respond=learner)
+    model = FakeChatModel(replies=learner)
     learned = learn_aspects(model, [PAIR, PAIR], n=2)
     assert learned["texts"] == 4
     assert all("<request-" in prompt for prompt in model.prompts[:4])
 
 
 def test_many_aspects_are_merged_in_batches_first():
-    model = FakeChatModel(respond=learner)
+    model = FakeChatModel(replies=learner)
     learned = learn_aspects(model, [f"{n}" for n in range(20)], n=3, batch=10)
     # 41 phrases are 4 batches of ten (and one phrase over), 13 then two batches: one of ten,
     # one of three that needs no call; the 6 left are one.
@@ -152,7 +152,7 @@ def test_many_aspects_are_merged_in_batches_first():
 
 def test_learned_aspects_are_kept_and_found_by_name_and_path(tmp_path, monkeypatch):
     monkeypatch.setenv("LANGCHAIN_JUDGES_ASPECTS", str(tmp_path / "kept"))
-    model = FakeChatModel(respond=learner)
+    model = FakeChatModel(replies=learner)
     learned = learn_aspects(model, ["one", "two"], n=2, name="mine")
     file = tmp_path / "kept" / "mine.json"
     assert json.loads(file.read_text()) == learned == load_aspects("mine") == load_aspects(file)
@@ -167,7 +167,7 @@ def test_learned_aspects_are_kept_and_found_by_name_and_path(tmp_path, monkeypat
 
 def test_the_corpus_is_known_by_its_hash():
     def corpus(texts):
-        return learn_aspects(FakeChatModel(respond=learner), texts, n=1)["corpus"]
+        return learn_aspects(FakeChatModel(replies=learner), texts, n=1)["corpus"]
 
     assert corpus(["one", "two"]) == corpus(["one", "two"])
     assert corpus(["one", "two"]) != corpus(["two", "one"])
@@ -185,7 +185,7 @@ def test_where_merging_fails_the_most_frequent_aspects_stand_in_and_it_is_said()
     def respond(prompt):
         return "no" if "exactly" in prompt else learner(prompt)
 
-    learned = learn_aspects(FakeChatModel(respond=respond), ["one", "two"], n=3)
+    learned = learn_aspects(FakeChatModel(replies=respond), ["one", "two"], n=3)
     assert learned["aspects"] == ["Tone", "aspect onea", "aspect oneb"]
     assert [f["step"] for f in learned["failures"]] == ["consolidate"]
 
@@ -196,7 +196,7 @@ def test_a_merge_that_repeats_itself_is_filled_up_to_n():
             return json.dumps({"aspect_1": "Tone", "aspect_2": "the tones", "aspect_3": "Wit"})
         return learner(prompt)
 
-    learned = learn_aspects(FakeChatModel(respond=respond), ["one", "two"], n=3)
+    learned = learn_aspects(FakeChatModel(replies=respond), ["one", "two"], n=3)
     assert learned["aspects"] == ["Tone", "Wit", "aspect onea"]
     assert [f["reason"] for f in learned["failures"]] == ["missing"]
 
@@ -209,7 +209,7 @@ def test_a_text_that_fails_is_left_out_and_a_second_try_pays_for_it_alone():
             return "no"
         return learner(prompt)
 
-    model, cache = FakeChatModel(respond=respond), InMemoryCache()
+    model, cache = FakeChatModel(replies=respond), InMemoryCache()
     settings = {"n": 2, "cache": cache, "repairs": 0}
     first = learn_aspects(model, ["one", "two"], **settings)
     assert [f["unit"] for f in first["failures"]] == ["text 2"]
@@ -220,7 +220,7 @@ def test_a_text_that_fails_is_left_out_and_a_second_try_pays_for_it_alone():
 
 
 def test_fewer_aspects_than_wanted_are_an_error():
-    model = FakeChatModel(respond=lambda prompt: '{"aspects": ["Tone"]}')
+    model = FakeChatModel(replies=lambda prompt: '{"aspects": ["Tone"]}')
     with pytest.raises(OptionError, match="5 aspects were wanted, and 1 found in 2 texts"):
         learn_aspects(model, ["one", "two"])
 
@@ -242,11 +242,11 @@ def test_fewer_aspects_than_wanted_are_an_error():
 )
 def test_what_cannot_be_learned_from_is_refused(texts, options, message):
     with pytest.raises((InputError, OptionError), match=message):
-        learn_aspects(FakeChatModel(respond=learner), texts, **options)
+        learn_aspects(FakeChatModel(replies=learner), texts, **options)
 
 
 def test_a_corpus_may_come_one_by_one():
-    learned = learn_aspects(FakeChatModel(respond=learner), (f"{n}" for n in range(3)), n=2)
+    learned = learn_aspects(FakeChatModel(replies=learner), (f"{n}" for n in range(3)), n=2)
     assert learned["texts"] == 3
 
 
@@ -263,7 +263,7 @@ def test_a_corpus_may_come_one_by_one():
 def test_a_name_that_cannot_be_kept_is_refused_before_any_call(name, message, tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "folder.json").mkdir()
-    model = FakeChatModel(respond=learner)
+    model = FakeChatModel(replies=learner)
     given = str(tmp_path / name) if isinstance(name, str) and name else name
     with pytest.raises(OptionError, match=message):
         learn_aspects(model, ["one"], n=1, name=given)
@@ -446,7 +446,7 @@ def checked(clean, **options):
         row = {"common": common, "only_1": "good cat", "only_2": "bad dog"}
         return json.dumps({"aspect_1": row})
 
-    model = FakeChatModel(respond=respond)
+    model = FakeChatModel(replies=respond)
     settings = {"aspects": ["Animal"], "samples": 4, **options}
     return create_sc2_judge(model, **settings).invoke(PAIR), model
 
@@ -494,7 +494,7 @@ async def test_the_check_is_the_same_in_an_event_loop():
         row = {"common": "none", "only_1": "good cat", "only_2": "bad dog"}
         return json.dumps({"aspect_1": row})
 
-    judge = create_sc2_judge(FakeChatModel(respond=respond), **judge_settings)
+    judge = create_sc2_judge(FakeChatModel(replies=respond), **judge_settings)
     assert await judge.ainvoke(PAIR) == here
 
 

@@ -21,11 +21,11 @@ from langsmith.schemas import Example
 
 from langchain_judges import JudgeMiddleware, as_evaluator
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.testing import FakeModelServer
 from langchain_judges.writing.registry import load_writer
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import FEW, PAIR, answer_call, item_of, of_method
-from tests.model_server import ModelServer
 
 ROOT = Path(__file__).parents[1]
 CONFIG = json.loads((ROOT / "langgraph.json").read_text())
@@ -33,7 +33,7 @@ CONFIG = json.loads((ROOT / "langgraph.json").read_text())
 
 @pytest.fixture(scope="module")
 def model():
-    with ModelServer(answer_call) as server:
+    with FakeModelServer(answer_call) as server:
         yield server
 
 
@@ -275,7 +275,7 @@ def test_every_path_gives_the_same_verdict(client, model, method):
     assert experiment(judge, "aevaluate") == expected
     served = client.runs.wait(None, method, input=PAIR, context=FEW.get(method))
     assert served["verdict"] == direct
-    writer = FakeChatModel(respond=lambda prompt: PAIR["output_a"])
+    writer = FakeChatModel(replies=lambda prompt: PAIR["output_a"])
     middleware = JudgeMiddleware(judge, reference=PAIR["output_b"])
     agent = create_agent(writer, middleware=[middleware])
     asked = {"messages": [{"role": "user", "content": PAIR["input"]}]}

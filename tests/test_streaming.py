@@ -129,7 +129,7 @@ def test_every_result_of_every_method_is_told_as_it_lands(method, kind):
 
 @KINDS
 def test_a_writer_tells_its_groups_and_drafts(kind):
-    writer = create_bsm_writer(FakeChatModel(respond=writes))
+    writer = create_bsm_writer(FakeChatModel(replies=writes))
     task = {"concepts": ["snow", "goat", "vest"]}
     events, result = streamed(writer, kind, task), writer.invoke(task)
     assert [found["groups"] for found in of(events, "split")] == [result["groups"]]
@@ -181,7 +181,7 @@ def test_a_result_is_told_while_others_are_still_at_work(kind):
         return by_quality(prompt)
 
     judge = create_bsm_judge(
-        FakeChatModel(respond=respond), criteria=["Depth", "Tone"], orders="none"
+        FakeChatModel(replies=respond), criteria=["Depth", "Tone"], orders="none"
     )
     seen = []
 
@@ -217,7 +217,7 @@ def test_the_matches_of_a_knockout_inside_a_graph_are_told(kind):
 
 async def test_a_question_outside_a_graph_is_answered_all_the_same():
     prompt = ChatPromptTemplate.from_messages([("user", "{x}")])
-    channel = Channel(FakeChatModel(respond=lambda prompt: '{"answer": "yes"}'))
+    channel = Channel(FakeChatModel(replies=lambda prompt: '{"answer": "yes"}'))
     question = Question("method", "step", channel, prompt, Said, "1")
     assert run(ask(question, {"x": "?"})).data == {"answer": "yes"}
     assert (await arun(ask(question, {"x": "?"}))).data == {"answer": "yes"}

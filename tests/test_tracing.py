@@ -68,7 +68,7 @@ def test_every_step_of_writing_has_a_name_of_its_own(traced, kind):
     def respond(prompt):
         return '{"text": "Snow."}' if "Make one" in prompt else writes(prompt)
 
-    seen = traced(lambda: WRITING[kind](create_bsm_writer(FakeChatModel(respond=respond))))
+    seen = traced(lambda: WRITING[kind](create_bsm_writer(FakeChatModel(replies=respond))))
     assert [run["name"] for run in seen.children(None)] == ["write"]
     calls = [run["name"] for run in seen.runs.values() if run["run_type"] == "llm"]
     assert sorted(calls) == ["merge", "repair", "solve: group 1", "solve: group 2", "split"]
@@ -80,7 +80,7 @@ def test_deeper_groups_merges_in_pairs_and_samples_have_names_too(traced):
         runs = traced(lambda: writer.invoke(task)).runs.values()
         return {run["name"] for run in runs if run["run_type"] == "llm"}
 
-    model = FakeChatModel(respond=writes)
+    model = FakeChatModel(replies=writes)
     deep = names(create_bsm_writer(model, depth=2))
     assert {"split: group 1", "solve: group 2.1", "merge: group 2", "merge"} <= deep
     pairs = names(create_bsm_writer(model, groups=3, merge="tree"))

@@ -23,13 +23,13 @@ TEN = ["vest", "snow", "wall", "pit", "deck", "wine", "goat", "piano", "ice crea
 TASK = {"concepts": TEN}
 
 
-def scripted(respond=None):
-    """Return a model that answers `respond(prompt)`, or as `writes` where that is None."""
-    return FakeChatModel(respond=lambda p: (respond and respond(p)) or writes(p))
+def scripted(replies=None):
+    """Return a model that answers `replies(prompt)`, or as `writes` where that is None."""
+    return FakeChatModel(replies=lambda p: (replies and replies(p)) or writes(p))
 
 
-def written(task=TASK, respond=None, **options):
-    model = scripted(respond)
+def written(task=TASK, replies=None, **options):
+    model = scripted(replies)
     return create_bsm_writer(model, **options).invoke(task), model
 
 
@@ -167,7 +167,7 @@ def of_samples(texts):
             return json.dumps({"explanation": "so", "choice": "3"})
         return said(waiting.pop(0))
 
-    return FakeChatModel(respond=respond)
+    return FakeChatModel(replies=respond)
 
 
 SAMPLES = ["Snow.", "Snow on the wall and a vest.", "A vest."]
@@ -284,14 +284,14 @@ def test_runs_are_even():
 
 def test_a_division_in_plain_words_is_read():
     plain = "Topic: a trip\nGroup 1: vest, snow, wall, pit, deck\nGroup 2:\n- wine\n- goat"
-    result, model = written(respond=lambda p: plain if is_split(p) else None)
+    result, model = written(replies=lambda p: plain if is_split(p) else None)
     assert result["topic"] == "a trip"
     assert result["groups"] == [TEN[:5], ["wine", "goat", *TEN[7:]]]
     assert len(model.prompts) == 4
 
 
 def test_a_failed_division_is_replaced_and_reported():
-    result, model = written(respond=lambda p: "no" if is_split(p) else None)
+    result, model = written(replies=lambda p: "no" if is_split(p) else None)
     assert result["groups"] == [TEN[:5], TEN[5:]]
     assert result["topic"] is None
     assert [(f["step"], f["reason"]) for f in result["failures"]] == [("split", "unparsable")]
@@ -318,7 +318,7 @@ def test_losses_are_told_by_the_step_that_lost_them():
             return said("Walls, decks, snow, pits, wine, pianos, running; nothing else.")
         return None
 
-    result, _ = written(respond=respond, repair=0)
+    result, _ = written(replies=respond, repair=0)
     assert result["missing"] == [
         {"concept": "vest", "lost_in": "solve"},
         {"concept": "goat", "lost_in": "merge"},
@@ -331,7 +331,7 @@ def lossy(prompt):
 
 
 def test_repair_names_what_is_missing_and_keeps_the_rest():
-    result, model = written({"concepts": ["snow", "vest", "goat"]}, respond=lossy)
+    result, model = written({"concepts": ["snow", "vest", "goat"]}, replies=lossy)
     assert len(model.prompts) == 5
     shown = model.prompts[-1]
     assert re.search(r"<missing-\w+>\nvest\ngoat\n</missing-", shown)
@@ -351,7 +351,7 @@ def test_a_worse_repair_is_not_kept():
     def respond(prompt):
         return said("Goats.") if is_repair(prompt) else lossy(prompt)
 
-    result, model = written({"concepts": ["snow", "vest", "goat"]}, respond=respond, repair=2)
+    result, model = written({"concepts": ["snow", "vest", "goat"]}, replies=respond, repair=2)
     assert len(model.prompts) == 6
     assert result["text"] == "Snow."
 
@@ -360,7 +360,7 @@ def test_a_failed_repair_keeps_the_text_and_is_reported():
     def respond(prompt):
         return "sorry" if is_repair(prompt) else lossy(prompt)
 
-    result, _ = written(respond=respond)
+    result, _ = written(replies=respond)
     assert result["text"] == "Snow."
     assert [f["step"] for f in result["failures"]] == ["repair"]
 
@@ -371,8 +371,8 @@ def test_strict_counts_exact_forms_only_and_says_so():
     def respond(prompt):
         return said("Snow, goats.") if is_merge(prompt) else None
 
-    kept, loose = written(task, respond=respond, repair=0)
-    lost, exact = written(task, respond=respond, repair=0, strict=True)
+    kept, loose = written(task, replies=respond, repair=0)
+    lost, exact = written(task, replies=respond, repair=0, strict=True)
     assert kept["missing"] == []
     assert lost["missing"] == [{"concept": "goat", "lost_in": "merge"}]
     assert "any of its word forms" in loose.prompts[0]
@@ -388,18 +388,18 @@ def failing(word):
 
 
 def test_a_failed_draft_is_left_out_reported_and_asked_for_in_the_repair():
-    result, model = written(many(6), respond=failing("concept1"), groups=3, repair=0)
+    result, model = written(many(6), replies=failing("concept1"), groups=3, repair=0)
     assert result["drafts"][1] is None
     assert [(f["step"], f["unit"]) for f in result["failures"]] == [("solve", "group 2")]
     assert {m["concept"] for m in result["missing"]} == {"concept1", "concept4"}
     assert {m["lost_in"] for m in result["missing"]} == {"solve"}
     assert "Here are 2 parts" in model.prompts[-1]
-    mended, _ = written(many(6), respond=failing("concept1"), groups=3)
+    mended, _ = written(many(6), replies=failing("concept1"), groups=3)
     assert mended["missing"] == []
 
 
 def test_of_one_draft_nothing_is_merged():
-    result, model = written(respond=failing("vest"), repair=0)
+    result, model = written(replies=failing("vest"), repair=0)
     assert result["text"] == result["drafts"][1]
     assert not any(is_merge(prompt) for prompt in model.prompts)
     assert len(result["failures"]) == 1
@@ -407,7 +407,7 @@ def test_of_one_draft_nothing_is_merged():
 
 @pytest.mark.parametrize("fails", [is_solve, is_merge])
 def test_without_a_usable_reply_there_is_no_text(fails):
-    result, model = written(respond=lambda p: "I cannot help." if fails(p) else None)
+    result, model = written(replies=lambda p: "I cannot help." if fails(p) else None)
     assert result["text"] is None
     assert len(result["missing"]) == 10
     assert result["failures"]
@@ -416,13 +416,13 @@ def test_without_a_usable_reply_there_is_no_text(fails):
 
 def test_a_refusal_is_no_text():
     refused = AIMessage(said("Snow."), additional_kwargs={"refusal": "no"})
-    result, _ = written(respond=lambda p: refused if is_merge(p) else None)
+    result, _ = written(replies=lambda p: refused if is_merge(p) else None)
     assert result["text"] is None
     assert result["failures"][0]["reason"] == "refusal"
 
 
 def test_an_empty_text_is_no_text():
-    result, _ = written(respond=lambda p: said(" … ") if is_merge(p) else None)
+    result, _ = written(replies=lambda p: said(" … ") if is_merge(p) else None)
     assert result["text"] is None
 
 
@@ -473,7 +473,7 @@ def test_three_hundred_concepts_are_written_of():
 
 def test_the_tasks_instruction_and_the_writers_are_shown_to_every_step():
     task = {"concepts": ["snow", "goat", "vest"], "instruction": "A limerick on {winter}."}
-    _, model = written(task, respond=lossy, instructions="In plain English.")
+    _, model = written(task, replies=lossy, instructions="In plain English.")
     assert len(model.prompts) == 5
     for prompt in model.prompts:
         assert "A limerick on {winter}.\nThe person who asked adds: In plain English." in prompt
@@ -609,7 +609,7 @@ def test_the_graph(snapshot):
 
 
 def test_the_prompts(snapshot):
-    _, model = written({"concepts": ["snow", "goat", "vest"]}, respond=lossy)
+    _, model = written({"concepts": ["snow", "goat", "vest"]}, replies=lossy)
     assert sorted(model.prompts) == snapshot
 
 
@@ -661,7 +661,7 @@ def test_a_spent_budget_leaves_the_rest_for_a_later_run(tmp_path):
 
 @pytest.mark.parametrize("make", [create_bsm_writer, create_direct_writer])
 def test_a_thread_hands_no_instruction_to_the_next_task(make):
-    model = FakeChatModel(respond=writes)
+    model = FakeChatModel(replies=writes)
     writer = make(model, checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     task = {"concepts": ["a cat", "a dog", "a pen", "some ink"]}

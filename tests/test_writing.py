@@ -88,7 +88,7 @@ def test_quality_is_won_tied_or_lost_by_any_of_our_judges():
 
 
 def test_a_judge_that_looks_at_places_gives_no_win():
-    first = FakeChatModel(respond=lambda p: '{"score_1": 5, "score_2": 1, "explanation": ""}')
+    first = FakeChatModel(replies=lambda p: '{"score_1": 5, "score_2": 1, "explanation": ""}')
     biased = create_bsm_judge(first, criteria=["Coherence"])
     quality = evaluate_writing(OURS, OTHERS, judge=biased)["quality"]
     # The two identical texts are a tie by themselves.
@@ -106,7 +106,7 @@ def test_verdicts_are_kept(tmp_path):
 
 
 def test_failed_judgments_are_no_wins():
-    broken = create_bsm_judge(FakeChatModel(respond=lambda p: "no"), criteria=["Coherence"])
+    broken = create_bsm_judge(FakeChatModel(replies=lambda p: "no"), criteria=["Coherence"])
     quality = evaluate_writing(OURS, OTHERS, judge=broken)["quality"]
     assert (quality["win"], quality["tie"], quality["not_judged"]) == (0, 1, 2)
 
@@ -145,8 +145,8 @@ def test_comparing_needs_a_judge():
 
 
 def test_what_writers_return_can_be_measured():
-    writers = [create_bsm_writer(FakeChatModel(respond=writes))]
-    writers.append(create_direct_writer(FakeChatModel(respond=writes)))
+    writers = [create_bsm_writer(FakeChatModel(replies=writes))]
+    writers.append(create_direct_writer(FakeChatModel(replies=writes)))
     for writer in writers:
         found = evaluate_writing([writer.invoke({"concepts": CONCEPTS})])
         assert (found["all_present"], found["failing"]) == (1.0, {"solve": 0.0, "merge": 0.0})

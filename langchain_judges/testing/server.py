@@ -1,0 +1,247 @@
+"""A server of OpenAI's protocol on loopback that answers by a script, faults included."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage
+
+from langchain_judges.testing.model import ScriptEnded, scripted
+
+if TYPE_CHECKING:
+    from langchain_openai import ChatOpenAI
+
+
+@dataclass
+class Call:
+    """A request that came to the server."""
+
+    number: int
+    """Counted from 0."""
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+    @property
+    def prompt(self) -> str:
+        """The texts of its messages, one after the other."""
+        return "\n".join(str(message["content"]) for message in self.body["messages"])
+
+    @property
+    def shape(self) -> str:
+        """The name of the schema that the reply has to fit; empty if none was asked."""
+        form = self.body.get("response_format") or {}
+        return str(form.get("json_schema", {}).get("name", ""))
+
+    @property
+    def repair(self) -> bool:
+        """Whether it asks for a correction of an earlier reply."""
+        return any(message["role"] == "assistant" for message in self.body["messages"])
+
+
+@dataclass
+class Answer:
+    """What the server sends back; `reply` and `error` make the common ones."""
+
+    status: int = 200
+    payload: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    """Sent instead of the payload, such as a page of a proxy or half of a JSON object."""
+    hold: threading.Event | None = None
+    """The answer waits until this event is set, or the server stops."""
+    delay: float = 0.0
+    """Seconds before the answer."""
+    drop: bool = False
+    """Whether the connection is closed without an answer."""
+
+
+def reply(
+    content: str | Mapping[str, Any] | AIMessage | None, finish: str = "stop", **message: Any
+) -> Answer:
+    """Return a chat completion.
+
+    Args:
+        content: The text; a dictionary is sent as JSON. The log-probabilities of a message
+            (`with_logprobs`) come along.
+        finish: Why it ended: `stop`, `length` for a reply that was cut, `content_filter`.
+        message: Further fields of the message, such as `refusal` or `tool_calls`.
+    """
+    text = _text(content)
+    choice: dict[str, Any] = {
+        "index": 0,
+        "finish_reason": finish,
+        "message": {"role": "assistant", "content": text, **message},
+    }
+    if isinstance(content, AIMessage):
+        choice["logprobs"] = content.response_metadata.get("logprobs")
+    tokens = len((text or "").split()) + 1
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": tokens,
+        "total_tokens": 10 + tokens,
+        "prompt_tokens_details": {"cached_tokens": 4},
+    }
+    kind = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "fake"}
+    return Answer(payload={**kind, "choices": [choice], "usage": usage})
+
+
+def _text(content: str | Mapping[str, Any] | AIMessage | None) -> str | None:
+    if isinstance(content, AIMessage):
+        return content.text
+    return json.dumps(content) if isinstance(content, Mapping) else content
+
+
+def error(status: int, message: str = "no", **headers: str) -> Answer:
+    """Return an error of the provider, which may be retried at once.
+
+    Args:
+        status: The HTTP status.
+        message: What the provider says.
+        headers: Further headers; an underscore in a name stands for a hyphen.
+    """
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    payload = {"error": {"message": message, "type": "fake"}}
+    return Answer(status, payload, {"retry-after-ms": "5", **named})
+
+
+class FakeModelServer:
+    """A server that lives as long as its `with` block.
+
+    Args:
+        replies: A list, of which each request takes the next, or a function of the `Call`. A
+            reply is an `Answer`, or what `reply` makes one of: a text, a dictionary, a message.
+        delay: Seconds before every answer.
+    """
+
+    def __init__(
+        self, replies: Sequence[Any] | Callable[[Call], Any], delay: float = 0.0
+    ) -> None:
+        """Note the script; nothing listens before the block is entered."""
+        self.replies = replies
+        """May be changed while the server runs."""
+        self.delay = delay
+        self.calls: list[Call] = []
+        """Every request, in the order of arrival."""
+        self.peak = 0
+        """The most requests that were waiting for an answer at one time."""
+        self.url = ""
+        """The base URL, up to and with `/v1`."""
+        self._waiting = 0
+        self._arrived = threading.Condition()
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def __enter__(self) -> FakeModelServer:
+        """Start to listen."""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close every connection and stop."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def chat(self, **settings: Any) -> ChatOpenAI:
+        """Return a client of this server; `settings` are those of `ChatOpenAI`."""
+        from langchain_openai import ChatOpenAI
+
+        common = {"model": "fake", "api_key": "none", "use_responses_api": False}
+        return ChatOpenAI(base_url=self.url, **{**common, **settings})
+
+    def wait_for_calls(self, count: int, timeout: float = 300.0) -> None:
+        """Wait until so many requests have come.
+
+        Raises:
+            TimeoutError: They have not come in `timeout` seconds.
+        """
+        with self._arrived:
+            if not self._arrived.wait_for(lambda: len(self.calls) >= count, timeout):
+                raise TimeoutError(f"{len(self.calls)} of {count} requests came")
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(self._serve())
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        listener = await asyncio.start_server(self._connection, "127.0.0.1", 0, backlog=512)
+        self.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
+        self._ready.set()
+        await self._stop.wait()
+        listener.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._tasks.add(task)
+        try:
+            while await self._request(reader, writer):
+                pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            if task is not None:
+                self._tasks.discard(task)
+            writer.close()
+
+    async def _request(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Answer one request; False if the connection is to be closed."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        named = (line.partition(":") for line in head[1:] if line)
+        headers = {name.lower(): value.strip() for name, _, value in named}
+        raw = await reader.readexactly(int(headers.get("content-length", 0)))
+        call = self._arrive(json.loads(raw) if raw else {}, headers)
+        try:
+            answer = self._answer(call)
+            await asyncio.sleep(self.delay + answer.delay)
+            while answer.hold is not None and not answer.hold.is_set():
+                await asyncio.sleep(0.005)
+        finally:
+            self._waiting -= 1
+        if answer.drop:
+            return False
+        writer.write(_encoded(answer))
+        await writer.drain()
+        return True
+
+    def _arrive(self, body: dict[str, Any], headers: dict[str, str]) -> Call:
+        with self._arrived:
+            call = Call(len(self.calls), body, headers)
+            self.calls.append(call)
+            self._waiting += 1
+            self.peak = max(self.peak, self._waiting)
+            self._arrived.notify_all()
+        return call
+
+    def _answer(self, call: Call) -> Answer:
+        try:
+            answer = scripted(self.replies, call.number, call)
+        except ScriptEnded as ended:
+            return error(400, str(ended))
+        return answer if isinstance(answer, Answer) else reply(answer)
+
+
+def _encoded(answer: Answer) -> bytes:
+    body = json.dumps(answer.payload).encode() if answer.body is None else answer.body
+    lines = [
+        f"HTTP/1.1 {answer.status} X",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+        *(f"{name}: {value}" for name, value in answer.headers.items()),
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
