@@ -185,6 +185,9 @@ CASES: dict[str, Case] = {
     **_presets(),
     **_of_every_method(),
     **_with_models(),
+    "bsm repaired in text": Case(
+        "bsm", FEW["bsm"], model=lambda recorder: TextModel(recorder=recorder, spoil=_once)
+    ),
     "drpe + long article": Case(
         "drpe", FEW["drpe"], {"input": "Basil is an herb. " * 200}, model=short_of_context
     ),
@@ -248,7 +251,12 @@ CASES: dict[str, Case] = {
         own_task={"task": {"question": "Which is kinder?", "quality": "Kind is brief."}},
         shots={"shots": 1, "orders": "strict", "preference_samples": 2},
         rows={"row_wise": True, "aspects": None, "aspect_samples": 2, "samples": 3},
-        tight={"max_table": 200, "table_only": True},
+        tight={
+            "max_table": 200,
+            "table_only": True,
+            "aspects": ["Watering", "Light", "Cold", "Cutting", "Lamps"],
+        },
+        table_and_shots={"table_only": True, "shots": 1},
         checked={"table_check": True, "samples": 4},
     ),
     **_variations("direct", aspects={"aspects": ["Light", "Water"], "orders": "score_mean"}),
