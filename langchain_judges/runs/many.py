@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -16,6 +15,7 @@ from collections.abc import (
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from os import PathLike
+from queue import SimpleQueue
 from typing import Any
 
 from langchain_core.language_models import BaseLanguageModel
@@ -25,7 +25,11 @@ from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import OptionError, RunStopped
 from langchain_judges.methods.marks import unwrapped
 from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.window import Window
 from langchain_judges.runs.workload import Judge, Result, Workload
+
+BUSY = 2
+"""Unfinished rows for each place: some wait for no call while they plan or merge."""
 
 GRACE = 10.0
 """Seconds that calls in flight get to come back after a run was stopped."""
@@ -150,35 +154,46 @@ class Run(Iterator[Result]):
     def _judge(self) -> Generator[Result, None, None]:
         work = self._work
         work.open()
-        # Twice the places: some pairs wait for no call while they plan or merge.
-        window = 2 * work.places
-        pool = ThreadPoolExecutor(window)
-        pending: deque[Future[Result]] = deque()
+        places = BUSY * work.places
+        pool = ThreadPoolExecutor(places)
+        finished: SimpleQueue[Future[Result]] = SimpleQueue()
+        window: Window[Future[Result]] = Window(places, finished.put)
         try:
             with work.display():
-                while True:
-                    while len(pending) < window and (pair := work.take()):
-                        steps = work.judge_one(pair)
-                        pending.append(pool.submit(copy_context().run, run, steps))
-                    if not pending:
-                        break
-                    row = self._result(pending[0])
-                    pending.popleft()
-                    yield row
+                while self._next_is_there(window, pool, finished):
+                    yield self._result(window)
         except BaseException:
             work.stop()
-            wait(pending, timeout=GRACE)
+            wait(window.rows, timeout=GRACE)
             work.stop(at_once=True)
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            work.finish()
+            work.finish(window)
         if work.fatal:
             raise work.fatal
 
-    def _result(self, future: Future[Result]) -> Result:
+    def _next_is_there(
+        self,
+        window: Window[Future[Result]],
+        pool: ThreadPoolExecutor,
+        finished: SimpleQueue[Future[Result]],
+    ) -> bool:
+        """Start rows and wait for the next result; False if there is none."""
+        while True:
+            while not finished.empty():
+                finished.get()
+                window.finished()
+            while window.has_room() and (pair := self._work.take()):
+                window.start(pool.submit(copy_context().run, run, self._work.judge_one(pair)))
+            if window.next_is_there() or not window.unfinished:
+                return bool(window.rows)
+            finished.get()
+            window.finished()
+
+    def _result(self, window: Window[Future[Result]]) -> Result:
         try:
-            return future.result()
+            return window.pop().result()
         except RunStopped:
             if self._work.fatal:
                 raise self._work.fatal from None
@@ -222,47 +237,50 @@ class AsyncRun(AsyncIterator[Result]):
     async def _judge(self) -> AsyncGenerator[Result, None]:
         work = self._work
         work.open()
-        stopped = asyncio.Event()
+        changed = asyncio.Event()
         loop = asyncio.get_running_loop()
-        work.when_stopped = lambda: loop.call_soon_threadsafe(stopped.set)
-        stopping = asyncio.create_task(stopped.wait())
-        window = 2 * work.places
-        pending: deque[asyncio.Task[Result]] = deque()
+        work.when_stopped = lambda: loop.call_soon_threadsafe(changed.set)
+
+        def finished(_: object) -> None:
+            window.finished()
+            changed.set()
+
+        window: Window[asyncio.Task[Result]] = Window(BUSY * work.places, finished)
         try:
             with work.display():
-                while True:
-                    while len(pending) < window and (pair := work.take()):
-                        pending.append(asyncio.create_task(arun(work.judge_one(pair))))
-                    if not pending or not await self._finished(pending, stopping):
-                        break
-                    yield pending.popleft().result()
+                while await self._next_is_there(window, changed):
+                    yield window.pop().result()
         finally:
             try:
                 work.stop()
-                await self._drain(pending)
+                await self._drain(window.rows)
             finally:
                 work.stop(at_once=True)
-                for task in (stopping, *pending):
+                for task in window.rows:
                     task.cancel()
-                await asyncio.gather(stopping, *pending, return_exceptions=True)
-                work.finish()
+                await asyncio.gather(*window.rows, return_exceptions=True)
+                work.finish(window)
         if work.fatal:
             raise work.fatal
 
-    async def _finished(
-        self, pending: deque[asyncio.Task[Result]], stopping: asyncio.Task[Any]
+    async def _next_is_there(
+        self, window: Window[asyncio.Task[Result]], changed: asyncio.Event
     ) -> bool:
-        """Wait for the next row; False if the run was stopped before it was finished."""
-        head = pending[0]
-        if not head.done():
-            await asyncio.wait({head, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if stopping.done():
-            await self._drain(pending)
-        return head.done() and head.exception() is None
+        """Start rows and wait for the next; False if there is none, or the run was stopped."""
+        while True:
+            changed.clear()
+            while window.has_room() and (pair := self._work.take()):
+                window.start(asyncio.create_task(arun(self._work.judge_one(pair))))
+            if self._work.stopped:
+                await self._drain(window.rows)
+                return window.next_is_there() and window.rows[0].exception() is None
+            if window.next_is_there() or not window.rows:
+                return bool(window.rows)
+            await changed.wait()
 
-    async def _drain(self, pending: Collection[asyncio.Task[Result]]) -> None:
+    async def _drain(self, tasks: Collection[asyncio.Task[Result]]) -> None:
         """Give calls in flight until `GRACE` seconds after the run was stopped."""
         now = asyncio.get_running_loop().time()
         self._deadline = self._deadline or now + GRACE
-        if any(not task.done() for task in pending):
-            await asyncio.wait(pending, timeout=max(0.0, self._deadline - now))
+        if any(not task.done() for task in tasks):
+            await asyncio.wait(tasks, timeout=max(0.0, self._deadline - now))

@@ -63,6 +63,10 @@ class Summary:
     """Replies that this run received; earlier runs are not counted."""
     tokens: int = 0
     seconds: float = 0.0
+    held_back: int = 0
+    """Most finished rows that waited at one time for a slower row before them."""
+    seconds_full: float = 0.0
+    """Seconds in which no row was started because too many results were held back."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Count one row."""

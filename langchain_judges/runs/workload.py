@@ -34,6 +34,7 @@ from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_pair, check_task
 from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
 from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.window import Window
 from langchain_judges.verdict import Failure, Usage, no_usage, not_judged
 
 Judge = Runnable[Any, Any]
@@ -185,9 +186,16 @@ class Workload:
         if self.when_stopped:
             self.when_stopped()
 
-    def finish(self) -> None:
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing new is started any more."""
+        return self.gate.closed
+
+    def finish(self, window: Window[Any]) -> None:
         """Close the books."""
         self._tell()
+        self.summary.held_back = window.most_held
+        self.summary.seconds_full = window.seconds_full
         if self.results is not None:
             self.results.close()
 

@@ -1,0 +1,80 @@
+"""A slow row holds nobody up: the window between the start of rows and their turn."""
+
+import asyncio
+import threading
+from concurrent.futures import Future
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from langchain_judges.runs import window
+from langchain_judges.verdict import even_verdict
+from tests.model_server import pairs
+from tests.test_runs import KINDS, collect
+
+
+def held_until(others: int, slow: set[str]) -> RunnableLambda:
+    """Return a judge that holds some rows until it has judged so many others."""
+    enough, judged = threading.Event(), []
+
+    def judge(pair):
+        if pair["id"] in slow:
+            assert enough.wait(120)
+        else:
+            judged.append(pair["id"])
+            if len(judged) == others:
+                enough.set()
+        return {"verdict": even_verdict()}
+
+    async def later(pair):
+        return await asyncio.to_thread(judge, pair)
+
+    return RunnableLambda(judge, later)
+
+
+@KINDS
+def test_rows_behind_slow_ones_are_judged_while_these_are_still_out(kind):
+    # Two places are four unfinished rows; three are held until all the others are judged.
+    judge = held_until(37, {"p0", "p7", "p20"})
+    rows, summary = collect(judge, pairs(40), kind, max_concurrency=2)
+    assert [row["id"] for row in rows] == [f"p{i}" for i in range(40)]
+    # The first row was the last to go on, so all others may have waited for it.
+    assert summary.held_back >= 37
+    assert summary.seconds_full == 0
+
+
+def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
+    monkeypatch.setattr(window, "HELD_BACK", 3)
+    rows = window.Window(2, lambda _: None)
+    slow = Future()
+    rows.start(slow)
+    for _ in range(3):
+        assert rows.has_room()
+        rows.start(Future())
+        rows.rows[-1].set_result(None)
+        rows.finished()
+    assert not rows.has_room()
+    slow.set_result(None)
+    rows.finished()
+    assert [rows.pop() is slow for _ in range(4)] == [True, False, False, False]
+    assert rows.has_room()
+    assert rows.most_held == 4
+    assert rows.seconds_full > 0
+
+
+def test_a_caller_who_takes_his_time_is_not_run_away_from():
+    rows = window.Window(2, lambda _: None)
+    for _ in range(2):
+        rows.start(Future())
+        rows.rows[-1].set_result(None)
+        rows.finished()
+    assert not rows.has_room()
+
+
+@pytest.mark.parametrize("places", [1, 2])
+def test_no_more_rows_are_unfinished_than_there_are_places(places):
+    rows = window.Window(places, lambda _: None)
+    for _ in range(places):
+        assert rows.has_room()
+        rows.start(Future())
+    assert not rows.has_room()
