@@ -45,7 +45,7 @@ def serve(method: str) -> Entry:
             options["memory"] = _memory()
         return load_judge(method, model, **options)
 
-    return serve_factory(make, {"preset", *_keywords(METHODS[method].factory)})
+    return serve_factory(make, {"preset", *METHODS[method].defaults})
 
 
 def serve_writer(method: str) -> Entry:
@@ -54,7 +54,7 @@ def serve_writer(method: str) -> Entry:
     def make(model: str | BaseChatModel, **options: Any) -> Graph:
         return load_writer(method, model, **options)
 
-    return serve_factory(make, {"preset", *_keywords(WRITERS[method].factory)})
+    return serve_factory(make, {"preset", *WRITERS[method].defaults})
 
 
 def serve_audit() -> Entry:

@@ -8,14 +8,14 @@ event loop, and is sent the result. `run` and `arun` are the only two drivers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_judges.asking.stream import tell_update
+from langchain_judges.asking.stream import KINDS, tell_update
 
 T = TypeVar("T")
 Update = dict[str, Any]
@@ -93,15 +93,23 @@ class Node(Runnable[Any, Update]):
     holds of results is told to the graph's stream (`stream.py`).
     """
 
-    def __init__(self, steps: Callable[[Any], Steps[Update]]) -> None:
-        """Make a node that drives `steps` with the state it is given."""
+    def __init__(
+        self, steps: Callable[[Any], Steps[Update]], events: Mapping[str, str] = KINDS
+    ) -> None:
+        """Make a node that drives `steps` with the state it is given.
+
+        Args:
+            steps: From state to update.
+            events: State keys whose items are streamed one by one, and what an item is called.
+        """
         self._steps = steps
+        self._events = events
         self.name: str = steps.__name__
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Run the node, waiting in this thread."""
         update = run(self._steps(input))
-        tell_update(self._step(config), update)
+        tell_update(self._step(config), update, self._events)
         return update
 
     async def ainvoke(
@@ -109,7 +117,7 @@ class Node(Runnable[Any, Update]):
     ) -> Update:
         """Run the node, waiting in the running event loop."""
         update = await arun(self._steps(input))
-        tell_update(self._step(config), update)
+        tell_update(self._step(config), update, self._events)
         return update
 
     def _step(self, config: RunnableConfig | None) -> str:

@@ -51,12 +51,20 @@ def tell(kind: str, step: str, data: Any, unit: str = "") -> None:
         writer(event)
 
 
-def tell_update(step: str, update: Mapping[str, Any]) -> None:
-    """Tell every result among the state keys that a node changed."""
+def tell_update(
+    step: str, update: Mapping[str, Any], events: Mapping[str, str] = KINDS
+) -> None:
+    """Tell every result among the state keys that a node changed.
+
+    Args:
+        step: The node.
+        update: What it changed.
+        events: State keys whose items are told one by one, and what an item is called.
+    """
     found = [
-        (KINDS[key], part)
+        (events[key], part)
         for key, value in update.items()
-        if key in KINDS and isinstance(value, list)
+        if key in events and isinstance(value, list)
         for part in value
     ]
     if update.get("verdict"):

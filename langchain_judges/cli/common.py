@@ -156,7 +156,7 @@ def check_settable(table: Mapping[str, Method], method: str, options: Iterable[s
     """
     if method not in table:
         return
-    takes = set(table[method].factory.__kwdefaults__ or {}) - _NOT_ON_A_SHELL
+    takes = set(table[method].defaults) - _NOT_ON_A_SHELL
     for option in options:
         if option not in takes:
             raise OptionError(
@@ -200,7 +200,7 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
         return check_labelled_pair
     told = {**known.options, **known.presets.get(preset or "", {}), **options}
     rubric = told.get("rubric")
-    labels = told.get("labels") or (known.factory.__kwdefaults__ or {}).get("labels") or ()
+    labels = told.get("labels") or known.defaults.get("labels") or ()
     by_text = {str(label): label for label in labels}
 
     def check_labelled_item(row: object) -> None:

@@ -124,6 +124,11 @@ class Reminder:
         found: Reminded = yield Effect(lambda: task.invoke(asked), lambda: task.ainvoke(asked))
         return found
 
+    def recall(self, item: Mapping[str, Any]) -> Steps[Reminded]:
+        """Recall examples for an item; the caller gives the work a name in traces."""
+        asked = {name: value for name, value in item.items() if value is not None}
+        return self._fitted((yield from self._recalling(asked)), asked)
+
     def _recalling(self, item: Mapping[str, Any]) -> Steps[Recalled]:
         return self.memory.recalling(item, self.how, allow_leak=self.allow_leak)
 

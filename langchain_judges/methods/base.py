@@ -1,175 +1,296 @@
-"""What every factory does: check, choose prompts, and mark a graph with what it is."""
+"""What all judges share: their common options, their models and prompts, the graph they are."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, NotRequired, TypeVar, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, NotRequired, cast, get_origin, get_type_hints
 
+from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import START
-from langgraph.pregel import Pregel
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
+from langgraph.types import Command
+from pydantic import AfterValidator, BaseModel, InstanceOf, field_validator
 
+from langchain_judges.asking import nodes
+from langchain_judges.asking.ask import Question, Reply
+from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.memory.failures import FailureMemory
+from langchain_judges.memory.recall import Recall
+from langchain_judges.memory.rendering import Reminder, reminder
+from langchain_judges.methods.budgets import Budget
+from langchain_judges.methods.marks import Kind
+from langchain_judges.options import Here, Options, Owner, Rule
+from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.messages import plain_row
-
-Graph = TypeVar("Graph", bound=Pregel[Any, Any, Any, Any])
 
 SPARE_THREADS = 8
 """Threads of a synchronous run beyond its branches: checkpoints are written by the same
 pool, and a full pool would leave a finished branch unsaved when the process dies."""
 
 
-def check_common(**given: object) -> None:
-    """Check options that many factories take, each given by its own name.
-
-    Raises:
-        OptionError: The message names the option, the rule and the value.
-    """
-    for option, value in given.items():
-        allowed, rule = _COMMON["*_model" if option.endswith("_model") else option]
-        if not allowed(value):
-            raise OptionError(f"`{option}` must be {rule}, got {value!r}")
+def _written(text: str) -> str:
+    if not text.strip():
+        raise ValueError("empty")
+    return text
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+Written = Annotated[str, AfterValidator(_written), Rule("a text that is not empty")]
+"""A text with something in it."""
 
-
-def _is_written(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _none_or(kind: Any) -> Callable[[object], bool]:
-    return lambda value: value is None or isinstance(value, kind)
-
-
-_WHOLE = "a whole number of at least 0"
-_COMMON: dict[str, tuple[Callable[[object], bool], str]] = {
-    "cache": (_none_or(BaseCache), "a LangChain `BaseCache` or None"),
-    "checkpointer": (
-        _none_or(BaseCheckpointSaver | bool),
-        "a LangGraph checkpointer, such as `SqliteSaver`, or None",
-    ),
-    "embeddings": (
-        lambda value: value is None or hasattr(value, "embed_documents"),
-        "a LangChain `Embeddings` or None",
-    ),
-    "instructions": (_none_or(str), "a text"),
-    "name": (_is_written, "a text that is not empty"),
-    "repairs": (_is_whole, _WHOLE),
-    "seed": (_is_whole, _WHOLE),
-    "store": (_none_or(BaseStore), "a LangGraph `BaseStore` or None"),
-    "*_model": (
-        lambda value: value is None or isinstance(value, BaseChatModel) or _is_written(value),
+OtherModel = Annotated[
+    Written | InstanceOf[BaseChatModel] | None,
+    Owner(),
+    Rule(
         "a chat model (without `bind` or `with_retry`), 'local', 'local:/path/to.gguf' or a "
-        "name such as 'openai:gpt-5-mini'",
+        "name such as 'openai:gpt-5-mini'"
     ),
-}
-"""What the values of common options may be, and how that is said."""
+]
+"""A model for one step, instead of the judge's own."""
+
+Seed = Annotated[int, Ge(0)]
+"""Of random choices."""
 
 
-def prompt_set(
-    own: Mapping[str, ChatPromptTemplate], replaced: Mapping[str, ChatPromptTemplate] | None
-) -> tuple[dict[str, ChatPromptTemplate], str]:
-    """Return a method's prompts, some replaced by the caller's, and a hash of them all.
+class JudgeOptions(Options):
+    """What every judge takes, and what a method says of itself."""
 
-    Raises:
-        OptionError: A name is unknown, or a replacement is no prompt or asks for a variable
-            that the step does not fill.
-    """
-    if not isinstance(replaced, Mapping | None):
-        raise OptionError(f"`prompts` must be prompts by {sorted(own)!r}, got {replaced!r}")
-    chosen = dict(own)
-    for step, prompt in (replaced or {}).items():
-        if step not in own:
-            raise OptionError(f"`prompts` takes {sorted(own)!r}, got {step!r}")
-        if not isinstance(prompt, ChatPromptTemplate):
-            raise OptionError(
-                f"`prompts` takes a `ChatPromptTemplate` for {step!r}, got {prompt!r}"
-            )
-        extra = set(prompt.input_variables) - set(own[step].input_variables)
-        if extra:
-            raise OptionError(
-                f"the prompt {step!r} may use {sorted(own[step].input_variables)!r}, "
-                f"got {sorted(extra)!r} too"
-            )
-        chosen[step] = prompt
-    templates = {step: _templates(prompt) for step, prompt in chosen.items()}
-    digest = hashlib.sha256(json.dumps(templates, sort_keys=True).encode())
-    return chosen, digest.hexdigest()[:12]
+    method: ClassVar[str]
+    """The method's name on the command line, in traces and in results."""
+    summary: ClassVar[str]
+    """One line for lists of methods."""
+    takes: ClassVar[Kind] = "pair"
+    """What it judges: two texts, or one."""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Options by name; a preset is data, not another code path."""
+    budgets: ClassVar[tuple[Budget, ...]] = ()
+    """How it spends a budget of calls for a pair; the first rule that fits counts."""
+    events: ClassVar[Mapping[str, str]] = {}
+    """State keys whose items are streamed one by one, and what an item is called."""
+    templates: ClassVar[Mapping[str, ChatPromptTemplate]]
+    """The prompt of each step."""
+
+    instructions: str | None = None
+    """Your rubric, or the language to answer in; shown to every step that judges."""
+    memory: Annotated[FailureMemory | None, Here()] = None
+    """Audited mistakes; those that fit a row are shown where it is judged."""
+    recall: Annotated[Recall | str | None, Rule("a choice of examples such as 'knn:8'")] = None
+    """Which of the memory's examples, such as `"knn:8"`; None: the memory's own choice."""
+    allow_leak: bool = False
+    """Allow examples of the row itself and of its group; results then say so."""
+    temperature: Annotated[float, Ge(0), Le(2)] | None = None
+    """Overrides the model's own."""
+    repairs: Annotated[int, Ge(0)] = 1
+    """Turns in which a model may correct an unusable reply."""
+    prompts: Annotated[
+        Mapping[str, InstanceOf[ChatPromptTemplate]] | None,
+        Here(),
+        Rule("prompts by step, each a `ChatPromptTemplate`"),
+    ] = None
+    """Replacements for the method's prompts, by step, with the same variables."""
+    name: Written | None = None
+    """Name of the graph in traces; default the method's."""
+    checkpointer: Annotated[
+        BaseCheckpointSaver[Any] | bool | None,
+        Here(),
+        Rule("a LangGraph checkpointer, such as `SqliteSaver`, or None"),
+    ] = None
+    """LangGraph checkpointer: `SqliteSaver` for `invoke`, `AsyncSqliteSaver` for `ainvoke`."""
+    cache: Annotated[BaseCache | None, Here(), Rule("a LangChain `BaseCache` or None")] = None
+    """LangChain cache for checked replies."""
+    store: Annotated[BaseStore | None, Here(), Rule("a LangGraph `BaseStore` or None")] = None
+    """LangGraph store, passed on."""
+
+    @field_validator("instructions")
+    @classmethod
+    def _stripped(cls, text: str | None) -> str | None:
+        return (text or "").strip() or None
+
+    @property
+    def label(self) -> str:
+        """What the method is called in results and traces."""
+        return self.method
+
+    @property
+    def order_rule(self) -> OrderRule:
+        """How the verdicts of the orders become one."""
+        return getattr(self, "orders", None) or "none"
+
+    @property
+    def order_list(self) -> tuple[Order, ...]:
+        """The orders that are asked."""
+        return orders_of(self.order_rule)
+
+    def calls(self) -> int:
+        """Return the calls for one row, excluding repairs."""
+        raise NotImplementedError
+
+    def branches(self) -> int:
+        """Return the most calls that are in flight at the same time."""
+        return self.calls()
+
+    def build(self, model: str | BaseChatModel) -> JudgeGraph:
+        """Return the judge."""
+        raise NotImplementedError
 
 
-def _templates(prompt: ChatPromptTemplate) -> list[str]:
-    return [message.pretty_repr() for message in prompt.messages]
+@dataclass(frozen=True)
+class Setup:
+    """What the steps of a judge work with: checked options, prompts, models, memory."""
+
+    options: JudgeOptions
+    prompts: Mapping[str, ChatPromptTemplate]
+    version: str
+    """Hash of the prompts."""
+    channels: Mapping[str, Channel]
+    """The model of each step."""
+    reminder: Reminder | None
+
+    @classmethod
+    def of(
+        cls,
+        options: JudgeOptions,
+        model: str | BaseChatModel,
+        others: Mapping[str, str | BaseChatModel | None],
+        shown: tuple[str, ...],
+        templates: Mapping[str, ChatPromptTemplate] | None = None,
+    ) -> Setup:
+        """Choose prompts and models.
+
+        Args:
+            options: The checked options.
+            model: The judge's own model.
+            others: The steps that ask a model, each with its own model or None.
+            shown: The steps whose prompts show remembered examples.
+            templates: The prompts, where they are not the method's.
+
+        Raises:
+            OptionError: A replaced prompt or the memory is not one.
+            ModelSetupError: A model cannot be made.
+        """
+        prompts, version = prompt_set(templates or options.templates, options.prompts)
+        own = Channel(model, options.temperature)
+        channels = {
+            step: Channel(other, options.temperature) if other else own
+            for step, other in others.items()
+        }
+        contexts = [channels[step].context for step in shown]
+        memory = reminder(options.memory, options.recall, options.allow_leak, contexts)
+        return cls(options, prompts, version, channels, memory)
+
+    def question(
+        self, step: str, shape: type[BaseModel], prompt: str = "", **more: Any
+    ) -> Question:
+        """Return what a step asks.
+
+        Args:
+            step: The step.
+            shape: What the reply must look like.
+            prompt: Name of the prompt, if not that of the step.
+            **more: Fields of `Question`.
+        """
+        return Question(
+            method=self.options.label,
+            step=step,
+            channel=self.channels[step],
+            prompt=self.prompts[prompt or step],
+            shape=shape,
+            version=self.version,
+            repairs=self.options.repairs,
+            cache=self.options.cache,
+            **more,
+        )
+
+    def plain(self, function: Callable[[Any], Update]) -> Node:
+        """Return a node that waits for nothing: a function from state to update."""
+        return nodes.plain(function, self.options.events)
+
+    def asks(
+        self, call: Callable[[Any], nodes.Call], read: Callable[[Any, Reply], Update]
+    ) -> Node:
+        """Return a node that asks once; see `asking.nodes.asks`."""
+        return nodes.asks(call, read, self.options.events)
+
+    def node(self, steps: Callable[[Any], Steps[Update]]) -> Node:
+        """Return a node that asks several times, or decides while it asks."""
+        return Node(steps, self.options.events)
+
+    def finish(self, builder: Any, **marks: Any) -> JudgeGraph:
+        """Compile a graph and mark it with what decides its verdicts.
+
+        Args:
+            builder: The `StateGraph`.
+            **marks: More plain data that decides verdicts, beside the options.
+        """
+        options = self.options
+        compiled = builder.compile(
+            checkpointer=options.checkpointer,
+            store=options.store,
+            name=options.name or options.label,
+        )
+        memory = {"memory": self.reminder.mark()} if self.reminder else {}
+        metadata = {
+            "method": options.label,
+            "options": {**options.as_json(), **memory, **marks},
+            "model": {step: channel.identity for step, channel in self.channels.items()},
+            "prompt_version": self.version,
+            "calls": options.calls(),
+        }
+        graph = JudgeGraph(**vars(compiled), options=options)
+        return graph.with_config(
+            metadata=metadata, max_concurrency=options.branches() + SPARE_THREADS
+        )
 
 
-def finish(  # noqa: PLR0913 - one keyword for each thing a graph is marked with
-    graph: Graph,
-    *,
-    method: str,
-    options: dict[str, Any],
-    models: dict[str, dict[str, Any]],
-    prompt_version: str,
-    calls: int,
-    branches: int,
-    memory: Any = None,
-) -> Graph:
-    """Mark a compiled graph with what decides its verdicts, and give it room to work.
-
-    Args:
-        graph: The compiled graph.
-        method: The method's name.
-        options: Every option, as plain data.
-        models: The identity of the model of each step.
-        prompt_version: Hash of the prompts.
-        calls: Calls for one pair, by the closed form of its settings.
-        branches: Most branches at work at the same time.
-        memory: The memory that its verdicts depend on; its version then keys results.
-    """
-    metadata = {
-        "method": method,
-        "options": options,
-        "model": models,
-        "prompt_version": prompt_version,
-        "calls": calls,
-    }
-    if memory is not None:
-        # Not in the metadata, which traces carry: its version changes. Copies of a graph
-        # share their builder.
-        graph.builder.memory = memory  # type: ignore[attr-defined]
-    graph.channels[START] = _Input(graph.builder.input_schema)  # type: ignore[attr-defined]
-    return graph.with_config(metadata=metadata, max_concurrency=branches + SPARE_THREADS)
-
-
-class _Input(EphemeralValue[Any]):
-    """The input of a graph, read before any checkpoint holds it.
+class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
+    """A compiled graph that reads its input before it runs, and says what it is.
 
     Messages become dictionaries, so that the state is plain JSON. What is left out becomes
     None: a checkpointed thread keeps every key that its next run is not given, and a pair
     would be judged by the texts or the reference of the pair before it.
     """
 
-    def update(self, values: Sequence[Any]) -> bool:
-        return super().update([self._read(value) for value in values])
+    options: Options
 
-    def _read(self, given: object) -> dict[str, Any]:
-        needed, optional = _fields(self.typ)
+    def __init__(self, *, options: Options, **fields: Any) -> None:
+        """Take over the fields of a compiled graph."""
+        super().__init__(**fields)
+        self.options = options
+
+    @property
+    def memory(self) -> FailureMemory | None:
+        """The memory that the verdicts depend on."""
+        return getattr(self.options, "memory", None)
+
+    def stream(self, input: Any, *args: Any, **settings: Any) -> Iterator[Any]:
+        """Read the input, then stream as LangGraph does."""
+        yield from super().stream(self._read(input), *args, **settings)
+
+    async def astream(self, input: Any, *args: Any, **settings: Any) -> AsyncIterator[Any]:
+        """Read the input, then stream as LangGraph does."""
+        async for chunk in super().astream(self._read(input), *args, **settings):
+            yield chunk
+
+    def _read(self, given: object) -> Any:
+        if given is None or isinstance(given, Command):  # a run that resumes
+            return given
+        needed, optional = _fields(cast("Hashable", self.builder.input_schema))
         if not isinstance(given, Mapping):
-            named = ", ".join(f"`{key}`" for key in needed)
+            names = ", ".join(f"`{key}`" for key in needed)
             raise InputError(
-                f"the input must be a dictionary with {named}, got {type(given).__name__}"
+                f"the input must be a dictionary with {names}, got {type(given).__name__}"
             )
         lacking = [key for key in needed if given.get(key) is None]
-        # LangGraph draws a graph by an input without anything.
-        if given and lacking:
+        if lacking:
             there = ", ".join(map(repr, given)) or "no fields"
             raise InputError(f"the field `{lacking[0]}` is missing or null; there are {there}")
         return {**dict.fromkeys((*needed, *optional)), **plain_row(given)}
@@ -181,3 +302,42 @@ def _fields(schema: Any) -> tuple[list[str], list[str]]:
     hints = get_type_hints(schema, include_extras=True)
     optional = [key for key, hint in hints.items() if get_origin(hint) is NotRequired]
     return [key for key in hints if key not in optional], optional
+
+
+def check_quorum(least: int | None, most: int) -> None:
+    """Check that `min_valid` can be met.
+
+    Raises:
+        OptionError: It cannot.
+    """
+    if least is not None and least > most:
+        raise OptionError(f"`min_valid` must be at most {most}, got {least!r}")
+
+
+def prompt_set(
+    own: Mapping[str, ChatPromptTemplate], replaced: Mapping[str, ChatPromptTemplate] | None
+) -> tuple[dict[str, ChatPromptTemplate], str]:
+    """Return a method's prompts, some replaced by the caller's, and a hash of them all.
+
+    Raises:
+        OptionError: A name is unknown, or a replacement asks for a variable that the step
+            does not fill.
+    """
+    prompts = dict(own)
+    for step, prompt in (replaced or {}).items():
+        if step not in own:
+            raise OptionError(f"`prompts` takes {sorted(own)!r}, got {step!r}")
+        extra = set(prompt.input_variables) - set(own[step].input_variables)
+        if extra:
+            raise OptionError(
+                f"the prompt {step!r} may use {sorted(own[step].input_variables)!r}, "
+                f"got {sorted(extra)!r} too"
+            )
+        prompts[step] = prompt
+    templates = {step: _texts(prompt) for step, prompt in prompts.items()}
+    digest = hashlib.sha256(json.dumps(templates, sort_keys=True).encode())
+    return prompts, digest.hexdigest()[:12]
+
+
+def _texts(prompt: ChatPromptTemplate) -> list[str]:
+    return [message.pretty_repr() for message in prompt.messages]

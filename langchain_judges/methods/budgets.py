@@ -13,7 +13,7 @@ ASPECTS = ("relevance", "accuracy", "completeness", "clarity", "conciseness")
 
 
 @dataclass(frozen=True)
-class Rule:
+class Budget:
     """How a method spends a budget: `fixed + each · n` calls for a pair, n as large as fits."""
 
     fixed: int
@@ -28,25 +28,25 @@ class Rule:
     """Options that go with it."""
 
 
-RULES: dict[str, tuple[Rule, ...]] = {
-    "bsm": (Rule(1, 2, "max_criteria"),),
+RULES: dict[str, tuple[Budget, ...]] = {
+    "bsm": (Budget(1, 2, "max_criteria"),),
     # Four readers or more, each asked alone, as many as the paper's sweep has; else a panel
     # of seven asked at once; else the static roles.
     "drpe": (
-        Rule(5, 1, "panel.dynamic", least=4, most=6, also={"voting": {"batch": False}}),
-        Rule(3),
-        Rule(1, also={"panel": {"dynamic": 0}}),
+        Budget(5, 1, "panel.dynamic", least=4, most=6, also={"voting": {"batch": False}}),
+        Budget(3),
+        Budget(1, also={"panel": {"dynamic": 0}}),
     ),
     # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
-    "sc2": (Rule(0, 2, "samples", spare="preference_samples", also={"aspects": ASPECTS}),),
-    "cot_sc": (Rule(0, 1, "samples"),),
-    "relative_sc": (Rule(0, 2, "samples"),),
-    "relative": (Rule(2),),
-    "absolute": (Rule(2),),
-    "direct": (Rule(1),),
-    "cot": (Rule(1),),
-    "plan_solve": (Rule(3),),
-    "llm_score": (Rule(1),),
+    "sc2": (Budget(0, 2, "samples", spare="preference_samples", also={"aspects": ASPECTS}),),
+    "cot_sc": (Budget(0, 1, "samples"),),
+    "relative_sc": (Budget(0, 2, "samples"),),
+    "relative": (Budget(2),),
+    "absolute": (Budget(2),),
+    "direct": (Budget(1),),
+    "cot": (Budget(1),),
+    "plan_solve": (Budget(3),),
+    "llm_score": (Budget(1),),
 }
 """How each method spends a budget; of several rules the first that the budget allows."""
 
@@ -75,7 +75,7 @@ def fit(method: str, budget: int) -> dict[str, Any]:
     raise BudgetError(f"{method!r} needs at least {needs} calls for a pair, got {budget}")
 
 
-def _spent(rule: Rule, budget: int) -> dict[str, Any]:
+def _spent(rule: Budget, budget: int) -> dict[str, Any]:
     options = {k: dict(v) if isinstance(v, Mapping) else v for k, v in rule.also.items()}
     if not rule.each:
         return options

@@ -30,7 +30,10 @@ def metadata_of(runnable: object) -> dict[str, Any]:
 
 def memory_of(runnable: object) -> Any:
     """Return the memory that a graph's verdicts depend on, or None."""
-    return getattr(getattr(unwrapped(runnable), "builder", None), "memory", None)
+    graph = unwrapped(runnable)
+    return getattr(graph, "memory", None) or getattr(
+        getattr(graph, "builder", None), "memory", None
+    )
 
 
 def kind_of(judge: Any) -> Kind:

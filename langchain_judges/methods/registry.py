@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.allure import create_allure_judge
+from langchain_judges.methods.base import JudgeOptions
 from langchain_judges.methods.bsm import create_bsm_judge
-from langchain_judges.methods.direct import (
-    create_absolute_judge,
-    create_cot_judge,
-    create_direct_judge,
-    create_llm_score_judge,
-    create_plan_solve_judge,
-    create_relative_judge,
-    create_self_consistency_judge,
+from langchain_judges.methods.direct.judge import (
+    Absolute,
+    ChainOfThought,
+    Direct,
+    LLMScore,
+    PlanSolve,
+    Relative,
+    RelativeSelfConsistency,
+    SelfConsistency,
 )
 from langchain_judges.methods.drpe import create_drpe_judge
 from langchain_judges.methods.sc2 import create_sc2_judge
+from langchain_judges.options import factory
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -38,6 +41,21 @@ class Method:
     """What makes the method of a factory that makes several."""
     kind: Literal["pair", "item"] = "pair"
     """What it judges: two texts, or one."""
+    options_class: type[JudgeOptions] | None = None
+
+    @classmethod
+    def of(cls, kind: type[JudgeOptions]) -> Method:
+        """Return the method that a class of options declares."""
+        make = factory(kind, kind.build, f"create_{kind.method}_judge")
+        return cls(make, kind.summary, kind.presets, kind=kind.takes, options_class=kind)
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The default of each option."""
+        if self.options_class:
+            fields = self.options_class.model_fields
+            return {name: field.get_default() for name, field in fields.items()}
+        return self.factory.__kwdefaults__ or {}
 
 
 METHODS: dict[str, Method] = {
@@ -103,53 +121,19 @@ METHODS: dict[str, Method] = {
             "table_check": {"table_check": True},
         },
     ),
-    "relative": Method(
-        factory=create_relative_judge,
-        summary="Zero-shot relative: which is better, or a tie; both orders must agree.",
-        presets={"one_order": {"orders": "none"}},
-    ),
-    "absolute": Method(
-        factory=create_absolute_judge,
-        summary="Zero-shot absolute: two scores in one call; both orders must agree.",
-        presets={"five_points": {"scale": (1, 5)}},
-    ),
-    "direct": Method(
-        factory=create_direct_judge,
-        summary="Direct prompting: one call, A or B.",
-        presets={
-            "with_aspects": {
-                "aspects": ["relevance", "accuracy", "completeness", "clarity", "conciseness"]
-            },
-            "both_orders": {"orders": "strict"},
-        },
-    ),
-    "cot": Method(
-        factory=create_cot_judge,
-        summary="Chain of thought: one call that reasons first, then A or B.",
-        presets={"one_shot": {"shots": 1}, "few_shot": {"shots": 5}},
-    ),
-    "cot_sc": Method(
-        factory=create_self_consistency_judge,
-        summary="Self-consistency of SC²'s paper: the majority of eight chains of thought.",
-        presets={"one_shot": {"shots": 1}, "few_shot": {"shots": 5}},
-        options={"prompt": "cot"},
-    ),
-    "relative_sc": Method(
-        factory=create_self_consistency_judge,
-        summary="Self-consistency of BSM's paper: five relative verdicts in each order.",
-        presets={"one_shot": {"shots": 1}, "few_shot": {"shots": 5}},
-        options={"prompt": "relative"},
-    ),
-    "plan_solve": Method(
-        factory=create_plan_solve_judge,
-        summary="Plan & solve: a plan of criteria, then all of them scored in one call.",
-        presets={"ten_points": {"scale": (1, 10)}},
-    ),
-    "llm_score": Method(
-        factory=create_llm_score_judge,
-        summary="DRPE's judge without roles: one choice, weighed by its token confidence.",
-        presets={"both_orders": {"orders": "strict"}},
-    ),
+    **{
+        kind.method: Method.of(kind)
+        for kind in (
+            Relative,
+            Absolute,
+            Direct,
+            ChainOfThought,
+            SelfConsistency,
+            RelativeSelfConsistency,
+            PlanSolve,
+            LLMScore,
+        )
+    },
 }
 
 
@@ -195,11 +179,11 @@ def load(
     known = named(table, method, "method")
     chosen = dict(named(known.presets, preset, f"preset of {method!r}")) if preset else {}
     merged = {**known.options, **chosen, **options}
-    accepted = known.factory.__kwdefaults__ or {}
     for option in merged:
-        if option not in accepted:
+        if option not in known.defaults:
             raise OptionError(
-                f"{method!r} has no option {option!r}; it takes {', '.join(sorted(accepted))}"
+                f"{method!r} has no option {option!r}; "
+                f"it takes {', '.join(sorted(known.defaults))}"
             )
     made: CompiledStateGraph[Any, Any, Any, Any] = known.factory(model, **merged)
     return made

@@ -317,6 +317,6 @@ def _chosen(
         chosen = fit(method, budget)
     except BudgetError as exc:
         raise _NoPart(str(exc)) from exc
-    takes = METHODS[method].factory.__kwdefaults__ or {}
+    takes = METHODS[method].defaults
     given = {name: value for name, value in shared.items() if value and name in takes}
     return {**chosen, **given, **own}

@@ -17,7 +17,7 @@ from langgraph.types import Checkpointer, Send
 from langchain_judges.asking.ask import Reply
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import Node, Steps, Update
-from langchain_judges.methods.base import check_common, finish, prompt_set
+from langchain_judges.methods.old_base import check_common, finish, prompt_set
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.options import WriteOptions, check_write_options
 from langchain_judges.writing.split import ToDo, Tree, placed, runs

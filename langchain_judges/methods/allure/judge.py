@@ -42,12 +42,12 @@ from langchain_judges.methods.allure.state import (
     label_shape,
     shown_of,
 )
-from langchain_judges.methods.base import (
+from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
+from langchain_judges.methods.old_base import (
     check_common,
     finish,
     prompt_set,
 )
-from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
 from langchain_judges.rows.texts import check_basis, check_item, fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Item, LabelVerdict, not_labelled
 

@@ -29,7 +29,6 @@ from langchain_judges.memory.rendering import (
     reminder,
     told,
 )
-from langchain_judges.methods.base import check_common, finish, prompt_set
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.options import CriterionLike, Options, check_options
 from langchain_judges.methods.bsm.parse import parse_plan, parse_scores
@@ -44,6 +43,7 @@ from langchain_judges.methods.bsm.state import (
     scores_shape,
 )
 from langchain_judges.methods.bsm.tally import decide, mean_scores, order_totals, quorum
+from langchain_judges.methods.old_base import check_common, finish, prompt_set
 from langchain_judges.methods.plans import Criterion, distinct_criteria, plan_shape
 from langchain_judges.orders import (
     ORDER_NAMES,

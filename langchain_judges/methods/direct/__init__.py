@@ -1,6 +1,6 @@
 """The baselines of the papers: one prompt, chain of thought, self-consistency, plan & solve."""
 
-from langchain_judges.methods.direct.factories import (
+from langchain_judges.methods.direct.judge import (
     create_absolute_judge,
     create_cot_judge,
     create_direct_judge,

@@ -1,355 +1,648 @@
-"""The one graph that every baseline is: [plan →] judge, in parallel → merge."""
+"""The baselines: options, and the one graph that all of them are: [plan →] judge → merge."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from langchain_core.caches import BaseCache
+from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
-from langgraph.types import Checkpointer, Overwrite, Send
-from pydantic import BaseModel
+from langgraph.graph import END, StateGraph
+from langgraph.types import Overwrite, Send
+from pydantic import AfterValidator, BaseModel, model_validator
 
-from langchain_judges.asking.ask import Question, Reply, ask
-from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.ask import Question, Reply
+from langchain_judges.asking.nodes import Call
 from langchain_judges.asking.seeds import sample_seed
-from langchain_judges.asking.steps import Node, Steps, Update
-from langchain_judges.memory.recall import Recall
-from langchain_judges.memory.rendering import (
-    RememberedPair,
-    Reminder,
-    block,
-    cut_failures,
-    reminder,
-    told,
-)
-from langchain_judges.methods.base import check_common, finish, prompt_set
+from langchain_judges.asking.steps import Update
+from langchain_judges.errors import OptionError
+from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.methods.base import JudgeGraph, JudgeOptions, Seed, Setup, check_quorum
+from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.direct import prompts as texts
-from langchain_judges.methods.direct.options import Options
 from langchain_judges.methods.direct.parse import measure, spoken_choice, spoken_scores
-from langchain_judges.methods.direct.shots import render_shots
-from langchain_judges.methods.direct.state import (
+from langchain_judges.methods.direct.replies import (
     Ballot,
     Choice,
+    DirectResult,
     DirectState,
     ForcedChoice,
-    Subscore,
+    LLMScoreResult,
+    PlanSolveResult,
     Work,
+    read_sheet,
     scores_shape,
     sheet_shape,
 )
-from langchain_judges.methods.direct.tally import decide
+from langchain_judges.methods.direct.shots import render_shots
+from langchain_judges.methods.direct.tally import decide, order_totals, weights
+from langchain_judges.methods.few_shot import WorkedExample, worked_examples
+from langchain_judges.methods.pairs import Next, PairSteps, begin, examples_in, pair_of
 from langchain_judges.methods.plans import Criterion, distinct_criteria, plan_shape
+from langchain_judges.options import Rule, Scale, factory
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
+    OrderRule,
     by_identity,
-    in_slots,
+    orders_of,
     prefer,
     preferred_slot,
 )
-from langchain_judges.rows.texts import check_pair, fence_token, judged, transcript, user_turns
-from langchain_judges.verdict import Failure, Pair, add_usage, even_verdict, not_judged
+from langchain_judges.verdict import Failure, add_usage, not_judged
 
-if TYPE_CHECKING:
-    from langchain_judges.memory.failures import FailureMemory
-
-Judge = CompiledStateGraph[DirectState, None, Pair, Any]
+Reads = Literal["label", "forced_label", "scores"]
+"""What a reply holds: one of three labels, one of two, or scores for both texts."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What a caller decides about any baseline beside its options."""
+class Baseline(JudgeOptions):
+    """What all baselines share."""
 
-    model: str | BaseChatModel
-    temperature: float | None
-    prompts: Mapping[str, ChatPromptTemplate] | None
-    name: str
-    checkpointer: Checkpointer
-    cache: BaseCache | None
-    store: BaseStore | None
-    memory: FailureMemory | None
-    recall: Recall | str | None
-    allow_leak: bool
+    reply: ClassVar[Reads] = "forced_label"
+    result: ClassVar[type[Any]] = DirectResult
+    noun: ClassVar[str] = "response"
+
+    @property
+    def reads(self) -> Reads:
+        """What a reply holds."""
+        return self.reply
+
+    @property
+    def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
+        """The prompt of each step."""
+        return self.templates
+
+    @property
+    def replies(self) -> int:
+        """How many replies each order is asked for."""
+        return 1
+
+    @property
+    def coin(self) -> bool:
+        """Whether a coin decides where the replies of one order are even."""
+        return False
+
+    @property
+    def chance(self) -> int:
+        """The seed of samples and of the coin."""
+        return 0
+
+    @property
+    def worked(self) -> Sequence[WorkedExample]:
+        """The worked examples that are shown."""
+        return ()
+
+    @property
+    def named_aspects(self) -> Sequence[str]:
+        """What the texts are compared by."""
+        return ()
+
+    @property
+    def grades(self) -> tuple[int, int]:
+        """The lowest and the highest score."""
+        return 1, 10
+
+    @property
+    def plan_size(self) -> int:
+        """Criteria of the plan; 0 where nothing is planned."""
+        return 0
+
+    @property
+    def quorum(self) -> int:
+        """Fewest valid replies in an order."""
+        return self.replies // 2 + 1
+
+    def branches(self) -> int:
+        """Return the most calls that are in flight at the same time."""
+        return len(self.order_list) * self.replies
+
+    def calls(self) -> int:
+        """Return the calls for one pair, excluding repairs."""
+        return bool(self.plan_size) + self.branches()
+
+    def build(self, model: str | BaseChatModel) -> JudgeGraph:
+        """Return the judge."""
+        steps = dict.fromkeys(self.prompt_texts)
+        setup = Setup.of(self, model, steps, shown=("judge",), templates=self.prompt_texts)
+        return _graph(BaselineSteps(setup, self))
 
 
-def build(
-    setting: Setting,
-    options: Options,
-    prompts: Mapping[str, ChatPromptTemplate],
-    result: type[Any],
-) -> Judge:
-    """Build the graph of a baseline.
+class ShownExamples(Baseline):
+    """A baseline that can show worked examples."""
 
-    Args:
-        setting: The model, the caller's prompts and what LangGraph is given.
-        options: The checked options.
-        prompts: The baseline's own prompt for `judge`, and for `plan` if it plans.
-        result: The output schema.
+    shots: int = 0
+    """Worked examples shown first; 0 to 5, where they are ours."""
+    examples: Sequence[Mapping[str, Any]] | None = None
+    """Worked examples of your own instead, in the form of `few_shot.WORKED`."""
+
+    @property
+    def worked(self) -> Sequence[WorkedExample]:
+        """The worked examples that are shown."""
+        return worked_examples(self.shots, self.examples)
+
+    @model_validator(mode="after")
+    def _enough_examples(self) -> Self:
+        worked_examples(self.shots, self.examples)
+        return self
+
+
+class Relative(ShownExamples):
+    """Create a judge that is asked, in each order, which text is better, or if neither is.
+
+    Zero-shot relative evaluation (Saha et al. 2023, section 4; the pairwise prompt of
+    MT-Bench, in our words): two calls, a tie is allowed, and a text is preferred only if
+    both orders prefer it.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.score` is the mean
+        probability of A over the orders where the model gives log-probabilities of the
+        label, else 1, 0.5 or 0; a tie is 0.5.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
     """
-    check_common(
-        name=setting.name,
-        checkpointer=setting.checkpointer,
-        cache=setting.cache,
-        store=setting.store,
-    )
-    chosen, version = prompt_set(prompts, setting.prompts)
-    channel = Channel(setting.model, setting.temperature)
-    questions = {
-        step: Question(
-            method=options.method,
-            step=step,
-            channel=channel,
-            prompt=chosen[step],
-            shape=plan_shape(options.max_criteria) if step == "plan" else _shape(options),
-            version=version,
-            repairs=options.repairs,
-            cache=setting.cache,
-        )
-        for step in prompts
+
+    method = "relative"
+    summary = "Zero-shot relative: which is better, or a tie; both orders must agree."
+    presets = {"one_order": {"orders": "none"}}
+    budgets = (Budget(2),)
+    events = {"ballots": "vote"}
+    templates = {"judge": texts.RELATIVE}
+    reply = "label"
+
+    orders: OrderRule = "strict"
+    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
+
+
+class Absolute(Baseline):
+    """Create a judge that scores both texts in one call, in each order.
+
+    Zero-shot absolute evaluation (Saha et al. 2023, section 4; the two-score prompt of
+    MT-Bench, in our words): two calls, the higher score wins its order, equal scores are a
+    tie, and a text is preferred only if both orders prefer it.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.scores` are the
+        sums over the orders, `verdict.score` the mean of 1, 0.5 and 0 over the orders.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "absolute"
+    summary = "Zero-shot absolute: two scores in one call; both orders must agree."
+    presets = {"five_points": {"scale": (1, 5)}}
+    budgets = (Budget(2),)
+    events = {"ballots": "vote"}
+    templates = {"judge": texts.ABSOLUTE}
+    reply = "scores"
+
+    scale: Scale = (1, 10)
+    """Lowest and highest score."""
+    orders: OrderRule = "strict"
+    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
+
+    @property
+    def grades(self) -> tuple[int, int]:
+        """The lowest and the highest score."""
+        return self.scale
+
+
+def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:
+    if aspects is None:
+        return None
+    names = tuple(aspect.strip() for aspect in aspects)
+    if isinstance(aspects, str) or not names or not all(names):
+        raise ValueError("no names")
+    if len({name.casefold() for name in names}) < len(names):
+        raise OptionError(f"`aspects` must be a list of distinct names, got {aspects!r}")
+    return names
+
+
+class Direct(Baseline):
+    """Create a judge that is asked once for the better text (direct prompting).
+
+    Yan et al. 2023 (SC², section 4), with or without aspects: one call, A stands first,
+    and there is no tie.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.score` is the
+        probability of the label A where the model gives log-probabilities, else 1 or 0.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "direct"
+    summary = "Direct prompting: one call, A or B."
+    presets = {
+        "with_aspects": {
+            "aspects": ["relevance", "accuracy", "completeness", "clarity", "conciseness"]
+        },
+        "both_orders": {"orders": "strict"},
     }
-    one_label = options.reads != "scores" and options.samples == 1
-    questions["judge"] = replace(
-        questions["judge"],
-        sampled=options.samples > 1,
-        # The name of a sample is the whole name of its run.
-        label="{unit}" if options.samples > 1 else "",
-        logprobs=one_label,
-        measure=measure if one_label else None,
-        parse=None
-        if options.max_criteria
-        else spoken_scores
-        if options.reads == "scores"
-        else spoken_choice,
-    )
-    reminding = reminder(setting.memory, setting.recall, setting.allow_leak, [channel.context])
-    baseline = _Baseline(options, questions, reminding)
-    graph: StateGraph[DirectState, None, Pair, Any] = StateGraph(
-        DirectState, input_schema=RememberedPair, output_schema=result
-    )
-    plans = bool(options.max_criteria)
-    first = "plan" if plans else "open"
-    graph.add_node(first, Node(getattr(baseline, first)))
-    graph.add_node("judge", Node(baseline.judge))
-    graph.add_node("merge", Node(baseline.merge))
-    graph.add_edge(START, first)
-    graph.add_conditional_edges(first, baseline.ask_each, ["judge", END] + ["merge"] * plans)
-    graph.add_edge("judge", "merge")
-    graph.add_edge("merge", END)
-    compiled = graph.compile(
-        checkpointer=setting.checkpointer, store=setting.store, name=setting.name
-    )
-    return finish(
-        compiled,
-        method=options.method,
-        options={**options.as_json(), **({"memory": reminding.mark()} if reminding else {})},
-        models=dict.fromkeys(questions, channel.identity),
-        prompt_version=version,
-        calls=options.calls(),
-        branches=len(options.order_list) * options.samples,
-        memory=setting.memory,
-    )
+    budgets = (Budget(1),)
+    events = {"ballots": "vote"}
+    templates = {"judge": texts.DIRECT}
+
+    aspects: Annotated[
+        Sequence[str] | None, AfterValidator(_distinct), Rule("a list of distinct names")
+    ] = None
+    """What to compare by, such as the offline aspects of SC²."""
+    orders: OrderRule = "none"
+    """`"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`."""
+
+    @property
+    def named_aspects(self) -> Sequence[str]:
+        """What the texts are compared by."""
+        return self.aspects or ()
 
 
-def _shape(options: Options) -> type[BaseModel]:
-    if options.reads == "scores":
-        return scores_shape(options.scale)
-    return Choice if options.reads == "label" else ForcedChoice
+class ChainOfThought(ShownExamples):
+    """Create a judge that thinks step by step and then names the better text.
+
+    Chain of thought with no, one or more worked examples (Yan et al. 2023, SC², section 4
+    and table 5): one call, A stands first, and there is no tie.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots"}`, as `create_direct_judge`.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "cot"
+    summary = "Chain of thought: one call that reasons first, then A or B."
+    presets = {"one_shot": {"shots": 1}, "few_shot": {"shots": 5}}
+    budgets = (Budget(1),)
+    events = {"ballots": "vote"}
+    templates = {"judge": texts.COT}
+
+    orders: OrderRule = "none"
+    """`"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`."""
+
+
+class SelfConsistency(ShownExamples):
+    """Create a judge that asks for several replies and takes what most of them say.
+
+    `prompt="cot"` is the self-consistency of Yan et al. 2023 (SC²): eight chains of thought,
+    one order, and a seeded coin where they are even. `prompt="relative"` is that of Saha et
+    al. 2023 (BSM): the relative prompt, as many samples in each order as its branching
+    factor, which is five, an order without a plurality is a tie, and a text is preferred
+    only if both orders prefer it. Samples are asked in parallel at temperature 0.7, each
+    with a seed of its own; with one sample the judge is the chain of thought, or the
+    relative judge, itself.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.scores` are the
+        votes, `verdict.score` the share of A (where a coin decided, just beside 0.5: a score
+        above 0.5 always means A), `verdict.confidence` that of the preference.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "cot_sc"
+    summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
+    presets = {"one_shot": {"shots": 1}, "few_shot": {"shots": 5}}
+    budgets = (Budget(0, 1, "samples"),)
+    events = {"ballots": "vote"}
+    templates = {"judge": texts.COT}
+
+    prompt: Literal["cot", "relative"] = "cot"
+    """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""
+    samples: Annotated[int, Ge(1)] | None = None
+    """Replies in each order; default 8 for `"cot"`, 5 for `"relative"`."""
+    orders: OrderRule | None = None
+    """In which orders; default `"none"` for `"cot"`, `"strict"` for `"relative"`."""
+    min_valid: Annotated[int, Ge(1)] | None = None
+    """Fewest valid samples in an order; default more than half."""
+    seed: Seed = 0
+    """Of the samples and of the coin."""
+
+    @property
+    def label(self) -> str:
+        """What the method is called in results and traces."""
+        return f"{self.prompt}_sc"
+
+    @property
+    def replies(self) -> int:
+        """How many replies each order is asked for."""
+        return self.samples or (8 if self.coin else 5)
+
+    @property
+    def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
+        """The prompt of each step."""
+        return {"judge": texts.COT if self.coin else texts.RELATIVE}
+
+    @property
+    def reads(self) -> Reads:
+        """What a reply holds."""
+        return "forced_label" if self.coin else "label"
+
+    @property
+    def coin(self) -> bool:
+        """Whether a coin decides where the replies of one order are even."""
+        return self.prompt == "cot"
+
+    @property
+    def chance(self) -> int:
+        """The seed of samples and of the coin."""
+        return self.seed
+
+    @property
+    def order_rule(self) -> OrderRule:
+        """How the verdicts of the orders become one."""
+        return self.orders or ("none" if self.coin else "strict")
+
+    @property
+    def quorum(self) -> int:
+        """Fewest valid replies in an order."""
+        return self.min_valid or self.replies // 2 + 1
+
+    @model_validator(mode="after")
+    def _quorum_can_be_met(self) -> Self:
+        check_quorum(self.min_valid, self.replies)
+        return self
+
+
+class RelativeSelfConsistency(SelfConsistency):
+    """The self-consistency of Saha et al. 2023, under a name of its own."""
+
+    method = "relative_sc"
+    summary = "Self-consistency of BSM's paper: five relative verdicts in each order."
+    budgets = (Budget(0, 2, "samples"),)
+
+    prompt: Literal["cot", "relative"] = "relative"
+    """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""
+
+
+class PlanSolve(Baseline):
+    """Create a judge that plans criteria, then scores all of them in one call.
+
+    Plan & solve as Saha et al. 2023 (section 4) compare it with Branch-Solve-Merge: one
+    call plans from the request alone, one call for each order scores both texts on every
+    criterion, the sums are compared, and a text is preferred only if both orders prefer it.
+    That is three calls. A criterion that one order lacks is left out of both.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots", "criteria", "subscores"}`.
+        `verdict.scores` are the totals over the orders, `verdict.score` the mean of 1, 0.5
+        and 0 over them.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "plan_solve"
+    summary = "Plan & solve: a plan of criteria, then all of them scored in one call."
+    presets = {"ten_points": {"scale": (1, 10)}}
+    budgets = (Budget(3),)
+    events = {"ballots": "vote", "criteria": "criterion", "subscores": "subscore"}
+    templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
+    reply = "scores"
+    result = PlanSolveResult
+
+    max_criteria: Annotated[int, Ge(1)] = 5
+    """Most criteria in the plan."""
+    scale: Scale = (1, 5)
+    """Lowest and highest score."""
+    orders: OrderRule = "strict"
+    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
+    min_valid: Annotated[int, Ge(1)] | None = None
+    """Fewest criteria that must be scored; default more than half."""
+
+    @property
+    def plan_size(self) -> int:
+        """Criteria of the plan."""
+        return self.max_criteria
+
+    @property
+    def grades(self) -> tuple[int, int]:
+        """The lowest and the highest score."""
+        return self.scale
+
+    @model_validator(mode="after")
+    def _quorum_can_be_met(self) -> Self:
+        check_quorum(self.min_valid, self.max_criteria)
+        return self
+
+
+class LLMScore(Baseline):
+    """Create the judge without roles that DRPE is compared with (Wu et al. 2023).
+
+    `LLMScore`, in the NLPCC version `GPT-D3`: one call names the better passage, with a
+    reason. A is the candidate; B is the reference and stands first, as for DRPE. Its score
+    is `1(A preferred) · P`, where P is the length-normalised probability of reason and
+    choice (equation 3); without log-probabilities P is one, and a note says so.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots", "llm_score"}`. `llm_score` is
+        the number to correlate with people's, None where nothing was judged;
+        `verdict.scores` holds it for A and for B, `verdict.score` the probability of A.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "llm_score"
+    summary = "DRPE's judge without roles: one choice, weighed by its token confidence."
+    presets = {"both_orders": {"orders": "strict"}}
+    budgets = (Budget(1),)
+    events = {"ballots": "vote"}
+    templates = {"judge": texts.LLM_SCORE}
+    result = LLMScoreResult
+    noun = "passage"
+
+    orders: OrderRule = "none"
+    """`"none"` (the paper: the reference first), `"strict"`, `"lenient"` or `"score_mean"`."""
+
+    @property
+    def order_list(self) -> tuple[Order, ...]:
+        """The orders that are asked; a single one shows B first, as DRPE does."""
+        return ("BA",) if self.orders == "none" else orders_of(self.orders)
 
 
 @dataclass(frozen=True)
-class _Baseline:
-    """The steps of a baseline, with its options and questions."""
+class BaselineSteps(PairSteps):
+    """The steps of a baseline."""
 
-    options: Options
-    questions: dict[str, Question]
-    reminding: Reminder | None = None
+    own: Baseline
+    lists = ("ballots", "subscores")
+    empty = {"criteria": [], "llm_score": None}
+    focus = texts.FOCUS
 
-    def open(self, state: DirectState) -> Steps[Update]:
-        """Check the pair and recall examples; two identical texts are a tie already."""
-        yield from ()
-        check_pair(state)
-        # A checkpointed thread still holds the lists of its previous run.
-        lists = ("ballots", "subscores", "failures", "usages")
-        fresh: Update = {key: Overwrite([]) for key in lists}
-        same = judged(state["output_a"]) == judged(state["output_b"])
-        fresh.update(criteria=[], llm_score=None, verdict=even_verdict() if same else None)
-        if not self.reminding:
-            return fresh
-        if same:
-            return {**fresh, **self.reminding.untouched}
-        found = yield from self.reminding.remind(state)
-        cut = Overwrite(cut_failures(found["account"]))
-        return {**fresh, "reminded": found, "recalled": found["account"], "failures": cut}
+    @property
+    def noun(self) -> str:
+        """What a prompt calls a judged text."""
+        return self.own.noun
 
-    def plan(self, state: DirectState) -> Steps[Update]:
-        """Plan the criteria from the request alone."""
-        fresh = yield from self.open(state)
-        if fresh["verdict"]:
-            return fresh
-        request = transcript(state["input"])
-        reply = yield from ask(
-            self.questions["plan"],
-            {
-                "fence": fence_token([request]),
-                "request": request,
-                "max_criteria": self.options.max_criteria,
-                **self._frame(_pair(state)),
-            },
+    @cached_property
+    def question(self) -> Question:
+        """What is asked in each order."""
+        own = self.own
+        one_label = own.reads != "scores" and own.replies == 1
+        scores = own.reads == "scores"
+        parse = spoken_scores if scores else spoken_choice
+        return self.setup.question(
+            "judge",
+            scores_shape(own.grades) if scores else LABELS[own.reads],
+            sampled=own.replies > 1,
+            # The name of a sample is the whole name of its run.
+            label="{unit}" if own.replies > 1 else "",
+            logprobs=one_label,
+            measure=measure if one_label else None,
+            parse=None if own.plan_size else parse,
         )
-        planned = distinct_criteria(reply.data["criteria"]) if reply.data else []
-        return {
-            **fresh,
-            "criteria": planned[: self.options.max_criteria],
-            "failures": Overwrite([*fresh["failures"].value, *reply.failures]),
-            "usages": Overwrite([reply.usage]),
-        }
 
-    def ask_each(self, state: DirectState) -> list[Send] | str:
+    def plan(self, state: DirectState) -> Call:
+        """Ask for criteria from the request alone."""
+        question = self.setup.question("plan", plan_shape(self.own.plan_size))
+        size = {"max_criteria": self.own.plan_size}
+        return Call(question, {**self.request(pair_of(state)), **size})
+
+    def planned(self, _: DirectState, reply: Reply) -> Update:
+        """Keep the first criteria that a plan names."""
+        plan = distinct_criteria(reply.data["criteria"]) if reply.data else []
+        return {"criteria": plan[: self.own.plan_size]}
+
+    def ask_each(self, state: DirectState) -> Next:
         """Send every order, as often as it is sampled."""
-        if state.get("verdict"):
-            return END
-        if self.options.max_criteria and not state["criteria"]:
+        if self.own.plan_size and not state["criteria"]:
             return "merge"
-        pair, criteria = _pair(state), state["criteria"]
-        work: list[Work] = [
-            {"pair": pair, "criteria": criteria, "order": order, "sample": sample}
-            for order in self.options.order_list
-            for sample in range(self.options.samples)
+        return [
+            Send(
+                "judge",
+                Work(
+                    pair=pair_of(state),
+                    criteria=state.get("criteria", []),
+                    order=order,
+                    sample=sample,
+                    examples=examples_in(state),
+                ),
+            )
+            for order in self.own.order_list
+            for sample in range(self.own.replies)
         ]
-        if (reminded := state.get("reminded")) and reminded["examples"]:
-            work = [{**part, "examples": reminded["examples"]} for part in work]
-        return [Send("judge", part) for part in work]
 
-    def judge(self, work: Work) -> Steps[Update]:
+    def judge(self, work: Work) -> Call:
         """Ask for one verdict, in one order."""
-        order, sample = work["order"], work["sample"]
-        question, unit, seed = self._asked(work)
-        reply = yield from ask(
-            question, self._material(work), unit=unit, order=order, seed=seed
-        )
-        update: Update = {"failures": reply.failures, "usages": [reply.usage]}
+        own, order, question = self.own, work["order"], self.question
+        if work["criteria"]:
+            question = replace(
+                question,
+                shape=sheet_shape(own.grades, len(work["criteria"]), whole=True),
+                partial=sheet_shape(own.grades, len(work["criteria"]), whole=False),
+            )
+        unit, seed = self._unit(order, work["sample"])
+        return Call(question, self._shown(work), unit, order, seed)
+
+    def judged(self, work: Work, reply: Reply) -> Update:
+        """Keep what a reply decided, by identity of the texts."""
         if not reply.data:
-            return update
-        if self.options.max_criteria:
-            lines, missing = _lines(reply, work, unit, self.options)
-            return {**update, "subscores": lines, "failures": [*reply.failures, *missing]}
+            return {}
+        order = work["order"]
+        if self.own.plan_size:
+            unit, _ = self._unit(order, work["sample"])
+            lines, missing = read_sheet(reply.data, work, unit, self.own.grades)
+            return {"subscores": lines, "failures": [*reply.failures, *missing]}
         ballot: Ballot = {
             "order": order,
-            "sample": sample,
+            "sample": work["sample"],
             "preference": None,
             "scores": None,
             "explanation": reply.data["explanation"],
             "probability": reply.measured.get("label"),
             "confidence": reply.measured.get("joint"),
         }
-        if self.options.reads == "scores":
+        if self.own.reads == "scores":
             scores = by_identity(order, reply.data["score_1"], reply.data["score_2"])
             ballot["scores"] = {side: float(score) for side, score in scores.items()}
             ballot["preference"] = prefer(scores)
         else:
             ballot["preference"] = preferred_slot(order, reply.data["preference"])
-        return {**update, "ballots": [ballot]}
+        return {"ballots": [ballot]}
 
-    def merge(self, state: DirectState) -> Steps[Update]:
+    def merge(self, state: DirectState) -> Update:
         """Take the majority of each order, then combine the orders."""
-        yield from ()
-        options, pair = self.options, _pair(state)
+        own, pair = self.own, pair_of(state)
         failures, usage = list(state["failures"]), add_usage(state["usages"])
         ballots = sorted(state["ballots"], key=_place)
         subscores = sorted(state["subscores"], key=lambda line: line["order"])
-        if options.max_criteria:
-            ballots, short = _totals(options, state["criteria"], subscores)
+        if own.plan_size:
+            least = getattr(own, "min_valid", None)
+            ballots, short = order_totals(own.order_list, state["criteria"], subscores, least)
             if short:
                 verdict = not_judged(failures, usage, short)
                 return {"ballots": Overwrite([]), "verdict": verdict}
         update: Update = {"ballots": Overwrite(ballots), "subscores": Overwrite(subscores)}
-        if options.method != "llm_score":
-            return {**update, "verdict": decide(options, pair, ballots, failures, usage)}
+        if own.method != "llm_score":
+            return {**update, "verdict": decide(own, pair, ballots, failures, usage)}
         if ballots and any(ballot["confidence"] is None for ballot in ballots):
             failures.append(_NO_LOGPROBS)
             ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
-        verdict = decide(options, pair, ballots, failures, usage)
+        verdict = decide(own, pair, ballots, failures, usage)
         if verdict["preference"] is not None:
-            weights = _weights(ballots)
-            verdict["scores"] = weights
-            update["llm_score"] = weights["A"]
+            verdict["scores"] = scores = weights(ballots)
+            update["llm_score"] = scores["A"]
         return {**update, "verdict": verdict}
 
-    def _asked(self, work: Work) -> tuple[Question, str, int | None]:
-        """Return the question, the unit and the seed of one call."""
-        options, order, sample = self.options, work["order"], work["sample"]
-        both = len(options.order_list) > 1
-        question = self.questions["judge"]
-        if options.samples > 1:
-            name = f"sample {sample + 1}" + (f" ({ORDER_NAMES[order]})" if both else "")
-            # Orders have seeds of their own too.
-            place = options.order_list.index(order) * options.samples + sample
-            return question, name, sample_seed(options.seed, place)
-        if work["criteria"]:
-            scale, count = options.scale, len(work["criteria"])
-            question = replace(
-                question,
-                shape=sheet_shape(scale, count, whole=True),
-                partial=sheet_shape(scale, count, whole=False),
-            )
-        return question, ORDER_NAMES[order] if both else "", None
+    def _unit(self, order: Order, sample: int) -> tuple[str, int | None]:
+        """Return what one call is named, and its seed where it is a sample."""
+        own = self.own
+        both = len(own.order_list) > 1
+        if own.replies == 1:
+            return ORDER_NAMES[order] if both else "", None
+        name = f"sample {sample + 1}" + (f" ({ORDER_NAMES[order]})" if both else "")
+        # Orders have seeds of their own too.
+        place = own.order_list.index(order) * own.replies + sample
+        return name, sample_seed(own.chance, place)
 
-    def _material(self, work: Work) -> dict[str, object]:
-        pair, order = work["pair"], work["order"]
-        request, reference = transcript(pair["input"]), pair.get("reference") or ""
-        a, b = judged(pair["output_a"]), judged(pair["output_b"])
-        first, second = in_slots(order, a, b)
-        examples = work.get("examples", [])
-        # Hashed by identity and not by slot, so that both orders carry the same token.
-        token = fence_token([request, a, b, reference, *told(examples)])
-        noun = "passage" if self.options.method == "llm_score" else "response"
-        low, high = self.options.scale
-        aspects = ", ".join(self.options.aspects)
+    def _shown(self, work: Work) -> dict[str, object]:
+        own = self.own
+        low, high = own.grades
+        aspects = ", ".join(own.named_aspects)
         plan = [f"{i}. {_described(c)}" for i, c in enumerate(work["criteria"], 1)]
         return {
-            "fence": token,
-            "request": request,
-            "reference": texts.REFERENCE.format(fence=token, reference=reference)
-            if reference
-            else "",
-            "response_1": first,
-            "response_2": second,
-            "examples": render_shots(self.options.shots),
+            **self.material(work["pair"], work["order"], work["examples"]),
+            "examples": render_shots(own.worked),
             "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",
             "criteria": "\n".join(plan),
             "low": low,
             "high": high,
-            **self._frame(pair, block(examples, token, order=order, noun=noun)),
         }
 
-    def _frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
-        """Return what stands around the material: focus, the caller's words, examples."""
-        added = self.options.instructions
-        return {
-            "focus": texts.FOCUS if user_turns(pair["input"]) > 1 else "",
-            "instructions": (texts.INSTRUCTIONS.format(instructions=added) if added else "")
-            + examples,
-        }
+
+def _graph(steps: BaselineSteps) -> JudgeGraph:
+    own = steps.own
+    graph: StateGraph[DirectState, None, Any, Any] = StateGraph(
+        DirectState, input_schema=RememberedPair, output_schema=own.result
+    )
+    graph.add_node("judge", steps.setup.asks(steps.judge, steps.judged))
+    graph.add_node("merge", steps.setup.plain(steps.merge))
+    if own.plan_size:
+        graph.add_node("plan", steps.setup.asks(steps.plan, steps.planned))
+        graph.add_conditional_edges("plan", steps.ask_each, ["judge", "merge"])
+        begin(graph, steps, lambda _: "plan", ["plan"])
+    else:
+        begin(graph, steps, steps.ask_each, ["judge"])
+    graph.add_edge("judge", "merge")
+    graph.add_edge("merge", END)
+    return steps.setup.finish(graph, worked=list(own.worked))
 
 
 def _place(ballot: Ballot) -> tuple[str, int]:
     return ballot["order"], ballot["sample"]
-
-
-def _pair(state: DirectState) -> Pair:
-    return {
-        "input": state["input"],
-        "output_a": state["output_a"],
-        "output_b": state["output_b"],
-        "reference": state.get("reference"),
-    }
 
 
 def _described(criterion: Criterion) -> str:
@@ -357,89 +650,8 @@ def _described(criterion: Criterion) -> str:
     return f"{criterion['name']}: {described}" if described else criterion["name"]
 
 
-def _lines(
-    reply: Reply, work: Work, unit: str, options: Options
-) -> tuple[list[Subscore], list[Failure]]:
-    """Return the scores of every criterion in a reply, and a failure for each without."""
-    lines: list[Subscore] = []
-    failures: list[Failure] = []
-    data = reply.data or {}
-    for i, criterion in enumerate(work["criteria"]):
-        said = data.get(f"criterion_{i + 1}")
-        try:
-            scores = scores_shape(options.scale).model_validate(
-                {"explanation": "", **said} if isinstance(said, Mapping) else said
-            )
-        except ValueError:
-            failures.append(
-                {
-                    "step": "judge",
-                    "unit": ", ".join(filter(None, [criterion["name"], unit])),
-                    "reason": "missing" if said is None else "invalid_label",
-                    "detail": f"no two scores for {criterion['name']}: {str(said)[:80]}",
-                }
-            )
-            continue
-        found = scores.model_dump()
-        lines.append(
-            {
-                "criterion": criterion["name"],
-                "order": work["order"],
-                "sample": work["sample"],
-                "scores": by_identity(work["order"], found["score_1"], found["score_2"]),
-                "explanation": str(data.get("explanation") or ""),
-            }
-        )
-    return lines, failures
-
-
-def _totals(
-    options: Options, criteria: Sequence[Criterion], subscores: Sequence[Subscore]
-) -> tuple[list[Ballot], str]:
-    """Sum the criteria of each order, or say what is missing.
-
-    Totals over different criteria could not be compared: a criterion that one order lacks
-    is left out of the other too.
-    """
-    if not criteria:
-        return [], "Not judged: there is no plan of criteria."
-    scored = {(line["criterion"], line["order"]) for line in subscores}
-    kept = [
-        c["name"] for c in criteria if all((c["name"], o) in scored for o in options.order_list)
-    ]
-    least = options.min_valid or len(criteria) // 2 + 1
-    if len(kept) < least:
-        return [], (
-            f"Not judged: {len(kept)} of {len(criteria)} criteria could be scored, at least "
-            f"{least} must be."
-        )
-    return [_total(order, kept, subscores) for order in options.order_list], ""
-
-
-def _total(order: Order, kept: Sequence[str], subscores: Sequence[Subscore]) -> Ballot:
-    lines = [s for s in subscores if s["order"] == order and s["criterion"] in kept]
-    totals = {side: float(sum(line["scores"][side] for line in lines)) for side in ("A", "B")}
-    return {
-        "order": order,
-        "sample": 0,
-        "preference": prefer(totals),
-        "scores": totals,
-        "explanation": lines[0]["explanation"],
-        "probability": None,
-        "confidence": None,
-    }
-
-
-def _weights(ballots: Sequence[Ballot]) -> dict[str, float]:
-    """Return `1(preferred) · P` for each text, averaged over the orders (DRPE, equation 4)."""
-    weighed = [
-        (ballot["preference"], 1.0 if ballot["confidence"] is None else ballot["confidence"])
-        for ballot in ballots
-    ]
-    return {
-        side: fmean(p if side == said else 0.0 for said, p in weighed) for side in ("A", "B")
-    }
-
+LABELS: dict[str, type[BaseModel]] = {"label": Choice, "forced_label": ForcedChoice}
+"""The shape of a reply that is a label."""
 
 _NO_LOGPROBS: Failure = {
     "step": "judge",
@@ -447,3 +659,13 @@ _NO_LOGPROBS: Failure = {
     "reason": "no_logprobs",
     "detail": "the choice weighs one: the model gave no token log-probabilities",
 }
+
+create_relative_judge = factory(Relative, Relative.build, "create_relative_judge")
+create_absolute_judge = factory(Absolute, Absolute.build, "create_absolute_judge")
+create_direct_judge = factory(Direct, Direct.build, "create_direct_judge")
+create_cot_judge = factory(ChainOfThought, ChainOfThought.build, "create_cot_judge")
+create_self_consistency_judge = factory(
+    SelfConsistency, SelfConsistency.build, "create_self_consistency_judge"
+)
+create_plan_solve_judge = factory(PlanSolve, PlanSolve.build, "create_plan_solve_judge")
+create_llm_score_judge = factory(LLMScore, LLMScore.build, "create_llm_score_judge")

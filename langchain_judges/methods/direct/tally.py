@@ -6,13 +6,16 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_judges.methods.direct.options import Options
-from langchain_judges.methods.direct.state import Ballot
+from langchain_judges.methods.direct.replies import Ballot, Subscore
+from langchain_judges.methods.plans import Criterion
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict, not_judged
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.direct.judge import Baseline
 
 _POINTS: dict[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
 _WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": "A tie"}
@@ -27,7 +30,7 @@ class _OrderResult(NamedTuple):
 
 
 def decide(
-    options: Options,
+    options: Baseline,
     pair: Pair,
     ballots: Sequence[Ballot],
     failures: list[Failure],
@@ -39,12 +42,12 @@ def decide(
         order: sorted((ballot for ballot in usable if ballot["order"] == order), key=_sample_of)
         for order in options.order_list
     }
-    least = options.min_valid or options.samples // 2 + 1
+    least = options.quorum
     if short := next((o for o, found in by_order.items() if len(found) < least), None):
         why = ""
-        if options.samples > 1:
+        if options.replies > 1:
             why = (
-                f"Not judged: {len(by_order[short])} of {options.samples} samples are valid "
+                f"Not judged: {len(by_order[short])} of {options.replies} samples are valid "
                 f"({ORDER_NAMES[short]}), at least {least} must be."
             )
         return not_judged(failures, usage, why)
@@ -58,9 +61,9 @@ def _sample_of(ballot: Ballot) -> int:
     return ballot["sample"]
 
 
-def _order_result(options: Options, ballots: Sequence[Ballot], probable: bool) -> _OrderResult:
+def _order_result(options: Baseline, ballots: Sequence[Ballot], probable: bool) -> _OrderResult:
     """Return what one order came to: its label, or the label of most samples."""
-    if options.samples > 1:
+    if options.replies > 1:
         counts = Counter(ballot["preference"] for ballot in ballots)
         leading = [label for label, n in counts.items() if n == max(counts.values())]
         preference = leading[0] if len(leading) == 1 else "tie"
@@ -77,7 +80,7 @@ def _order_result(options: Options, ballots: Sequence[Ballot], probable: bool) -
 
 
 def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a verdict
-    options: Options,
+    options: Baseline,
     pair: Pair,
     by_order: Mapping[Order, Sequence[Ballot]],
     results: Mapping[Order, _OrderResult],
@@ -88,17 +91,17 @@ def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a ve
     preferences = [result.preference for result in results.values()]
     mean = fmean(result.score for result in results.values())
     scores = _sum(results)
-    if options.orders == "score_mean":
+    if options.order_rule == "score_mean":
         sides = scores if options.reads == "scores" and scores else {"A": mean, "B": 1 - mean}
         preference = prefer({side: round(value, 9) for side, value in sides.items()})
     else:
-        preference = combine(options.orders, preferences)
+        preference = combine(options.order_rule, preferences)
     tossed = options.coin and preference == "tie" and len(results) == 1
     if tossed:
         preference = _coin(options, pair)
     ballots = [ballot for found in by_order.values() for ballot in found]
     confidence = _confidence(options, ballots, preference, probable)
-    source = "samples" if options.samples > 1 else "logprobs"
+    source = "samples" if options.replies > 1 else "logprobs"
     return {
         "preference": preference,
         "score": _beside(preference, mean),
@@ -131,7 +134,7 @@ def _beside(preference: Preference, score: float) -> float:
 
 
 def _confidence(
-    options: Options, ballots: Sequence[Ballot], preference: Preference, probable: bool
+    options: Baseline, ballots: Sequence[Ballot], preference: Preference, probable: bool
 ) -> float | None:
     """Return how sure the judge is of what it prefers.
 
@@ -142,28 +145,28 @@ def _confidence(
     agreeing = [ballot for ballot in ballots if ballot["preference"] == preference]
     if not agreeing:
         return None
-    if options.samples > 1:
+    if options.replies > 1:
         return len(agreeing) / len(ballots)
     known = [b["probability"] for b in agreeing if b["probability"] is not None]
     return fmean(known) if known and probable else None
 
 
-def _coin(options: Options, pair: Pair) -> Preference:
+def _coin(options: Baseline, pair: Pair) -> Preference:
     """Toss a coin that follows the texts, so that swapping them mirrors the verdict."""
     a, b = judged(pair["output_a"]), judged(pair["output_b"])
-    coin = random.Random(f"{options.seed}:{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311
+    coin = random.Random(f"{options.chance}:{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311
     return "A" if coin.choice(sorted([a, b])) == a else "B"
 
 
 def _rationale(
-    options: Options,
+    options: Baseline,
     preference: Preference,
     results: Mapping[Order, _OrderResult],
     ballots: Sequence[Ballot],
     tossed: bool,
 ) -> str:
     parts = [f"{_WORDS[preference]}."]
-    if options.samples > 1:
+    if options.replies > 1:
         agreeing = sum(ballot["preference"] == preference for ballot in ballots)
         parts.append(f"{agreeing} of {len(ballots)} samples say so.")
     if tossed:
@@ -177,3 +180,58 @@ def _rationale(
     for ballot in reasons[:1]:
         parts.append(f"With {ORDER_NAMES[ballot['order']]}: {ballot['explanation']}")
     return " ".join(parts)
+
+
+def order_totals(
+    orders: Sequence[Order],
+    criteria: Sequence[Criterion],
+    subscores: Sequence[Subscore],
+    least: int | None,
+) -> tuple[list[Ballot], str]:
+    """Sum the criteria of each order, or say what is missing.
+
+    Totals over different criteria could not be compared: a criterion that one order lacks
+    is left out of the other too.
+
+    Args:
+        orders: The orders that were asked.
+        criteria: The plan.
+        subscores: The scores on each criterion.
+        least: Fewest criteria that must be scored; default more than half.
+    """
+    if not criteria:
+        return [], "Not judged: there is no plan of criteria."
+    scored = {(line["criterion"], line["order"]) for line in subscores}
+    whole = [c["name"] for c in criteria if all((c["name"], o) in scored for o in orders)]
+    least = least or len(criteria) // 2 + 1
+    if len(whole) < least:
+        return [], (
+            f"Not judged: {len(whole)} of {len(criteria)} criteria could be scored, at least "
+            f"{least} must be."
+        )
+    return [_total(order, whole, subscores) for order in orders], ""
+
+
+def _total(order: Order, names: Sequence[str], subscores: Sequence[Subscore]) -> Ballot:
+    lines = [s for s in subscores if s["order"] == order and s["criterion"] in names]
+    totals = {side: float(sum(line["scores"][side] for line in lines)) for side in ("A", "B")}
+    return {
+        "order": order,
+        "sample": 0,
+        "preference": prefer(totals),
+        "scores": totals,
+        "explanation": lines[0]["explanation"],
+        "probability": None,
+        "confidence": None,
+    }
+
+
+def weights(ballots: Sequence[Ballot]) -> dict[str, float]:
+    """Return `1(preferred) · P` for each text, averaged over the orders (DRPE, equation 4)."""
+    weighed = [
+        (ballot["preference"], 1.0 if ballot["confidence"] is None else ballot["confidence"])
+        for ballot in ballots
+    ]
+    return {
+        side: fmean(p if side == label else 0.0 for label, p in weighed) for side in ("A", "B")
+    }

@@ -23,12 +23,12 @@ from langchain_judges.asking.steps import Node
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recall
 from langchain_judges.memory.rendering import RememberedPair, reminder
-from langchain_judges.methods.base import check_common, finish, prompt_set
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.nodes import PanelSteps
 from langchain_judges.methods.drpe.options import Panel, Voting, as_json, calls, group
 from langchain_judges.methods.drpe.roles import RoleLike, read_roles
 from langchain_judges.methods.drpe.state import DRPEResult, DRPEState, RoleVote
+from langchain_judges.methods.old_base import check_common, finish, prompt_set
 from langchain_judges.verdict import Pair
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embed
 from langchain_judges.asking.steps import Node
 from langchain_judges.memory.recall import Recall
 from langchain_judges.memory.rendering import RememberedPair, reminder
-from langchain_judges.methods.base import check_common, finish, prompt_set
+from langchain_judges.methods.old_base import check_common, finish, prompt_set
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.aspects import Agreement
 from langchain_judges.methods.sc2.check import TableCheck

@@ -18,7 +18,7 @@ from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import Steps, arun, run, together
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.base import check_common, prompt_set
+from langchain_judges.methods.old_base import check_common, prompt_set
 from langchain_judges.methods.sc2 import prompts as texts_of
 from langchain_judges.methods.sc2.artefact import (
     AspectSet,

@@ -19,7 +19,7 @@ from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.review import Decision, Proposal, read_answers
 from langchain_judges.methods.allure.audit.state import audited_shape
 from langchain_judges.methods.allure.judge import material
-from langchain_judges.methods.base import prompt_set
+from langchain_judges.methods.old_base import prompt_set
 from langchain_judges.verdict import Usage
 
 Auditor = str | BaseChatModel | Callable[[Proposal], Any]

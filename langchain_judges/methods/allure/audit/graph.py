@@ -25,7 +25,7 @@ from langchain_judges.methods.allure.audit.state import AuditInput, AuditResult,
 from langchain_judges.methods.allure.judge import judge_to_audit
 from langchain_judges.methods.allure.options import Again, check_audit, read_labels
 from langchain_judges.methods.allure.state import Memory
-from langchain_judges.methods.base import check_common, finish
+from langchain_judges.methods.old_base import check_common, finish
 
 
 def create_allure_audit(  # noqa: PLR0913 - the settings of the loop

@@ -1,19 +1,20 @@
-"""State of the baselines, and the shapes their models reply in."""
+"""The state of the baselines, and the shapes in which their models reply."""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.memory.recall import Example
-from langchain_judges.memory.rendering import Account, RememberedPair, Reminded
+from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.plans import Criterion
-from langchain_judges.orders import Order, Slot, SlotOrTie
-from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
+from langchain_judges.orders import Order, Slot, SlotOrTie, by_identity
+from langchain_judges.verdict import Failure, Pair, Preference
 
 
 class Subscore(TypedDict):
@@ -42,31 +43,20 @@ class Ballot(TypedDict):
     """Length-normalised probability of explanation and label together (DRPE, equation 3)."""
 
 
-class DirectState(RememberedPair, total=False):
-    """State of the graph; every value is plain JSON."""
+class DirectState(PairState, total=False):
+    """State of the graph."""
 
     criteria: list[Criterion]
     """The plan; empty for all but plan & solve."""
     ballots: Annotated[list[Ballot], operator.add]
     subscores: Annotated[list[Subscore], operator.add]
-    reminded: Reminded
-    """What the memory recalled; only with a memory."""
-    recalled: Account
-    failures: Annotated[list[Failure], operator.add]
-    usages: Annotated[list[Usage], operator.add]
     llm_score: float | None
-    verdict: Verdict | None
 
 
-class DirectResult(TypedDict):
+class DirectResult(PairResult):
     """What a baseline returns."""
 
-    id: str | None
-    """The id that was given, if there was one."""
-    verdict: Verdict
     ballots: list[Ballot]
-    recalled: NotRequired[Account]
-    """Which remembered examples were shown; only with a memory."""
 
 
 class PlanSolveResult(DirectResult):
@@ -90,7 +80,7 @@ class Work(TypedDict):
     criteria: list[Criterion]
     order: Order
     sample: int
-    examples: NotRequired[list[Example]]
+    examples: list[Example]
 
 
 class Choice(BaseModel):
@@ -140,3 +130,45 @@ def sheet_shape(scale: tuple[int, int], criteria: int, *, whole: bool) -> type[B
         f"criterion_{i + 1}": (line, ...) if whole else (Any, None) for i in range(criteria)
     }
     return create_model("Sheet", **fields, explanation=(str, ... if whole else ""))
+
+
+def read_sheet(
+    data: Mapping[str, Any], work: Work, unit: str, scale: tuple[int, int]
+) -> tuple[list[Subscore], list[Failure]]:
+    """Return the scores of every criterion in a reply, and a failure for each without.
+
+    Args:
+        data: The reply.
+        work: What was asked.
+        unit: What the call is named.
+        scale: Lowest and highest score.
+    """
+    lines: list[Subscore] = []
+    failures: list[Failure] = []
+    for i, criterion in enumerate(work["criteria"]):
+        line = data.get(f"criterion_{i + 1}")
+        try:
+            scores = scores_shape(scale).model_validate(
+                {"explanation": "", **line} if isinstance(line, Mapping) else line
+            )
+        except ValueError:
+            failures.append(
+                {
+                    "step": "judge",
+                    "unit": ", ".join(filter(None, [criterion["name"], unit])),
+                    "reason": "missing" if line is None else "invalid_label",
+                    "detail": f"no two scores for {criterion['name']}: {str(line)[:80]}",
+                }
+            )
+            continue
+        pair = scores.model_dump()
+        lines.append(
+            {
+                "criterion": criterion["name"],
+                "order": work["order"],
+                "sample": work["sample"],
+                "scores": by_identity(work["order"], pair["score_1"], pair["score_2"]),
+                "explanation": str(data.get("explanation") or ""),
+            }
+        )
+    return lines, failures

@@ -1,0 +1,74 @@
+"""The nodes of a judge's graph: one that waits for nothing, and one that asks once.
+
+A node that asks several times, or decides while it asks, is a generator; see `steps.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.steps import Node, Steps, Update
+from langchain_judges.orders import Order
+
+
+@dataclass(frozen=True)
+class Call:
+    """One question about one unit of work."""
+
+    question: Question
+    variables: Mapping[str, object]
+    """Fill the prompt's template."""
+    unit: str = ""
+    """What the step works on, as people call it: `Clarity (A first)`."""
+    order: Order | None = None
+    """The order in which the texts are shown."""
+    seed: int | None = None
+    """Set for one sample of many."""
+
+
+def plain(function: Callable[[Any], Update], events: Mapping[str, str]) -> Node:
+    """Return a node that waits for nothing: a function from state to update.
+
+    LangGraph itself would run a plain function in a thread for asynchronous callers.
+
+    Args:
+        function: From state to update.
+        events: State keys whose items are streamed one by one, and what an item is called.
+    """
+
+    def steps(state: Any) -> Steps[Update]:
+        return function(state)
+        yield  # a generator that yields nothing
+
+    steps.__name__ = function.__name__
+    return Node(steps, events)
+
+
+def asks(
+    call: Callable[[Any], Call],
+    read: Callable[[Any, Reply], Update],
+    events: Mapping[str, str],
+) -> Node:
+    """Return a node that asks once.
+
+    What the reply cost and how it failed is added to the state's `usages` and `failures`.
+
+    Args:
+        call: From the node's input to what is asked.
+        read: From the node's input and a reply to the update; of a reply that could not be
+            used, `reply.data` is None.
+        events: State keys whose items are streamed one by one, and what an item is called.
+    """
+
+    def steps(state: Any) -> Steps[Update]:
+        asked = call(state)
+        reply = yield from ask(
+            asked.question, asked.variables, unit=asked.unit, order=asked.order, seed=asked.seed
+        )
+        return {"failures": reply.failures, "usages": [reply.usage], **read(state, reply)}
+
+    steps.__name__ = call.__name__
+    return Node(steps, events)

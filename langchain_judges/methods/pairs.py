@@ -1,0 +1,193 @@
+"""What all judges of pairs share: their state, how a judgment begins, what a prompt shows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NotRequired
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Overwrite, Send
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.memory.recall import Example
+from langchain_judges.memory.rendering import (
+    Account,
+    RememberedPair,
+    Reminded,
+    block,
+    cut_failures,
+    told,
+)
+from langchain_judges.methods.base import JudgeOptions, Setup
+from langchain_judges.orders import Order, in_slots
+from langchain_judges.rows.texts import check_pair, fence_token, judged, transcript, user_turns
+from langchain_judges.verdict import Failure, Pair, Usage, Verdict, even_verdict
+
+Next = list[Send] | list[str] | str
+"""Where a graph goes from a node."""
+
+INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
+"""Put behind what a prompt says of its material, where the caller gave instructions."""
+REFERENCE = """
+<reference-answer-{fence}>
+{reference}
+</reference-answer-{fence}>"""
+"""Put behind the request, where the pair has a reference answer."""
+
+
+class PairState(RememberedPair, total=False):
+    """What the state of every judge of pairs holds; every value is plain JSON."""
+
+    reminded: Reminded
+    """What the memory recalled; only with a memory."""
+    recalled: Account
+    failures: Annotated[list[Failure], operator.add]
+    usages: Annotated[list[Usage], operator.add]
+    """What each question cost, to be added up at the end."""
+    verdict: Verdict | None
+
+
+class PairResult(TypedDict):
+    """What every judge of pairs returns."""
+
+    id: str | None
+    """The id that was given, if there was one."""
+    verdict: Verdict
+    recalled: NotRequired[Account]
+    """Which remembered examples were shown; only with a memory."""
+
+
+@dataclass(frozen=True)
+class PairSteps:
+    """The steps of a judge of pairs; a method adds its own."""
+
+    setup: Setup
+    empty: ClassVar[Mapping[str, Any]] = {}
+    """State keys of the method as they are before it begins."""
+    lists: ClassVar[tuple[str, ...]] = ()
+    """State keys of the method that parallel calls add to."""
+    focus: ClassVar[str] = ""
+    """What a prompt adds where the task has several turns."""
+
+    @property
+    def options(self) -> JudgeOptions:
+        """The checked options."""
+        return self.setup.options
+
+    @property
+    def noun(self) -> str:
+        """What a prompt calls a judged text."""
+        return "response"
+
+    def seen(self, pair: Pair, side: str) -> object:
+        """Return what a model sees of one side, to tell whether both sides are identical."""
+        return judged(pair[side])  # type: ignore[literal-required]
+
+    def begin(self, state: PairState) -> Update:
+        """Check the pair; two identical texts are a tie already, without a call."""
+        check_pair(state)
+        pair = pair_of(state)
+        same = self.seen(pair, "output_a") == self.seen(pair, "output_b")
+        # A checkpointed thread still holds the lists of its previous run.
+        update: Update = {
+            key: Overwrite([]) for key in (*self.lists, "failures", "usages")
+        } | dict(self.empty)
+        if same and self.setup.reminder:
+            update |= self.setup.reminder.untouched
+        return {**update, "verdict": even_verdict() if same else None}
+
+    def recall(self, state: PairState) -> Steps[Update]:
+        """Recall the audited mistakes that fit the pair."""
+        reminder = self.setup.reminder
+        assert reminder  # noqa: S101 - the node exists only with a memory
+        reminded = yield from reminder.recall(state)
+        account = reminded["account"]
+        return {
+            "reminded": reminded,
+            "recalled": account,
+            "failures": cut_failures(account),
+        }
+
+    def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
+        """Return what stands around the material: focus, the caller's words, examples."""
+        added = self.options.instructions
+        words = INSTRUCTIONS.format(instructions=added) if added else ""
+        return {
+            "focus": self.focus if user_turns(pair["input"]) > 1 else "",
+            "instructions": words + examples,
+        }
+
+    def request(self, pair: Pair) -> dict[str, object]:
+        """Return the variables of a prompt that shows the request alone."""
+        text = transcript(pair["input"])
+        return {"fence": fence_token([text]), "request": text, **self.frame(pair)}
+
+    def material(
+        self, pair: Pair, order: Order, examples: Sequence[Example] = ()
+    ) -> dict[str, object]:
+        """Return the variables of a prompt that shows request, reference and both texts."""
+        request, reference = transcript(pair["input"]), pair.get("reference") or ""
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        first, second = in_slots(order, a, b)
+        # Hashed by identity and not by slot, so that both orders carry the same token.
+        token = fence_token([request, a, b, reference, *told(examples)])
+        lessons = block(examples, token, order=order, noun=self.noun)
+        return {
+            "fence": token,
+            "request": request,
+            "reference": REFERENCE.format(fence=token, reference=reference)
+            if reference
+            else "",
+            "response_1": first,
+            "response_2": second,
+            **self.frame(pair, lessons),
+        }
+
+
+def pair_of(state: Mapping[str, Any]) -> Pair:
+    """Return the pair that a state holds."""
+    return {
+        "input": state["input"],
+        "output_a": state["output_a"],
+        "output_b": state["output_b"],
+        "reference": state.get("reference"),
+    }
+
+
+def examples_in(state: Mapping[str, Any]) -> list[Example]:
+    """Return the remembered examples that a state holds."""
+    reminded = state.get("reminded")
+    return reminded["examples"] if reminded else []
+
+
+def begin(
+    graph: StateGraph[Any, Any, Any, Any],
+    steps: PairSteps,
+    first: Callable[[Any], Next],
+    targets: Sequence[str],
+) -> None:
+    """Add the nodes with which every judgment of a pair begins: `begin`, and `recall`.
+
+    Args:
+        graph: The graph of the method.
+        steps: Its steps.
+        first: Where the method itself begins.
+        targets: Every node that `first` may name.
+    """
+
+    def unless_even(state: Any) -> Next:
+        if state.get("verdict"):
+            return END
+        return "recall" if steps.setup.reminder else first(state)
+
+    graph.add_node("begin", steps.setup.plain(steps.begin))
+    graph.add_edge(START, "begin")
+    if steps.setup.reminder:
+        graph.add_node("recall", steps.setup.node(steps.recall))
+        graph.add_conditional_edges("recall", first, list(targets))
+        graph.add_conditional_edges("begin", unless_even, ["recall", END])
+    else:
+        graph.add_conditional_edges("begin", unless_even, [*targets, END])

@@ -1,0 +1,142 @@
+"""Options, each declared once: what comes of a declaration."""
+
+import inspect
+import json
+from typing import Annotated, Literal
+
+import pytest
+from annotated_types import Ge, Le
+
+from langchain_judges import create_relative_judge, create_self_consistency_judge
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.options import Here, Options, Owner, Rule, Scale, factory, type_of
+from tests.fakes import FakeChatModel
+
+DECLARED = [method.options_class for method in METHODS.values() if method.options_class]
+
+
+class Kettle(Options):
+    """Boil water.
+
+    Returns:
+        Tea.
+    """
+
+    called = "kettle"
+
+    degrees: Annotated[int, Ge(1), Le(100)] = 100
+    """How hot."""
+    leaf: Literal["green", "black"] = "green"
+    """What is brewed."""
+    steep: Annotated[float, Ge(0)] | None = None
+    """Minutes."""
+    cups: Scale = (1, 2)
+    """Fewest and most cups."""
+    well: Annotated[str | None, Owner()] = None
+    """Where the water comes from."""
+    fire: Annotated[object, Here(), Rule("a fire")] = None
+    """What heats."""
+
+
+brew = factory(Kettle, lambda kettle, water: (water, kettle.degrees), "brew", "water")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "rule"),
+    [
+        ("degrees", True, "a whole number of at least 1 and at most 100, got True"),
+        ("degrees", 101, "a whole number of at least 1 and at most 100, got 101"),
+        ("degrees", "9", "a whole number of at least 1 and at most 100, got '9'"),
+        ("leaf", "red", "one of 'green', 'black', got 'red'"),
+        ("steep", -1, "a number of at least 0 or None, got -1"),
+        ("cups", (2, 1), r"two whole numbers \(low, high\), got \(2, 1\)"),
+        ("cups", [1], r"two whole numbers \(low, high\), got \[1\]"),
+    ],
+)
+def test_a_message_names_option_rule_and_value(option, value, rule):
+    with pytest.raises(OptionError, match=f"^`{option}` must be {rule}$"):
+        Kettle(**{option: value})
+
+
+def test_an_unknown_option_is_refused_with_the_nearest_that_exists():
+    with pytest.raises(OptionError, match="'kettle' has no option 'degree'; did you mean 'deg"):
+        Kettle(degree=5)
+
+
+def test_a_list_from_json_is_a_scale():
+    assert Kettle(cups=[1, 6]).cups == (1, 6)
+
+
+def test_live_objects_stand_in_no_json_and_clients_set_no_paths():
+    kettle = Kettle(fire=object(), well="garden")
+    assert json.loads(json.dumps(kettle.as_json())) == {
+        "degrees": 100,
+        "leaf": "green",
+        "steep": None,
+        "cups": [1, 2],
+        "well": "garden",
+    }
+    assert Kettle.plain_names(for_client=True) == ("degrees", "leaf", "steep", "cups")
+
+
+def test_a_factory_shows_every_option_to_help_and_editors():
+    signature = inspect.signature(brew)
+    assert [*signature.parameters][:3] == ["water", "degrees", "leaf"]
+    assert signature.parameters["leaf"].annotation == "Literal['green', 'black']"
+    assert "    steep: Minutes." in brew.__doc__
+    assert brew.__doc__.index("Args:") < brew.__doc__.index("Returns:")
+    assert brew("rain", degrees=80) == brew(water="rain", degrees=80) == ("rain", 80)
+    with pytest.raises(TypeError, match="needs `water`"):
+        brew()
+
+
+def test_a_type_reads_as_in_source_code():
+    assert type_of(Kettle, "steep") == "float | None"
+
+
+@pytest.mark.parametrize("kind", DECLARED, ids=lambda kind: kind.method)
+def test_every_method_says_what_it_and_each_of_its_options_is(kind):
+    assert kind.summary
+    assert kind.budgets or kind.takes == "item"
+    assert [name for name, field in kind.model_fields.items() if not field.description] == []
+    assert json.dumps(kind().as_json())
+    for preset in kind.presets.values():
+        kind(**preset)
+
+
+BAD = {
+    "name": [5, "", " "],
+    "prompts": [5, "x", ["judge"], {"judge": "hi"}],
+    "checkpointer": ["x"],
+    "cache": ["x", True],
+    "store": ["x"],
+    "instructions": [5],
+    "temperature": ["hot", True, 3],
+    "repairs": [-1, True, "1"],
+    "memory": ["m"],
+    "allow_leak": ["", "yes"],
+}
+
+
+@pytest.mark.parametrize(("option", "values"), BAD.items())
+def test_options_that_all_judges_share_are_checked(option, values):
+    for value in values:
+        with pytest.raises(OptionError, match=f"`{option}` must be "):
+            create_relative_judge(FakeChatModel(), **{option: value})
+
+
+def test_every_model_of_a_step_and_every_seed_is_checked():
+    for kind in DECLARED:
+        for name in kind.model_fields:
+            bad = {"seed": [-1, True, 0.5, "x"], "embeddings": ["x"]}.get(name, [])
+            if name.endswith("_model"):
+                bad = [5, "", FakeChatModel().bind(stop=["x"])]
+            for value in bad:
+                with pytest.raises(OptionError, match=f"`{name}` must be "):
+                    kind(**{name: value})
+
+
+def test_a_quorum_that_cannot_be_met_is_refused():
+    with pytest.raises(OptionError, match="`min_valid` must be at most 3, got 4"):
+        create_self_consistency_judge(FakeChatModel(), samples=3, min_valid=4)
