@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import faiss
 import numpy as np
@@ -22,6 +23,7 @@ from langchain_tests.integration_tests import VectorStoreIntegrationTests
 from langchain_judges import FailureMemory, FaissStore
 from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.memory.faiss import files as faiss_files
+from langchain_judges.memory.faiss.embedder import identity_of
 from tests.benchmarks.faiss_store import measure
 
 WORDS = DeterministicFakeEmbedding(size=16)
@@ -323,14 +325,61 @@ def test_the_log_is_squeezed_when_it_has_grown(tmp_path, monkeypatch):
     assert len(FaissStore(WORDS, path=tmp_path)) == 50
 
 
-def test_compaction_leaves_nothing_of_what_was_deleted(tmp_path):
+@pytest.mark.parametrize("logged", [False, True], ids=["in the snapshot", "in the log"])
+def test_what_is_deleted_is_blanked_where_it_stands(tmp_path, logged):
+    store = FaissStore(WORDS, path=tmp_path)
+    store.add_texts(["other", "known"], ids=["0", "2"])
+    store.add_texts(["a secret"], ids=["1"])
+    if not logged:
+        store.compact()
+    before = {f.name: f.stat().st_ino for f in tmp_path.iterdir()}
+    vector = store.vectors(["1"]).tobytes()
+    assert logged or any(vector in f.read_bytes() for f in tmp_path.iterdir())
+    store.delete(["1"])
+    left = [f.read_bytes() for f in tmp_path.iterdir()]
+    assert not any(b"a secret" in each or vector in each for each in left)
+    assert {f.name: f.stat().st_ino for f in tmp_path.iterdir()} == before
+    again = FaissStore(WORDS, path=tmp_path)
+    assert ids(again.documents()) == ids(store.documents()) == ["0", "2"]
+    assert ids(again.similarity_search("known", k=9)) == ["2", "0"]
+
+
+def test_what_a_killed_deletion_left_is_blanked_by_the_next_writer(tmp_path, monkeypatch):
     store = FaissStore(WORDS, path=tmp_path)
     store.add_texts(["a secret", "known"], ids=["1", "2"])
-    store.delete(["1"])
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(faiss_files.Files, "_blank", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.delete(["1"])
+    monkeypatch.undo()
     assert any(b"a secret" in f.read_bytes() for f in tmp_path.iterdir())
-    store.compact()
+    FaissStore(WORDS, path=tmp_path).erase()
     assert not any(b"a secret" in f.read_bytes() for f in tmp_path.iterdir())
     assert ids(FaissStore(WORDS, path=tmp_path).documents()) == ["2"]
+
+
+def test_a_vector_deleted_from_an_approximate_index_goes_when_it_is_erased(tmp_path):
+    def opened():
+        return FaissStore(WORDS, path=tmp_path, index="hnsw", approximate_above=1)
+
+    opened().add_texts(["a", "b", "c"], ids=["1", "2", "3"])
+    vector = opened().vectors(["1"]).tobytes()
+    opened().delete(["1"])
+    assert any(vector in f.read_bytes() for f in tmp_path.iterdir())
+    opened().erase()
+    assert not any(vector in f.read_bytes() for f in tmp_path.iterdir())
+    assert ids(opened().documents()) == ["2", "3"]
+
+
+def test_compaction_leaves_no_blanks(tmp_path):
+    store = filled(path=tmp_path)
+    store.delete(["p"])
+    store.compact()
+    index, rows, log = files_of(tmp_path)
+    assert (index.ntotal, [row["id"] for row in rows], log) == (3, ["q", "r", "s"], b"")
 
 
 @pytest.mark.parametrize("torn", [b'{"put": {"id": "x", "page', b"\x00\x00", b"{"])
@@ -357,15 +406,103 @@ def test_a_file_is_no_folder(tmp_path, inside):
         filled().save_local(path)
 
 
-def test_a_damaged_store_says_so(tmp_path):
+def test_a_damaged_log_says_so(tmp_path):
     filled(path=tmp_path)
     log = next(tmp_path.glob("log-*"))
     log.write_bytes(b"no json\n" + log.read_bytes())
     with pytest.raises(OutputError, match="is damaged"):
         FaissStore(Plane(), path=tmp_path)
-    (tmp_path / "manifest.json").write_text("[]")
-    with pytest.raises(OutputError, match="not the manifest"):
+
+
+SOUND = {
+    "format": 2, "generation": 1, "dimension": 2, "embedder": "Plane()", "count": 4,
+    "index": {"bytes": 77, "vectors": 45, "sha256": ""}, "documents": {"bytes": 9},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "7", "null", "{", '"format"', '{"format": 2}', "[" * 100_000, "\x00",
+        "9" * 5000, '{"format": ' + "9" * 5000 + "}", '{"format": "2"}', '{"format": 3}',
+        *(
+            json.dumps({**SOUND, **change})
+            for change in (
+                {"generation": "../1"}, {"generation": -1}, {"generation": True},
+                {"count": 1.5}, {"dimension": "2"}, {"index": []}, {"documents": None},
+                {"index": {**SOUND["index"], "vectors": 10**30}}, {"embedder": 3},
+            )
+        ),
+        " " * 70_000 + json.dumps(SOUND),
+    ],
+)  # fmt: skip
+def test_a_foreign_manifest_is_told_in_a_sentence(tmp_path, text):
+    filled(path=tmp_path)
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(OutputError, match=r"manifest\.json (is|has) "):
         FaissStore(Plane(), path=tmp_path)
+
+
+@pytest.mark.parametrize("part", ["index", "documents", "log"])
+def test_any_flipped_byte_is_seen(tmp_path, part):
+    filled(path=tmp_path).add_texts(["30"], [{"kind": "a"}], ids=["t"])
+    file = next(tmp_path.glob(f"{part}-*"))
+    sound = file.read_bytes()
+    # The last byte of the log is the end of its line: without it, the line does not count.
+    for place in range(len(sound) - (part == "log")):
+        file.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
+        with pytest.raises(OutputError, match="is damaged"):
+            FaissStore(Plane(), path=tmp_path)
+    file.write_bytes(sound)
+    assert len(FaissStore(Plane(), path=tmp_path)) == 5
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "lock", "index-1.faiss", "documents-1.jsonl", "log-1.jsonl"]
+)
+@pytest.mark.parametrize("target", ["victim", "/dev/zero"])
+def test_no_link_in_the_folder_is_followed(tmp_path, name, target):
+    folder, victim = tmp_path / "store", tmp_path / "victim"
+    store = filled(path=folder)
+    (folder / name).rename(victim)
+    before = victim.read_bytes()
+    (folder / name).symlink_to(tmp_path / target)
+    with pytest.raises(OutputError, match="is a symbolic link"):
+        FaissStore(Plane(), path=folder).add_texts(["50"])
+    with suppress(OutputError):  # it has read what is a link now
+        store.add_texts(["50"])
+        store.delete(["p"])
+        store.compact()
+    assert victim.read_bytes() == before
+
+
+def test_a_snapshot_writes_through_no_link_that_waits_for_it(tmp_path):
+    folder, victim = tmp_path / "store", tmp_path / "victim"
+    store = filled(path=folder)
+    victim.write_text("mine")
+    for name in ("index-2.faiss", "documents-2.jsonl", "log-2.jsonl", "manifest.tmp"):
+        (folder / name).symlink_to(victim)
+    store.compact()
+    assert victim.read_text() == "mine"
+    assert len(FaissStore(Plane(), path=folder)) == 4
+
+
+def test_a_pipe_in_the_folder_does_not_hang_a_reader(tmp_path):
+    filled(path=tmp_path)
+    log = next(tmp_path.glob("log-*"))
+    log.unlink()
+    os.mkfifo(log)
+    with pytest.raises(OutputError, match="not a regular file"):
+        FaissStore(Plane(), path=tmp_path)
+
+
+def test_what_a_killed_snapshot_left_is_removed_by_the_next(tmp_path):
+    store = filled(path=tmp_path)
+    for name in (".6a3f.tmp", "index-2.faiss", "documents-7.jsonl"):
+        (tmp_path / name).write_text("left")
+    store.compact()
+    assert not any(b"left" in file.read_bytes() for file in tmp_path.iterdir())
+    assert len(FaissStore(Plane(), path=tmp_path)) == 4
 
 
 @pytest.mark.parametrize("part", ["index", "documents"])
@@ -499,15 +636,62 @@ def test_options_are_checked(options):
         FaissStore(Plane(), **options)
 
 
-def test_vectors_of_another_model_are_refused(tmp_path):
+class Mirrored(Plane):
+    """As wide as `Plane`, and yet another model."""
+
+    def embed_query(self, text):
+        return super().embed_query(text)[::-1]
+
+
+@pytest.mark.parametrize("other", [Mirrored(), WORDS])
+def test_texts_are_not_embedded_by_another_model(tmp_path, other):
     filled(path=tmp_path)
-    other = FaissStore(WORDS, path=tmp_path)
-    with pytest.raises(InputError, match="vectors here have 2 numbers, got 16"):
-        other.add_texts(["x"])
-    with pytest.raises(InputError, match="vectors here have 2 numbers, got 16"):
-        other.similarity_search("x")
+    store = FaissStore(other, path=tmp_path)
+    for use in (store.add_texts, lambda texts: store.similarity_search(texts[0])):
+        with pytest.raises(InputError, match=r"come from Plane\(\), and this is "):
+            use(["0"])
+    assert ids(store.documents()) == ["p", "q", "r", "s"]
+
+
+def test_a_model_that_is_reached_through_another_class_is_named(tmp_path):
+    filled(path=tmp_path)
+    store = FaissStore(AsyncOnly(), path=tmp_path, embedder="Plane()")
+    assert ids(asyncio.run(store.asimilarity_search("0", k=1))) == ["p"]
+    with pytest.raises(OptionError, match="`embedder`"):
+        FaissStore(Plane(), embedder="")
+
+
+def test_an_emptied_store_takes_another_model(tmp_path):
+    filled(path=tmp_path).delete()
+    FaissStore(WORDS, path=tmp_path).add_texts(["x"], ids=["t"])
+    assert ids(FaissStore(WORDS, path=tmp_path).similarity_search("x")) == ["t"]
+
+
+class Named(Plane):
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+
+@pytest.mark.parametrize(
+    ("embedder", "identity"),
+    [
+        (WORDS, "DeterministicFakeEmbedding(size=16)"),
+        (Named(model="m", dimensions=256), "Named(model='m', dimensions=256)"),
+        (Named(model_name="/home/me/models/mini/"), "Named(model_name='mini')"),
+        (Named(model="org/mini"), "Named(model='org/mini')"),
+        (Named(underlying_embeddings=Plane()), "Plane()"),
+    ],
+)
+def test_an_embedder_is_known_by_class_and_model(embedder, identity):
+    assert identity_of(embedder) == identity
+
+
+def test_vectors_of_another_width_are_refused(tmp_path):
+    store = filled(path=tmp_path)
+    with pytest.raises(InputError, match="vectors here have 2 numbers, got 3"):
+        store.similarity_search_by_vector([1.0, 0.0, 0.0])
     with pytest.raises(InputError, match="finite"):
-        other.similarity_search_by_vector([float("nan"), 1.0])
+        store.similarity_search_by_vector([float("nan"), 1.0])
 
 
 def test_metadata_that_is_no_json_is_refused_before_anything_is_written(tmp_path):
@@ -529,7 +713,8 @@ def test_what_stands_in_the_folder_is_plain(tmp_path):
         "documents", "index", "lock", "log", "manifest.json",
     }  # fmt: skip
     first = next(tmp_path.glob("documents-*")).read_text().splitlines()[0]
-    assert json.loads(first) == {"id": "p", "page_content": "0", "metadata": {"kind": "a"}}
+    row = {"id": "p", "page_content": "0", "metadata": {"kind": "a"}}
+    assert json.loads(first) == {**row, "sum": json.loads(first)["sum"]}
 
 
 @pytest.mark.parametrize("size", [1_000, 10_000])

@@ -95,6 +95,8 @@ class SentenceEmbeddings(Embeddings):
     def __init__(self, model: str | None = None) -> None:
         """Remember which model; nothing is loaded yet."""
         self._model = model or _packaged() or MODEL
+        self.model = model or MODEL
+        """The model's name, wherever its weights lie."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector for each text."""

@@ -3,39 +3,39 @@
 `manifest.json` names the current generation; `index-N.faiss` and `documents-N.jsonl` are its
 snapshot, `log-N.jsonl` takes one line for each later change. What is first written into an
 empty store is a snapshot. A later change is acknowledged when its lines are on the disk; a
-last line without its end was never acknowledged and is cut off. A compaction writes the next
-generation beside the old one and then replaces the manifest in one step. Any number of
-processes may read, and writers take turns by a lock.
+last line without its end was never acknowledged and is cut off. What was deleted is blanked
+where it stands. A compaction writes the next generation beside the old one and then replaces
+the manifest in one step. Any number of processes may read, and writers take turns by a lock.
 """
 
 from __future__ import annotations
 
-import base64
 import errno
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from langchain_judges.errors import InputError, OutputError
+from langchain_judges.errors import OutputError
+from langchain_judges.memory.faiss import lines, manifest, plain_files
 from langchain_judges.memory.faiss.index import Entry, Rows, Vectors
+from langchain_judges.memory.faiss.manifest import Manifest, Places
 
 try:
     import fcntl
 except ImportError:  # Windows has no such locks; there only one process may write
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
 SOON = 512
 """Lines of the log below which it is never compacted."""
 PATIENCE = 30.0
 """Seconds that a writer waits for another one."""
+_PARTS = {"index": "faiss", "documents": "jsonl", "log": "jsonl"}
 
 
 @dataclass
@@ -47,12 +47,17 @@ class Files:
     """
 
     folder: Path
-    generation: int = 0
+    embedder: str = ""
+    """What fills the store, for the manifest."""
+    manifest: Manifest | None = None
+    """Of the snapshot that was read last."""
     offset: int = 0
     """Bytes of the log that have been read."""
-    lines: int = 0
+    count: int = 0
     """Lines of the log that have been read."""
+    places: Places = field(default_factory=Places)
     _stamp: tuple[int, ...] = ()
+    _holds_lock: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a file, which no store can live in."""
@@ -61,27 +66,39 @@ class Files:
 
     def exists(self) -> bool:
         """Say whether a store was saved here."""
-        return self._manifest.exists()
+        return os.path.lexists(self._manifest)
 
-    def refresh(self, rows: Rows) -> bool:
-        """Bring `rows` up to what any process has written; say whether that was news."""
+    def refresh(self, rows: Rows) -> None:
+        """Bring `rows` up to what any process has written."""
         try:
-            stat = self._manifest.stat()
+            self._refresh(rows)
+        except OutputError:
+            if self._holds_lock or not os.access(self.folder, os.W_OK):
+                raise
+            # A writer may be blanking a line at this moment: look again when it is done.
+            self.read_again()
+            with self._locked():
+                self._refresh(rows)
+
+    def _refresh(self, rows: Rows) -> None:
+        try:
+            stat = self._manifest.lstat()
         except FileNotFoundError:
-            return False
+            return
         except OSError as exc:
             raise OutputError(f"{self.folder} cannot be read: {exc.strerror}") from exc
         # A compaction may take the files away between the manifest and them.
         for attempt in range(20):
             try:
                 if _stamp(stat) == self._stamp:
-                    return self._follow(rows)
-                self._load(rows)
-                self._stamp = _stamp(stat)
-                return True
+                    self._follow(rows)
+                else:
+                    self._load(rows)
+                    self._stamp = _stamp(stat)
+                return
             except FileNotFoundError:
                 time.sleep(0.01 * attempt)
-                stat = self._manifest.stat()
+                stat = self._manifest.lstat()
         raise OutputError(f"{self.folder}: a file of the store is missing")
 
     @contextmanager
@@ -90,44 +107,64 @@ class Files:
 
         There is no log before the first snapshot: what is written first must be one.
         """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as exc:
-            raise OutputError(f"{self.folder} cannot be written: {exc.strerror}") from exc
-        try:
-            self._claim(lock)
+        with self._locked():
             if len(rows) and not self.exists():  # somebody took the files away
                 self.snapshot(rows)
             if self.exists():
-                self.refresh(rows)
-                with self._log.open("rb+") as log:
-                    log.truncate(self.offset)
+                self._refresh(rows)
+                self._cut_torn_line()
+                self.erase(rows)
             yield
-        finally:
-            os.close(lock)
 
-    def append(self, lines: Sequence[bytes]) -> None:
-        """Write lines to the log; when this returns they survive the death of the machine."""
-        data = b"".join(lines)
-        descriptor = os.open(self._log, os.O_WRONLY | os.O_APPEND)
-        try:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(descriptor, left) :]
-            os.fsync(descriptor)
-        except OSError as exc:
-            # A full disk may take the half of a line.
-            os.ftruncate(descriptor, self.offset)
-            raise OutputError(f"{self._log} cannot be written: {exc.strerror}") from exc
-        finally:
-            os.close(descriptor)
-        self.offset += len(data)
-        self.lines += len(lines)
+    def add(self, entries: Sequence[Entry], vectors: Vectors) -> None:
+        """Write documents to the log; when this returns they survive the machine's death."""
+        added = lines.put_lines(entries, vectors)
+        start = self._append(added)
+        for entry, line in zip(entries, added, strict=True):
+            self.places.moved(entry.id, (start, len(line)))
+            start += len(line)
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Write to the log that documents are gone."""
+        gone = list(ids)
+        self._append(lines.drop_lines(gone))
+        for id in gone:
+            self.places.moved(id, None)
 
     def crowded(self, rows: Rows) -> bool:
         """Say whether the log has grown so long that a new snapshot pays."""
-        return self.lines > max(SOON, len(rows) // 2)
+        return self.count > max(SOON, len(rows) // 2)
+
+    @property
+    def remnants(self) -> bool:
+        """Whether something of a deleted document still stands in a file."""
+        return bool(self.places.stale_lines or self.places.stale_spans or self.places.ghosts)
+
+    def erase(self, rows: Rows, *, vectors: bool = False) -> None:
+        """Blank what deleted documents left; the caller holds the lock.
+
+        After the death of the machine a blank may be missing: the next writer makes it.
+
+        Args:
+            rows: What the store holds.
+            vectors: Write a new snapshot where a vector cannot be blanked in its index.
+        """
+        if self.manifest is None or not self.remnants:
+            return
+        places, generation = self.places, self.manifest["generation"]
+        if vectors and (places.ghosts or (places.stale_lines and not self._in_place)):
+            self.snapshot(rows)
+            return
+        spans = [places.span(line) for line in places.stale_lines]
+        self._blank(self._name("documents", generation), spans, b" ")
+        self._blank(self._name("log", generation), places.stale_spans, b" ")
+        if start := self._in_place:
+            wide = 4 * (self.manifest["dimension"] or 0)
+            slots = [(start + wide * line, wide) for line in places.stale_lines]
+            self._blank(self._name("index", generation), slots, b"\x00")
+        else:
+            places.ghosts += len(places.stale_lines)
+        places.stale_lines, places.stale_spans = [], []
 
     def snapshot(self, rows: Rows) -> None:
         """Write a new generation of everything, and take the old one away.
@@ -137,28 +174,30 @@ class Files:
         import faiss
 
         rows.squeeze()
-        new = self.generation + 1
-        header = {"format": FORMAT, "generation": new, "dimension": rows.dimension}
+        generation = self.manifest["generation"] + 1 if self.manifest else 1
         # Without a document its dimension is not known, and the file is an index all the same.
         index = faiss.IndexFlatIP(0) if rows.index is None else rows.index
+        blob = faiss.serialize_index(index).tobytes()
+        vectors = rows.vectors(np.arange(len(rows)))
+        entries = rows.living()
+        places = Places()
         try:
-            _write(self._name("index", new), [faiss.serialize_index(index).tobytes()])
-            _write(self._name("documents", new), (_line(_plain(e)) for e in rows.living()))
-            _write(self._name("log", new), [])
-            _sync(self.folder)
-            _write(self.folder / "manifest.tmp", [_line({**header, "count": len(rows)})])
-            os.replace(self.folder / "manifest.tmp", self._manifest)
-            _sync(self.folder)
+            plain_files.create(self._name("index", generation), [blob])
+            made = map(lines.document_line, entries, vectors)
+            ids = [entry.id for entry in entries]
+            plain_files.create(self._name("documents", generation), places.counted(ids, made))
+            plain_files.create(self._name("log", generation), [])
+            plain_files.sync_folder(self.folder)
+            new = manifest.new(generation, self.embedder, blob, vectors, places.end)
+            plain_files.replace(self._manifest, [manifest.line(new)])
+            plain_files.sync_folder(self.folder)
         except OSError as exc:
             raise OutputError(f"{self.folder} cannot be written: {exc.strerror}") from exc
-        self.generation, self.offset, self.lines = new, 0, 0
-        self._stamp = _stamp(self._manifest.stat())
-        for part, ending in _PARTS.items():
-            for file in self.folder.glob(f"{part}-*.{ending}"):
-                if file != self._name(part, new):
-                    file.unlink(missing_ok=True)
+        self.manifest, self.places, self.offset, self.count = new, places, 0, 0
+        self._stamp = _stamp(self._manifest.lstat())
+        self._remove_others(generation)
 
-    def forget_read(self) -> None:
+    def read_again(self) -> None:
         """Read everything again at the next refresh."""
         self._stamp = ()
 
@@ -168,66 +207,109 @@ class Files:
 
     @property
     def _log(self) -> Path:
-        return self._name("log", self.generation)
+        return self._name("log", self.manifest["generation"] if self.manifest else 0)
+
+    @property
+    def _in_place(self) -> int:
+        """Where the vectors begin in the index's file; 0: they do not stand in one row."""
+        return self.manifest["index"]["vectors"] if self.manifest else 0
 
     def _name(self, part: str, generation: int) -> Path:
         return self.folder / f"{part}-{generation}.{_PARTS[part]}"
 
-    def _load(self, rows: Rows) -> None:
-        import faiss
+    def _remove_others(self, generation: int) -> None:
+        names = [self._name(part, generation) for part in _PARTS]
+        for part, ending in _PARTS.items():
+            for file in self.folder.glob(f"{part}-*.{ending}"):
+                if file not in names:
+                    file.unlink(missing_ok=True)
+        for file in self.folder.glob(".*.tmp"):  # of a writer that was killed
+            file.unlink(missing_ok=True)
 
-        manifest = self._read_manifest()
-        generation = manifest["generation"]
-        blob = self._name("index", generation).read_bytes()
-        documents = self._name("documents", generation).read_bytes()
-        self._name("log", generation).stat()
+    def _load(self, rows: Rows) -> None:
+        known = manifest.read(self._manifest)
+        generation = known["generation"]
+        blob = plain_files.read(self._name("index", generation), size=known["index"]["bytes"])
+        documents = plain_files.read(
+            self._name("documents", generation), size=known["documents"]["bytes"]
+        )
+        self._name("log", generation).lstat()
         try:
-            entries = [_entry(json.loads(line)) for line in documents.splitlines()]
-            # Stores were once begun with an empty file.
-            index = faiss.deserialize_index(np.frombuffer(blob, np.uint8)) if blob else None
-        except (ValueError, KeyError, TypeError, RuntimeError) as exc:
+            index = manifest.open_index(known, blob)
+            entries, places = _documents(documents, index)
+        except (ValueError, RuntimeError) as exc:
             raise OutputError(f"{self.folder}: a file of the store is damaged: {exc}") from exc
-        if (index.ntotal if index else 0) != len(entries):
-            raise OutputError(f"{self.folder}: the index and the documents do not match")
-        if index is None or not entries:
-            rows.index, rows.entries, rows.slots, rows.values = None, [], {}, {}
-        else:
-            rows.adopt(index, entries)
-        self.generation, self.offset, self.lines = generation, 0, 0
+        rows.adopt(index if entries else None, entries)
+        if not known["index"]["vectors"]:
+            places.ghosts = entries.count(None)
+        self.manifest, self.places, self.offset, self.count = known, places, 0, 0
         self._follow(rows)
 
-    def _read_manifest(self) -> dict[str, Any]:
-        try:
-            manifest: dict[str, Any] = json.loads(self._manifest.read_bytes())
-            known = manifest["format"] == FORMAT
-        except (ValueError, KeyError, TypeError) as exc:
-            raise OutputError(f"{self._manifest} is not the manifest of a store") from exc
-        if not known:
-            raise OutputError(f"{self._manifest} is of a format this version cannot read")
-        return manifest
-
-    def _follow(self, rows: Rows) -> bool:
+    def _follow(self, rows: Rows) -> None:
         """Read what was added to the log since; a last line without its end is left."""
-        size = self._log.stat().st_size
+        with plain_files.opened(self._log, os.O_RDONLY) as log:
+            size = os.fstat(log).st_size
+            if size == self.offset:
+                return
+            data = plain_files.read_from(log, self.offset, max(0, size - self.offset))
         if size < self.offset:  # a writer took back what a full disk had taken by halves
             self._load(rows)
-            return True
-        if size == self.offset:
-            return False
-        with self._log.open("rb") as log:
-            log.seek(self.offset)
-            data = log.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        if not whole:
-            return False
-        lines = whole.splitlines(keepends=True)
+            return
+        whole = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
         try:
-            _replay(rows, [json.loads(line) for line in lines])
-        except (ValueError, KeyError, TypeError) as exc:
+            changes = [lines.read_change(line) if line.strip() else None for line in whole]
+            _replay(rows, [change for change in changes if change])
+        except ValueError as exc:
             raise OutputError(f"{self._log} is damaged: {exc}") from exc
-        self.offset += len(whole)
-        self.lines += len(lines)
-        return True
+        for line, change in zip(whole, changes, strict=True):
+            if change:
+                span = (self.offset, len(line)) if change.entry else None
+                self.places.moved(change.id, span)
+            self.offset += len(line)
+            self.count += 1
+
+    def _append(self, added: Sequence[bytes]) -> int:
+        """Write lines to the log and return where they begin."""
+        start, data = self.offset, b"".join(added)
+        with plain_files.opened(self._log, os.O_WRONLY | os.O_APPEND) as log:
+            try:
+                plain_files.write(log, data)
+                os.fsync(log)
+            except OSError as exc:
+                # A full disk may take the half of a line.
+                os.ftruncate(log, start)
+                raise OutputError(f"{self._log} cannot be written: {exc.strerror}") from exc
+        self.offset += len(data)
+        self.count += len(added)
+        return start
+
+    def _cut_torn_line(self) -> None:
+        with plain_files.opened(self._log, os.O_WRONLY) as log:
+            if os.fstat(log).st_size != self.offset:
+                os.ftruncate(log, self.offset)
+
+    def _blank(self, path: Path, spans: Sequence[tuple[int, int]], with_: bytes) -> None:
+        if not spans:
+            return
+        with plain_files.opened(path, os.O_WRONLY) as file:
+            for start, length in spans:
+                os.lseek(file, start, os.SEEK_SET)
+                plain_files.write(file, with_ * length)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of the only writer."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise OutputError(f"{self.folder} cannot be written: {exc.strerror}") from exc
+        with plain_files.opened(self.folder / "lock", os.O_RDWR | os.O_CREAT) as lock:
+            self._claim(lock)
+            self._holds_lock = True
+            try:
+                yield
+            finally:
+                self._holds_lock = False
 
     def _claim(self, lock: int) -> None:
         if fcntl is None:
@@ -248,84 +330,35 @@ class Files:
             time.sleep(0.005)
 
 
-_PARTS = {"index": "faiss", "documents": "jsonl", "log": "jsonl"}
+def _documents(data: bytes, index: Any) -> tuple[list[Entry | None], Places]:
+    """Return a snapshot's documents, None where one was erased, and where they stand."""
+    whole = data.splitlines(keepends=True)
+    places = Places()
+    entries: list[Entry | None] = []
+    if (index.ntotal if index is not None else 0) != len(whole):
+        raise ValueError("the index and the documents do not match")
+    for start in range(0, len(whole), 8192):
+        some = whole[start : start + 8192]
+        for line, vector in zip(some, index.reconstruct_n(start, len(some)), strict=True):
+            entry = lines.read_document(line, vector) if line.strip() else None
+            places.append(entry.id if entry else None, len(line))
+            entries.append(entry)
+    return entries, places
 
 
-def put_lines(entries: Sequence[Entry], vectors: Vectors) -> list[bytes]:
-    """Return the log's lines for added documents.
-
-    Raises:
-        InputError: Metadata cannot be written as JSON.
-    """
-    return [
-        _line({"put": _plain(entry), "vector": base64.b64encode(vector).decode()})
-        for entry, vector in zip(entries, vectors.astype("<f4"), strict=True)
-    ]
-
-
-def drop_lines(ids: Iterable[str]) -> list[bytes]:
-    """Return the log's lines for deleted documents."""
-    return [_line({"drop": id}) for id in ids]
-
-
-def check_plain(entries: Iterable[Entry]) -> None:
-    """Check that documents come back from JSON as they are.
-
-    Raises:
-        InputError: The metadata of one do not.
-    """
-    for entry in entries:
-        try:
-            _line(_plain(entry))
-        except (TypeError, ValueError, RecursionError) as exc:
-            raise InputError(f"document {entry.id!r} cannot be written: {exc}") from exc
-
-
-def _replay(rows: Rows, changes: Sequence[dict[str, Any]]) -> None:
+def _replay(rows: Rows, changes: Sequence[lines.Change]) -> None:
     """Apply the log's changes, neighbouring additions in one go."""
     added: dict[str, tuple[Entry, Vectors]] = {}
     for change in changes:
-        if "put" in change:
-            entry = _entry(change["put"])
-            vector = np.frombuffer(base64.b64decode(change["vector"]), "<f4")
-            added.pop(entry.id, None)
-            added[entry.id] = (entry, vector)
+        added.pop(change.id, None)
+        if change.entry is not None and change.vector is not None:
+            added[change.id] = (change.entry, change.vector)
         else:
-            added.pop(change["drop"], None)
-            rows.drop([change["drop"]])
+            rows.drop([change.id])
     if added:
         entries, vectors = zip(*added.values(), strict=True)
         rows.put(entries, np.stack(vectors).astype(np.float32))
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
-    return {"id": entry.id, "page_content": entry.text, "metadata": entry.metadata}
-
-
-def _entry(row: dict[str, Any]) -> Entry:
-    return Entry(row["id"], row["page_content"], row["metadata"])
-
-
-def _line(row: dict[str, Any]) -> bytes:
-    return json.dumps(row, ensure_ascii=True).encode() + b"\n"
-
-
 def _stamp(stat: os.stat_result) -> tuple[int, ...]:
     return (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-
-
-def _write(path: Path, chunks: Iterable[bytes]) -> None:
-    with path.open("wb") as file:
-        file.writelines(chunks)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Make new names in a folder last; only POSIX can and needs to."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -24,6 +24,10 @@ Slots = NDArray[np.int64]
 _DIRECT = 1000
 """So many candidates are compared one by one; for more, FAISS is told which to look at."""
 _MOST_DEAD = 0.25
+_FEW_DEAD = 64
+"""So many dead slots are looked at beside the others and left out of the result."""
+_JOURNAL = 10_000
+"""Changes that are remembered for those who follow them."""
 _LINKS, _BUILD_WIDTH, _SEARCH_WIDTH = 32, 200, 128
 """HNSW: neighbours of a node, and the width of the beam while building and searching."""
 _PER_LIST = 39
@@ -74,6 +78,11 @@ class Rows:
     slots: dict[str, int] = field(default_factory=dict)
     values: dict[str, dict[Any, array[int]]] = field(default_factory=dict)
     """The slots of every value of every metadata field, ascending; some may be dead."""
+    dead: set[int] = field(default_factory=set)
+    _touched: list[str] = field(default_factory=list)
+    """Ids of documents in the order in which they came, changed or went."""
+    _forgotten: int = 0
+    """Changes before those."""
 
     def __len__(self) -> int:
         """Return how many documents there are."""
@@ -83,6 +92,17 @@ class Rows:
     def dimension(self) -> int | None:
         """How many numbers a vector has."""
         return None if self.index is None else int(self.index.d)
+
+    @property
+    def changes(self) -> int:
+        """A number that grows with every change."""
+        return self._forgotten + len(self._touched)
+
+    def changed_since(self, number: int) -> list[str] | None:
+        """Return the ids of what changed since a number of `changes`; None: everything may."""
+        if number < self._forgotten:
+            return None
+        return list(dict.fromkeys(self._touched[number - self._forgotten :]))
 
     def living(self) -> list[Entry]:
         """Return the documents, oldest first."""
@@ -110,42 +130,49 @@ class Rows:
         if not entries:
             return
         self.check(vectors)
-        self.drop([entry.id for entry in entries])
-        if self.index is None:
-            import faiss
+        ids = [entry.id for entry in entries]
+        self.drop(ids)
+        self._append(entries, vectors)
+        self._touch(ids)
 
-            self.index = faiss.IndexFlatIP(vectors.shape[1])
-        for entry in entries:
-            self._register(entry)
-        self.index.add(vectors)
-        self._fit()
-
-    def adopt(self, index: Any, entries: Iterable[Entry]) -> None:
+    def adopt(self, index: Any, entries: Iterable[Entry | None]) -> None:
         """Take over an index and the documents of its slots, as they were saved."""
-        self.index, self.entries, self.slots, self.values = index, [], {}, {}
+        self.clear()
+        self.index = index
         for entry in entries:
             self._register(entry)
-        self._fit()
+        if index is not None:
+            self._fit()
+
+    def clear(self) -> None:
+        """Hold nothing any more; those who follow the changes must read everything."""
+        self.index, self.entries, self.slots, self.values = None, [], {}, {}
+        self.dead = set()
+        self._forgotten, self._touched = self.changes + 1, []
 
     def drop(self, ids: Iterable[str]) -> int:
         """Delete documents and return how many there were."""
-        slots = [self.slots.pop(id) for id in dict.fromkeys(ids) if id in self.slots]
-        for slot in slots:
+        living = [id for id in dict.fromkeys(ids) if id in self.slots]
+        for id in living:
+            slot = self.slots.pop(id)
             self.entries[slot] = None
-        dead = len(self.entries) - len(self.slots)
-        if dead > 64 and dead > _MOST_DEAD * len(self.entries):
+            self.dead.add(slot)
+        self._touch(living)
+        many = len(self.dead) > max(_FEW_DEAD, _MOST_DEAD * len(self.entries))
+        if many or not self.slots:
             self.squeeze()
-        return len(slots)
+        return len(living)
 
     def squeeze(self) -> None:
         """Give the dead slots up."""
-        if len(self.entries) == len(self.slots):
+        if not self.dead:
             return
         entries = self.living()
-        vectors = self.vectors(self._alive())
-        self.index = None
-        self.entries, self.slots, self.values = [], {}, {}
-        self.put(entries, vectors)
+        vectors = self.vectors(self._slots_of(None))
+        self.index, self.entries, self.slots, self.values = None, [], {}, {}
+        self.dead = set()
+        if entries:
+            self._append(entries, vectors)
 
     def vectors(self, slots: Slots) -> Vectors:
         """Return the vectors of some slots, one row for each."""
@@ -168,46 +195,56 @@ class Rows:
         self.check(query)
         if k <= 0 or not self.slots:
             return []
-        if not where and len(self.entries) == len(self.slots):
-            chosen, k = None, min(k, len(self.slots))
-        else:
-            chosen = self.chosen(where or {})
-            k = min(k, len(chosen))
+        mask = self._mask(where or {})
+        if mask is None and len(self.dead) <= _FEW_DEAD:
+            return self._nearest(query, min(k, len(self.slots)), None)
+        slots = self._slots_of(mask)
+        k = min(k, len(slots))
         if not k:
             return []
-        if chosen is not None and len(chosen) <= _DIRECT:
-            return self._compared(query, k, chosen)
-        scores, slots = self.index.search(query, k, params=self._parameters(chosen))
-        found = [
+        if len(slots) <= _DIRECT:
+            return self._compared(query, k, slots)
+        return self._nearest(query, k, slots)
+
+    def _nearest(self, query: Vectors, k: int, chosen: Slots | None) -> list[tuple[int, float]]:
+        """Ask FAISS, about some slots or, with few dead ones among them, about all."""
+        wide = k if chosen is not None else k + len(self.dead)
+        scores, slots = self.index.search(query, wide, params=self._parameters(chosen))
+        hits = [
             (slot, score)
             for slot, score in zip(slots[0].tolist(), scores[0].tolist(), strict=True)
-            if slot >= 0
+            if slot >= 0 and slot not in self.dead
         ]
-        if len(found) < k:  # the graph or the lists looked at held too few of the chosen
-            return self._compared(query, k, self._alive() if chosen is None else chosen)
-        return found
+        if len(hits) < k:  # the graph or the lists looked at held too few of the chosen
+            return self._compared(query, k, self._slots_of(None) if chosen is None else chosen)
+        return hits[:k]
 
     def chosen(self, where: Mapping[str, Any]) -> Slots:
         """Return the living slots whose metadata have the given values, ascending."""
-        mask = None
+        return self._slots_of(self._mask(where))
+
+    def _slots_of(self, mask: NDArray[np.bool_] | None) -> Slots:
+        """Return the living slots of a mask, ascending; of None all."""
+        if not self.dead:
+            return np.arange(len(self.entries)) if mask is None else np.flatnonzero(mask)
+        mask = np.ones(len(self.entries), bool) if mask is None else mask.copy()
+        mask[list(self.dead)] = False
+        return np.flatnonzero(mask)
+
+    def _mask(self, where: Mapping[str, Any]) -> NDArray[np.bool_] | None:
+        """Return which slots have the given values; None: every living one has."""
+        mask: NDArray[np.bool_] | None = None
         for name, wanted in where.items():
-            own = self._mask(name, wanted)
+            values = self.values.get(name, {})
+            tokens = dict.fromkeys(_token(value) for value in _options(name, wanted))
+            lists = [values[token] for token in tokens if token in values]
+            if any(len(slots) == len(self.entries) for slots in lists):
+                continue
+            own = np.zeros(len(self.entries), bool)
+            for slots in lists:
+                own[np.array(slots)] = True
             mask = own if mask is None else mask & own
-        slots = np.arange(len(self.entries)) if mask is None else np.flatnonzero(mask)
-        if len(self.entries) == len(self.slots):
-            return slots
-        return np.intersect1d(slots, self._alive(), assume_unique=True)
-
-    def _mask(self, name: str, wanted: Any) -> NDArray[np.bool_]:
-        mask = np.zeros(len(self.entries), bool)
-        known = self.values.get(name, {})
-        for value in _options(name, wanted):
-            if (slots := known.get(_token(value))) is not None:
-                mask[np.array(slots)] = True
         return mask
-
-    def _alive(self) -> Slots:
-        return np.sort(np.fromiter(self.slots.values(), np.int64, len(self.slots)))
 
     def _compared(self, query: Vectors, k: int, slots: Slots) -> list[tuple[int, float]]:
         """Return the best of some slots by comparing all of them, a batch at a time."""
@@ -225,9 +262,9 @@ class Rows:
 
         selector = None
         if chosen is not None:
-            mask = np.zeros(len(self.entries), bool)
-            mask[chosen] = True
-            selector = faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+            bits = np.zeros(len(self.entries), bool)
+            bits[chosen] = True
+            selector = faiss.IDSelectorBitmap(np.packbits(bits, bitorder="little"))
         if isinstance(self.index, faiss.IndexHNSW):
             return faiss.SearchParametersHNSW(sel=selector, efSearch=_SEARCH_WIDTH)
         if isinstance(self.index, faiss.IndexIVF):
@@ -235,9 +272,28 @@ class Rows:
             return faiss.SearchParametersIVF(sel=selector, nprobe=lists)
         return faiss.SearchParameters(sel=selector) if selector else None
 
-    def _register(self, entry: Entry) -> None:
+    def _append(self, entries: Sequence[Entry], vectors: Vectors) -> None:
+        if self.index is None:
+            import faiss
+
+            self.index = faiss.IndexFlatIP(vectors.shape[1])
+        for entry in entries:
+            self._register(entry)
+        self.index.add(vectors)
+        self._fit()
+
+    def _touch(self, ids: Sequence[str]) -> None:
+        self._touched += ids
+        if len(self._touched) > _JOURNAL:
+            self._forgotten += len(self._touched)
+            self._touched = []
+
+    def _register(self, entry: Entry | None) -> None:
         slot = len(self.entries)
         self.entries.append(entry)
+        if entry is None:
+            self.dead.add(slot)
+            return
         self.slots[entry.id] = slot
         for name, value in entry.metadata.items():
             known = self.values.setdefault(name, {})

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from langchain_core.documents import Document
@@ -22,7 +22,9 @@ from langchain_judges.asking.embeddings import SentenceEmbeddings
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.faiss import files
+from langchain_judges.memory.faiss.embedder import identity_of
 from langchain_judges.memory.faiss.index import Entry, IndexKind, Rows, Vectors, unit
+from langchain_judges.memory.faiss.lines import check_plain
 
 T = TypeVar("T")
 Filter = Mapping[str, Any] | Callable[[Document], bool]
@@ -35,18 +37,34 @@ _LARGE = 2_000_000
 """Numbers in an index above which an async search gives the event loop free."""
 
 
+class News(NamedTuple):
+    """What has changed in a store."""
+
+    number: int
+    """For the next question."""
+    documents: list[Document]
+    """What was added or changed, in its present form; or all there is."""
+    gone: list[str]
+    """Ids of what was deleted."""
+    whole: bool
+    """Whether `documents` are all there is."""
+
+
 class FaissStore(VectorStore):
     """Documents searched by the cosine of their embeddings.
 
     Search is exact by default. A change is saved when the call returns: the first documents as
     a FAISS index and JSONL, then one line in a log for each, from time to time squeezed into a
-    new snapshot. Several processes may use one folder;
+    new snapshot. What is deleted is blanked in the files. Several processes may use one folder;
     each sees at its next call what another has written, and writers take turns. A process
-    that is killed loses nothing that a call had returned from.
+    that is killed loses nothing that a call had returned from. Every line and every vector has
+    a checksum, and the folder's manifest names the embedder: texts are not embedded by another.
 
     Args:
         embedding: Embeds texts; default all-MiniLM-L6-v2.
         path: A folder to live in, made if it is missing; None keeps all in memory.
+        embedder: What the manifest calls the embedder; default its class and model. Say it
+            where the same model has come to be reached through another class.
         index: `"flat"`, exact; `"hnsw"` or `"ivf"`, approximate above `approximate_above`.
         approximate_above: The number of documents above which an approximate index is used.
 
@@ -65,6 +83,7 @@ class FaissStore(VectorStore):
         embedding: Embeddings | None = None,
         *,
         path: str | os.PathLike[str] | None = None,
+        embedder: str | None = None,
         index: IndexKind = "flat",
         approximate_above: int = 50_000,
     ) -> None:
@@ -80,10 +99,12 @@ class FaissStore(VectorStore):
         self._embedding = embedding or SentenceEmbeddings()
         self._rows = Rows(index, approximate_above)
         self._lock = threading.RLock()
-        self._news = 0
+        if embedder is not None and not (isinstance(embedder, str) and embedder):
+            raise OptionError(f"`embedder` must be a name, got {embedder!r}")
+        self._embedder = embedder or identity_of(self._embedding)
         if not (path is None or isinstance(path, str | os.PathLike)):
             raise OptionError(f"`path` must be a folder, got {path!r}")
-        self._files = files.Files(Path(path)) if path is not None else None
+        self._files = files.Files(Path(path), self._embedder) if path is not None else None
         self._refresh()
 
     @property
@@ -104,7 +125,18 @@ class FaissStore(VectorStore):
     def changes(self) -> int:
         """Return a number that grows with every change, by this or another process."""
         with self._fresh():
-            return self._news
+            return self._rows.changes
+
+    def news(self, since: int = -1) -> News:
+        """Return what has changed, by this or another process, since a number of `changes`."""
+        with self._fresh():
+            rows = self._rows
+            ids = rows.changed_since(since)
+            if ids is None:
+                return News(rows.changes, [_document(e) for e in rows.living()], [], True)
+            entries = [(id, rows.get(id)) for id in ids]
+            documents = [_document(entry) for _, entry in entries if entry]
+            return News(rows.changes, documents, [id for id, e in entries if e is None], False)
 
     def add_documents(
         self, documents: list[Document], *, ids: list[str] | None = None, **_: Any
@@ -117,7 +149,7 @@ class FaissStore(VectorStore):
 
         Raises:
             InputError: Ids and documents differ in number, metadata is no JSON, or the
-                embeddings are of another length than those that are here.
+                embedder is not the one whose vectors are here.
             OutputError: The folder cannot be written.
         """
         return run(self._add(documents, ids))
@@ -129,7 +161,11 @@ class FaissStore(VectorStore):
         return await arun(self._add(documents, ids))
 
     def delete(self, ids: list[str] | None = None, **_: Any) -> bool:
-        """Delete documents by id, all of them without `ids`; unknown ids are no error."""
+        """Delete documents by id, all of them without `ids`; unknown ids are no error.
+
+        In the files their texts are blanked, and so are their vectors in an exact index; those
+        of an approximate one go at the next `erase`.
+        """
         return run(self._delete(ids))
 
     async def adelete(self, ids: list[str] | None = None, **_: Any) -> bool:
@@ -154,16 +190,24 @@ class FaissStore(VectorStore):
             chosen = self._rows.chosen(filter).tolist()
             return [self._at(slot) for slot in chosen]
 
-    def vectors(self, ids: Sequence[str]) -> list[list[float]]:
-        """Return the vectors of known documents, scaled to length 1.
+    def embedded(self, query: str) -> Steps[list[float]]:
+        """Return the vector of a text, scaled to length 1, as steps.
+
+        Raises:
+            InputError: The embedder is not the one whose vectors are here.
+        """
+        vector: list[float] = (yield from self._embedded(query))[0].tolist()
+        return vector
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """Return the vectors of known documents, scaled to length 1, one row for each.
 
         Raises:
             KeyError: An id is unknown.
         """
         with self._fresh():
             slots = np.array([self._rows.slots[id] for id in ids], np.int64)
-            vectors: list[list[float]] = self._rows.vectors(slots).tolist()
-            return vectors
+            return self._rows.vectors(slots)
 
     def similarity_search(
         self, query: str, k: int = 4, *, filter: Filter | None = None, **_: Any
@@ -261,6 +305,17 @@ class FaissStore(VectorStore):
         """Return varied documents, as `max_marginal_relevance_search` does."""
         return await arun(self._varied(embedding, k, fetch_k, lambda_mult, filter))
 
+    def erase(self) -> None:
+        """Leave nothing of what was deleted in any file, a killed deletion's texts included.
+
+        Raises:
+            OutputError: The folder cannot be written.
+        """
+        with self._fresh():
+            if self._files and self._files.remnants:
+                with self._files.writing(self._rows):
+                    self._files.erase(self._rows, vectors=True)
+
     def compact(self) -> None:
         """Write everything anew: nothing that was deleted stays in any file.
 
@@ -282,10 +337,10 @@ class FaissStore(VectorStore):
             OutputError: The folder cannot be written.
         """
         with self._fresh():
-            files.check_plain(self._rows.living())
-            copy_ = files.Files(Path(path))
-            with copy_.writing(Rows()):
-                copy_.snapshot(self._rows)
+            check_plain(self._rows.living())
+            target = files.Files(Path(path), self._embedder)
+            with target.writing(Rows()):
+                target.snapshot(self._rows)
 
     @classmethod
     def load_local(
@@ -344,18 +399,19 @@ class FaissStore(VectorStore):
         if not entries:
             return []
         # Of one id that is given twice, the last document counts.
-        kept = list({entry.id: entry for entry in entries}.values())
+        distinct = list({entry.id: entry for entry in entries}.values())
         if self._files:
-            files.check_plain(kept)
-        texts = [entry.text for entry in kept]
+            check_plain(distinct)
+        self._check_embedder()
+        texts = [entry.text for entry in distinct]
         embed = self._embedding
-        found = yield Effect(
+        embedded = yield Effect(
             lambda: embed.embed_documents(texts), lambda: embed.aembed_documents(texts)
         )
-        vectors = unit(found)
-        if len(vectors) != len(kept):
-            raise InputError(f"{len(vectors)} embeddings came for {len(kept)} texts")
-        yield self._aside(lambda: self._put(kept, vectors), at_once=self._files is None)
+        vectors = unit(embedded)
+        if len(vectors) != len(distinct):
+            raise InputError(f"{len(vectors)} embeddings came for {len(distinct)} texts")
+        yield self._aside(lambda: self._put(distinct, vectors), at_once=self._files is None)
         return [entry.id for entry in entries]
 
     def _put(self, entries: list[Entry], vectors: Vectors) -> None:
@@ -364,21 +420,23 @@ class FaissStore(VectorStore):
                 self._rows.put(entries, vectors)
             else:
                 with self._files.writing(self._rows):
+                    self._check_embedder()
                     self._rows.check(vectors)
                     self._save(entries, vectors, self._files)
-            self._news += 1
 
     def _save(self, entries: list[Entry], vectors: Vectors, saved: files.Files) -> None:
         known = len(self._rows)
         whole = not known or len(entries) > max(files.SOON, known)
         try:
             if not whole:
-                saved.append(files.put_lines(entries, vectors))
+                saved.add(entries, vectors)
             self._rows.put(entries, vectors)
             if whole or saved.crowded(self._rows):
                 saved.snapshot(self._rows)
+            else:
+                saved.erase(self._rows)
         except BaseException:
-            saved.forget_read()
+            saved.read_again()
             raise
 
     def _delete(self, ids: Sequence[str] | None) -> Steps[bool]:
@@ -394,12 +452,22 @@ class FaissStore(VectorStore):
                 self._rows.drop(wanted)
             else:
                 with self._files.writing(self._rows):
-                    known = [id for id in dict.fromkeys(wanted) if id in self._rows.slots]
-                    self._files.append(files.drop_lines(known))
-                    self._rows.drop(known)
-                    if self._files.crowded(self._rows):
-                        self._files.snapshot(self._rows)
-            self._news += 1
+                    ids = [id for id in dict.fromkeys(wanted) if id in self._rows.slots]
+                    self._remove(ids, self._files)
+
+    def _remove(self, ids: Sequence[str], saved: files.Files) -> None:
+        whole = len(ids) > files.SOON
+        try:
+            if not whole:
+                saved.delete(ids)
+            self._rows.drop(ids)
+            if whole or saved.crowded(self._rows):
+                saved.snapshot(self._rows)
+            else:
+                saved.erase(self._rows)
+        except BaseException:
+            saved.read_again()
+            raise
 
     def _near(
         self, query: str | Sequence[float], k: int, filter: Filter | None
@@ -427,11 +495,12 @@ class FaissStore(VectorStore):
     def _embedded(self, query: str | Sequence[float]) -> Steps[Vectors]:
         if not isinstance(query, str):
             return unit(query)  # type: ignore[arg-type]
+        self._check_embedder()
         embed = self._embedding
-        found = yield Effect(
+        embedded = yield Effect(
             lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
         )
-        return unit(found)
+        return unit(embedded)
 
     def _search(self, vector: Vectors, k: int, filter: Filter | None) -> list[Hit]:
         with self._fresh():
@@ -467,6 +536,15 @@ class FaissStore(VectorStore):
             )
             return [hits[i][0] for i in chosen]
 
+    def _check_embedder(self) -> None:
+        manifest = self._files.manifest if self._files else None
+        if self._rows.slots and manifest and manifest["embedder"] != self._embedder:
+            raise InputError(
+                f"the vectors in {self.path} come from {manifest['embedder']}, and this is "
+                f"{self._embedder}: open it with that embedder, or fill a folder anew; if both "
+                f"are one model, say `embedder={manifest['embedder']!r}`"
+            )
+
     def _aside(self, work: Callable[[], Any], *, at_once: bool = True) -> Effect:
         """Do something that async callers do in a thread if it may take long."""
         numbers = len(self._rows) * (self._rows.dimension or 0)
@@ -489,7 +567,7 @@ class FaissStore(VectorStore):
     def _refresh(self) -> None:
         if self._files:
             with self._lock:
-                self._news += self._files.refresh(self._rows)
+                self._files.refresh(self._rows)
 
 
 async def _now(work: Callable[[], T]) -> T:
