@@ -26,7 +26,8 @@ from langchain_judges.memory.failures import (
     mmr,
     uniform,
 )
-from langchain_judges.memory.recall import read_recall, same
+from langchain_judges.memory.guard import same
+from langchain_judges.memory.recall import read_recall
 
 COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
 
@@ -489,6 +490,78 @@ def test_a_choice_can_be_named(text, how):
 def test_an_unknown_choice_is_refused(bad):
     with pytest.raises(OptionError):
         read_recall(bad)
+
+
+# -- what is on trial
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_memory_on_trial_recalls_as_if_it_held_the_examples(made, how):
+    memory, full = made("m"), made("n")
+    memory.remember([example(n) for n in range(4)])
+    full.remember([example(n) for n in range(4)])
+    new = [example(5), example(6), example(2, corrected=7, note="again")]
+    full.remember(new)
+    before = memory.version, memory.examples()
+    with memory.trial(new):
+        assert memory.recall(ITEM, how) == full.recall(ITEM, how)
+        assert (memory.version, len(memory)) == (full.version, 6)
+    assert (memory.version, memory.examples()) == before
+    assert memory.recall(ITEM, how) != full.recall(ITEM, how)
+
+
+def test_a_trial_is_seen_by_the_work_inside_of_it_alone(memory):
+    async def inside():
+        async with memory.trial([example(1)]):
+            return await asyncio.gather(asyncio.to_thread(len, memory), memory.arecall(ITEM))
+
+    async def work():
+        task = asyncio.create_task(inside())
+        assert len(memory) == 0
+        count, recalled = await task
+        return count, len(recalled), len(memory)
+
+    assert asyncio.run(work()) == (1, 1, 0)
+
+
+def test_nothing_of_a_trial_stands_in_the_folder(tmp_path):
+    memory = FailureMemory(embeddings=Letters(), path=tmp_path)
+    memory.remember([example(0)])
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with memory.trial([example(1)]):
+        memory.recall(ITEM, "mmr:2")
+        assert len(FailureMemory(embeddings=Letters(), path=tmp_path)) == 1
+        assert memory.export(tmp_path / "out.jsonl") == 1
+    (tmp_path / "out.jsonl").unlink()
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_what_is_remembered_in_a_trial_stays(memory):
+    with memory.trial([example(1)]):
+        memory.remember([example(2)])
+    assert [e["source"] for e in memory.examples()] == ["item 2"]
+
+
+def test_an_item_is_embedded_once_whatever_the_choice():
+    class Counted(Letters):
+        count = 0
+
+        def embed_query(self, text):
+            self.count += 1
+            return super().embed_query(text)
+
+        def embed_documents(self, texts):
+            return [Letters.embed_query(self, text) for text in texts]
+
+    for store in (FaissStore, InMemoryVectorStore):
+        embedder = Counted()
+        memory = FailureMemory(store(embedder))
+        memory.remember([example(n) for n in range(30)])
+        # A memory on a foreign store has been read by a search, once.
+        embedder.count = 0
+        memory.recall({**ITEM, "family": None}, "mmr:4")
+        memory.recall({**ITEM, "id": "item 1"}, "knn:25")
+        assert embedder.count == 2
 
 
 # -- sharing

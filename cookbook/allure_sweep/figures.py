@@ -18,8 +18,8 @@ from allure_sweep.averages import (
     metrics_of,
 )
 from allure_sweep.plan import Arm, Plan, system_of
+from langchain_judges.memory.example import texts_of
 from langchain_judges.memory.failures import FailureMemory, knn
-from langchain_judges.memory.recall import texts_of
 from langchain_judges.methods.allure.audit.checks import expected_answers
 from langchain_judges.methods.allure.audit.holdout import group_of
 from langchain_judges.rows.texts import judged, transcript

@@ -5,24 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.documents import Document
 
-from langchain_judges.errors import InputError
-from langchain_judges.memory.recall import Example, texts_of
-from langchain_judges.rows.messages import plain_row
+from langchain_judges.errors import OutputError
+from langchain_judges.memory.example import Example, outputs_of, texts_of
+from langchain_judges.memory.example_input import FIELDS
+from langchain_judges.memory.pool import Pool
 
-_FIELDS = tuple(name for name in Example.__annotations__ if name != "version")
 _PROVENANCE = ("source", "group", "round", "auditor")
 _CONTENT = ("family", "input", "output", "expected")
-_TAKEN = (*_FIELDS, "output_a", "output_b", "reference", "version", "at")
-_LEFT_OUT = {"label", "category", "systems", "turn", "human_votes"}
-"""What people know of a row; a corrected row may bring it, and no example holds it."""
+_WIDTH = 1 << 128
 
 
 @dataclass(frozen=True)
@@ -44,15 +43,29 @@ class Record:
 
     @classmethod
     def read(cls, document: Document) -> Record:
-        """Return the record that a document of the store holds."""
-        told = document.metadata
-        example = json.loads(told["example"])
-        return cls(told["key"], told["seq"], told["at"], document.page_content, example)
+        """Return the record that a document of the store holds.
+
+        Raises:
+            OutputError: It holds none.
+        """
+        fields = document.metadata
+        try:
+            example = json.loads(fields["example"])
+            if not isinstance(example, dict) or set(FIELDS) - set(example):
+                raise ValueError("it is not an example")
+            return cls(
+                *(str(fields["key"]), int(fields["seq"]), str(fields["at"])),
+                *(document.page_content, example),
+            )
+        except (KeyError, TypeError, ValueError, RecursionError) as exc:
+            raise OutputError(
+                f"document {document.id!r} of the store holds no example of a memory: {exc}"
+            ) from exc
 
     def document(self, memory: str) -> Document:
         """Return the document of the store that holds the record."""
         # Texts and numbers alone: some stores take nothing else as metadata.
-        told = {
+        metadata = {
             "memory": memory,
             "family": self.example["family"],
             "key": self.key,
@@ -60,76 +73,249 @@ class Record:
             "at": self.at,
             "example": json.dumps(self.example),
         }
-        return Document(id=self.key, page_content=self.text, metadata=told)
+        return Document(id=self.key, page_content=self.text, metadata=metadata)
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """By what records are ordered."""
+        return self.seq, self.key
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A hash of the example."""
+        return hashlib.sha256(_canonical(self.example).encode()).digest()
+
+
+class Chain(NamedTuple):
+    """The versions of an example, oldest first, and what they come to."""
+
+    records: tuple[Record, ...]
+    example: Example
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Chain:
+        """Return the chain of an example's records."""
+        ordered = tuple(sorted(records, key=lambda record: record.place))
+        example = {**ordered[-1].example, "version": _corrections(ordered)}
+        return cls(ordered, cast("Example", example))
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """By what examples are ordered: when they were first remembered."""
+        return self.records[0].place
+
+    @property
+    def last(self) -> Record:
+        """The version that counts."""
+        return self.records[-1]
 
 
 @dataclass
 class Catalogue:
-    """What a memory holds, in order."""
+    """What a memory holds, in order; a change makes another catalogue."""
 
-    records: list[Record]
-    chains: dict[str, list[Record]] = field(default_factory=dict)
+    records: list[Record] = field(default_factory=list)
+    by_key: dict[str, Record] = field(default_factory=dict)
+    chains: dict[str, Chain] = field(default_factory=dict)
     """The versions of every example, by its id."""
-    active: list[Example] = field(default_factory=list)
-    families: dict[str, list[Example]] = field(default_factory=dict)
-    last: dict[str, Example] = field(default_factory=dict)
-    """The examples by the key of their last record."""
-    version: str = ""
+    ordered: list[Chain] = field(default_factory=list)
+    """The same, in the order in which the examples were first remembered."""
+    counts: dict[tuple[str, int], int] = field(default_factory=dict)
+    """How many examples each family has, by how many texts they judge."""
+    ids: dict[str, str] | None = None
+    """The id of every content; made when it is first needed."""
+    links: int = 0
+    """The sum of a hash of each two neighbours: one number that any change alters, and
+    that a change of one example alters without a look at the others."""
+    _pools: dict[tuple[str | None, int, tuple[str, ...]], Pool] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for record in self.records:
-            self.chains.setdefault(record.example["id"], []).append(record)
-        for chain in self.chains.values():
-            example = cast("Example", {**chain[-1].example, "version": _corrections(chain)})
-            self.active.append(example)
-            self.families.setdefault(example["family"], []).append(example)
-            self.last[chain[-1].key] = example
-        self.version = _version(chain[-1] for chain in self.chains.values())
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Catalogue:
+        """Return the catalogue of some records."""
+        ordered = sorted(records, key=lambda record: record.place)
+        catalogue = cls(ordered, {record.key: record for record in ordered})
+        versions: dict[str, list[Record]] = {}
+        for record in ordered:
+            versions.setdefault(record.example["id"], []).append(record)
+        catalogue.chains = {id: Chain.of(chain) for id, chain in versions.items()}
+        catalogue.ordered = list(catalogue.chains.values())
+        for chain in catalogue.ordered:
+            catalogue._count(chain.example, 1)
+        heads = [None, *(chain.last for chain in catalogue.ordered)]
+        catalogue.links = sum(_link(a, b) for a, b in pairwise(heads)) % _WIDTH
+        return catalogue
+
+    @property
+    def version(self) -> str:
+        """A hash of the examples and their order."""
+        return _short(self.links)
+
+    def current(self, key: str) -> Example | None:
+        """Return the example whose last version has a key."""
+        record = self.by_key.get(key)
+        chain = self.chains.get(record.example["id"]) if record else None
+        return chain.example if chain and chain.last.key == key else None
+
+    def examples(self) -> list[Example]:
+        """Return every example in its last version, in order."""
+        return [chain.example for chain in self.ordered]
+
+    def has(self, family: str | None, outputs: int) -> bool:
+        """Say whether there is any example of a family that judges so many texts."""
+        return any(
+            count and family in (None, kind) and outputs in (0, judged)
+            for (kind, judged), count in self.counts.items()
+        )
+
+    def pool(self, family: str | None, outputs: int, modes: tuple[str, ...]) -> Pool:
+        """Return the examples of a family that judge so many texts, but those of some modes.
+
+        Args:
+            family: The family; None for every one.
+            outputs: 1 or 2; 0 for both.
+            modes: The failure modes that are left out.
+        """
+        name = (family, outputs, modes)
+        if name not in self._pools:
+            self._pools[name] = Pool(
+                [
+                    chain.example
+                    for chain in self.ordered
+                    if is_in(chain.example, family, outputs, modes)
+                ]
+            )
+        return self._pools[name]
+
+    def changed(self, added: Iterable[Record], gone: Iterable[str] = ()) -> Catalogue:
+        """Return the catalogue with some records more, and without those of some keys."""
+        new = {record.key: record for record in added if record.key not in self.by_key}
+        old = {key: self.by_key[key] for key in gone if key in self.by_key}
+        if not new and not old:
+            return self
+        if len(new) + len(old) > 64 + len(self.chains) // 8:
+            return Catalogue.of([*(r for r in self.records if r.key not in old), *new.values()])
+        copy = Catalogue(
+            *(self.records.copy(), self.by_key.copy(), self.chains.copy()),
+            *(self.ordered.copy(), self.counts.copy()),
+            *(None if self.ids is None else self.ids.copy(), self.links),
+        )
+        touched = dict.fromkeys(r.example["id"] for r in (*old.values(), *new.values()))
+        for record in old.values():
+            del copy.by_key[record.key]
+            del copy.records[_find(copy.records, record.place)]
+        for record in new.values():
+            copy.by_key[record.key] = record
+            insort(copy.records, record, key=lambda each: each.place)
+        for id in touched:
+            earlier = self.chains[id].records if id in self.chains else ()
+            later = [r for r in earlier if r.key not in old]
+            copy._put(id, [*later, *(r for r in new.values() if r.example["id"] == id)])
+        return copy
+
+    def _put(self, id: str, records: Sequence[Record]) -> None:
+        """Replace the versions of an example."""
+        if (old := self.chains.pop(id, None)) is not None:
+            place = _find(self.ordered, old.place)
+            before, after = self._around(place, place + 1)
+            self.links += (
+                _link(before, after) - _link(before, old.last) - _link(old.last, after)
+            )
+            del self.ordered[place]
+            self._count(old.example, -1)
+            if self.ids is not None:
+                self.ids.pop(_content(old.example), None)
+        if records:
+            new = self.chains[id] = Chain.of(records)
+            place = _find(self.ordered, new.place)
+            before, after = self._around(place, place)
+            self.links += (
+                _link(before, new.last) + _link(new.last, after) - _link(before, after)
+            )
+            self.ordered.insert(place, new)
+            self._count(new.example, 1)
+            if self.ids is not None:
+                self.ids[_content(new.example)] = id
+        self.links %= _WIDTH
+
+    def _around(self, left: int, right: int) -> tuple[Record | None, Record | None]:
+        before = self.ordered[left - 1].last if left else None
+        return before, self.ordered[right].last if right < len(self.ordered) else None
+
+    def _count(self, example: Example, more: int) -> None:
+        kind = (example["family"], outputs_of(example))
+        self.counts[kind] = self.counts.get(kind, 0) + more
 
     def placed(
         self, examples: Sequence[dict[str, Any]], now: str
     ) -> tuple[list[str], list[Record]]:
         """Return the id of every example, and records of those that are new."""
-        chains = {name: list(chain) for name, chain in self.chains.items()}
-        ids = {_content(chain[-1].example): name for name, chain in chains.items()}
-        seq = max((record.seq for record in self.records), default=0)
-        told: list[str] = []
+        if self.ids is None:
+            self.ids = {_content(c.example): id for id, c in self.chains.items()}
+        fresh_ids: dict[str, str] = {}
+        chains: dict[str, list[Record]] = {}
+        seq = self.records[-1].seq if self.records else 0
+        ids: list[str] = []
         fresh: list[Record] = []
-        for given in examples:
-            at = given.pop("at", None)
-            content = _content(given)
-            name = ids.get(content) or given["id"] or content[:16]
-            ids[content] = name
-            told.append(name)
-            example = {**given, "id": name}
-            chain = chains.setdefault(name, [])
-            if _is_known(example, at, chain):
+        for raw in examples:
+            fields = dict(raw)
+            at = fields.pop("at", None)
+            content = _content(fields)
+            id = fresh_ids.get(content) or self.ids.get(content)
+            id = fresh_ids[content] = id or fields["id"] or content[:16]
+            ids.append(id)
+            example = {**fields, "id": id}
+            if id not in chains:
+                chains[id] = list(self.chains[id].records) if id in self.chains else []
+            if _is_known(example, at, chains[id]):
                 continue
             seq += 1
-            again = sum(record.example == example for record in chain)
+            again = sum(record.example == example for record in chains[id])
             record = Record.new(example, seq, at or now, again)
-            chain.append(record)
+            chains[id].append(record)
             fresh.append(record)
-        return told, fresh
+        return ids, fresh
 
     def history(self) -> list[dict[str, Any]]:
-        """Return what was remembered together, as `FailureMemory.history` tells it."""
+        """Return what was remembered together, as `FailureMemory.history` describes it."""
         entries: list[dict[str, Any]] = []
-        last: dict[str, Record] = {}
+        then = Catalogue()
         for record in self.records:
             own = record.example
-            told = {"at": record.at, "round": own["round"], "auditor": own["auditor"]}
-            if not entries or {name: entries[-1][name] for name in told} != told:
-                entries.append({**told, "added": [], "corrected": []})
-            entries[-1]["corrected" if own["id"] in last else "added"].append(own["id"])
-            last[own["id"]] = record
-            entries[-1].update(size=len(last), version=_version(last.values()))
+            signature = {"at": record.at, "round": own["round"], "auditor": own["auditor"]}
+            if not entries or {name: entries[-1][name] for name in signature} != signature:
+                entries.append({**signature, "added": [], "corrected": []})
+            kind = "corrected" if own["id"] in then.chains else "added"
+            entries[-1][kind].append(own["id"])
+            earlier = then.chains[own["id"]].records if kind == "corrected" else ()
+            then._put(own["id"], [*earlier, record])
+            entries[-1].update(size=len(then.chains), version=then.version)
         return entries
 
 
-def _version(records: Iterable[Record]) -> str:
-    told = "\n".join(_canonical(record.example) for record in records)
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+def is_in(example: Example, family: str | None, outputs: int, modes: tuple[str, ...]) -> bool:
+    """Say whether an example is of a pool; see `Catalogue.pool`."""
+    return (
+        family in (None, example["family"])
+        # A judge of pairs learns nothing from single texts, nor the other way round.
+        and outputs in (0, outputs_of(example))
+        and str(example["mode"]) not in modes
+    )
+
+
+def _find(ordered: Sequence[Any], place: tuple[int, str]) -> int:
+    return bisect_left(ordered, place, key=lambda each: each.place)
+
+
+def _link(a: Record | None, b: Record | None) -> int:
+    """Return a number that stands for two neighbours; 0 where there is no second one."""
+    if b is None:
+        return 0
+    first = a.digest if a else b""
+    return int.from_bytes(hashlib.sha256(first + b.digest).digest()[:16])
+
+
+def _short(links: int) -> str:
+    return hashlib.sha256(links.to_bytes(16)).hexdigest()[:12]
 
 
 def _is_known(example: dict[str, Any], at: str | None, chain: Sequence[Record]) -> bool:
@@ -147,7 +333,7 @@ def _is_known(example: dict[str, Any], at: str | None, chain: Sequence[Record]) 
 
 def _lesson(example: Mapping[str, Any]) -> list[Any]:
     """Return what an example teaches, whoever audited it and when."""
-    return [example[name] for name in _FIELDS if name not in _PROVENANCE]
+    return [example[name] for name in FIELDS if name not in _PROVENANCE]
 
 
 def _corrections(chain: Sequence[Record]) -> int:
@@ -157,87 +343,9 @@ def _corrections(chain: Sequence[Record]) -> int:
 
 
 def _canonical(example: Mapping[str, Any]) -> str:
-    return json.dumps({name: example[name] for name in _FIELDS}, sort_keys=True)
+    return json.dumps({name: example[name] for name in FIELDS}, sort_keys=True)
 
 
 def _content(example: Mapping[str, Any]) -> str:
-    told = json.dumps([example[name] for name in _CONTENT], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()
-
-
-def copied(example: Example) -> Example:
-    """Return an example that can be changed without harm."""
-    return cast("Example", json.loads(json.dumps(example)))
-
-
-def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an example with every field.
-
-    Raises:
-        InputError: It is none; the message says why.
-    """
-    if not isinstance(given, Mapping):
-        raise InputError(f"an example must be an object, got {type(given).__name__}")
-    if unknown := sorted(set(given) - {*_TAKEN, *_LEFT_OUT}):
-        raise InputError(f"an example has no {unknown!r}; it takes {list(_TAKEN)!r}")
-    given = plain_row(given)
-    example = {name: given.get(name) for name in _FIELDS}
-    if example["output"] is None and "output_a" in given:
-        example["output"] = {name: given.get(name) for name in ("output_a", "output_b")}
-    elif isinstance(example["output"], Mapping):
-        example["output"] = plain_row(example["output"])
-    if example["expected"] is None:
-        example["expected"] = given.get("reference")
-    _check_output(example["output"])
-    _check_labels(example)
-    if example["round"] is not None and not isinstance(example["round"], int):
-        raise InputError(f"`round` must be a whole number, got {example['round']!r}")
-    example["family"] = str(example["family"] or "")
-    example["input"] = example["input"] or ""
-    if given.get("at"):
-        example["at"] = str(given["at"])
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(example, allow_nan=False))
-        texts_of(plain)
-    except (TypeError, ValueError, AttributeError, KeyError, IndexError) as exc:
-        raise InputError(f"an example must be plain JSON data: {exc}") from exc
-    return plain
-
-
-def _check_labels(example: dict[str, Any]) -> None:
-    for name in ("wrong", "corrected"):
-        label = example[name]
-        if isinstance(label, bool):
-            example[name] = int(label)
-        elif not isinstance(label, str | int | float) and (name, label) != ("wrong", None):
-            raise InputError(f"`{name}` must be a label (text or number), got {label!r}")
-
-
-def _check_output(output: Any) -> None:
-    pair = isinstance(output, Mapping)
-    sides = [output.get("output_a"), output.get("output_b")] if pair else [output]
-    if any(not isinstance(side, str | list) or not side for side in sides):
-        raise InputError(
-            "an example needs `output`, a text or messages, or `output_a` and `output_b`; "
-            f"got {str(output)[:60]!r}"
-        )
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the examples of a JSONL file.
-
-    Raises:
-        InputError: It cannot be read, or a line is no example.
-    """
-    try:
-        text = path.read_text("utf-8", "surrogatepass")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise InputError(f"{path} cannot be read: {exc}") from exc
-    examples = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                examples.append(checked(json.loads(line)))
-            except ValueError as exc:
-                raise InputError(f"{path}, line {number}: {exc}") from exc
-    return examples
+    content = json.dumps([example[name] for name in _CONTENT], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()

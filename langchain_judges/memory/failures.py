@@ -26,26 +26,26 @@ from langchain_judges.asking.embeddings import SentenceEmbeddings
 from langchain_judges.asking.gate import Gate
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.memory.catalogue import Catalogue, Record, checked, copied, read_lines
+from langchain_judges.memory.catalogue import Catalogue, Record
+from langchain_judges.memory.example import Example, asked_of, copied, texts_of
+from langchain_judges.memory.example_input import checked, read_lines
+from langchain_judges.memory.faiss import plain_files
 from langchain_judges.memory.faiss.store import FaissStore
+from langchain_judges.memory.guard import Guard
 from langchain_judges.memory.recall import (
-    Example,
-    Guard,
     Recall,
     Recalled,
     all_,
-    asked_of,
     balanced,
     greedy_dev,
     knn,
     leave_out,
     mmr,
-    narrowed,
     read_recall,
-    texts_of,
     uniform,
 )
-from langchain_judges.memory.selection import Choice, Chooser
+from langchain_judges.memory.selection import Chooser, Wish
+from langchain_judges.memory.trial import Trial, Tried, tried_in
 
 __all__ = [
     "Example",
@@ -110,7 +110,7 @@ class FailureMemory(BaseExampleSelector):
         if store is not None and path is not None:
             raise OptionError("`path` is the folder of the default store: give it or `store`")
         own = getattr(store, "embeddings", None)
-        self.embeddings: Embeddings = embeddings or own or SentenceEmbeddings()
+        self.embeddings: Embeddings = own or embeddings or SentenceEmbeddings()
         self.store = store if store is not None else FaissStore(self.embeddings, path=path)
         self.how = read_recall(recall)
         whole = isinstance(budget, int) and not isinstance(budget, bool) and budget >= 0
@@ -118,14 +118,14 @@ class FailureMemory(BaseExampleSelector):
             raise OptionError(f"`budget` must be a whole number of at least 0, got {budget!r}")
         self.budget = budget
         self.name = name
-        self._known: Catalogue | None = None
-        self._changes = -1
+        self._known: tuple[Catalogue, int] | None = None
+        self._latest: Tried | None = None
         self._turn = Gate(1)
         self._chooser = Chooser(self.store, self.embeddings, name)
 
     def __len__(self) -> int:
         """Return how many examples there are."""
-        return len(self._read().active)
+        return len(self._read().ordered)
 
     def __bool__(self) -> bool:
         """Return True: an empty memory is a memory too."""
@@ -138,7 +138,7 @@ class FailureMemory(BaseExampleSelector):
 
     def examples(self) -> list[Example]:
         """Return every example in its last version, in the order they were remembered."""
-        return [copied(example) for example in self._read().active]
+        return [copied(example) for example in self._read().examples()]
 
     def refresh(self) -> None:
         """Look at what others have written to the store."""
@@ -176,8 +176,8 @@ class FailureMemory(BaseExampleSelector):
     ) -> int:
         """Forget what fits all that is given; afterwards it is as if it had never been there.
 
-        An earlier version of an example comes back when only a later one is forgotten. The
-        files of a `FaissStore` are written anew, so that nothing stays in them.
+        An earlier version of an example comes back when only a later one is forgotten. In
+        the files of a `FaissStore` it is blanked, so that nothing stays in them.
 
         Returns:
             How many examples lost a version or all of them.
@@ -218,11 +218,17 @@ class FailureMemory(BaseExampleSelector):
         """Return the examples to show, as `recall` does."""
         return await arun(self._recall(item, how, allow_leak))
 
-    def recalling(
-        self, item: Item, how: How | None = None, *, allow_leak: bool = False
-    ) -> Steps[Recalled]:
-        """Return the steps of `recall`, for a judge that drives them itself."""
-        return self._recall(item, how, allow_leak)
+    def trial(self, examples: Iterable[Mapping[str, Any]]) -> Trial:
+        """Return a block in which the memory reads as if it held some examples more.
+
+        `with memory.trial(examples):` or `async with`; judges of this process that are asked in
+        the block are shown them as if they had been remembered, corrections in the place of
+        what they correct. Nothing is stored, and nobody else sees them.
+
+        Raises:
+            InputError: An example is not one; when the block begins.
+        """
+        return Trial(self._tried(examples))
 
     def add_example(self, example: dict[str, Any]) -> str:
         """Remember one example and return its id."""
@@ -234,11 +240,11 @@ class FailureMemory(BaseExampleSelector):
 
     def select_examples(self, input_variables: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the examples to show for an item, by the memory's own choice."""
-        return list(self.recall(input_variables))
+        return [{**example} for example in self.recall(input_variables)]
 
     async def aselect_examples(self, input_variables: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the examples to show for an item, by the memory's own choice."""
-        return list(await self.arecall(input_variables))
+        return [{**example} for example in await self.arecall(input_variables)]
 
     def history(self) -> list[dict[str, Any]]:
         """Return what was remembered when and by whom, oldest first.
@@ -255,13 +261,13 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             InputError: The file cannot be written.
         """
-        records = self._read().records
+        records = run(self._catalogue()).records
         target = Path(path)
-        copy = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         lines = [json.dumps({**r.example, "at": r.at}, ensure_ascii=False) for r in records]
         try:
-            copy.write_text("".join(line + "\n" for line in lines), "utf-8", "surrogatepass")
-            os.replace(copy, target)
+            plain_files.replace(
+                target, [f"{line}\n".encode("utf-8", "surrogatepass") for line in lines]
+            )
         except OSError as exc:
             raise InputError(f"{target} cannot be written: {exc.strerror}") from exc
         return len(lines)
@@ -285,26 +291,49 @@ class FailureMemory(BaseExampleSelector):
         return await arun(self._import(path))
 
     def _read(self) -> Catalogue:
-        return run(self._catalogue())
+        return run(self._seen())
+
+    def _seen(self) -> Steps[Catalogue]:
+        """Return what the memory holds, with what is on trial in this thread or task."""
+        tried = tried_in(self)
+        return tried.known if tried else (yield from self._catalogue())
 
     def _catalogue(self) -> Steps[Catalogue]:
-        """Return what is in the store, read again if that has changed."""
+        """Return what is in the store, brought up to date if that has changed."""
         store = self.store
         if isinstance(store, FaissStore):
-            changes = store.changes()
-            if self._known is None or changes != self._changes:
-                self._know(store.documents({"memory": self.name}))
-                self._changes = changes
-        elif self._known is None:
+            known, number = self._known or (None, -1)
+            if number != store.changes():
+                news = store.news(number)
+                records = [
+                    Record.read(doc) for doc in news.documents if self._chooser.ours(doc)
+                ]
+                if known is None or news.whole:
+                    known = Catalogue.of(records)
+                else:
+                    known = known.changed(records, news.gone)
+                self._known = known, news.number
+            return cast("Catalogue", known)
+        if self._known is None:
             self._know((yield from self._enumerated()))
-        return cast("Catalogue", self._known)
+        return cast("tuple[Catalogue, int]", self._known)[0]
+
+    def _tried(self, examples: Iterable[Mapping[str, Any]]) -> Steps[Tried]:
+        known = yield from self._catalogue()
+        _, records = known.placed(_all_checked(examples), _now())
+        latest = self._latest
+        keys = [record.key for record in records]
+        same = latest and latest.base is known and [r.key for r in latest.records] == keys
+        if latest is None or not same:
+            latest = self._latest = Tried(self, records, known.changed(records), known)
+        return latest
 
     def _refreshed(self) -> Steps[None]:
         # What is known stays until the new is there: others may be reading it.
         yield from self._turn.enter()
         try:
             if isinstance(self.store, FaissStore):
-                self._changes = -1
+                self._known = None
                 yield from self._catalogue()
             else:
                 self._know((yield from self._enumerated()))
@@ -315,19 +344,19 @@ class FailureMemory(BaseExampleSelector):
         """Return all our documents of a store that can only be searched."""
         wide = 1000
         while True:
-            found = yield from self._chooser.search("example", wide, {})
-            if len(found) < wide:
-                return found
+            documents = yield from self._chooser.search("example", wide)
+            if len(documents) < wide:
+                return documents
             wide *= 4
 
     def _know(self, documents: Iterable[Document]) -> None:
-        records = [Record.read(doc) for doc in documents if self._chooser.ours(doc)]
-        self._known = Catalogue(sorted(records, key=lambda r: (r.seq, r.key)))
+        self._known = Catalogue.of(self._records(documents)), 0
+
+    def _records(self, documents: Iterable[Document]) -> list[Record]:
+        return [Record.read(each) for each in documents if self._chooser.ours(each)]
 
     def _remember(self, examples: Iterable[Mapping[str, Any]]) -> Steps[list[str]]:
-        if isinstance(examples, Mapping | str):
-            raise InputError("`examples` must be a list of examples, not one")
-        ids, _ = yield from self._keep([checked(example) for example in examples])
+        ids, _ = yield from self._keep(_all_checked(examples))
         return ids
 
     def _keep(self, examples: list[dict[str, Any]]) -> Steps[tuple[list[str], int]]:
@@ -335,8 +364,7 @@ class FailureMemory(BaseExampleSelector):
         yield from self._turn.enter()
         try:
             known = yield from self._catalogue()
-            now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            ids, fresh = known.placed(examples, now)
+            ids, fresh = known.placed(examples, _now())
             if fresh:
                 documents = [record.document(self.name) for record in fresh]
                 keys = [record.key for record in fresh]
@@ -346,7 +374,7 @@ class FailureMemory(BaseExampleSelector):
                     lambda: store.aadd_documents(documents, ids=keys),
                 )
                 if not isinstance(store, FaissStore):
-                    self._know([*(r.document(self.name) for r in known.records), *documents])
+                    self._known = known.changed(fresh), 0
             yield from self._catalogue()
             return ids, len(fresh)
         finally:
@@ -358,19 +386,22 @@ class FailureMemory(BaseExampleSelector):
         yield from self._turn.enter()
         try:
             known = yield from self._catalogue()
-            gone = [record for record in known.records if wanted.fits(record.example)]
+            candidates: Iterable[Record] = known.records
+            if wanted.ids is not None:
+                chains = (known.chains.get(id) for id in dict.fromkeys(wanted.ids))
+                candidates = [r for chain in chains if chain for r in chain.records]
+            gone = [record for record in candidates if wanted.fits(record.example)]
             keys = [record.key for record in gone]
             if keys:
                 store = self.store
                 yield Effect(lambda: store.delete(keys), lambda: store.adelete(keys))
                 if not isinstance(store, FaissStore):
-                    kept = [r for r in known.records if not wanted.fits(r.example)]
-                    self._know(record.document(self.name) for record in kept)
+                    self._known = known.changed([], keys), 0
                 self._chooser.forget(keys)
             if isinstance(self.store, FaissStore):
                 # Even if nothing is left to forget: a kill may have come before this.
-                compact = self.store.compact
-                yield Effect(compact, lambda: asyncio.to_thread(compact))
+                erase = self.store.erase
+                yield Effect(erase, lambda: asyncio.to_thread(erase))
             yield from self._catalogue()
             return len({record.example["id"] for record in gone})
         finally:
@@ -385,32 +416,42 @@ class FailureMemory(BaseExampleSelector):
         return count
 
     def _recall(self, item: Item, how: How | None, allow_leak: bool) -> Steps[Recalled]:
-        given = self.how if how is None else read_recall(how)
-        item = asked_of(item)
-        known = yield from self._catalogue()
-        family = None if given.any_family else item.get("family")
-        pool = known.active if family is None else known.families.get(family, [])
-        if count := len(texts_of(item).outputs):
-            # A judge of pairs learns nothing from single texts, nor the other way round.
-            pool = [example for example in pool if len(texts_of(example).outputs) == count]
-        chosen, pool = narrowed(given, pool)
-        guard = Guard(item)
-        barred: dict[str, None] = {}
-
-        def allowed(example: Example) -> bool:
-            if allow_leak or not guard.bars(example):
-                return True
-            barred[example["id"]] = None
-            return False
-
-        choice = Choice(item, chosen, pool, allowed, family)
-        found = yield from self._chooser.chosen(choice, known)
-        result = Recalled(copied(example) for example in found)
-        result.how, result.version, result.allow_leak = given, known.version, allow_leak
-        result.barred = tuple(barred)
+        choice = self.how if how is None else read_recall(how)
+        tried, known = tried_in(self), (yield from self._seen())
+        asked = asked_of(item)
+        wish = Wish(
+            item=asked,
+            how=choice.inner,
+            known=known,
+            extra=tried.records if tried else (),
+            guard=Guard(asked),
+            allow_leak=allow_leak,
+            family=None if choice.any_family else asked.get("family"),
+            outputs=len(texts_of(asked).outputs),
+            left_out=choice.left_out,
+            barred={},
+        )
+        examples = yield from self._chooser.chosen(wish)
+        result = Recalled(examples)
+        result.how, result.version, result.allow_leak = choice, known.version, allow_leak
+        result.barred = tuple(wish.barred)
         if allow_leak:
-            result.leaked = tuple(e["id"] for e in found if guard.bars(e))
+            shown = {id(example) for example in examples}
+            near = self._chooser.relatives(wish)
+            result.leaked = tuple(
+                e["id"] for e in near if id(e) in shown and wish.guard.bars(e)
+            )
         return result
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _all_checked(examples: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    if isinstance(examples, Mapping | str):
+        raise InputError("`examples` must be a list of examples, not one")
+    return [checked(example) for example in examples]
 
 
 @dataclass(frozen=True)
@@ -423,10 +464,9 @@ class _Wanted:
     round: int | None = None
 
     def fits(self, example: Mapping[str, Any]) -> bool:
-        if self.ids is not None and example["id"] not in self.ids:
-            return False
-        rest = {"source": self.source, "auditor": self.auditor, "round": self.round}
-        return all(value is None or example[name] == value for name, value in rest.items())
+        """Say whether an example is meant by what is said beside its id."""
+        rest = (("source", self.source), ("auditor", self.auditor), ("round", self.round))
+        return all(value is None or example[name] == value for name, value in rest)
 
 
 def _ids(ids: str | Sequence[str] | None) -> tuple[str, ...] | None:

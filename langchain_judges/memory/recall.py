@@ -1,54 +1,17 @@
-"""Which remembered examples a judge is shown: the choices, and the guard against leaks."""
+"""Which remembered examples a judge is shown: the choices, and what comes of one."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple
-
-from typing_extensions import TypedDict
+from typing import Any, Literal, overload
 
 from langchain_judges.errors import OptionError
-from langchain_judges.rows.messages import plain_row
-from langchain_judges.rows.texts import judged, transcript, with_source
+from langchain_judges.memory.example import Example, Label, copied
 
-Label = str | int | float
 Kind = Literal["all", "uniform", "balanced", "knn", "mmr", "leave_out", "greedy_dev"]
 Score = Callable[[list[Any]], Any]
 """How well a judge does on development data with some examples; it may be async."""
-
-ALIKE = 0.9
-"""Share of common word triples from which on two texts count as the same."""
-
-
-class Example(TypedDict):
-    """An audited mistake of a judge, and what it should have said."""
-
-    id: str
-    family: str
-    """What it is an example of; a judge recalls within the family of its item."""
-    input: str | list[dict[str, Any]]
-    output: str | list[dict[str, Any]] | dict[str, Any]
-    """The judged text; for a pair `{"output_a", "output_b"}`."""
-    expected: str | list[str] | None
-    wrong: Label | None
-    """What the judge said; for a pair `"A"`, `"B"` or `"tie"`."""
-    corrected: Label
-    mode: Label | None
-    """The failure mode, as the auditor named it."""
-    source: str | None
-    """The id of the item it comes from."""
-    group: str | None
-    """The group of that item; no item of it is shown the example."""
-    round: int | None
-    auditor: str | None
-    note: str | None
-    version: int
-    """1, and one more for each time it was corrected again."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +35,20 @@ class Recall:
             *(str(p) for p in (self.mode, self.m, self.within) if p is not None),
         ]
         return ":".join(parts)
+
+    @property
+    def inner(self) -> Recall:
+        """The choice that is made after failure modes have been left out."""
+        if self.kind != "leave_out" or self.within is None:
+            return self
+        return replace(self.within.inner, any_family=self.any_family)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The failure modes that are left out, as texts."""
+        if self.kind != "leave_out" or self.within is None:
+            return ()
+        return (str(self.mode), *self.within.left_out)
 
     def as_json(self) -> dict[str, Any]:
         """Return the choice as plain data; a function is named."""
@@ -184,139 +161,47 @@ def _many(m: int) -> int:
     return m
 
 
-class Recalled(list[Any]):
-    """The examples that were recalled, as a list, and how they came to be chosen."""
+class Recalled(Sequence[Example]):
+    """The examples that were recalled, and how they came to be chosen.
 
-    how: Recall = Recall("all")
-    version: str = ""
-    """Of the memory they come from."""
-    allow_leak: bool = False
-    leaked: tuple[str, ...] = ()
-    """Ids of those that are the item itself or of its group; empty unless allowed."""
-    barred: tuple[str, ...] = ()
-    """Ids of those that were met and held back because they would leak."""
+    An example is copied when it is taken out, so that it can be changed without harm.
 
-
-def drawn(examples: Iterable[Example], seed: int) -> list[Example]:
-    """Return examples in an order by chance that does not depend on which others there are."""
-
-    def rank(example: Example) -> str:
-        return hashlib.sha256(f"{seed}:{example['id']}".encode()).hexdigest()
-
-    return sorted(examples, key=rank)
-
-
-def by_turns(examples: Iterable[Example]) -> list[Example]:
-    """Return examples so that their corrected labels take turns, each in its given order."""
-    groups: dict[str, list[Example]] = {}
-    for example in examples:
-        groups.setdefault(json.dumps(example["corrected"]), []).append(example)
-    ranked = [
-        (place, label, example)
-        for label, group in sorted(groups.items())
-        for place, example in enumerate(group)
-    ]
-    return [example for _, _, example in sorted(ranked, key=lambda row: row[:2])]
-
-
-class Texts(NamedTuple):
-    """What an item or an example says."""
-
-    task: str
-    outputs: tuple[str, ...]
-    """The response; both of them, in a fixed order, for a pair."""
-    expected: str
-
-    def joined(self) -> str:
-        """Return the text whose embedding stands for it; what differs most comes first."""
-        return "\n\n".join(part for part in (*self.outputs, self.expected, self.task) if part)
-
-
-def texts_of(item: Mapping[str, Any]) -> Texts:
-    """Return the texts of an item, a pair or an example."""
-    task = item.get("input") or ""
-    output = item.get("output")
-    if output is None and "output_a" in item:
-        output = item
-    if isinstance(output, Mapping):
-        outputs = tuple(judged(output[side]) for side in ("output_a", "output_b"))
-    else:
-        outputs = (judged(output),) if output else ()
-    expected = item.get("expected") or item.get("reference") or ""
-    known = expected if isinstance(expected, str) else "\n".join(map(str, expected))
-    if not (task or outputs or known):
-        known = "\n".join(value for value in item.values() if isinstance(value, str))
-    return Texts(transcript(task) if task else "", outputs, known)
-
-
-def asked_of(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item as examples are made of it, so that the two can be compared.
-
-    The source that a single text is judged by stands behind the task; what names the item
-    is a text, or None.
+    Args:
+        examples: The memory's own examples, in the order in which they are shown.
     """
-    plain = plain_row(item)
-    for name in ("id", "group", "family"):
-        value = plain.get(name)
-        plain[name] = None if value in (None, "") else str(value)
-    # An example's `source` is the id of the item that it comes from, and no text.
-    source = plain.get("source") if "output" in plain and "corrected" not in plain else None
-    if isinstance(source, str):
-        plain["input"] = with_source(plain.get("input") or "", source).strip()
-    return plain
 
+    def __init__(self, examples: Sequence[Example] = ()) -> None:
+        """Hold the examples."""
+        self._examples = examples
+        self.how: Recall = Recall("all")
+        self.version = ""
+        """Of the memory they come from."""
+        self.allow_leak = False
+        self.leaked: tuple[str, ...] = ()
+        """Ids of those that are the item itself or of its group; empty unless allowed."""
+        self.barred: tuple[str, ...] = ()
+        """Ids of those that were met and held back because they would leak."""
 
-class Guard:
-    """Knows which examples would show a judge the very item it is to judge."""
+    @overload
+    def __getitem__(self, place: int) -> Example: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Example]: ...
+    def __getitem__(self, place: int | slice) -> Example | list[Example]:
+        """Return a copy of one example, or of some."""
+        if isinstance(place, slice):
+            return [copied(example) for example in self._examples[place]]
+        return copied(self._examples[place])
 
-    def __init__(self, item: Mapping[str, Any]) -> None:
-        """Remember the item, as `asked_of` gives it."""
-        self._id, self._group = item.get("id"), item.get("group")
-        self._texts = texts_of(item)
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._examples)
 
-    def bars(self, example: Example) -> bool:
-        """Say whether an example is the item, nearly the item, or of its group."""
-        if self._id is not None and self._id in (str(example["source"]), example["id"]):
-            return True
-        if self._group is not None and self._group == str(example["group"]):
-            return True
-        theirs = texts_of(example)
-        mine = self._texts
-        if len(mine.outputs) != len(theirs.outputs) or not same(mine.task, theirs.task):
-            return False
-        turned = theirs.outputs[::-1]
-        return _all_same(mine.outputs, theirs.outputs) or _all_same(mine.outputs, turned)
+    def __eq__(self, other: object) -> bool:
+        """Say whether the same examples stand in the same order."""
+        return isinstance(other, Sequence) and list(self) == list(other)
 
+    __hash__ = None  # type: ignore[assignment]  # as a list has none
 
-def _all_same(these: Sequence[str], those: Sequence[str]) -> bool:
-    return all(same(a, b) for a, b in zip(these, those, strict=True))
-
-
-def same(a: str, b: str) -> bool:
-    """Say whether two texts are the same but for case, spaces, punctuation or a few words."""
-    if a == b:
-        return True
-    (words_a, triples_a), (words_b, triples_b) = _print(a), _print(b)
-    if words_a == words_b:
-        # Texts of signs alone have no words to compare.
-        return bool(words_a)
-    few, many = sorted((len(triples_a), len(triples_b)))
-    if few < ALIKE * many or not few:
-        return False
-    common = len(triples_a & triples_b)
-    return common >= ALIKE * (few + many - common)
-
-
-@lru_cache(maxsize=8192)
-def _print(text: str) -> tuple[tuple[str, ...], frozenset[tuple[str, ...]]]:
-    words = tuple(re.findall(r"\w+", text.casefold()))
-    return words, frozenset(zip(words, words[1:], words[2:], strict=False))
-
-
-def narrowed(how: Recall, examples: Sequence[Example]) -> tuple[Recall, list[Example]]:
-    """Take the failure modes that are left out from the examples; return what is left to do."""
-    kept = list(examples)
-    while how.kind == "leave_out" and how.within:
-        kept = [example for example in kept if str(example["mode"]) != str(how.mode)]
-        how = replace(how.within, any_family=how.any_family)
-    return how, kept
+    def __repr__(self) -> str:
+        """Return what the list of them shows."""
+        return repr(list(self))

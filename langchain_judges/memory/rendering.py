@@ -12,7 +12,8 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.recall import Example, Recall, Recalled, read_recall, texts_of
+from langchain_judges.memory.example import Example, texts_of
+from langchain_judges.memory.recall import Recall, Recalled, read_recall
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.verdict import Failure, Pair
 
@@ -115,22 +116,26 @@ class Reminder:
         asked = {name: value for name, value in item.items() if value is not None}
 
         def now(_: Any) -> Reminded:
-            return self._fitted(run(self._recalling(asked)), asked)
+            return run(self.recall(asked))
 
         async def later(_: Any) -> Reminded:
-            return self._fitted(await arun(self._recalling(asked)), asked)
+            return await arun(self.recall(asked))
 
         task: RunnableLambda[Any, Reminded] = RunnableLambda(now, afunc=later, name="recall")
-        found: Reminded = yield Effect(lambda: task.invoke(asked), lambda: task.ainvoke(asked))
-        return found
+        reminded: Reminded = yield Effect(
+            lambda: task.invoke(asked), lambda: task.ainvoke(asked)
+        )
+        return reminded
 
     def recall(self, item: Mapping[str, Any]) -> Steps[Reminded]:
         """Recall examples for an item; the caller gives the work a name in traces."""
         asked = {name: value for name, value in item.items() if value is not None}
-        return self._fitted((yield from self._recalling(asked)), asked)
-
-    def _recalling(self, item: Mapping[str, Any]) -> Steps[Recalled]:
-        return self.memory.recalling(item, self.how, allow_leak=self.allow_leak)
+        memory, how, leak = self.memory, self.how, self.allow_leak
+        recalled: Recalled = yield Effect(
+            lambda: memory.recall(asked, how, allow_leak=leak),
+            lambda: memory.arecall(asked, how, allow_leak=leak),
+        )
+        return self._fitted(recalled, asked)
 
     def _room(self, item: Mapping[str, Any]) -> int:
         """Return how many characters of examples may be shown beside an item."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,20 +15,44 @@ from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.catalogue import Catalogue, Record, copied
+from langchain_judges.memory.catalogue import Catalogue, Record, is_in
+from langchain_judges.memory.example import Example, copied, texts_of
 from langchain_judges.memory.faiss.store import FaissStore
-from langchain_judges.memory.recall import Example, Recall, by_turns, drawn, texts_of
+from langchain_judges.memory.guard import Guard, Relatives
+from langchain_judges.memory.pool import drawn
+from langchain_judges.memory.recall import Recall
+
+Vector = Sequence[float]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One recall: for which item, how, from what."""
+@dataclass
+class Wish:
+    """One recall: for which item, how, from what; and what it came upon."""
 
     item: Mapping[str, Any]
     how: Recall
-    pool: Sequence[Example]
-    allowed: Callable[[Example], bool]
+    """Without what is left out."""
+    known: Catalogue
+    extra: Sequence[Record]
+    """Records that are on trial: they are in `known` and not in the store."""
+    guard: Guard
+    allow_leak: bool
     family: str | None
+    outputs: int
+    left_out: tuple[str, ...]
+    barred: dict[str, None]
+    """Ids of examples that were met and held back."""
+
+    def allows(self, example: Example) -> bool:
+        """Say whether an example may be shown; note it if not."""
+        if self.allow_leak or not self.guard.bars(example):
+            return True
+        self.barred[example["id"]] = None
+        return False
+
+    def fits(self, example: Example) -> bool:
+        """Say whether an example is one of those that are chosen from."""
+        return is_in(example, self.family, self.outputs, self.left_out)
 
 
 class Chooser:
@@ -38,7 +62,9 @@ class Chooser:
         """Begin with nothing found."""
         self.store, self.embeddings, self.name = store, embeddings, name
         self._greedy: dict[tuple[Recall, str, str], list[str]] = {}
-        self._vectors: dict[str, list[float]] = {}
+        self._vectors: dict[str, Vector] = {}
+        self._relatives = Relatives()
+        self._covered: Catalogue | None = None
 
     def ours(self, document: Document) -> bool:
         """Say whether a document of the store is the memory's."""
@@ -49,135 +75,218 @@ class Chooser:
         for key in keys:
             self._vectors.pop(key, None)
         self._greedy.clear()
+        self._relatives, self._covered = Relatives(), None
 
-    def search(self, query: str, k: int, where: dict[str, Any]) -> Steps[list[Document]]:
-        """Search the store, with a filter where we know how it takes one."""
-        store = self.store
-        filters: dict[str, Any] = {}
-        wanted = {"memory": self.name, **where}
-        if isinstance(store, FaissStore):
-            filters = {"filter": wanted}
-        elif isinstance(store, InMemoryVectorStore):
-            filters = {"filter": lambda doc: wanted.items() <= doc.metadata.items()}
-        found: list[Document] = yield Effect(
+    def search(self, query: str, k: int) -> Steps[list[Document]]:
+        """Search the store by a text, with a filter where we know how it takes one."""
+        store, filters = self.store, self._filters(None)
+        documents: list[Document] = yield Effect(
             lambda: store.similarity_search(query, k=k, **filters),
             lambda: store.asimilarity_search(query, k=k, **filters),
         )
-        return found
+        return documents
 
-    def chosen(self, choice: Choice, known: Catalogue) -> Steps[list[Example]]:
-        """Return the examples of a choice, in the order they are shown."""
-        how, pool = choice.how, choice.pool
-        if not pool:
+    def _filters(self, family: str | None) -> dict[str, Any]:
+        wanted = {"memory": self.name}
+        if family is not None:
+            wanted["family"] = family
+        if isinstance(self.store, FaissStore):
+            return {"filter": wanted}
+        if isinstance(self.store, InMemoryVectorStore):
+            return {"filter": lambda doc: wanted.items() <= doc.metadata.items()}
+        return {}
+
+    def chosen(self, wish: Wish) -> Steps[Sequence[Example]]:
+        """Return the examples of a wish, in the order they are shown."""
+        how, known = wish.how, wish.known
+        if not known.has(wish.family, wish.outputs):
             return []
-        if how.kind == "knn":
-            found = yield from self._nearest(choice, known, how.m or 0)
-            return found
-        if how.kind == "mmr":
-            return (yield from self._varied(choice, known))
-        if how.kind == "greedy_dev":
-            helpful = yield from self._helpful(choice, known)
-            return [e for e in pool if e["id"] in helpful and choice.allowed(e)]
-        ranked = pool
-        if how.kind in {"uniform", "balanced"}:
-            ranked = drawn(pool, how.seed)
-        fit = [example for example in ranked if choice.allowed(example)]
+        if how.kind in {"knn", "mmr"}:
+            vector = yield from self._asked(wish)
+            if how.kind == "knn":
+                return (yield from self._nearest(wish, vector, how.m or 0))
+            return (yield from self._varied(wish, vector))
+        pool = known.pool(wish.family, wish.outputs, wish.left_out)
+        if how.kind == "uniform":
+            return pool.uniform(how.m or 0, how.seed, wish.allows)
         if how.kind == "balanced":
-            fit = by_turns(fit)
-        kept = {example["id"] for example in fit[: how.m]}
-        return [example for example in pool if example["id"] in kept]
+            return pool.balanced(how.m or 0, how.seed, wish.allows)
+        if how.kind == "greedy_dev":
+            helpful = yield from self._helpful(wish, pool.examples)
+            return [e for e in pool.examples if e["id"] in helpful and wish.allows(e)]
+        if wish.allow_leak:
+            return pool.examples
+        near = [e for e in self.relatives(wish) if wish.fits(e) and not wish.allows(e)]
+        return pool.without(example["id"] for example in near)
 
-    def _nearest(self, choice: Choice, known: Catalogue, m: int) -> Steps[list[Example]]:
-        """Search wider and wider until enough of what is found may be shown."""
-        query = texts_of(choice.item).joined() or " "
-        where = {} if choice.family is None else {"family": choice.family}
-        open_to = {example["id"] for example in choice.pool}
-        wide = m + 8
-        while True:
-            hits = yield from self.search(query, wide, where)
-            found: list[Example] = []
-            for hit in hits:
-                example = known.last.get(str(hit.metadata.get("key")))
-                usable = example is not None and example["id"] in open_to
-                if self.ours(hit) and example and usable and choice.allowed(example):
-                    found.append(example)
-                if len(found) == m:
-                    return found
-            if len(hits) < wide:
-                return found
-            wide *= 4
+    def relatives(self, wish: Wish) -> list[Example]:
+        """Return the examples that a guard may bar, in the order they were remembered."""
+        known = wish.known
+        if self._covered is not known:
+            self._relatives.cover((chain.last.key, chain.example) for chain in known.ordered)
+            self._covered = known
+        keys = self._relatives.near(wish.guard)
+        records = sorted(
+            (known.by_key[key] for key in keys if key in known.by_key),
+            key=lambda record: record.place,
+        )
+        return [e for e in (known.current(record.key) for record in records) if e]
 
-    def _varied(self, choice: Choice, known: Catalogue) -> Steps[list[Example]]:
-        """Choose from the four times as many that are nearest."""
-        m = choice.how.m or 0
-        near = yield from self._nearest(choice, known, 4 * m)
-        if not near:
-            return []
-        query, embed = texts_of(choice.item).joined() or " ", self.embeddings
+    def _asked(self, wish: Wish) -> Steps[Vector | str]:
+        """Return the item's vector, or its text for a store that is only searched by text."""
+        query, embed = texts_of(wish.item).joined() or " ", self.embeddings
+        if isinstance(self.store, FaissStore):
+            vector: Vector = yield from self.store.embedded(query)
+            return vector
+        own = type(self.store).similarity_search_by_vector
+        if own is VectorStore.similarity_search_by_vector:
+            return query
         vector = yield Effect(
             lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
         )
-        vectors = yield from self._embedded([known.chains[e["id"]][-1] for e in near])
+        return vector
+
+    def _nearest(self, wish: Wish, query: Vector | str, m: int) -> Steps[list[Example]]:
+        """Search wider and wider until enough of what is found may be shown."""
+        wide = m + 8
+        while True:
+            hits = yield from self._hits(query, wide, wish.family)
+            examples: list[Example] = []
+            for hit in hits:
+                example = wish.known.current(str(hit.metadata.get("key")))
+                if example and self.ours(hit) and wish.fits(example) and wish.allows(example):
+                    examples.append(example)
+                if len(examples) == m:
+                    break
+            if len(examples) == m or len(hits) < wide:
+                return (yield from self._with_extra(wish, query, examples, m))
+            wide *= 4
+
+    def _hits(self, query: Vector | str, k: int, family: str | None) -> Steps[list[Document]]:
+        store, filters = self.store, self._filters(family)
+        if isinstance(query, str):
+            documents: list[Document] = yield Effect(
+                lambda: store.similarity_search(query, k=k, **filters),
+                lambda: store.asimilarity_search(query, k=k, **filters),
+            )
+            return documents
+        vector: Any = query
+        documents = yield Effect(
+            lambda: store.similarity_search_by_vector(vector, k=k, **filters),
+            lambda: store.asimilarity_search_by_vector(vector, k=k, **filters),
+        )
+        return documents
+
+    def _with_extra(
+        self, wish: Wish, query: Vector | str, near: list[Example], m: int
+    ) -> Steps[list[Example]]:
+        """Put what is on trial among the nearest, where the store would have found it."""
+        extra = [
+            example
+            for record in wish.extra
+            if (example := wish.known.current(record.key))
+            and wish.fits(example)
+            and wish.allows(example)
+        ]
+        if not extra:
+            return near
         import numpy as np
 
-        relevance = choice.how.relevance
-        picked = maximal_marginal_relevance(np.array(vector), vectors, relevance, m)
-        return [near[i] for i in picked]
-
-    def _embedded(self, records: Sequence[Record]) -> Steps[list[list[float]]]:
-        store, embed = self.store, self.embeddings
-        if isinstance(store, FaissStore):
-            return store.vectors([record.key for record in records])
-        new = [record for record in records if record.key not in self._vectors]
-        if new:
-            told = [record.text for record in new]
-            found = yield Effect(
-                lambda: embed.embed_documents(told), lambda: embed.aembed_documents(told)
+        embed = self.embeddings
+        vector = query
+        if isinstance(query, str):
+            vector = yield Effect(
+                lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
             )
-            self._vectors.update(zip((r.key for r in new), found, strict=True))
-        return [self._vectors[record.key] for record in records]
+        examples = [*near, *extra]
+        vectors = yield from self._embedded(wish, examples)
+        cosines = _unit(np.array(vectors)) @ _unit(np.array([vector]))[0]
+        best = np.argsort(-cosines, kind="stable")[:m]
+        return [examples[place] for place in best]
 
-    def _helpful(self, choice: Choice, known: Catalogue) -> Steps[list[str]]:
+    def _varied(self, wish: Wish, query: Vector | str) -> Steps[list[Example]]:
+        """Choose from the four times as many that are nearest."""
+        m, embed = wish.how.m or 0, self.embeddings
+        near = yield from self._nearest(wish, query, 4 * m)
+        if not near:
+            return []
+        vector = query
+        if isinstance(query, str):
+            vector = yield Effect(
+                lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
+            )
+        vectors = yield from self._embedded(wish, near)
+        import numpy as np
+
+        rows: Any = list(vectors)
+        picked = maximal_marginal_relevance(np.array(vector), rows, wish.how.relevance, m)
+        return [near[place] for place in picked]
+
+    def _embedded(self, wish: Wish, examples: Sequence[Example]) -> Steps[Sequence[Vector]]:
+        """Return the vectors of examples: the store's own, where it tells them."""
+        store, embed = self.store, self.embeddings
+        records = [wish.known.chains[example["id"]].last for example in examples]
+        vectors: dict[str, Vector] = {}
+        if isinstance(store, FaissStore):
+            on_trial = {record.key for record in wish.extra}
+            keys = [record.key for record in records if record.key not in on_trial]
+            vectors.update(zip(keys, store.vectors(keys), strict=True))
+        new = [r for r in records if r.key not in vectors and r.key not in self._vectors]
+        if new:
+            texts = [record.text for record in new]
+            embedded = yield Effect(
+                lambda: embed.embed_documents(texts), lambda: embed.aembed_documents(texts)
+            )
+            self._vectors.update(zip((record.key for record in new), embedded, strict=True))
+        return [vectors[r.key] if r.key in vectors else self._vectors[r.key] for r in records]
+
+    def _helpful(self, wish: Wish, pool: Sequence[Example]) -> Steps[list[str]]:
         """Return the ids of the examples that help on development data, found once."""
-        place = (choice.how, choice.family or "", known.version)
+        place = (wish.how, wish.family or "", wish.known.version)
         if place not in self._greedy:
-            self._greedy[place] = yield from _greedily(choice)
+            self._greedy[place] = yield from _greedily(wish.how, pool)
         return self._greedy[place]
 
 
-def _greedily(choice: Choice) -> Steps[list[str]]:
-    how = choice.how
-    left = list(choice.pool)
-    if how.pool is not None and len(left) > how.pool:
-        left = drawn(left, how.seed)[: how.pool]
+def _unit(vectors: Any) -> Any:
+    import numpy as np
+
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(norms == 0, 1, norms)
+
+
+def _greedily(how: Recall, pool: Sequence[Example]) -> Steps[list[str]]:
+    candidates = list(pool)
+    if how.pool is not None and len(candidates) > how.pool:
+        candidates = drawn(candidates, how.seed)[: how.pool]
     chosen: list[Example] = []
     best = yield _scored(how, [])
-    while left and len(chosen) < (how.m or 0):
+    while candidates and len(chosen) < (how.m or 0):
         scores = []
-        for example in left:
+        for example in candidates:
             scores.append((yield _scored(how, [*chosen, example])))
         top = max(scores)
         if top <= best:
             break
         best = top
-        chosen.append(left.pop(scores.index(top)))
+        chosen.append(candidates.pop(scores.index(top)))
     return [example["id"] for example in chosen]
 
 
 def _scored(how: Recall, examples: list[Example]) -> Effect:
     score = how.score
-    shown = [copied(example) for example in examples]
+    copies = [copied(example) for example in examples]
 
     def now() -> float:
-        found = score(shown) if score else 0.0
-        if inspect.iscoroutine(found):
-            found.close()
+        value = score(copies) if score else 0.0
+        if inspect.iscoroutine(value):
+            value.close()
             raise OptionError("`score` is async: use the async methods of the memory")
-        return float(found)
+        return float(value)
 
     async def later() -> float:
         if not inspect.iscoroutinefunction(score):
             return await asyncio.to_thread(now)
-        return float(await score(shown))
+        return float(await score(copies))
 
     return Effect(now, later)

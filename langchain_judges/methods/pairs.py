@@ -12,7 +12,7 @@ from langgraph.types import Overwrite, Send
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.memory.recall import Example
+from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import (
     Account,
     RememberedPair,

@@ -20,7 +20,8 @@ from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.gate import Once
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Node, Steps, Update, together
-from langchain_judges.memory.recall import Example, Recall
+from langchain_judges.memory.example import Example
+from langchain_judges.memory.recall import Recall
 from langchain_judges.memory.rendering import (
     RememberedPair,
     Reminder,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.memory.recall import Example
+from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.plans import Criterion
 from langchain_judges.orders import Order, Slot, SlotOrTie, by_identity

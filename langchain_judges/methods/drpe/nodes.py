@@ -21,7 +21,7 @@ from langchain_judges.asking.embeddings import embedded
 from langchain_judges.asking.gate import Once
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Effect, Steps, Update, together
-from langchain_judges.memory.recall import Example
+from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import Reminder, block, cut_failures, told
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids

@@ -15,7 +15,7 @@ from langchain_judges.asking.ask import Question, Reply, ask, recorded
 from langchain_judges.asking.embeddings import embedded
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Effect, Steps, Update
-from langchain_judges.memory.recall import Example
+from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import Reminder, block, cut_failures, told
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.aspects import agree, distinct, normal_form

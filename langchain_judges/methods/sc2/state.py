@@ -8,7 +8,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.memory.recall import Example
+from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import Account, RememberedPair, Reminded
 from langchain_judges.methods.sc2.inference import Match
 from langchain_judges.orders import Order, Slot

@@ -1,0 +1,95 @@
+"""Examples as people give them: checked, and brought into the form that a memory holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.errors import InputError
+from langchain_judges.memory.example import Example, texts_of
+from langchain_judges.rows.messages import plain_row
+
+FIELDS = tuple(name for name in Example.__annotations__ if name != "version")
+_TAKEN = (*FIELDS, "output_a", "output_b", "reference", "version", "at")
+_LEFT_OUT = {"label", "category", "systems", "turn", "human_votes"}
+"""What people know of a row; a corrected row may bring it, and no example holds it."""
+
+
+def checked(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an example with every field.
+
+    Raises:
+        InputError: It is none; the message says why.
+    """
+    if not isinstance(raw, Mapping):
+        raise InputError(f"an example must be an object, got {type(raw).__name__}")
+    if unknown := sorted(set(raw) - {*_TAKEN, *_LEFT_OUT}):
+        raise InputError(f"an example has no {unknown!r}; it takes {list(_TAKEN)!r}")
+    row = plain_row(raw)
+    example = {name: row.get(name) for name in FIELDS}
+    if example["output"] is None and "output_a" in row:
+        example["output"] = {name: row.get(name) for name in ("output_a", "output_b")}
+    elif isinstance(example["output"], Mapping):
+        example["output"] = plain_row(example["output"])
+    if example["expected"] is None:
+        example["expected"] = row.get("reference")
+    _check_output(example["output"])
+    _check_labels(example)
+    if example["round"] is not None and not isinstance(example["round"], int):
+        raise InputError(f"`round` must be a whole number, got {example['round']!r}")
+    example["family"] = str(example["family"] or "")
+    example["input"] = example["input"] or ""
+    if row.get("at"):
+        example["at"] = str(row["at"])
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(example, allow_nan=False))
+        texts_of(plain)
+    except (
+        *(TypeError, ValueError, AttributeError, KeyError, IndexError),
+        RecursionError,
+    ) as exc:
+        raise InputError(f"an example must be plain JSON data: {exc}") from exc
+    return plain
+
+
+def _check_labels(example: dict[str, Any]) -> None:
+    for name in ("wrong", "corrected"):
+        label = example[name]
+        if isinstance(label, bool):
+            example[name] = int(label)
+        elif not isinstance(label, str | int | float) and (name, label) != ("wrong", None):
+            raise InputError(f"`{name}` must be a label (text or number), got {label!r}")
+
+
+def _check_output(output: Any) -> None:
+    pair = isinstance(output, Mapping)
+    sides = [output.get("output_a"), output.get("output_b")] if pair else [output]
+    if any(not isinstance(side, str | list) or not side for side in sides):
+        raise InputError(
+            "an example needs `output`, a text or messages, or `output_a` and `output_b`; "
+            f"got {str(output)[:60]!r}"
+        )
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the examples of a JSONL file.
+
+    Raises:
+        InputError: It cannot be read, or a line is no example.
+    """
+    try:
+        if not path.is_file():  # a device would never end
+            raise InputError(f"there is no file {path}")
+        text = path.read_text("utf-8", "surrogatepass")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise InputError(f"{path} cannot be read: {exc}") from exc
+    examples = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                examples.append(checked(json.loads(line)))
+            except (ValueError, RecursionError) as exc:
+                raise InputError(f"{path}, line {number}: {exc}") from exc
+    return examples

@@ -1,0 +1,158 @@
+"""What a large FailureMemory costs: one example more or less, and one recall.
+
+Remembering and forgetting one example in a memory of 50,000 in a folder, in milliseconds;
+recalling for one item from 100,000, as a multiple of a search in bare faiss for the same
+number of vectors. The embedder looks vectors up, so that it costs nothing. Run with
+`python -m tests.benchmarks.failure_memory`; with `--before FOLDER`, a checkout of an earlier
+version, that is measured too, in a process of its own, and the ratios are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+
+WIDTH, FAMILIES = 384, 50
+STRATEGIES = ("knn:8", "mmr:8", "uniform:8", "balanced:8", "all")
+
+
+class Looked(Embeddings):
+    """The vector of a text is drawn from a table by its checksum."""
+
+    def __init__(self) -> None:
+        self.table = np.random.default_rng(0).normal(size=(4096, WIDTH)).astype("float32")
+        self.queries = 0
+
+    def embed_documents(self, texts: list[str]) -> Any:
+        sums = [zlib.crc32(text.encode()) for text in texts]
+        # Two rows make a vector, so that hardly two texts share one.
+        return [self.table[s % 4096] + self.table[s // 4096 % 4096] for s in sums]
+
+    def embed_query(self, text: str) -> Any:
+        self.queries += 1
+        return self.embed_documents([text])[0].tolist()
+
+
+def example(n: int) -> dict[str, Any]:
+    words = " ".join(f"word{(n * 7919 + i * i) % 5003}" for i in range(12))
+    return {
+        "family": "one",
+        "input": f"Question {n} about {words}?",
+        "output": f"Answer {n} says {words} and {n + 1}.",
+        "expected": str(n),
+        "wrong": 1 - n % 2,
+        "corrected": n % 2,
+        "mode": n % 5,
+        "source": f"item {n}",
+        "group": f"group {n}",
+        "round": 1,
+        "auditor": "Ann",
+    }
+
+
+def timed(work: Callable[[], Any], times: int) -> float:
+    """Return the median of the milliseconds that something takes."""
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        taken.append(1000 * (time.perf_counter() - began))
+    return statistics.median(taken)
+
+
+def filled(count: int, folder: str | None) -> Any:
+    from langchain_judges import FailureMemory
+
+    memory = FailureMemory(embeddings=Looked(), path=folder)
+    memory.remember([example(n) for n in range(count)])
+    return memory
+
+
+def changes(count: int, times: int) -> dict[str, float]:
+    """Return the milliseconds that one example more and one less take."""
+    with tempfile.TemporaryDirectory() as folder:
+        memory = filled(count, folder)
+        memory.remember([example(count)])
+        numbers = iter(range(count + 1, 2 * count))
+        ids: list[str] = []
+        more = timed(lambda: ids.extend(memory.remember([example(next(numbers))])), times)
+        less = timed(lambda: memory.forget(ids.pop()), times)
+        held = memory.examples()[:times]
+        inside = timed(lambda: memory.forget(held.pop()["id"]), times)
+    return {"remember one": more, "forget the last": less, "forget an old one": inside}
+
+
+def recalls(count: int, times: int) -> dict[str, float]:
+    """Return what each strategy takes, as a multiple of a bare search, turn by turn."""
+    import faiss
+
+    memory = filled(count, None)
+    index = faiss.IndexFlatIP(WIDTH)
+    vectors = memory.embeddings.embed_documents([str(n) for n in range(count)])
+    index.add(np.array(vectors, np.float32))
+    del vectors
+    query = np.array([memory.embeddings.embed_query("query")], np.float32)
+    item = {**example(count), "id": "asked", "output": "Something else altogether is said."}
+    ratios = {}
+    for how in STRATEGIES:
+        memory.recall(item, how)
+        own, bare = [], []
+        for _ in range(times):
+            bare.append(timed(lambda: index.search(query, 8), 1))
+            own.append(timed(lambda how=how: memory.recall(item, how), 1))  # type: ignore[misc]
+        ratios[how] = statistics.median(own) / statistics.median(bare)
+    before = memory.embeddings.queries
+    memory.recall(item, "mmr:8")
+    return {**ratios, "queries embedded by mmr": memory.embeddings.queries - before}
+
+
+def figures(small: int, large: int, times: int) -> dict[str, float]:
+    return {**changes(small, times), **recalls(large, times)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", type=Path, help="A checkout of an earlier version.")
+    parser.add_argument("--sizes", type=int, nargs=2, default=(50_000, 100_000))
+    parser.add_argument("--times", type=int, default=9)
+    parser.add_argument("--json", action="store_true", help="Print the figures alone.")
+    options = parser.parse_args()
+    now = figures(*options.sizes, options.times)
+    if options.json:
+        print(json.dumps(now))
+        return
+    before: dict[str, float] = {}
+    if options.before:
+        command = [sys.executable, __file__, "--json", "--times", "3"]
+        command += ["--sizes", *map(str, options.sizes)]
+        where = {**os.environ, "PYTHONPATH": str(options.before)}
+        out = subprocess.run(command, env=where, check=True, capture_output=True, text=True)
+        before = json.loads(out.stdout)
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}.")
+    print(
+        f"Changes (ms) in {options.sizes[0]:,}, recalls (× bare) from {options.sizes[1]:,}.\n"
+    )
+    print("| | before | now | now / before |")
+    print("|---|---|---|---|")
+    for name, value in now.items():
+        old = before.get(name)
+        told = f"{old:.2f} | {value:.2f} | {value / old:.4f}" if old else f" | {value:.2f} |"
+        print(f"| {name} | {told} |")
+
+
+if __name__ == "__main__":
+    main()
