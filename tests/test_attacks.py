@@ -1,10 +1,19 @@
+import time
+from functools import partial
+
 import pytest
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.reply import read
-from tests.attacks.kinds import odd_replies
+from langchain_judges.methods.bsm.parse import parse_plan
+from langchain_judges.methods.drpe.votes import spoken_votes
+from langchain_judges.methods.sc2.parse import parse_aspects
+from langchain_judges.methods.sc2.tables import parse_table
+from langchain_judges.writing.state import parse_split
+from tests.attacks.kinds import KINDS, odd_replies
 
 THOUGHTS = odd_replies("thoughts.json")
+PROSE = odd_replies("prose.json")
 
 
 def verdict_of(odd):
@@ -16,3 +25,48 @@ def verdict_of(odd):
 def test_thoughts_are_told_from_the_answer(name):
     odd = THOUGHTS[name]
     assert verdict_of(odd) == odd.verdict
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_words_are_a_verdict_only_where_a_line_of_its_own_says_one(name):
+    odd = PROSE[name]
+    assert verdict_of(odd) == odd.verdict
+
+
+MEGABYTE = 1_000_000
+LONG = {
+    "spaces": "response 1" + " " * MEGABYTE + "x",
+    "marks": "response 1" + "*_`" * (MEGABYTE // 3) + "x",
+    "colons": ":" * MEGABYTE,
+    "words": "the final label " * (MEGABYTE // 16),
+    "lines": "Preferred: 1 or\n" * (MEGABYTE // 16),
+    "votes": "vote: 1, vote: 2, " * (MEGABYTE // 18),
+    "digits": "Response 1: " + "9" * MEGABYTE,
+    "bullets": "1. name" + " -" * (MEGABYTE // 2),
+    "points": "- a\n" * (MEGABYTE // 4),
+    "braces": '{"label": ' * (MEGABYTE // 10),
+    "tags": "</think>" * (MEGABYTE // 8),
+    "brackets": "[" * MEGABYTE,
+    "bars": "|" * MEGABYTE,
+    "quotes": '"' * MEGABYTE,
+    "topic": "Topic: a" + ":" * MEGABYTE + "b",
+}
+OTHER_PARSERS = [
+    parse_plan,
+    parse_aspects,
+    partial(parse_table, aspects=["Tone"]),
+    partial(spoken_votes, roles=[{"type": "Critic", "description": "", "kind": "static"}]),
+    parse_split,
+]
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_a_megabyte_is_read_in_a_moment(text):
+    # Seconds of this process: what runs beside it counts for nothing. The searches that
+    # this is about took minutes for a thousandth of it.
+    began = time.process_time()
+    for kind in KINDS.values():
+        read(AIMessage(text), kind.shape, kind.parse, None, [text[::-1]])
+    for parse in OTHER_PARSERS:
+        parse(text)
+    assert time.process_time() - began < 20

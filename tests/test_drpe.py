@@ -348,11 +348,11 @@ Somebody Else: I was not asked. Vote: 1
 News Autor - wrong dash
 3. News Author: Faithful.
 It agrees with the article. Vote: 1
-Critic: On second thought. Vote: 1
+Critic: As I said. Vote: 2
 """
 
 
-def test_votes_in_plain_words_are_matched_by_name_and_the_first_counts():
+def test_votes_in_plain_words_are_matched_by_name():
     found = spoken_votes(PLAIN, SETS["summary"])
     assert {SETS["summary"][i]["type"]: vote.vote for i, vote in found.items()} == {
         "Critic": "2",
@@ -362,6 +362,13 @@ def test_votes_in_plain_words_are_matched_by_name_and_the_first_counts():
     assert found[2].reason == "Faithful.\nIt agrees with the article"
     start, end = found[0].spans["vote"]
     assert PLAIN[start:end] == "2"
+
+
+def test_a_role_that_votes_twice_differently_has_not_voted():
+    text = f"{PLAIN}Critic: On second thought. Vote: 1"
+    assert set(spoken_votes(text, SETS["summary"])) == {
+        i for i, role in enumerate(SETS["summary"]) if role["type"] != "Critic"
+    }
 
 
 def test_votes_in_plain_words_are_matched_by_number_where_no_name_is_said():

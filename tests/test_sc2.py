@@ -800,7 +800,7 @@ def test_a_text_that_asks_for_its_own_victory_is_material():
         ('They differ.\n**Preferred:** "A".', "1"),
         ("They differ.\n\n2", "2"),
         ("More words.\n'A'.", "1"),
-        ("Preferred: A\nOn second thought\nPreferred: B", "2"),
+        ("Preferred: A\nOn second thought\nPreferred: B", None),
         ("Preferred: response 2", "2"),
         ("They differ.\nMy final answer: 2", "2"),
         ("I prefer the first.", None),

@@ -23,6 +23,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
 from langchain_judges.asking.channel import Channel, Request
+from langchain_judges.asking.complaints import complaint_of
 from langchain_judges.asking.faults import (
     can_pass,
     diagnosis,
@@ -315,8 +316,10 @@ def _send(
         if ended := paid_error(error):
             return None, request, ended
         asking.cost["retries"] += 1
-        if rejects(error) and channel.learn(request, str(error)):
-            continue
+        if rejects(error):
+            prompt = [message.text for message in messages]
+            if channel.learn(request, complaint_of(error, prompt)):
+                continue
         left -= 1
         if not left or not can_pass(error):
             return None, request, diagnosis(error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
+import logging
 import threading
 from typing import Any, Literal, NamedTuple
 
@@ -19,9 +19,11 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
+from langchain_judges.asking.complaints import Complaint
 from langchain_judges.asking.models import (
     is_openai_kin,
     model_identity,
+    model_name,
     resolve_model,
     with_own_connections,
     without_own_retries,
@@ -29,17 +31,9 @@ from langchain_judges.asking.models import (
 from langchain_judges.asking.reply import json_schema
 from langchain_judges.errors import OptionError
 
+_LOG = logging.getLogger(__name__)
 Rung = Literal["response_format", "structured_output", "tools", "text"]
 
-_FORMAT_REJECTED = re.compile(
-    r"response_format|json_schema|json schema|structured outputs?|tool_choice"
-    r"|fail\w* to (parse|initialize) \w*\s*grammar|(tool|function)s?\b.*\bsupport",
-    re.IGNORECASE,
-)
-_REFUSING = (
-    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|unavailable|not permitted"
-    r"|not allowed|invalid|only the default|extra inputs?|does not"
-)
 _AS_JSON = (
     "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
 )
@@ -173,24 +167,26 @@ class Channel:
         note = _AS_JSON.format(schema=json.dumps(schema))
         return Request(model, settings, rung, None, note)
 
-    def learn(self, request: Request, complaint: str) -> bool:
+    def learn(self, request: Request, complaint: Complaint) -> bool:
         """Learn from a rejected request; True if asking another way may work.
 
         Other calls may have learnt the same meanwhile: what counts is what this one sent.
         """
-        for setting in request.sent:
-            # The word alone may come from the judged text, which some errors quote.
-            refusal = rf"({_REFUSING})\W[^.]*\b{setting}\b|\b{setting}\b[^.]*({_REFUSING})"
-            if re.search(refusal, complaint, re.IGNORECASE):
-                self.refused.add(setting)
-                return True
-        if not _FORMAT_REJECTED.search(complaint):
+        if setting := complaint.refused(request.sent):
+            self._note(f"does not take {setting!r}: it is asked without it from here on")
+            self.refused.add(setting)
+            return True
+        if not complaint.format_rejected:
             return False
         with self._lock:
             if self.rungs[0] == request.rung and len(self.rungs) > 1:
                 self.rungs = self.rungs[1:]
+                self._note(f"does not take {request.rung!r}: it is asked by {self.rungs[0]!r}")
                 return True
         return self.rungs[0] != request.rung
+
+    def _note(self, what: str) -> None:
+        _LOG.warning("The model %r %s.", model_name(self.model), what)
 
     def _with(
         self, model: BaseChatModel, sampling: dict[str, Any]

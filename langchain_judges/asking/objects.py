@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from langchain_judges.rows.texts import mended
@@ -122,6 +123,15 @@ def objects(text: str, at: int = 0) -> Objects:
             broken.append(begun["name"])
         at = text.find("{", one.end if one else at + 1)
     return Objects(found, broken)
+
+
+def without(text: str, found: Sequence[Found]) -> str:
+    """Return a text with blanks for some of its objects."""
+    parts, at = [], 0
+    for one in found:
+        parts += [text[at : one.start], " " * (one.end - one.start)]
+        at = one.end
+    return "".join([*parts, text[at:]])
 
 
 class Answer(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -11,12 +12,15 @@ from langchain_core.utils.json_schema import dereference_refs
 from pydantic import BaseModel, ValidationError
 
 from langchain_judges.asking.objects import (
+    Objects,
     answer_of,
     has_tags,
     objects,
     too_deep,
     whole_object,
+    without,
 )
+from langchain_judges.asking.prose import own_words, quoted
 from langchain_judges.rows.texts import mended
 from langchain_judges.verdict import FailureReason
 
@@ -28,6 +32,7 @@ _FILTERED = {
     *("blocklist", "content_filter", "content_filtered", "guardrail_intervened"),
     *("prohibited_content", "recitation", "refusal", "safety", "spii"),
 }
+_OPENED = re.compile(r"(?:```\w*\s*)?[{\[]")
 _LABEL_ERRORS = {
     "enum",
     "greater_than_equal",
@@ -118,7 +123,7 @@ def read(
         return None, Problem("unparsable", f"a call of the tool {called!r}, not a reply")
     if not text:
         return None, Problem("empty", "the reply is empty")
-    return _read_text(text, shape, parse, any(map(has_tags, material)))
+    return _read_text(text, shape, parse, material)
 
 
 def _arguments(message: AIMessage, tool: str | None) -> list[Any]:
@@ -151,26 +156,51 @@ def _ending(message: AIMessage) -> Problem | None:
     return None
 
 
-def _read_text(text: str, shape: type[BaseModel], parse: Parse | None, tagged: bool) -> Reading:
+def _read_text(
+    text: str, shape: type[BaseModel], parse: Parse | None, material: Sequence[str]
+) -> Reading:
     """Read a reply as one object, else behind its thoughts as objects, else as words."""
     if whole := whole_object(text):
         return check(whole.value, shape)
-    answer = answer_of(text, tagged)
+    answer = answer_of(text, any(map(has_tags, material)))
     if answer.start == len(text):
         return None, Problem("unparsable", f"thoughts without an answer: {text[-200:]!r}")
     said = text[answer.start :].strip()
     unread = Problem("unparsable", f"not the JSON object that was asked for: {said[:200]!r}")
     written = objects(said)
-    fitting, problem = _fitting([one.value for one in written.found], shape)
-    if fitting and not written.broken:
-        return _only(fitting)
-    cut = said.startswith(("{", "```")) or set(written.broken) & shape.model_fields.keys()
-    if fitting or cut or not (parse and answer.plain):
+    own = [
+        one.value for one in written.found if not quoted(said[one.start : one.end], material)
+    ]
+    fitting, problem = _fitting(own, shape)
+    if _is_cut(said, written, shape) or (fitting and written.broken):
         return None, problem or unread
-    if problem and problem.reason != "unparsable":
+    if problem and problem.reason != "unparsable" and not fitting:
         return None, problem
-    spoken = parse(said)
-    return check(spoken, shape) if spoken is not None else (None, problem or unread)
+    words = own_words(without(said, written.found), material)
+    spoken = parse(words) if parse and answer.plain else None
+    if not fitting:
+        return check(spoken, shape) if spoken is not None else (None, problem or unread)
+    if spoken is not None and _contradicts(spoken, fitting[0], shape):
+        return None, Problem("unparsable", "the words and the JSON of the reply differ")
+    return _only(fitting)
+
+
+def _is_cut(said: str, written: Objects, shape: type[BaseModel]) -> bool:
+    """Say whether a reply is a broken object of the form that was asked for."""
+    began = _OPENED.match(said) is not None and not written.found
+    return began or bool(set(written.broken) & shape.model_fields.keys())
+
+
+def _contradicts(spoken: dict[str, Any], data: dict[str, Any], shape: type[BaseModel]) -> bool:
+    """Say whether two readings differ in more than explanations."""
+    value, _ = check(spoken, shape)
+    decisive = [
+        name for name, field in shape.model_fields.items() if field.annotation is not str
+    ]
+    return value is not None and any(
+        value[name] != data[name] and not isinstance(data[name], dict | list)
+        for name in decisive
+    )
 
 
 def _fitting(

@@ -128,7 +128,7 @@ def pick_shape(texts: int) -> type[BaseModel]:
     return create_model("Pick", **fields)
 
 
-_TOPIC = re.compile(r"^\W*topic\W*[:–-]\W*(?P<text>.+?)\W*$", re.IGNORECASE)
+_TOPIC = re.compile(r"^\W*topic\W*[:–-]\s*(?P<text>.+)$", re.IGNORECASE)
 _GROUP = re.compile(r"^\W*group\s*(?P<number>\d+)\W*[:–-]?\s*(?P<text>.*)$", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?P<text>.+)$")
 
@@ -145,7 +145,7 @@ def parse_split(text: str) -> dict[str, Any] | None:
     group = ""
     for line in text.splitlines():
         if topic := _TOPIC.match(line):
-            found["topic"] = topic["text"]
+            found["topic"] = topic["text"].strip(" *_`\"'.,;:!")
         elif heading := _GROUP.match(line):
             group = f"group_{heading['number']}"
             found.setdefault(group, []).extend(_listed(heading["text"]))

@@ -11,25 +11,56 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.confidence import json_spans, reply_tokens
+from langchain_judges.asking.prose import (
+    Line,
+    Stated,
+    agreed,
+    fields,
+    label_in,
+    lines_of,
+    lone_label,
+)
 from langchain_judges.methods.allure.audit.checks import Label
+
+_FIELDS = ("label", "verdict", "score", "grade")
+_SLACK = 20
+_SENTENCE = {
+    *("a", "i", "my", "so", "the", "this", "thus", "hence", "therefore", "think", "believe"),
+    *("say", "conclude", "that", "final", "overall", "correct", "right", "response", "gets"),
+    *_FIELDS,
+}
+"""Words of a sentence that gives a label, `I think the label is 1`, and of no other one."""
+_LONGEST = 200
 
 
 def spoken_label(text: str, labels: Sequence[Label]) -> dict[str, Any] | None:
-    """Read a label in plain words: the whole reply, or what follows "label:"."""
-    names = "|".join(re.escape(str(label)) for label in labels)
+    """Read a label in plain words: the whole reply, a line `Label: 1`, or "The label is 1.".
+
+    Every line that gives a label counts, and they must agree.
+    """
+    found = _said_label(text, labels)
     said = text.strip().strip("*_`\"'. ")
-    alone = re.fullmatch(names, said, re.IGNORECASE)
-    found = [
-        hit[1]
-        for hit in re.finditer(
-            rf"\b(?:label|verdict|score|grade)\b\W{{0,4}}(?:is\b\W{{0,4}})?({names})\b",
-            text,
-            re.IGNORECASE,
-        )
-    ]
-    if alone or (found and len({each.casefold() for each in found}) == 1):
-        return {"label": alone[0] if alone else found[-1], "explanation": said}
-    return None
+    return {"label": found.label, "explanation": said} if found else None
+
+
+def _said_label(text: str, labels: Sequence[Label]) -> Stated | None:
+    names = {str(label).casefold(): str(label) for label in labels}
+    lines = lines_of(text)
+    if len(lines) == 1 and (alone := lone_label(lines, 0, names)):
+        return alone
+    values = [*fields(lines, _FIELDS, _SLACK), *_sentences(lines)]
+    return agreed([label_in(each, names) for each in sorted(values, key=lambda v: v.start)])
+
+
+def _sentences(lines: Sequence[Line]) -> list[Line]:
+    """Return what stands behind `is` in every line that is a sentence about the label."""
+    values: list[Line] = []
+    for line in lines:
+        head, verb, value = line.text[:_LONGEST].rpartition(" is ")
+        words = set(re.findall(r"\w+", head.casefold()))
+        if verb and len(line.text) <= _LONGEST and words & {*_FIELDS} and words <= _SENTENCE:
+            values.append(Line(value, line.start + len(head) + len(verb)))
+    return values
 
 
 def label_probabilities(
@@ -75,8 +106,8 @@ def _start_of(text: str, data: Mapping[str, Any]) -> int:
     span = json_spans(text, data).get(("label",))
     if span:
         return span[0]
-    found = list(re.finditer(re.escape(str(data["label"])), text, re.IGNORECASE))
-    return found[-1].start() if found else -1
+    found = _said_label(text, [data["label"]])
+    return found.at if found else -1
 
 
 def _token_at(

@@ -9,16 +9,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_BULLET = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+(?P<text>.+)$")
-_NAMED = re.compile(
-    r"^[*_`\"]*(?P<name>[^:()*_`–—]{1,60}?)[*_`\"]*\s*"
-    r"(?:[:–—]|\s-\s|\()[*_`\"]*\s*(?P<text>.*?)\)?$"
-)
-_SCORE = r"[*_`\"]*(?P<score>-?\d+)[*_`\"]*(?:\s*(?:/|out of)\s*\d+)?[*_`\"]*\.?$"
-_ALONE = re.compile(rf"^\s*(?:score\s*[:=]\s*)?{_SCORE}", re.IGNORECASE)
+_BULLET = re.compile(r"(?:\d{1,2}[.)]|[-*•])\s+(?P<text>\S.*)")
+_SEPARATOR = re.compile(r"[:–—(]|\s-\s")
+_MARKUP = '*_`"'
+_NO_MARKUP = str.maketrans(dict.fromkeys(_MARKUP))
+_LONGEST = 200
+"""Characters of a line that may say a score; a longer one is an explanation."""
+_SCORE = r"(?P<score>-?\d{1,6})(?: ?(?:/|out of) ?(?P<most>\d{1,6}))?\.?"
+# On lines with single spaces, so that every part has one length and none can run away.
+_ALONE = re.compile(rf"(?:score ?[:=] ?)?{_SCORE}", re.IGNORECASE)
 _BOUND = re.compile(
-    r"^\W*(?:score (?:of|for) )?(?:the )?(?:response|assistant|answer)[ _]?(?P<slot>[12AB])\b"
-    rf"(?:'s)?[*_]*\s*(?:score)?\s*(?:is|[:=–])?[*_]*\s*{_SCORE}",
+    r"(?:scores? (?:of|for) )?(?:the )?(?:response|assistant|answer) ?(?P<slot>[12AB])(?!\w)"
+    rf"(?:'s)?(?: score)? ?(?:is|[:=–])? ?{_SCORE}",
     re.IGNORECASE,
 )
 _SLOTS = {"1": 1, "A": 1, "2": 2, "B": 2}
@@ -32,13 +34,13 @@ def parse_plan(text: str) -> dict[str, Any] | None:
     >>> parse_plan("I like the first one.") is None
     True
     """
-    items: list[str] = []
-    for line in text.splitlines():
+    items: list[list[str]] = []
+    for line in map(str.strip, text.splitlines()):
         if bullet := _BULLET.match(line):
-            items.append(bullet["text"].strip())
-        elif items and line.strip():
-            items[-1] += " " + line.strip()
-    criteria = [_criterion(item) for item in items]
+            items.append([bullet["text"]])
+        elif items and line:
+            items[-1].append(line)
+    criteria = [_criterion(" ".join(item)) for item in items]
     # The last line may have been cut; without a description it is worth little.
     if len(criteria) > 1 and not criteria[-1]["description"]:
         criteria.pop()
@@ -46,10 +48,14 @@ def parse_plan(text: str) -> dict[str, Any] | None:
 
 
 def _criterion(item: str) -> dict[str, str]:
-    named = _NAMED.match(item)
-    if not named:
+    separator = _SEPARATOR.search(item, 0, _LONGEST)
+    name = item[: separator.start()].strip(_MARKUP + " ") if separator else ""
+    if separator is None or not 0 < len(name) <= 60:
         return {"name": item.strip("*_ .")[:60], "description": ""}
-    return {"name": named["name"].strip(), "description": named["text"].strip("*_ ")}
+    description = item[separator.end() :]
+    if separator[0] == "(":
+        description = description.removesuffix(")")
+    return {"name": name, "description": description.strip("*_` ")}
 
 
 def parse_scores(text: str) -> dict[str, Any] | None:
@@ -64,14 +70,19 @@ def parse_scores(text: str) -> dict[str, Any] | None:
     """
     bound: list[tuple[int, int]] = []
     alone: list[int] = []
+    scales: set[str] = set()
     rest: list[str] = []
     for line in filter(str.strip, text.splitlines()):
-        if found := _BOUND.match(line):
+        said = " ".join(line.translate(_NO_MARKUP).split()) if len(line) <= _LONGEST else ""
+        if found := _BOUND.fullmatch(said.lstrip("#>-•.,;:()[] ")):
             bound.append((_SLOTS[found["slot"].upper()], int(found["score"])))
-        elif found := _ALONE.match(line):
+        elif found := _ALONE.fullmatch(said):
             alone.append(int(found["score"]))
         else:
             rest.append(line.strip())
+        scales |= {found["most"]} - {None} if found else set()
+    if len(scales) > 1:
+        return None
     # A response scored twice, differently, may be a quotation: nobody knows which counts.
     scores = dict(bound)
     if len(set(bound)) != len(scores) or (bound and alone):

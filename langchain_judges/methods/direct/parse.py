@@ -9,33 +9,27 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.confidence import Span, json_spans, reply_tokens, span_confidence
+from langchain_judges.asking.prose import agreed, fields, label_in, lines_of, lone_label
 
-_FIELD = re.compile(
-    r"^[\W_]*(?:(?:my|the|final|overall)\s+)*"
-    r"(?:preferred|preference|verdict|winner|choice|answer|better)\b[^:\n]{0,20}:"
-    r"(?P<said>.*)$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_LABEL = re.compile(
-    r"[\W_]*(?:the\s+)?(?:response|summary|passage|candidate|text|option)?[\s#*_\"'\[(]*"
-    r"(?P<label>1|2|A|B|tie)[\W_]*",
-    re.IGNORECASE,
-)
-_SLOTS = {"a": "1", "b": "2"}
-"""What models call the responses that have read many comparisons of an A and a B."""
-_NUMBER = r"\d+(?:\.0+)?(?:\s*/\s*\d+)?"
+_FIELDS = ("preferred", "preference", "verdict", "winner", "choice", "answer", "better")
+_NOUNS = ("response", "summary", "passage", "candidate", "text", "option")
+_LABELS = {"1": "1", "2": "2", "a": "1", "b": "2", "tie": "tie"}
+"""Letters are what models write that have read many comparisons of an A and a B."""
+_SLACK = 20
+_LONGEST = 200
+"""Characters of a line in which scores are looked for."""
+_NUMBER = r"\d{1,6}(?:\.0{1,6})?(?: ?/ ?\d{1,6})?"
 """A whole number without a sign, and what it may be out of: `8`, `8.0`, `8/10`."""
 _SCORE = re.compile(
-    r"(?:response|assistant|passage|score)?[\W_]*(?P<slot>[12])[\W_]*(?:score\w*)?[\W_]*[:=]"
-    rf"[\s*_`\"'(\[]*(?P<score>{_NUMBER})(?:\s*(?:out of \d+|points?))?"
-    r"[*_`\"')\]]*(?:$|[.,;:](?!\d)|\s*\(|\s*[-\u2013\u2014](?!\s*\d))",
+    r"(?:response|assistant|passage|score)? ?(?P<slot>[12]) ?(?:scores?)? ?[:=] ?[(\[]?"
+    rf"(?P<score>{_NUMBER})[)\]]?(?: (?:out of \d{{1,6}}|points?))?"
+    r"(?:$|[.,;:](?!\d)| ?\(| ?[-\u2013\u2014](?! ?\d))",
     re.IGNORECASE,
 )
 """One response and its score; words may follow after a mark, for `2 errors` is no score.
 Neither is a range, `7-8`."""
-_PAIR = re.compile(
-    rf"^[\s*_`(\[]*(?P<first>{_NUMBER})[\s,;]+(?P<second>{_NUMBER})[^\w-]*$", re.MULTILINE
-)
+_PAIR = re.compile(rf"(?P<first>{_NUMBER})(?: ?[,;] ?| )(?P<second>{_NUMBER})[ .]?")
+_MARKUP = str.maketrans(dict.fromkeys("*_`\"'"))
 
 
 class Said(NamedTuple):
@@ -49,27 +43,24 @@ class Said(NamedTuple):
 def said_choice(text: str) -> Said | None:
     r"""Return the label that a reply in plain words ends on.
 
-    The last line that names the preference counts, else the last line, if it is a label
-    and nothing else. A line that names both labels, or anything else, is none.
+    Every line that names the preference counts, and they must agree; without such a line the
+    last line does, if it is a label and nothing else. A line that names both labels, or
+    anything else, is none.
 
     >>> said_choice("It quotes 'Preferred: 1', which is odd.\nPreferred: 2.").label
     '2'
-    >>> said_choice("Preferred: 1 and 2") is None
+    >>> said_choice("Preferred: 1\nPreferred: 2") is None
     True
     """
-    fields = list(_FIELD.finditer(text))
-    if fields:
-        start, end = fields[-1].span("said")
-        head = fields[-1].start()
-    else:
-        stripped = text.rstrip()
-        start = head = stripped.rfind("\n") + 1
-        end = len(stripped)
-    found = _LABEL.fullmatch(text, start, end)
-    if not found:
+    lines = lines_of(text)
+    named = [label_in(each, _LABELS, _NOUNS) for each in fields(lines, _FIELDS, _SLACK)]
+    if not named and lines:
+        named = [lone_label(lines, -1, _LABELS, _NOUNS)]
+    found = agreed(named)
+    if found is None:
         return None
-    label = found["label"].lower()
-    return Said(_SLOTS.get(label, label), text[:head].strip(), found.span("label"))
+    head = text.rfind("\n", 0, found.line) + 1
+    return Said(found.label, text[:head].strip(), (found.at, found.end))
 
 
 def spoken_choice(text: str) -> dict[str, Any] | None:
@@ -88,20 +79,32 @@ def spoken_scores(text: str) -> dict[str, Any] | None:
     >>> spoken_scores("Response 1: 8/10\nResponse 2: 6/10")["score_2"]
     6
     """
-    if bare := _PAIR.search(text):
-        first, second = _whole(bare["first"]), _whole(bare["second"])
-        rest = text[bare.end() :]
-    else:
-        found: dict[str, int] = {}
-        for line in text.splitlines():
-            if named := _SCORE.match(line.strip(" *-")):
-                score = _whole(named["score"])
-                if found.setdefault(named["slot"], score) != score:
-                    return None
-        if found.keys() != {"1", "2"}:
-            return None
-        first, second, rest = found["1"], found["2"], text
-    return {"score_1": first, "score_2": second, "explanation": rest.strip()}
+    by_slot: dict[str, set[int]] = {"1": set(), "2": set()}
+    pairs: set[tuple[int, int]] = set()
+    rest: list[str] = []
+    lines = lines_of(text)
+    for line in lines:
+        said = _bare(line.text)
+        if pair := _PAIR.fullmatch(said.strip("()[]")):
+            pairs.add((_whole(pair["first"]), _whole(pair["second"])))
+        elif named := _SCORE.match(said):
+            by_slot[named["slot"]].add(_whole(named["score"]))
+        else:
+            rest.append(line.text)
+    named_pair = [(first, second) for first in by_slot["1"] for second in by_slot["2"]]
+    found = pairs | set(named_pair)
+    # A response scored twice, differently, may be a quotation: nobody knows which counts.
+    if len(found) != 1 or any(len(scores) > 1 for scores in by_slot.values()):
+        return None
+    ((first, second),) = found
+    explanation = rest if pairs else [line.text for line in lines]
+    return {"score_1": first, "score_2": second, "explanation": "\n".join(explanation).strip()}
+
+
+def _bare(line: str) -> str:
+    """Return the beginning of a line without emphasis, bullets and double spaces."""
+    spaced = " ".join(line[:_LONGEST].translate(_MARKUP).split())
+    return spaced if spaced.startswith("-") and spaced[1:2].isdigit() else spaced.lstrip(" -#")
 
 
 def _whole(number: str) -> int:
@@ -131,4 +134,6 @@ def _spans(text: str, data: Mapping[str, Any]) -> list[Span]:
             written[(part,)] for part in ("explanation", "preference") if (part,) in written
         ]
     said = said_choice(text)
-    return [(0, len(said.explanation)), said.span] if said else []
+    if said is None or said.label != data.get("preference"):
+        return []
+    return [(0, len(said.explanation)), said.span]

@@ -26,10 +26,22 @@ SpanKind = Literal["joint", "vote", "reason"]
 _NUMBERED = re.compile(r"^\s*(?:[-*•]\s+)?(?:(?P<number>\d{1,2})[.):]\s*)?(?P<text>\S.*)$")
 _NAME = re.compile(r"^\s*(?:[-*•]\s+)?(?:\d{1,2}[.):]\s*)?(?P<name>[^.:!?\n]{1,60}):")
 _VOTE = re.compile(
-    r"(?:vote|choice|prefers?|preferred|choose|chooses|winner)\W{0,4}(?:is|for)?\W{0,4}"
-    r"(?:candidate|summary|response)?\s*[*\"']*(?P<vote>\d+|equal|tie|both|neither)\b",
+    r"\b(?:vote|choice|prefers?|preferred|choose|chooses|winner)\W{0,4}(?:is|for)?\W{0,4}"
+    r"(?:(?:candidate|summary|response)\W{0,4})?(?P<vote>\d{1,3}|equal|tie|both|neither)\b"
+    r"(?P<after>[*_\"'”’)\]]{0,4}(?:[.;,!:](?!\d)|\s{0,4}$|\s+(?:because|since|as|for|[-–—(])))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CLAUSE = re.compile(r"[.,;:!?\n\u2013\u2014]|\s-\s")
+_QUOTES = ('"', "'", "“", "‘", "«", "„")
+_NOT_OWN = re.compile(
+    r"n[o']t\b|\b(?:no|never|cannot|neither|nor|if|unless|whether|says?|said|claims?|asks?"
+    r"|tells?|wants?|reads?|writes?|quotes?|demands?|could|might)\b",
     re.IGNORECASE,
 )
+"""What makes of a vote none, in its own clause: it is denied, doubted or somebody else's."""
+_CLAUSE_LENGTH = 100
+_MOST_LINES = 2000
+"""Lines of a reply in plain words; no panel writes more."""
 
 
 class Spoken(NamedTuple):
@@ -43,41 +55,58 @@ class Spoken(NamedTuple):
 def spoken_votes(text: str, roles: Sequence[Role], alone: bool = False) -> dict[int, Spoken]:
     """Read votes in plain words, one line or paragraph for each role, by its name or number.
 
-    Votes may come in any order; the first of a role counts; those of roles that are not on
-    the panel are passed over. A role that was asked alone need not say its name.
+    Votes may come in any order; those of roles that are not on the panel are passed over, and
+    of a role that votes twice, differently, nobody knows which counts. A role that was asked
+    alone need not say its name.
     """
-    found: dict[int, Spoken] = {}
+    votes: dict[int, list[Spoken]] = {}
     for start, part in _paragraphs(text, roles):
         position = _whose(part, roles)
-        votes = list(_VOTE.finditer(part))
-        if position is None or position in found or not votes:
-            continue
-        last = votes[-1]
-        name_end = part.find(":") + 1
-        spans = {
-            "reason": (start + name_end, start + last.start()),
-            "vote": (start + last.start("vote"), start + last.end("vote")),
-        }
-        reason = part[name_end : last.start()].strip(" \n-–—*.;,")
-        found[position] = Spoken(reason, last["vote"].lower(), spans)
-    return found or (_unnamed_vote(text) if alone else {})
+        if position is not None:
+            votes.setdefault(position, []).extend(_votes(start, part, part.find(":") + 1))
+    if not any(votes.values()) and alone:
+        votes = {0: _votes(0, text, 0)}
+    return {
+        position: own[0]
+        for position, own in votes.items()
+        if len({vote.vote for vote in own}) == 1
+    }
 
 
-def _unnamed_vote(text: str) -> dict[int, Spoken]:
-    votes = list(_VOTE.finditer(text))
-    if not votes:
-        return {}
-    last = votes[-1]
-    spans = {"reason": (0, last.start()), "vote": last.span("vote")}
-    reason = text[: last.start()].strip(" \n-–—*.;,").removeprefix("Reason:").strip()
-    return {0: Spoken(reason, last["vote"].lower(), spans)}
+def _votes(start: int, part: str, reason_at: int) -> list[Spoken]:
+    """Return the different votes in a part of a reply, each where it stands last; two at most.
+
+    More than one is none, so nobody needs the third.
+    """
+    found: dict[str, re.Match[str]] = {}
+    for vote in _VOTE.finditer(part):
+        if _is_own(part, vote):
+            found[vote["vote"].casefold()] = vote
+    return [_spoken(start, part, reason_at, vote) for vote in list(found.values())[:2]]
+
+
+def _spoken(start: int, part: str, reason_at: int, vote: re.Match[str]) -> Spoken:
+    spans = {
+        "reason": (start + reason_at, start + vote.start()),
+        "vote": (start + vote.start("vote"), start + vote.end("vote")),
+    }
+    said = part[reason_at : vote.start()].strip(" \n-–—*.;,")
+    return Spoken(said.removeprefix("Reason:").strip(), vote["vote"].casefold(), spans)
+
+
+def _is_own(part: str, vote: re.Match[str]) -> bool:
+    """Say whether a vote is not quoted, denied or doubted where it stands."""
+    before = part[max(0, vote.start() - _CLAUSE_LENGTH) : vote.start()]
+    clause = _CLAUSE.split(before)[-1]
+    return not before.endswith(_QUOTES) and not _NOT_OWN.search(clause)
 
 
 def _paragraphs(text: str, roles: Sequence[Role]) -> list[tuple[int, str]]:
     """Cut the text before every line that begins with a name; return parts and places."""
     starts: list[int] = []
     at = 0
-    for line in text.splitlines(keepends=True):
+    lines = text.splitlines(keepends=True)
+    for line in lines if len(lines) <= _MOST_LINES else []:
         if _named(line) or _whose(line, roles) is not None:
             starts.append(at)
         at += len(line)

@@ -9,20 +9,23 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.confidence import Span, json_spans, reply_tokens, span_confidence
+from langchain_judges.asking.prose import (
+    MARKUP,
+    agreed,
+    fields,
+    label_in,
+    lines_of,
+    lone_label,
+)
 from langchain_judges.methods.sc2.aspects import distinct
 
-_FIELD = re.compile(
-    r"^\W*(?:(?:my|the|final|overall)\s+)*"
-    r"(?:preferred|preference|more[ _]consistent|verdict|answer|choice)\b[^\n:]{0,40}:"
-    r"(?P<said>[^\n]*)$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ALONE = re.compile(r"^(?P<said>[^\w\n]*[12AB][^\w\n]*)$", re.MULTILINE)
-_LABEL = re.compile(
-    r"\W*(?:(?:the\s+)?(?:response|table|text)\s+)?\W*(?P<slot>[12AB])\W*", re.IGNORECASE
-)
-_ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?P<phrase>[^.!?\n]{2,80})[.]?\s*$")
-_SLOTS = {"1": "1", "2": "2", "a": "1", "b": "2"}
+_FIELDS = ("preferred", "preference", "more consistent", "verdict", "answer", "choice")
+_NOUNS = ("response", "table", "text")
+_LABELS = {"1": "1", "2": "2", "a": "1", "b": "2"}
+_SLACK = 40
+_ITEM = re.compile(r"(?:[-*•]|\d{1,2}[.)])\s+(?P<phrase>[^.!?]{2,80})[.]?")
+_LONGEST = 200
+"""Characters of a line that may be a phrase in a list."""
 
 
 class Spoken(NamedTuple):
@@ -34,26 +37,25 @@ class Spoken(NamedTuple):
 
 
 def spoken_choice(text: str) -> Spoken | None:
-    r"""Return the slot in the last field `Preferred:`, else in the last line of one label.
+    r"""Return the slot in the fields `Preferred:`, else in a first or last line of one label.
 
-    The last one counts, for what stands before may quote a judged text. A field that names
-    both labels, or none, is no choice.
+    A reply that names two, or a field that names both or none, is no choice.
 
     >>> spoken_choice("They differ.\nPreferred: 2").slot
     '2'
     >>> spoken_choice("Preferred: 1 or 2") is None
     True
     """
-    found = list(_FIELD.finditer(text)) or list(_ALONE.finditer(text))
-    if not found:
+    lines = lines_of(text)
+    named = [label_in(each, _LABELS, _NOUNS) for each in fields(lines, _FIELDS, _SLACK)]
+    if not named and lines:
+        ends = (lone_label(lines, place, _LABELS, _NOUNS) for place in (0, -1))
+        named = [each for each in ends if each]
+    found = agreed(named)
+    if found is None:
         return None
-    last = found[-1]
-    label = _LABEL.fullmatch(last["said"])
-    if label is None:
-        return None
-    start = last.start("said") + label.start("slot")
-    before = text[: last.start()].strip()
-    return Spoken(_SLOTS[label["slot"].lower()], (start, start + 1), before)
+    head = text.rfind("\n", 0, found.line) + 1
+    return Spoken(found.label, (found.at, found.end), text[:head].strip())
 
 
 def parse_preference(text: str) -> dict[str, Any] | None:
@@ -61,8 +63,9 @@ def parse_preference(text: str) -> dict[str, Any] | None:
     found = spoken_choice(text)
     if found is None:
         return None
-    said = re.sub(r"^\W*comparison\W*:", "", found.before, flags=re.IGNORECASE).strip()
-    return {"comparison": said, "preferred": found.slot}
+    name, _, said = found.before.partition(":")
+    comparison = said.strip() if name.strip(MARKUP).casefold() == "comparison" else found.before
+    return {"comparison": comparison.lstrip(MARKUP), "preferred": found.slot}
 
 
 def parse_decision(text: str) -> dict[str, Any] | None:
@@ -79,12 +82,13 @@ def parse_aspects(text: str) -> dict[str, Any] | None:
     >>> parse_aspects("I think so.\n1. Tone\n2. Depth")["aspects"]
     ['Tone', 'Depth']
     """
-    found = [_ITEM.match(line) for line in text.splitlines()]
+    lines = text.splitlines()
+    found = [_ITEM.fullmatch(line.strip()) if len(line) <= _LONGEST else None for line in lines]
     phrases = distinct(match["phrase"] for match in found if match)
     if not phrases:
         return None
     first = next(i for i, match in enumerate(found) if match)
-    return {"reasoning": " ".join(text.splitlines()[:first]).strip(), "aspects": phrases}
+    return {"reasoning": " ".join(lines[:first]).strip(), "aspects": phrases}
 
 
 def label_probability(message: AIMessage, data: Mapping[str, Any]) -> dict[str, float]:
@@ -93,6 +97,7 @@ def label_probability(message: AIMessage, data: Mapping[str, Any]) -> dict[str, 
     span = json_spans(text, data).get(("preferred",))
     if span is None:
         spoken = spoken_choice(text)
-        span = spoken.span if spoken else None
+        agrees = spoken is not None and spoken.slot == data.get("preferred")
+        span = spoken.span if spoken and agrees else None
     known = span_confidence(text, tokens, [span]) if span else None
     return {"probability": known.value} if known else {}

@@ -1,0 +1,182 @@
+"""Labels in a reply in plain words.
+
+Strict on purpose: a label counts only if a whole line says it, and a reply that says two
+says none. Lines are taken apart by splitting, in time linear in their length: what a model
+writes must not be able to run a search pattern for hours.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+MARKUP = " \t*_`#"
+"""What emphasis, code and headings put around words."""
+_AROUND = MARKUP + "\"'“”‘’.!()[]"
+_QUOTING = ('"', "'", "“", "‘", "«", "„", ">")
+_LONGEST = 200
+"""Characters of a line that may say a label; a longer one is an explanation."""
+_MOST_LINES = 2000
+"""Lines of a reply in plain words; nobody looks for one label in more."""
+_LEADING = {"my", "the", "final", "overall"}
+_LISTED = re.compile(r"\W{0,3}(?:\d{1,2}|[A-Za-z])[.)](?:\s|$)")
+_INVISIBLE = re.compile("[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+
+
+class Line(NamedTuple):
+    """A line of a reply, and where it begins."""
+
+    text: str
+    start: int
+
+
+class Stated(NamedTuple):
+    """A label that a line states, where the label stands, and where the line begins."""
+
+    label: str
+    at: int
+    end: int
+    line: int
+
+
+def lines_of(text: str) -> list[Line]:
+    """Return the lines of a text that are not empty; none of a text with thousands."""
+    lines: list[Line] = []
+    at = 0
+    for line in text.split("\n"):
+        if line.strip():
+            lines.append(Line(line, at))
+        at += len(line) + 1
+        if len(lines) > _MOST_LINES:
+            return []
+    return lines
+
+
+def fields(lines: Sequence[Line], names: Collection[str], slack: int) -> Iterator[Line]:
+    """Yield what stands behind `Name:` on every line that begins so.
+
+    Args:
+        lines: The lines of a reply.
+        names: What the field may be called, in lower case; `my`, `the`, `final` and
+            `overall` may stand before it.
+        slack: Characters that may stand between the name and the colon.
+    """
+    for line in lines:
+        head, colon, value = line.text[:_LONGEST].partition(":")
+        # A field in quotes is somebody else's, or a piece of broken JSON.
+        if not colon or head.strip(MARKUP).startswith(_QUOTING):
+            continue
+        words = re.findall(r"[^\W_]+", head.casefold())
+        while words and words[0] in _LEADING:
+            words.pop(0)
+        phrase = " ".join(words)
+        named = next((n for n in names if f"{phrase} ".startswith(f"{n} ")), None)
+        if named is not None and len(phrase) - len(named) <= slack:
+            whole = value if len(line.text) <= _LONGEST else line.text[len(head) + 1 :]
+            yield Line(whole, line.start + len(head) + 1)
+
+
+def label_in(
+    said: Line, labels: Mapping[str, str], nouns: Collection[str] = ()
+) -> Stated | None:
+    """Return the label that a piece of a line consists of, or None.
+
+    Args:
+        said: The piece.
+        labels: Labels by how they may be written, in lower case.
+        nouns: Words that may stand before a label, such as `response`; `the` may too.
+    """
+    bare = said.text.strip(_AROUND) if len(said.text) <= _LONGEST else ""
+    words = [word.strip(_AROUND) for word in bare.split()]
+    if words and words[0].casefold() == "the":
+        words.pop(0)
+    if len(words) > 1 and words[0].casefold() in nouns:
+        words.pop(0)
+    word = " ".join(words)
+    label = labels.get(word.casefold())
+    if label is None:
+        return None
+    last = words[-1]
+    end = said.start + said.text.rfind(last) + len(last)
+    start = said.start + said.text.rfind(words[0], 0, end - said.start)
+    return Stated(label, start, end, said.start)
+
+
+def lone_label(
+    lines: Sequence[Line], place: int, labels: Mapping[str, str], nouns: Collection[str] = ()
+) -> Stated | None:
+    """Return the label that the first or the last line is, and nothing else; or None.
+
+    Behind a line that ends in a colon, or behind a list, it may be a quotation or the number
+    of a next point.
+    """
+    line = lines[place]
+    said = line.text.strip(MARKUP)
+    doubled = said.startswith("[[") and said.endswith(("]]", "]]."))
+    if not doubled and any(bracket in said for bracket in "[](){}"):
+        return None
+    earlier = lines[:place] if place >= 0 else lines[: len(lines) + place]
+    if earlier and earlier[-1].text.rstrip(MARKUP).endswith(":"):
+        return None
+    if any(_LISTED.match(other.text.strip()) for other in earlier):
+        return None
+    return label_in(line, labels, nouns)
+
+
+def agreed(stated: Sequence[Stated | None]) -> Stated | None:
+    """Return the last of what lines state, if it is a label and no other differs."""
+    if not stated or stated[-1] is None:
+        return None
+    labels = {each.label for each in stated if each}
+    return stated[-1] if len(labels) == 1 else None
+
+
+def own_words(text: str, material: Sequence[str]) -> str:
+    """Return a reply with blanks for the lines that stand in what the model was shown.
+
+    A line that repeats a judged text is no statement of the model's own, whichever label it
+    names. Single labels are left: a judged text may well be `2`.
+
+    Args:
+        text: The reply.
+        material: The texts that the model may be quoting.
+    """
+    shown = "\n".join(map(_comparable, material))
+    if not shown:
+        return text
+    lines = text.split("\n")
+    known: dict[str, bool] = {}
+    before = ""
+    for number, line in enumerate(lines):
+        words = _comparable(line) if len(line) <= _LONGEST else ""
+        if not words:
+            continue
+        # Of a short line the one before decides: both together are a quotation.
+        sought = words if len(words) >= _TELLING else f"{before} {words}".strip()
+        if len(sought) >= _TELLING:
+            if sought not in known and len(known) < _MOST_LINES:
+                known[sought] = sought in shown
+            if known.get(sought, True):
+                lines[number] = " " * len(line)
+        before = words
+    return "\n".join(lines)
+
+
+def quoted(part: str, material: Sequence[str]) -> bool:
+    """Say whether a part of a reply stands in what the model was shown."""
+    words = _comparable(part)
+    return bool(words) and any(words in _comparable(text) for text in material)
+
+
+_TELLING = 6
+"""Characters from which a line is known again; a label alone is shorter."""
+
+
+def _comparable(text: str) -> str:
+    """Return a text as it is compared: one case, no markup, and nothing invisible in it."""
+    plain = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
+    return " ".join(plain.replace("*", "").replace("`", "").replace("_", "").split()).strip(
+        "\"'“”‘’.>#-•«» "
+    )
