@@ -109,12 +109,33 @@ class Options(BaseModel):
             name for name, field in cls.model_fields.items() if not _is_marked(field, barred)
         )
 
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Show what differs from the defaults: a default group reads as `Voting()`."""
+        for name, field in type(self).model_fields.items():
+            if (value := getattr(self, name)) != field.get_default(call_default_factory=True):
+                yield name, value
+
     def as_json(self) -> dict[str, Any]:
         """Return the options as plain JSON; live objects are left out."""
         own: dict[str, Any] = self.model_dump(
             mode="json", include=set(self.plain_names()), fallback=_named
         )
         return own
+
+
+def group(kind: type[Options]) -> BeforeValidator:
+    """Take a group of options as itself, or as a mapping of its fields by name.
+
+    For a field such as `panel: Annotated[Panel | Mapping[str, Any], group(Panel)] = Panel()`,
+    which then always holds a `Panel`.
+    """
+
+    def read(value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        return kind(**{str(name): each for name, each in value.items()})
+
+    return BeforeValidator(read)
 
 
 def refusal(

@@ -2,7 +2,8 @@
 
 import inspect
 import json
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import pytest
 from annotated_types import Ge, Le
@@ -10,7 +11,7 @@ from annotated_types import Ge, Le
 from langchain_judges import create_relative_judge, create_self_consistency_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.options import Here, Options, Owner, Rule, Scale, factory, type_of
+from langchain_judges.options import Here, Options, Owner, Rule, Scale, factory, group, type_of
 from tests.fakes import FakeChatModel
 
 DECLARED = [method.options_class for method in METHODS.values() if method.options_class]
@@ -66,6 +67,28 @@ def test_an_unknown_option_is_refused_with_the_nearest_that_exists():
 
 def test_a_list_from_json_is_a_scale():
     assert Kettle(cups=[1, 6]).cups == (1, 6)
+
+
+class Tray(Options):
+    """A kettle on a tray."""
+
+    kettle: Annotated[Kettle | Mapping[str, Any], group(Kettle), Rule("a Kettle")] = Kettle()
+    """What stands on it."""
+
+
+def test_a_group_of_options_is_given_as_itself_or_by_its_fields():
+    tray = Tray(kettle={"degrees": 80})
+    assert tray == Tray(kettle=Kettle(degrees=80))
+    assert repr(tray) == "Tray(kettle=Kettle(degrees=80))"
+    assert tray.as_json()["kettle"]["degrees"] == 80
+    for bad, message in {
+        5: "`kettle` must be a Kettle, got 5",
+        "x": "`kettle` must be a Kettle, got 'x'",
+        (("degrees", 0),): "`degrees` must be a whole number of at least 1",
+        (("heat", 0),): "'kettle' has no option 'heat'",
+    }.items():
+        with pytest.raises(OptionError, match=message):
+            Tray(kettle=dict(bad) if isinstance(bad, tuple) else bad)
 
 
 def test_live_objects_stand_in_no_json_and_clients_set_no_paths():
