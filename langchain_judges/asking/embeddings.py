@@ -16,15 +16,13 @@ from langchain_core.embeddings import Embeddings
 
 from langchain_judges.asking.faults import diagnosis, in_a_line, status_of
 from langchain_judges.asking.steps import Effect, Steps
-from langchain_judges.errors import JudgeError, ModelSetupError
+from langchain_judges.errors import JudgeError, ModelSetupError, missing_extra, needs
 from langchain_judges.verdict import Failure
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
-_MISSING = (
-    "The default embedder needs a package that is not installed: pip install "
-    "'langchain-judges[embeddings]', or give embeddings of your own."
-)
+_EXTRA = ("embeddings", "The default embedder")
+_OTHERWISE = ", or give embeddings of your own"
 
 _lock = threading.Lock()
 _encoders: dict[str, Any] = {}
@@ -34,10 +32,10 @@ def default_embeddings() -> Embeddings:
     """Return the default embedder, for those who are sure to need it.
 
     Raises:
-        ModelSetupError: Its package is not installed; better said before a call is paid.
+        MissingExtraError: Its package is not installed; better said before a call is paid.
     """
     if importlib.util.find_spec("sentence_transformers") is None:
-        raise ModelSetupError(_MISSING)
+        raise missing_extra(*_EXTRA, "sentence_transformers", _OTHERWISE)
     return SentenceEmbeddings()
 
 
@@ -126,11 +124,9 @@ def _packaged() -> str | None:
 def _encoder(model: str) -> Any:
     with _lock:
         if model not in _encoders:
-            try:
+            with needs(*_EXTRA, _OTHERWISE):
                 from sentence_transformers import SentenceTransformer
                 from transformers.utils import logging
-            except ImportError as exc:
-                raise ModelSetupError(_MISSING) from exc
 
             shown = logging.is_progress_bar_enabled()
             logging.disable_progress_bar()  # type: ignore[no-untyped-call]

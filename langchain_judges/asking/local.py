@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain_judges.errors import ModelSetupError, OptionError
+from langchain_judges.errors import ModelSetupError, OptionError, needs
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -64,7 +64,8 @@ def local_model(
             replies of a rambling small model end before they are cut.
 
     Raises:
-        ModelSetupError: The extra `local` or the model file is missing or unusable.
+        ModelSetupError: The model file is missing or unusable.
+        MissingExtraError: The extra `local` is not installed.
         OptionError: A reply of `max_tokens` would leave no room for a prompt.
     """
     from langchain_openai import ChatOpenAI
@@ -119,13 +120,8 @@ def _serve(file: Path, context: int, slots: int) -> _Served:
 
 
 def _start(file: Path, context: int, slots: int) -> _Served:
-    try:
-        with _patient_threads():
-            import xllamacpp
-    except ImportError as exc:
-        raise ModelSetupError(
-            "A local model needs llama.cpp: pip install 'langchain-judges[local]'."
-        ) from exc
+    with needs("local", "A model in this process"), _patient_threads():
+        import xllamacpp
     params = xllamacpp.CommonParams()
     params.model.path = str(file)
     params.n_ctx = context * slots

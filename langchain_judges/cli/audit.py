@@ -44,7 +44,6 @@ from langchain_judges.cli.review import Desk, Review
 from langchain_judges.errors import (
     InputError,
     JudgeError,
-    ModelSetupError,
     OptionError,
     OutputError,
 )
@@ -223,10 +222,8 @@ def opened(
         settings: Keywords of `create_allure_audit`.
         told: All settings as a text: with other ones it is another audit.
     """
-    try:
-        from langgraph.checkpoint.sqlite import SqliteSaver
-    except ImportError as exc:
-        raise ModelSetupError("pip install langgraph-checkpoint-sqlite") from exc
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
     from langchain_judges.methods.allure import create_allure_audit
 
     marks = {k: v for k, v in judge.config["metadata"].items() if k != "calls"}

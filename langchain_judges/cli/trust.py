@@ -97,9 +97,12 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent (the report then covers what was judged), 130 Ctrl-C.
     """
+    from langchain_judges.report.single import check_installed
+
     errors, address = error_console(), address_of(model, base_url)
     try:
         _check_use(data, model, verdicts)
+        check_installed()
         read = [*map(Path, [data] if data else []), *(verdicts or [])]
         kept_apart(read, [out, results, csv, json])
         told = option or []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, needs
 from langchain_judges.rows.files import read_table
 
 Record = Mapping[str, Any]
@@ -81,12 +81,8 @@ class Source:
 
 
 def _from_hub(where: Hub, copy: Path | None) -> Iterator[dict[str, Any]]:
-    try:
+    with needs("hub", "Reading from the Hugging Face hub"):
         from datasets import load_dataset
-    except ImportError as exc:
-        raise OptionError(
-            "reading from the hub needs `pip install 'langchain-judges[hub]'`"
-        ) from exc
     options = {
         "split": where.split,
         "data_dir": where.data_dir,

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.steps import Steps, arun, run
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, needs
 from langchain_judges.integrations.evaluators import config_for, verdict_of
 from langchain_judges.methods.marks import kind_of, marks_of
 from langchain_judges.methods.registry import load_judge
@@ -15,12 +15,8 @@ from langchain_judges.rows.applications import comment_of, decision, score_of
 from langchain_judges.rows.texts import check_text
 from langchain_judges.runs.workload import Judge
 
-try:
+with needs("classic", "An evaluator of langchain-classic"):
     from langchain_classic.evaluation import PairwiseStringEvaluator, StringEvaluator
-except ImportError as exc:  # pragma: no cover - the extra is there wherever tests run
-    raise ImportError(
-        "langchain-classic is missing: pip install 'langchain-judges[classic]'"
-    ) from exc
 
 _PASSED_ON = ("callbacks", "tags", "metadata")
 

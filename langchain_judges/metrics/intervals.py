@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, OptionError, needs
 from langchain_judges.metrics.inputs import (
     Floats,
     Ints,
@@ -46,18 +46,20 @@ def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Int
     Raises:
         InputError: `successes` lies outside [0, n].
 
-    Source: Wilson 1927; `statsmodels.stats.proportion.proportion_confint`.
+    Source: Wilson 1927, equation 7 of Brown, Cai & DasGupta 2001. Written out, for every run's
+    summary has it and statsmodels is an extra.
     """
-    from statsmodels.stats.proportion import proportion_confint
-
     check_confidence(confidence)
     if not 0 <= successes <= n:
         raise InputError(f"`successes` must lie between 0 and `n`, got {successes!r} of {n!r}")
     if n == 0:
         return Interval(math.nan, math.nan)
-    low, high = proportion_confint(successes, n, alpha=1 - confidence, method="wilson")
+    p, z = successes / n, normal_quantile(confidence)
+    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     # Its ends at none and at all are exact; rounding must not leave the value outside.
-    return Interval(float(low) if successes else 0.0, float(high) if successes < n else 1.0)
+    low, high = middle - half, middle + half
+    return Interval(low if successes else 0.0, high if successes < n else 1.0)
 
 
 def rate(
@@ -223,7 +225,8 @@ def mcnemar(first: Iterable[Any], second: Iterable[Any]) -> McNemar:
 
     Source: McNemar 1947; `statsmodels.stats.contingency_tables.mcnemar`.
     """
-    from statsmodels.stats.contingency_tables import mcnemar as exact
+    with needs("trust", "McNemar's test"):
+        from statsmodels.stats.contingency_tables import mcnemar as exact
 
     both = match(first, second)
     pairs = [(bool(a), bool(b)) for a, b in zip(both.judge, both.truth, strict=True)]
@@ -263,7 +266,8 @@ def benjamini_yekutieli(p_values: Sequence[float], level: float = 0.05) -> Adjus
 
 
 def _adjust(p_values: Sequence[float], level: float, method: str) -> Adjusted:
-    from statsmodels.stats.multitest import multipletests
+    with needs("trust", "Adjusting p-values"):
+        from statsmodels.stats.multitest import multipletests
 
     given = np.asarray(p_values, dtype=float)
     if not np.all((given >= 0) & (given <= 1)):

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from langchain_judges.errors import needs
 from langchain_judges.metrics.agreement import labelled
 from langchain_judges.metrics.inputs import (
     as_floats,
@@ -44,7 +45,8 @@ def cohen_kappa(
 
     Source: Cohen 1960, 1968; `statsmodels.stats.inter_rater.cohens_kappa`.
     """
-    from statsmodels.stats.inter_rater import cohens_kappa
+    with needs("trust", "Cohen's κ"):
+        from statsmodels.stats.inter_rater import cohens_kappa
 
     one_of("weights", weights, (None, "linear", "quadratic"))
     both = match(first, second)
@@ -95,7 +97,8 @@ def fleiss_kappa(ratings: Iterable[Sequence[Any]]) -> Result:
 
     Source: Fleiss 1971; `statsmodels.stats.inter_rater.fleiss_kappa`.
     """
-    from statsmodels.stats.inter_rater import fleiss_kappa as compute
+    with needs("trust", "Fleiss' κ"):
+        from statsmodels.stats.inter_rater import fleiss_kappa as compute
 
     rows = [values_of(row)[0] for row in as_list(ratings)]
     heard = [[value for value in row if value is not None] for row in rows]
@@ -127,7 +130,8 @@ def krippendorff_alpha(
 
     Source: Krippendorff 2004; package `krippendorff`.
     """
-    import krippendorff
+    with needs("trust", "Krippendorff's α"):
+        import krippendorff
 
     one_of("level", level, ("nominal", "ordinal", "interval", "ratio"))
     rows = [values_of(row)[0] for row in as_list(ratings)]

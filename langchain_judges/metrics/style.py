@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics.inputs import (
     POINTS,
     Floats,
@@ -111,8 +111,9 @@ def preference_slopes(
 
 def _fit(y: Floats, x: Floats, clusters: Any) -> tuple[list[tuple[float, float]] | None, str]:
     """Return (coefficient, standard error) of each column, or None and why."""
-    import statsmodels.api as sm
-    from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
+    with needs("trust", "A regression on style"):
+        import statsmodels.api as sm
+        from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
     if len(y) <= x.shape[1] or np.linalg.matrix_rank(x) < x.shape[1]:
         return None, "too few items, or features that say the same"

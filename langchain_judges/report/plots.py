@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup, escape
 
+from langchain_judges.errors import needs
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -66,8 +68,9 @@ _SHAPES = {"judge": ("o", _JUDGE), "people": ("D", _PEOPLE), "baseline": ("|", _
 
 def shares(marks: Sequence[Mark], unit: str, described: str) -> Markup:
     """Draw shares with their intervals, one a line, from 0 to 100 %."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+    with needs("trust", "A plot"):
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
 
     with rc_context(_SETTINGS):
         height = 40 * len(marks) + 48
@@ -103,8 +106,9 @@ def slots(parts: Sequence[tuple[str, float, str]], described: str) -> Markup:
         parts: The name, the share and the colour (`judge`, `people`, `other` or `baseline`).
         described: What a screen reader says.
     """
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+    with needs("trust", "A plot"):
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
 
     colours = {"judge": _JUDGE, "people": _PEOPLE, "other": _OTHER, "baseline": _MUTED}
     with rc_context(_SETTINGS):
@@ -144,8 +148,9 @@ def lengths(
         people: People's share.
         described: What a screen reader says.
     """
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+    with needs("trust", "A plot"):
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
 
     with rc_context(_SETTINGS):
         figure = Figure(figsize=(_WIDTH / 72, 250 / 72))

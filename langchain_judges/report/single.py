@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges import metrics
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, needs
 from langchain_judges.report.evidence import Disagreement, costliest
 from langchain_judges.report.measure import Number, Sample, headline_key, measure
 from langchain_judges.report.rows import join, judges_of, rows_in
@@ -98,9 +98,21 @@ class TrustReport:
         return written(render([self]), path)
 
 
+def check_installed() -> None:
+    """Check that a report can be made; better said before a call is paid.
+
+    Raises:
+        MissingExtraError: The extra `trust` is not installed.
+    """
+    with needs("trust", "The report"):
+        import krippendorff  # noqa: F401 - only whether they are there
+        import statsmodels  # noqa: F401
+
+
 def frame(reports: Sequence[TrustReport]) -> DataFrame:
     """Return the numbers of reports, with the name of the judge."""
-    from pandas import DataFrame
+    with needs("trust", "A data frame"):
+        from pandas import DataFrame
 
     return DataFrame(
         [

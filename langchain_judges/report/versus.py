@@ -10,7 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges import metrics
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics import Result
 from langchain_judges.report.rows import rows_in
 from langchain_judges.report.single import TrustReport, as_json, frame, trust, written
@@ -77,7 +77,8 @@ class ComparisonReport:
 
     def contests_dataframe(self) -> DataFrame:
         """Return the paired tests, one pair of judges a row."""
-        from pandas import DataFrame
+        with needs("trust", "A data frame"):
+            from pandas import DataFrame
 
         return DataFrame([contest.to_dict() for contest in self.contests])
 

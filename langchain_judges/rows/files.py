@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, needs
 
 
 def read_table(path: Path) -> Iterator[dict[str, Any]]:
@@ -79,15 +79,11 @@ def _delimited(path: Path, delimiter: str) -> Iterator[dict[str, Any]]:
 
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:
-    from pandas import read_parquet
+    with needs("hub", "Reading Parquet"):
+        import pyarrow  # noqa: F401 - by which pandas reads it
+        from pandas import read_parquet
 
-    try:
-        table = read_parquet(path)
-    except ImportError as exc:
-        raise OptionError(
-            "reading Parquet needs `pip install 'langchain-judges[hub]'`"
-        ) from exc
-    for record in table.to_dict("records"):
+    for record in read_parquet(path).to_dict("records"):
         yield {name: _plain(value) for name, value in record.items()}
 
 

@@ -12,11 +12,14 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from typing_extensions import TypedDict
+
+from langchain_judges.errors import needs
 
 
 class Missing(TypedDict):
@@ -182,10 +185,25 @@ def _forms(concept: str) -> frozenset[str]:
     return frozenset({concept}).union(bases, *map(_inflected, bases))
 
 
+def check_word_forms() -> None:
+    """Check that word forms can be told; better said before a call is paid.
+
+    Raises:
+        MissingExtraError: The extra `writing` is not installed.
+    """
+    with _word_forms():
+        import lemminflect  # noqa: F401 - only whether it is there
+
+
+def _word_forms() -> AbstractContextManager[None]:
+    return needs("writing", "Telling word forms", ", or count exact forms alone (strict)")
+
+
 @lru_cache(maxsize=8192)
 def _bases(word: str) -> frozenset[str]:
     """Return the words that `word` can be a form of; none if the dictionary lacks it."""
-    from lemminflect import getAllLemmas
+    with _word_forms():
+        from lemminflect import getAllLemmas
 
     with _LOCK:
         found = frozenset(base for bases in getAllLemmas(word).values() for base in bases)
@@ -194,7 +212,8 @@ def _bases(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def _guessed_bases(word: str) -> frozenset[str]:
-    from lemminflect import getAllLemmasOOV
+    with _word_forms():
+        from lemminflect import getAllLemmasOOV
 
     if len(word) < _SHORTEST_GUESS or not word.isalpha():
         return frozenset()
@@ -205,7 +224,8 @@ def _guessed_bases(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def _inflected(base: str) -> frozenset[str]:
-    from lemminflect import getAllInflections, getAllInflectionsOOV
+    with _word_forms():
+        from lemminflect import getAllInflections, getAllInflectionsOOV
 
     with _LOCK:
         found = [getAllInflections(base)]

