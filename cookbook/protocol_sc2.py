@@ -232,7 +232,7 @@ class Protocol:
             judge = self._online(options)
             return {"method": arm.label, "options": options, "calls": 1, "judge": judge}
         judge = load_judge(arm.method, self.model, **options)
-        calls = int(judge.config["metadata"]["calls"])
+        calls = int((judge.config or {})["metadata"]["calls"])
         return {"method": arm.label, "options": options, "calls": calls, "judge": judge}
 
     def _online(self, options: dict[str, Any]) -> Any:

@@ -94,10 +94,10 @@ def carry_out(
         slug = "".join(c if c.isalnum() else "_" for c in name.lower()).strip("_")
         writer = load_writer(method, model, **options)
         texts = out / f"{slug}.jsonl"
-        run = {"max_concurrency": concurrency}
+        run: dict[str, Any] = {"max_concurrency": concurrency}
         rows = list(judge_many(writer, tasks, out=texts, progress=progress, **run))
         verdicts = out / f"{slug}.verdicts.jsonl"
-        compared = (
+        compared: dict[str, Any] = (
             {"against": first, "judge": judge, "out": verdicts} if judge and first else {}
         )
         found[name] = evaluate_writing(rows, **compared, **run)
