@@ -117,10 +117,7 @@ class Options(BaseModel):
 
     def as_json(self) -> dict[str, Any]:
         """Return the options as plain JSON; live objects are left out."""
-        own: dict[str, Any] = self.model_dump(
-            mode="json", include=set(self.plain_names()), fallback=_named
-        )
-        return own
+        return {name: _plain(getattr(self, name)) for name in self.plain_names()}
 
 
 def group(kind: type[Options]) -> BeforeValidator:
@@ -188,8 +185,16 @@ def _is_marked(field: FieldInfo, marks: tuple[type, ...]) -> bool:
     return any(mark in marks or isinstance(mark, marks) for mark in field.metadata)
 
 
-def _named(value: object) -> str:
-    """Return a name for what JSON cannot hold."""
+def _plain(value: Any) -> Any:
+    """Return a value as plain JSON; what JSON cannot hold is named."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if as_json := getattr(value, "as_json", None):
+        return as_json()
     return getattr(value, "__qualname__", type(value).__name__)
 
 

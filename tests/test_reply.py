@@ -3,7 +3,7 @@ from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.reply import json_schema, read
 from langchain_judges.methods.bsm.parse import parse_plan, parse_scores
-from langchain_judges.methods.bsm.state import Choice, scores_shape
+from langchain_judges.methods.bsm.replies import Choice, scores_shape
 from langchain_judges.methods.plans import plan_shape
 
 SCORES = scores_shape((1, 5), explain_first=False)

@@ -61,15 +61,13 @@ Seed = Annotated[int, Ge(0)]
 """Of random choices."""
 
 
-class JudgeOptions(Options):
-    """What every judge takes, and what a method says of itself."""
+class GraphOptions(Options):
+    """What every judge and writer takes, and what a method says of itself."""
 
     method: ClassVar[str]
     """The method's name on the command line, in traces and in results."""
     summary: ClassVar[str]
     """One line for lists of methods."""
-    takes: ClassVar[Kind] = "pair"
-    """What it judges: two texts, or one."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Options by name; a preset is data, not another code path."""
     budgets: ClassVar[tuple[Budget, ...]] = ()
@@ -80,13 +78,7 @@ class JudgeOptions(Options):
     """The prompt of each step."""
 
     instructions: str | None = None
-    """Your rubric, or the language to answer in; shown to every step that judges."""
-    memory: Annotated[FailureMemory | None, Here()] = None
-    """Audited mistakes; those that fit a row are shown where it is judged."""
-    recall: Annotated[Recall | str | None, Rule("a choice of examples such as 'knn:8'")] = None
-    """Which of the memory's examples, such as `"knn:8"`; None: the memory's own choice."""
-    allow_leak: bool = False
-    """Allow examples of the row itself and of its group; results then say so."""
+    """Your rubric, or the language to answer in; shown to every step."""
     temperature: Annotated[float, Ge(0), Le(2)] | None = None
     """Overrides the model's own."""
     repairs: Annotated[int, Ge(0)] = 1
@@ -120,16 +112,6 @@ class JudgeOptions(Options):
         """What the method is called in results and traces."""
         return self.method
 
-    @property
-    def order_rule(self) -> OrderRule:
-        """How the verdicts of the orders become one."""
-        return getattr(self, "orders", None) or "none"
-
-    @property
-    def order_list(self) -> tuple[Order, ...]:
-        """The orders that are asked."""
-        return orders_of(self.order_rule)
-
     def calls(self) -> int:
         """Return the calls for one row, excluding repairs."""
         raise NotImplementedError
@@ -143,11 +125,35 @@ class JudgeOptions(Options):
         raise NotImplementedError
 
 
+class JudgeOptions(GraphOptions):
+    """What every judge takes."""
+
+    takes: ClassVar[Kind] = "pair"
+    """What it judges: two texts, or one."""
+
+    memory: Annotated[FailureMemory | None, Here()] = None
+    """Audited mistakes; those that fit a row are shown where it is judged."""
+    recall: Annotated[Recall | str | None, Rule("a choice of examples such as 'knn:8'")] = None
+    """Which of the memory's examples, such as `"knn:8"`; None: the memory's own choice."""
+    allow_leak: bool = False
+    """Allow examples of the row itself and of its group; results then say so."""
+
+    @property
+    def order_rule(self) -> OrderRule:
+        """How the verdicts of the orders become one."""
+        return getattr(self, "orders", None) or "none"
+
+    @property
+    def order_list(self) -> tuple[Order, ...]:
+        """The orders that are asked."""
+        return orders_of(self.order_rule)
+
+
 @dataclass(frozen=True)
 class Setup:
     """What the steps of a judge work with: checked options, prompts, models, memory."""
 
-    options: JudgeOptions
+    options: GraphOptions
     prompts: Mapping[str, ChatPromptTemplate]
     version: str
     """Hash of the prompts."""
@@ -158,10 +164,10 @@ class Setup:
     @classmethod
     def of(
         cls,
-        options: JudgeOptions,
+        options: GraphOptions,
         model: str | BaseChatModel,
         others: Mapping[str, str | BaseChatModel | None],
-        shown: tuple[str, ...],
+        shown: tuple[str, ...] = (),
         templates: Mapping[str, ChatPromptTemplate] | None = None,
     ) -> Setup:
         """Choose prompts and models.
@@ -184,7 +190,9 @@ class Setup:
             for step, other in others.items()
         }
         contexts = [channels[step].context for step in shown]
-        memory = reminder(options.memory, options.recall, options.allow_leak, contexts)
+        memory = None
+        if isinstance(options, JudgeOptions):
+            memory = reminder(options.memory, options.recall, options.allow_leak, contexts)
         return cls(options, prompts, version, channels, memory)
 
     def question(

@@ -21,7 +21,7 @@ from langchain_judges.memory.rendering import (
     cut_failures,
     told,
 )
-from langchain_judges.methods.base import JudgeOptions, Setup
+from langchain_judges.methods.base import Setup
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.rows.texts import check_pair, fence_token, judged, transcript, user_turns
 from langchain_judges.verdict import Failure, Pair, Usage, Verdict, even_verdict
@@ -73,11 +73,6 @@ class PairSteps:
     """What a prompt adds where the task has several turns."""
 
     @property
-    def options(self) -> JudgeOptions:
-        """The checked options."""
-        return self.setup.options
-
-    @property
     def noun(self) -> str:
         """What a prompt calls a judged text."""
         return "response"
@@ -113,7 +108,7 @@ class PairSteps:
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
         """Return what stands around the material: focus, the caller's words, examples."""
-        added = self.options.instructions
+        added = self.setup.options.instructions
         words = INSTRUCTIONS.format(instructions=added) if added else ""
         return {
             "focus": self.focus if user_turns(pair["input"]) > 1 else "",
@@ -138,13 +133,16 @@ class PairSteps:
         return {
             "fence": token,
             "request": request,
-            "reference": REFERENCE.format(fence=token, reference=reference)
-            if reference
-            else "",
+            "reference": reference_block(token, reference),
             "response_1": first,
             "response_2": second,
             **self.frame(pair, lessons),
         }
+
+
+def reference_block(fence: str, reference: str) -> str:
+    """Return a known good answer as a prompt shows it; nothing without one."""
+    return REFERENCE.format(fence=fence, reference=reference) if reference else ""
 
 
 def pair_of(state: Mapping[str, Any]) -> Pair:

@@ -9,6 +9,7 @@ from typing import NotRequired
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.errors import OptionError
 from langchain_judges.orders import Order
 
 
@@ -28,6 +29,38 @@ class PlannedCriterion(BaseModel):
     description: str
 
 
+CriterionLike = str | Mapping[str, str]
+"""A criterion as callers write it: a name, `"name: description"`, or both by key."""
+
+
+def read_criteria(criteria: Sequence[CriterionLike] | None) -> tuple[Criterion, ...] | None:
+    """Return the criteria of a caller in one form.
+
+    Raises:
+        ValueError: They are no list of at least one, or one has no name.
+        OptionError: Two have the same name.
+    """
+    if criteria is None:
+        return None
+    if isinstance(criteria, str) or not criteria:
+        raise ValueError("no list of criteria")
+    plan = tuple(map(_criterion, criteria))
+    names = [criterion["name"].casefold() for criterion in plan]
+    if len(set(names)) < len(names):
+        raise OptionError(f"criteria must have distinct names, got {names!r}")
+    return plan
+
+
+def _criterion(criterion: CriterionLike) -> Criterion:
+    if isinstance(criterion, str):
+        name, _, description = criterion.partition(":")
+    else:
+        name, description = criterion.get("name", ""), criterion.get("description", "")
+    if not (isinstance(name, str) and isinstance(description, str) and name.strip()):
+        raise ValueError("a criterion without a name")
+    return {"name": name.strip(), "description": description.strip()}
+
+
 @cache
 def plan_shape(max_criteria: int) -> type[BaseModel]:
     """Return the shape of a plan of at most `max_criteria` criteria.
@@ -44,10 +77,10 @@ def distinct_criteria(planned: Sequence[Mapping[str, str]]) -> list[Criterion]:
     >>> distinct_criteria([{"name": "Tone:", "description": "a"}] * 2)
     [{'name': 'Tone', 'description': 'a'}]
     """
-    found: dict[str, Criterion] = {}
+    plan: dict[str, Criterion] = {}
     for criterion in planned:
         name = " ".join(criterion["name"].split())[:60].strip(" .:*-")
         description = " ".join(criterion["description"].split())[:300]
         if name:
-            found.setdefault(name.casefold(), {"name": name, "description": description})
-    return list(found.values())
+            plan.setdefault(name.casefold(), {"name": name, "description": description})
+    return list(plan.values())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.allure import create_allure_judge
 from langchain_judges.methods.base import JudgeOptions
-from langchain_judges.methods.bsm import create_bsm_judge
+from langchain_judges.methods.bsm.judge import BSM
 from langchain_judges.methods.direct.judge import (
     Absolute,
     ChainOfThought,
@@ -72,16 +72,6 @@ METHODS: dict[str, Method] = {
         },
         kind="item",
     ),
-    "bsm": Method(
-        factory=create_bsm_judge,
-        summary="Branch-Solve-Merge: a plan of criteria, each scored in both orders, summed.",
-        presets={
-            "paper": {"reuse_plan": False},
-            "neural_merge": {"merge": "model"},
-            "self_consistency": {"samples": 5},
-            "ten_points": {"scale": (1, 10)},
-        },
-    ),
     "drpe": Method(
         factory=create_drpe_judge,
         summary="DRPE: a panel of static and generated role-players votes; votes are weighed.",
@@ -124,6 +114,7 @@ METHODS: dict[str, Method] = {
     **{
         kind.method: Method.of(kind)
         for kind in (
+            BSM,
             Relative,
             Absolute,
             Direct,

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.bsm.options import at_least
 from langchain_judges.writing.coverage import check_word_forms
 
 
@@ -107,3 +106,9 @@ def _common(given: dict[str, Any]) -> dict[str, Any]:
 
 
 _MOST_DRAFTS = 256
+
+
+def at_least(name: str, value: object, least: int) -> None:
+    """Check that an option is a whole number of at least `least`."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise OptionError(f"`{name}` must be a whole number of at least {least}, got {value!r}")

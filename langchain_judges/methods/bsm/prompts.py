@@ -116,12 +116,3 @@ PROMPTS = {"branch": BRANCH, "solve": SOLVE, "merge": MERGE, "reference": REFERE
 
 FOCUS = "\nJudge the last turn only; the earlier ones are there so that it can be understood."
 """Added where the request has several turns (section 4, turn 2)."""
-
-REFERENCE_ANSWER = """
-<reference-answer-{fence}>
-{reference}
-</reference-answer-{fence}>"""
-"""Added to SOLVE where there is a reference answer; the plan never sees it."""
-
-INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
-"""Added where the caller gave instructions."""

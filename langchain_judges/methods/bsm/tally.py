@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
+from typing import TYPE_CHECKING
 
-from langchain_judges.methods.bsm.options import Options
-from langchain_judges.methods.bsm.state import OrderResult, Subscore
+from langchain_judges.methods.bsm.replies import OrderResult, Subscore
 from langchain_judges.methods.plans import Criterion
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.verdict import Failure, Preference, Usage, Verdict
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.bsm.judge import BSM
 
 Cells = Mapping[tuple[str, Order], dict[str, float]]
 """The mean scores `{"A", "B"}` of each criterion in each order."""
@@ -29,21 +32,21 @@ def mean_scores(
         planned.setdefault(criterion["name"], []).extend(own)
     cells: dict[tuple[str, Order], dict[str, float]] = {}
     for name, asked in planned.items():
-        found = {
+        samples = {
             order: [
                 s["scores"] for s in subscores if (s["criterion"], s["order"]) == (name, order)
             ]
             for order in asked
         }
-        if all(found.values()):
-            for order, scores in found.items():
+        if all(samples.values()):
+            for order, scores in samples.items():
                 cells[name, order] = {
                     side: fmean(score[side] for score in scores) for side in ("A", "B")
                 }
     return cells
 
 
-def quorum(options: Options, criteria: Sequence[Criterion], cells: Cells) -> str | None:
+def quorum(options: BSM, criteria: Sequence[Criterion], cells: Cells) -> str | None:
     """Say what is missing for a verdict; None if enough criteria were scored."""
     if not criteria:
         return "Not judged: there is no plan of criteria."
@@ -69,7 +72,7 @@ def order_totals(order: Order, cells: Cells) -> OrderResult:
 
 
 def decide(
-    options: Options,
+    options: BSM,
     cells: Cells,
     by_order: Mapping[str, OrderResult],
     failures: list[Failure],
@@ -78,11 +81,11 @@ def decide(
     """Combine the orders into the verdict."""
     preferences = [r["preference"] for r in by_order.values() if r["preference"]]
     margin = _points(preferences) if options.merge == "model" else _margin(options, cells)
-    if options.orders == "score_mean":
+    if options.order_rule == "score_mean":
         # Means of equal sums can differ in their last digit.
         preference = prefer({"A": round(margin, 9), "B": 0.0})
     else:
-        preference = combine(options.orders, preferences)
+        preference = combine(options.order_rule, preferences)
     totals = {
         side: round(sum(result["totals"][side] for result in by_order.values()), 9)
         for side in ("A", "B")
@@ -100,7 +103,7 @@ def decide(
     }
 
 
-def _margin(options: Options, cells: Cells) -> float:
+def _margin(options: BSM, cells: Cells) -> float:
     """Return the mean of (A - B) / (2 (high - low)) over criteria and orders, in ±0.5."""
     low, high = options.scale
     return fmean((c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values())
@@ -118,9 +121,10 @@ def _rationale(
     cells: Cells,
 ) -> str:
     parts = [f"Totals {totals['A']:g} (A) to {totals['B']:g} (B)."]
-    said = {order: result["preference"] for order, result in by_order.items()}
-    if len(set(said.values())) > 1:
-        parts.append(f"The orders disagree: {said['AB']} (A first), {said['BA']} (B first).")
+    preferences = {order: result["preference"] for order, result in by_order.items()}
+    if len(set(preferences.values())) > 1:
+        first, second = preferences["AB"], preferences["BA"]
+        parts.append(f"The orders disagree: {first} (A first), {second} (B first).")
     leads: dict[str, float] = {}
     for (name, _), cell in cells.items():
         leads[name] = round(leads.get(name, 0.0) + cell["A"] - cell["B"], 2)

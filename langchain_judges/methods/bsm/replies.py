@@ -1,18 +1,18 @@
-"""State of the Branch-Solve-Merge judge, and the shapes its model replies in."""
+"""The state of the Branch-Solve-Merge judge, and the shapes in which its models reply."""
 
 from __future__ import annotations
 
 import operator
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.rendering import Account, RememberedPair, Reminded
+from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.plans import Criterion
 from langchain_judges.orders import Order, SlotOrTie
-from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
+from langchain_judges.verdict import Pair, Preference
 
 
 class Subscore(TypedDict):
@@ -34,8 +34,8 @@ class OrderResult(TypedDict):
     """The merging model's reason; empty where scores were summed."""
 
 
-class BSMState(RememberedPair, total=False):
-    """State of the graph; every value is plain JSON."""
+class BSMState(PairState, total=False):
+    """State of the graph."""
 
     criteria: list[Criterion]
     """The plan, best first."""
@@ -43,26 +43,14 @@ class BSMState(RememberedPair, total=False):
     """The pair's own reference, or the one that `reference_model` wrote."""
     subscores: Annotated[list[Subscore], operator.add]
     by_order: dict[str, OrderResult]
-    reminded: Reminded
-    """What the memory recalled; only with a memory."""
-    recalled: Account
-    failures: Annotated[list[Failure], operator.add]
-    usages: Annotated[list[Usage], operator.add]
-    """What each question cost, to be added up at the end."""
-    verdict: Verdict | None
 
 
-class BSMResult(TypedDict):
+class BSMResult(PairResult):
     """What the graph returns."""
 
-    id: str | None
-    """The id that was given, if there was one."""
-    verdict: Verdict
     criteria: list[Criterion]
     subscores: list[Subscore]
     by_order: dict[str, OrderResult]
-    recalled: NotRequired[Account]
-    """Which remembered examples were shown; only with a memory."""
 
 
 class Work(TypedDict):
@@ -72,7 +60,7 @@ class Work(TypedDict):
     criterion: Criterion
     order: Order
     sample: int
-    examples: NotRequired[list[Example]]
+    examples: list[Example]
 
 
 def _no_bool(value: object) -> object:
