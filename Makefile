@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Twice quiet: errors only.
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+# One for each core: each costs some seconds to start, and tests seldom wait.
+WORKERS := auto
 METHOD := bsm
 PAIRS_allure := cookbook/data/items.jsonl
 PAIRS_drpe := cookbook/data/summaries.jsonl
@@ -42,12 +44,17 @@ help:
 demo: .venv/.package
 	@$(BIN)/langchain-judges $(DEMO) $(PAIRS) --model local --limit $(or $(LIMIT_$(METHOD)),3) --show $(SET_$(METHOD))
 
+# The tests with the real model run even where another test failed; either failure counts.
 test: .venv/.dev
-	@$(BIN)/python -m pytest -n 4 -m "not real"
-	@$(BIN)/python -m pytest -m real
+	@unit=0; real=0; \
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not real" || unit=$$?; \
+	$(BIN)/python -m pytest -m real || real=$$?; \
+	if [ $$unit -ne 0 ] || [ $$real -ne 0 ]; then \
+		echo "Failed: exit code $$unit without the real model, $$real with it." >&2; exit 1; \
+	fi
 
 test-fast: .venv/.dev
-	@$(BIN)/python -m pytest -n 4 -m "not real"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not real"
 
 lint: .venv/.dev
 	@$(BIN)/ruff check .

@@ -42,11 +42,16 @@ class LangSmithServer:
         zstd: Tell the client to compress.
         multipart: Tell the client to use the multipart endpoint; else `/runs/batch`.
         status: Answer everything after `/info` with this status.
-        hang: Seconds before every answer, until `recover()`.
+        hang: Whether no answer comes until `recover()`.
     """
 
     def __init__(
-        self, *, zstd: bool = True, multipart: bool = True, status: int = 200, hang: float = 0
+        self,
+        *,
+        zstd: bool = True,
+        multipart: bool = True,
+        status: int = 200,
+        hang: bool = False,
     ) -> None:
         self.info = json.loads(json.dumps(INFO))
         self.info["instance_flags"]["zstd_compression_enabled"] = zstd
@@ -114,7 +119,7 @@ class LangSmithServer:
 
     def recover(self) -> None:
         """Answer everything well from now on."""
-        self.status, self.hang = 200, 0
+        self.status, self.hang = 200, False
         self._released.set()
 
     def __exit__(self, *_: object) -> None:
@@ -127,7 +132,7 @@ class LangSmithServer:
     ) -> tuple[Any, int]:
         path, _, query = address.partition("?")
         if self.hang:
-            self._released.wait(self.hang)
+            self._released.wait()
         if path.endswith("/info"):
             return self.info, 200
         if self.status >= 400:

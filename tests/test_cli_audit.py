@@ -256,7 +256,6 @@ def test_a_review_survives_its_process(tmp_path):
     assert not second.undo()
 
 
-@pytest.mark.timeout(20)
 def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monkeypatch):
     pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
     master, slave = pty.openpty()

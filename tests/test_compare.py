@@ -4,9 +4,6 @@ import json
 import math
 import re
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -20,6 +17,7 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.runs.contest import compare, line_up, rate
 from langchain_judges.testing import error, reply
 from tests.fakes import FakeChatModel
+from tests.processes import held, rows_in, start, wait_until
 from tests.test_direct import respond as direct_reply
 from tests.test_drpe import respond as drpe_reply
 from tests.test_local import ROOT
@@ -368,37 +366,23 @@ def test_a_column_is_named_for_a_comparison(serve, tmp_path):
 
 
 def test_ctrl_c_ends_with_130_and_keeps_what_was_done(serve, tmp_path):
-    server = serve(over_the_wire, delay=0.05)
     path, out = tmp_path / "in.jsonl", tmp_path / "out"
+    file = out / "direct.jsonl"
+    script, event = held(over_the_wire, lambda _: rows_in(file) >= 3)
+    server = serve(script)
     path.write_text("\n".join(map(json.dumps, rows(300))))
-    command = [sys.executable, "-m", "langchain_judges.cli", "compare", str(path)]
-    options = [
-        "--model",
-        "m",
-        "--base-url",
-        server.url,
-        "--methods",
-        "direct,cot",
-        "-o",
-        str(out),
-    ]
-    process = subprocess.Popen(
-        command + options, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    until = time.monotonic() + 60
-    while len(server.calls) < 40:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    process = start("-m", "langchain_judges.cli", "compare", path, "--methods", "direct,cot",
+                    "--model", "m", "--base-url", server.url, "-o", out)  # fmt: skip
+    wait_until(lambda: rows_in(file) >= 3)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    event.set()
+    _, said = process.communicate()
     assert process.returncode == 130, said
     assert "Traceback" not in said
-    done = [json.loads(line) for line in (out / "direct.jsonl").read_text().splitlines()]
-    assert 0 < len(done) < 300
+    assert 3 <= len([json.loads(line) for line in file.read_text().splitlines()]) < 300
 
 
 @pytest.mark.real
-@pytest.mark.timeout(240)
 def test_two_methods_on_one_shipped_pair_with_the_real_local_model(tmp_path):
     arguments = ["compare", str(ROOT / "cookbook" / "data" / "pairs.jsonl"), "--model", "local"]
     options = ["--methods", "relative,direct", "--budget-calls", "2", "--limit", "1"]

@@ -161,7 +161,6 @@ def test_an_unknown_embedder_is_one_sentence(tmp_path):
 
 
 @real
-@pytest.mark.timeout(600)
 def test_a_panel_judges_a_real_article():
     if not GOYAL.exists():
         pytest.skip("the news articles are not beside the checkout, at ../shared/data")
@@ -216,7 +215,6 @@ def test_the_prompts_room_is_what_a_reply_leaves():
 
 
 @real
-@pytest.mark.timeout(600)
 def test_two_tables_of_a_real_pair_meet():
     if not HELPFUL.exists():
         pytest.skip("the helpfulness pairs are not beside the checkout, at ../shared/data")
@@ -240,7 +238,6 @@ def test_two_tables_of_a_real_pair_meet():
 
 
 @real
-@pytest.mark.timeout(600)
 def test_a_judge_of_planning_answers_is_audited():
     if not COGEVAL.exists():
         pytest.skip("the planning answers are not beside the checkout, at ../shared/data")
@@ -280,7 +277,6 @@ def test_a_judge_of_planning_answers_is_audited():
 
 
 @real
-@pytest.mark.timeout(600)
 def test_a_real_list_of_concepts_is_written_of():
     if not CONCEPTS.exists():
         pytest.skip("the concept lists are not beside the checkout, at ../shared/data")
@@ -297,7 +293,6 @@ def test_a_real_list_of_concepts_is_written_of():
 
 
 @real
-@pytest.mark.timeout(600)
 def test_the_command_line_judges_real_pairs(tmp_path):
     if not MTBENCH.exists():
         pytest.skip("the MT-Bench pairs are not beside the checkout, at ../shared/data")
@@ -370,7 +365,6 @@ def check(result, row, server):
 
 
 @real
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "cookbook").glob("*.ipynb")), ids=lambda path: path.stem
 )

@@ -50,7 +50,7 @@ def server():
             check=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=60,
+            timeout=300,
             extra_groups=[] if who else None,
             **who,
         )

@@ -1,7 +1,6 @@
 """A judge inside an agent: revisions, scores in state and in LangSmith, tools, best of n."""
 
 import json
-import time
 
 import pytest
 from langchain.agents import create_agent
@@ -19,6 +18,7 @@ from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import PAIR, broken, bsm, fixed, labels, of_method
 from tests.langsmith_server import LangSmithServer
+from tests.processes import wait_until
 
 ASKED = {"messages": [HumanMessage("Why?")]}
 
@@ -140,11 +140,7 @@ def test_the_score_is_feedback_on_the_agents_trace():
         client = Client(api_url=server.url, api_key="x")
         with tracing_context(enabled=True, client=client, project_name="P"):
             agent(bsm(), "bad", "good good", reference="good")[0].invoke(ASKED)
-        deadline = time.monotonic() + 10
-        while not server.read().feedback and time.monotonic() < deadline:
-            client.flush()
-            time.sleep(0.05)
-        client.flush()
+        wait_until(lambda: client.flush() or server.read().feedback)
         (feedback,) = server.read().feedback
         (root,) = server.children(None)
         client.cleanup()
@@ -155,13 +151,11 @@ def test_the_score_is_feedback_on_the_agents_trace():
 
 
 def test_a_langsmith_that_hangs_does_not_hold_the_agent():
-    with LangSmithServer(hang=30) as server:
+    with LangSmithServer(hang=True) as server:
         client = Client(api_url=server.url, api_key="x")
         with tracing_context(enabled=True, client=client, project_name="P"):
             made, _ = agent(bsm(), "good", reference="x")
-            began = time.perf_counter()
-            made.invoke(ASKED)
-            assert time.perf_counter() - began < 3
+            made.invoke(ASKED)  # while LangSmith says nothing
         server.recover()
         client.cleanup()
 

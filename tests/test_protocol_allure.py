@@ -6,8 +6,6 @@ import json
 import re
 import signal
 import struct
-import subprocess
-import sys
 from collections import Counter
 
 import protocol_allure
@@ -29,8 +27,7 @@ from tests.conftest import DATA
 from tests.fakes import FakeChatModel
 from tests.model_server import refusal
 from tests.planners import planning
-from tests.test_cli_write import ROOT
-from tests.test_runs import wait_until
+from tests.processes import held, rows_in, start, wait_until
 
 LEARNT = '{"label": "0"}'
 
@@ -213,21 +210,19 @@ def test_a_spent_budget_stops_and_the_next_command_goes_on(sweeping):
 
 def test_ctrl_c_is_code_130_and_the_same_command_goes_on(sweeping):
     server, kept = sweeping.server, sweeping.out / "runs" / "none.jsonl"
-    server.delay = 0.2
-    command = [sys.executable, protocol_allure.__file__, "--preset", "e1"]
-    command += ["--model", "fake", "--base-url", server.url, "--data", str(sweeping.data)]
-    running = subprocess.Popen(
-        [*command, "-o", str(sweeping.out), "--concurrency", "1"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    wait_until(lambda: kept.exists() and len(lines(kept)) >= 2)
+    server.replies, event = held(behave, lambda call: call.number >= 3)
+    running = start(protocol_allure.__file__, "--preset", "e1", "--concurrency", 1,
+                    "--model", "fake", "--base-url", server.url,
+                    "--data", sweeping.data, "-o", sweeping.out)  # fmt: skip
+    wait_until(lambda: rows_in(kept) == 3)
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=60)
+    event.set()
+    _, told = running.communicate()
     assert running.returncode == 130, told
-    assert b"goes on where it was" in told
+    assert "goes on where it was" in told
     paid, done = len(server.calls), len(lines(kept))
-    assert 2 <= done < 40
-    server.delay = 0.0
+    assert 3 <= done < 40
+    server.replies = behave
     assert sweeping().exit_code == 0
     assert len(server.calls) - paid == 40 - done + 12 * 10
 

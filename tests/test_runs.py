@@ -7,11 +7,12 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
+import sqlite3
 import textwrap
+import threading
 import time
 import tracemalloc
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,7 @@ from langchain_judges.verdict import even_verdict
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, goods, judged_by
 from tests.model_server import good, pairs, scores
+from tests.processes import held, rows_in, start, wait_until
 
 ROOT = Path(__file__).parents[1]
 
@@ -480,18 +482,26 @@ def test_a_bad_row_later_on_keeps_what_was_paid_until_then(serve, tmp_path, kind
 
 
 def test_after_a_stop_the_grace_is_given_once(serve, monkeypatch):
-    monkeypatch.setattr("langchain_judges.runs.many.GRACE", 0.5)
-    server = serve(lambda call: replace(reply(scores(4, 2)), delay=60))
+    monkeypatch.setattr("langchain_judges.runs.many.GRACE", 0.2)
+    server = serve(lambda call: Answer(hold=threading.Event()))  # no reply ever comes
     judge = create_bsm_judge(chat(server), criteria=["Depth"])
+    graces, wait = [], asyncio.wait
+
+    def noted(tasks, *, timeout=None, **options):
+        graces.append(timeout or 0.0)
+        return wait(tasks, timeout=timeout, **options)
 
     async def stopped():
         run = ajudge_many(judge, pairs(8), progress=False, max_concurrency=4)
-        asyncio.get_running_loop().call_later(0.3, run.stop)
-        return [row async for row in run]
+        rows = asyncio.ensure_future(anext(run, None))
+        await asyncio.to_thread(server.wait_for_calls, 4)
+        monkeypatch.setattr(asyncio, "wait", noted)
+        run.stop()
+        return await rows
 
-    began = time.monotonic()
-    assert asyncio.run(stopped()) == []
-    assert time.monotonic() - began < 3
+    assert asyncio.run(stopped()) is None
+    # What is left of the grace after the first wait is all that a later one gets.
+    assert sum(graces) == pytest.approx(0.2, abs=0.1)
 
 
 def test_a_good_row_among_the_first_ten_lets_the_run_go_on(serve):
@@ -591,38 +601,38 @@ main() if kind == "sync" else asyncio.run(amain())
 """
 
 
-def start(server, kind, *, out="", saved="", n=1):
-    command = [sys.executable, "-c", textwrap.dedent(PROGRAM)]
-    arguments = [server.url, kind, str(out), str(saved), str(n)]
-    return subprocess.Popen(
-        command + arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def program(server, kind, *, out="", saved="", n=1):
+    return start("-c", textwrap.dedent(PROGRAM), server.url, kind, out, saved, n)
 
 
-def wait_until(condition, seconds=30):
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "nothing happened"
-        time.sleep(0.01)
+def solved(saved):
+    """Return how many branches have their results, and their way to the merge, on the disk."""
+    if not saved.exists():
+        return 0
+    with closing(sqlite3.connect(saved)) as state:
+        try:
+            found = state.execute(
+                "select count(*) from writes where channel = 'branch:to:merge'"
+            )
+            return found.fetchone()[0]
+        except sqlite3.OperationalError:  # its tables are not made yet
+            return 0
 
 
 @KINDS
 def test_killed_after_the_third_solve_only_the_others_are_asked_again(serve, tmp_path, kind):
-    def hang_after_three_solves(call):
-        return good(call) if call.number < 4 else Answer(delay=60, drop=True)
-
-    server = serve(hang_after_three_solves)
-    saved = tmp_path / "state.sqlite"
-    killed = start(server, kind, saved=saved)
-    wait_until(lambda: len(server.calls) == 6)  # a plan, three solves, two that hang
-    time.sleep(0.3)  # the third solve's result is on its way to the disk
+    script, _ = held(good, lambda call: call.number >= 4)
+    server, saved = serve(script), tmp_path / "state.sqlite"
+    killed = program(server, kind, saved=saved)
+    server.wait_for_calls(6)  # a plan, three solves, two that hang
+    wait_until(lambda: solved(saved) == 3)
     killed.kill()
     killed.communicate()
     done = {call.prompt for call in server.calls[1:4]}
 
     server.replies = good
     server.calls.clear()
-    out, err = start(server, kind, saved=saved).communicate(timeout=60)
+    out, err = program(server, kind, saved=saved).communicate()
     assert out.split() == ["0", "A"], err
     assert len(server.calls) == 7
     assert not any(call.shape == "Plan" for call in server.calls)
@@ -664,24 +674,18 @@ def test_a_row_that_failed_is_asked_afresh_in_its_thread():
 def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs(
     serve, tmp_path, kind
 ):
-    server = serve(good, delay=0.002)
-    out = tmp_path / "o.jsonl"
+    server, out = serve(), tmp_path / "o.jsonl"
     judged: set[str] = set()
-    for _ in range(2 if kind == "sync" else 1):
-        process = start(server, kind, out=out, n=20)
-        held = len(judged)
-        wait_until(
-            lambda held=held, process=process: (
-                process.poll() is not None
-                or (out.exists() and len(out.read_bytes().splitlines()) > held + 2)
-            )
-        )
-        process.send_signal(signal.SIGKILL)
+    for first in (3, 7) if kind == "sync" else (3,):
+        server.replies, _ = held(good, lambda _, first=first: rows_in(out) >= first)
+        process = program(server, kind, out=out, n=20)
+        wait_until(lambda first=first: rows_in(out) >= first)
+        process.kill()
         process.communicate()
-        lines = [line for line in out.read_bytes().split(b"\n")[:-1]]
-        judged = {json.loads(line)["id"] for line in lines}
+        judged = {json.loads(line)["id"] for line in out.read_bytes().splitlines()}
         server.calls.clear()
-    out_text, err = start(server, kind, out=out, n=20).communicate(timeout=60)
+    server.replies = good
+    out_text, err = program(server, kind, out=out, n=20).communicate()
     assert len(out_text.splitlines()) == 20, err
     for name in judged:
         question = f"Why {name[1:]}?"
@@ -692,17 +696,14 @@ def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs
 
 
 def test_ctrl_c_in_a_program_writes_what_was_finished_and_raises(serve, tmp_path):
-    server = serve(good, delay=0.02)
     out = tmp_path / "o.jsonl"
-    process = start(server, "sync", out=out, n=200)
-    wait_until(lambda: out.exists() and out.read_bytes().count(b"\n") >= 2)
-    began = time.monotonic()
+    script, event = held(good, lambda _: rows_in(out) >= 3)
+    server = serve(script)
+    process = program(server, "sync", out=out, n=200)
+    wait_until(lambda: rows_in(out) >= 3)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
-    assert time.monotonic() - began < 10
+    event.set()
+    _, err = process.communicate()
     assert "KeyboardInterrupt" in err
     assert process.returncode != 0
-    assert all(json.loads(line) for line in out.read_text().splitlines())
-    asked = len(server.calls)
-    time.sleep(0.1)
-    assert len(server.calls) == asked
+    assert 3 <= len([json.loads(line) for line in out.read_text().splitlines()]) < 200

@@ -463,12 +463,10 @@ def test_repeated_concepts_are_asked_for_once():
 
 
 def test_three_hundred_concepts_are_written_of():
-    began = time.perf_counter()
     result, model = written(many(300), groups=10, merge="tree")
     assert len(model.prompts) == 1 + 10 + 9
     assert result["missing"] == []
     assert sum(map(len, result["groups"])) == 300
-    assert time.perf_counter() - began < 20
 
 
 def test_the_tasks_instruction_and_the_writers_are_shown_to_every_step():

@@ -1,0 +1,26 @@
+"""What `make test` does where a part of it fails."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PYTHON = """#!/bin/sh
+echo "$@" >> {log}
+case "$*" in *"{failing}") exit 1;; esac
+"""
+
+
+@pytest.mark.parametrize(("failing", "code"), [("-m not real", 2), ("-m real", 2), ("none", 0)])
+def test_the_real_tests_run_whatever_else_fails_and_either_failure_counts(
+    tmp_path, failing, code
+):
+    log, python = tmp_path / "log", tmp_path / "python"
+    python.write_text(PYTHON.format(log=log, failing=failing))
+    python.chmod(0o755)
+    # `-o` takes the environment as installed.
+    command = ["make", "-s", "-C", ROOT, "test", f"BIN={tmp_path}", "-o", ".venv/.dev"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert [line.split()[-1] for line in log.read_text().splitlines()] == ["real", "real"]
