@@ -5,7 +5,7 @@ JudgeError
 ├── InputError         a pair, or what a metric is given, cannot be used (also a ValueError)
 ├── OutputError        the results file cannot be used
 ├── ModelSetupError    the model cannot be made: unknown name, missing package or key
-│   └── ModelAccessError   the provider refuses every call: a wrong key, no such model
+│   └── ModelAccessError   the provider refuses access: a wrong key, no such model
 ├── MissingExtraError  a package of one of the extras is not installed (also an ImportError)
 ├── RepeatedFailureError   the first rows all failed alike, so the run was stopped
 └── RunStopped         a run closed its gate: nothing more is asked
@@ -41,7 +41,16 @@ class ModelSetupError(JudgeError):
 
 
 class ModelAccessError(ModelSetupError):
-    """The provider refuses every call (HTTP 401, 403, 404), so asking on is useless."""
+    """The provider refuses access (HTTP 401, 403, 404): a wrong key, no such model.
+
+    Raised for 401 always, and for 403 and 404 only by a model that has answered nothing yet:
+    of one that has, they cost the call, for a router may refuse one prompt by them.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        """Keep the HTTP status beside the message."""
+        super().__init__(message)
+        self.status = status
 
 
 class MissingExtraError(JudgeError, ImportError):

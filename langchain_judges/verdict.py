@@ -27,6 +27,7 @@ FailureReason = Literal[
     "timeout",
     "no_logprobs",
     "over_budget",
+    "invalid_input",
     "input_cut",
     "context_overflow",
     "missing",

@@ -471,14 +471,84 @@ def test_a_runnable_may_leave_out_parts_of_a_verdict():
 
 
 @KINDS
-def test_a_bad_row_later_on_keeps_what_was_paid_until_then(serve, tmp_path, kind):
-    server = serve(good, delay=0.02)
+def test_a_bad_row_later_on_costs_that_row_and_says_why(serve, tmp_path, kind):
+    judge = create_bsm_judge(chat(serve(good)), criteria=["Depth"], orders="none")
+    nested = []
+    for _ in range(3000):
+        nested = [nested]
+    deep = {**pairs(1)[0], "label": nested}
+    given = [*pairs(6), {"input": "q", "id": "x"}, 5, deep, *pairs(8)]
+    rows, summary = collect(judge, given, kind, out=tmp_path / "o.jsonl", max_concurrency=4)
+    assert [row["index"] for row in rows] == list(range(17))
+    lost = [row["verdict"]["failures"][0] for row in rows[6:9]]
+    assert {failure["reason"] for failure in lost} == {"invalid_input"}
+    assert lost[0]["detail"].startswith("pair 6: the field `output_a` is missing")
+    assert rows[6]["id"] == "x"
+    assert summary.not_judged == {"invalid_input": 3}
+
+
+@pytest.mark.parametrize("status", [403, 404])
+@KINDS
+def test_one_rows_refusal_costs_that_row_alone(serve, kind, status):
+    def behave(call):
+        return error(status, "moderated") if "Why 3?" in call.prompt else good(call)
+
+    judge = create_bsm_judge(chat(serve(behave)), criteria=["Depth"], orders="none")
+    rows, _ = collect(judge, pairs(12), kind, max_concurrency=2)
+    lost = [row for row in rows if row["verdict"]["preference"] is None]
+    assert [row["index"] for row in lost] == [3]
+    assert lost[0]["verdict"]["failures"][0]["detail"].startswith(f"HTTP {status}")
+
+
+@KINDS
+def test_a_refusal_of_the_very_first_row_costs_that_row_alone(serve, kind):
+    def behave(call):
+        return error(403, "moderated") if "Why 0?" in call.prompt else good(call)
+
+    judge = create_bsm_judge(chat(serve(behave)), criteria=["Depth"], orders="none")
+    rows, _ = collect(judge, pairs(12), kind, max_concurrency=1)
+    assert [row["verdict"]["preference"] is None for row in rows] == [True] + [False] * 11
+
+
+@pytest.mark.parametrize("count", [3, 500])
+@KINDS
+def test_a_model_that_refuses_every_row_stops_the_run(serve, kind, count):
+    server = serve(lambda call: error(404, "no such model"))
     judge = create_bsm_judge(chat(server), criteria=["Depth"], orders="none")
-    out = tmp_path / "o.jsonl"
-    given = [*pairs(12), {"input": "q"}]
-    with pytest.raises(InputError, match="pair 12"):
-        collect(judge, given, kind, out=out, max_concurrency=4)
-    assert len(out.read_text().splitlines()) == len(server.calls)
+    with pytest.raises(ModelAccessError, match="refuses every call: HTTP 404"):
+        collect(judge, pairs(count), kind, max_concurrency=4)
+    assert len(server.calls) <= 40
+
+
+@KINDS
+def test_what_a_judge_raises_on_one_row_costs_that_row(kind):
+    def fragile(pair):
+        if "3" in pair["input"]:
+            raise RecursionError("too deep")
+        return {"verdict": even_verdict()}
+
+    rows, _ = collect(RunnableLambda(fragile), pairs(12), kind)
+    (lost,) = [row["verdict"] for row in rows if row["verdict"]["preference"] is None]
+    assert lost["failures"][0]["detail"] == "RecursionError: too deep"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"a": ' * 600 + "1" + "}" * 600,
+        f'{{"score_1": {"9" * 5000}, "score_2": 1, "explanation": ""}}',
+        f"Response 1: {'9' * 5000}\nResponse 2: 1",
+    ],
+)
+def test_one_odd_reply_costs_its_row_and_the_run_ends(said):
+    def respond(prompt):
+        return said if "Why 3?" in prompt else scores(4, 2)
+
+    model = FakeChatModel(replies=respond)
+    judge = create_bsm_judge(model, criteria=["Depth"], orders="none", repairs=0)
+    rows, summary = collect(judge, pairs(12), "sync")
+    assert rows[3]["verdict"]["preference"] is None
+    assert summary.rows - sum(summary.not_judged.values()) == 11
 
 
 def test_after_a_stop_the_grace_is_given_once(serve, monkeypatch):
@@ -513,10 +583,10 @@ def test_a_good_row_among_the_first_ten_lets_the_run_go_on(serve):
     assert len(rows) == 20
 
 
-def test_a_bad_pair_is_named_by_its_index():
+def test_a_bad_first_pair_is_named_by_its_index():
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    with pytest.raises(InputError, match="pair 1: the field `output_a` is missing"):
-        list(judge_many(judge, [pairs(1)[0], {"input": "q", "output_b": "b"}], progress=False))
+    with pytest.raises(InputError, match="pair 0: the field `output_a` is missing"):
+        list(judge_many(judge, [{"input": "q", "output_b": "b"}, pairs(1)[0]], progress=False))
 
 
 @pytest.mark.parametrize("option", ["max_concurrency", "max_calls", "max_tokens"])

@@ -192,7 +192,8 @@ def ask(
             reply of them all.
 
     Raises:
-        ModelAccessError: The provider refuses every call (HTTP 401, 403, 404).
+        ModelAccessError: The provider refuses access (HTTP 401; 403 and 404 before the model
+            has answered anything).
         RunStopped: The run of `judge_many` asks nothing more.
     """
     asking = _Asking(question, unit, order, seed)
@@ -354,14 +355,12 @@ def _call(
             lambda: runnable.ainvoke(sent, config, **settings),
         )
         message = _message(result)
+        asking.question.channel.answered = True
         paid, tokens = 1, _book(asking.cost, message.usage_metadata or {})
         return message
     except Exception as exc:  # a model may raise anything: it becomes a failure of one unit
-        if status_of(exc) in {401, 403, 404}:
-            raise ModelAccessError(
-                f"The model {model_name(asking.question.channel.model)!r} refuses every "
-                f"call: {in_a_line(exc)}"
-            ) from exc
+        if denied := _denied(exc, asking.question.channel):
+            raise denied from exc
         usage = usage_of(exc)
         if usage is not None:
             paid, tokens = 1, _book(asking.cost, usage)
@@ -369,6 +368,16 @@ def _call(
     finally:
         if ledger:
             ledger.gate.leave(calls=paid, tokens=tokens)
+
+
+def _denied(error: Exception, channel: Channel) -> ModelAccessError | None:
+    """Return the exception for an error that no other request of the model can escape."""
+    status = status_of(error)
+    if status == 401 or (status in {403, 404} and not channel.answered):
+        name = model_name(channel.model)
+        said = f"The model {name!r} refuses every call: {in_a_line(error)}"
+        return ModelAccessError(said, status)
+    return None
 
 
 def _message(result: Any) -> AIMessage:

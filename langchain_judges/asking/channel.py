@@ -97,6 +97,8 @@ class Channel:
         """Tokens of a prompt that the model takes; None where its profile does not say."""
         self.rungs = _rungs(self.model, self.kin)
         self.refused: set[str] = set()
+        self.answered = False
+        """Whether a reply has come: what is refused after that is one request, not access."""
         self._lock = threading.Lock()
         self._outside = _Place(self.model, {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}

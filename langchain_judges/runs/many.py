@@ -74,8 +74,10 @@ def judge_many(  # noqa: PLR0913 - one keyword for each limit of a run
 
     Raises:
         OptionError: `judge` is no judge, `pairs` cannot be iterated, or a limit is wrong.
-        InputError: A pair is not one (while iterating).
-        ModelAccessError: The provider refuses every call (while iterating).
+        InputError: The first pair is not one (while iterating); a later one costs only its
+            row, which says `invalid_input`.
+        ModelAccessError: The provider refuses the key, or all of the first rows (while
+            iterating); one row's 403 or 404 costs that row.
         RepeatedFailureError: The first ten rows all failed alike (while iterating).
         OutputError: `out` is in use, holds something else or cannot be written (while
             iterating).

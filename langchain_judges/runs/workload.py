@@ -20,10 +20,13 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from langchain_judges.asking.faults import diagnosis
 from langchain_judges.asking.gate import LEDGER, Gate, Ledger
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import (
     InputError,
+    JudgeError,
+    ModelAccessError,
     OptionError,
     OverBudget,
     RepeatedFailureError,
@@ -35,7 +38,7 @@ from langchain_judges.rows.texts import check_pair, check_task
 from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
-from langchain_judges.verdict import Failure, Usage, no_usage, not_judged
+from langchain_judges.verdict import Failure, FailureReason, Usage, no_usage, not_judged
 
 Judge = Runnable[Any, Any]
 Result = dict[str, Any]
@@ -59,6 +62,8 @@ class Work:
     pair: dict[str, Any]
     key: str
     over_budget: bool = False
+    problem: str = ""
+    """Why it cannot be judged at all; empty for a good row."""
 
 
 class Workload:
@@ -113,6 +118,9 @@ class Workload:
         self._seen: set[int] = set()
         self._again: Counter[str] = Counter()
         self._first: dict[int, str | None] = {}
+        self._any_good = False
+        self._raised: Exception | None = None
+        self._lost = 0
         self._lock = threading.Lock()
         self._least = 0
         self._began = time.monotonic()
@@ -131,6 +139,9 @@ class Workload:
         self._held = self._held or self._read()
         if self._held is None:
             return None
+        if self._held.problem:
+            work, self._held = self._held, None
+            return work
         if not self._stored(self._held) and not self._affordable():
             if self._active:
                 return None
@@ -167,13 +178,30 @@ class Workload:
             return stored
         if work.over_budget:
             return self._keep(work, _over_budget(work, None, self._why_not()))
+        if work.problem:
+            return self._keep(work, _lost(work, "invalid_input", work.problem))
         ledger = self._active[work.index]
         LEDGER.set(ledger)
         try:
             outcome = yield from self._invoke(work)
-            return self._keep(work, outcome)
         except OverBudget as exc:
-            return self._keep(work, _over_budget(work, ledger.usage, str(exc)))
+            outcome = _over_budget(work, ledger.usage, str(exc))
+        except Exception as exc:  # whatever one row makes its judge raise costs that row
+            if _ends_the_run(exc):
+                raise
+            outcome = self._row_lost(work, exc, ledger.usage)
+        return self._keep(work, outcome)
+
+    def _row_lost(self, work: Work, exc: Exception, usage: Usage) -> dict[str, Any]:
+        """Return the outcome of a row whose judge raised an exception, and count it."""
+        with self._lock:
+            self._raised = self._raised or exc
+            self._lost += 1
+        if isinstance(exc, InputError):
+            return _lost(work, "invalid_input", str(exc), usage)
+        cause = exc.__cause__ if isinstance(exc, ModelAccessError) else None
+        problem = diagnosis(cause if isinstance(cause, Exception) else exc)
+        return _lost(work, problem.reason, problem.detail, usage)
 
     def fail(self, exc: Exception) -> None:
         """Stop the run because of an error that no other pair can escape."""
@@ -194,6 +222,9 @@ class Workload:
     def finish(self, window: Window[Any]) -> None:
         """Close the books."""
         self._tell()
+        if self._raised and self._lost == self.summary.rows - self.summary.resumed:
+            # Not a row in the whole run was spared: the fault is not the rows'.
+            self.fatal = self.fatal or self._raised
         self.summary.held_back = window.most_held
         self.summary.seconds_full = window.seconds_full
         if self.results is not None:
@@ -213,16 +244,30 @@ class Workload:
         self.summary.seconds = time.monotonic() - self._began
 
     def _read(self) -> Work | None:
+        """Return the next row; a bad one costs itself, but for the first ones of all.
+
+        Raises:
+            InputError: No good row has come yet, so the rows may all be wrong.
+        """
         for index, raw in self._pairs:
             try:
                 pair: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
                 _check(pair)
                 json.dumps([pair.get(name) for name in (*_KNOWN_OF_IT, "id")])
+                work = Work(index, pair, self._key(pair))
             except InputError as exc:
-                raise InputError(f"pair {index}: {exc}") from exc
-            except TypeError as exc:
-                raise InputError(f"pair {index}: a field cannot be written: {exc}") from exc
-            return Work(index, pair, self._key(pair))
+                problem, error = f"pair {index}: {exc}", exc
+            except (TypeError, ValueError, RecursionError) as exc:
+                problem = f"pair {index}: a field cannot be written: {exc}"
+                error = InputError(problem)
+            else:
+                self._any_good = True
+                return work
+            if not self._any_good:
+                raise InputError(problem) from error
+            known = raw.get("id") if isinstance(raw, Mapping) else None
+            pair = {"id": known if isinstance(known, str) else None}
+            return Work(index, pair, self._key({"id": problem}), problem=problem)
         return None
 
     def _key(self, pair: dict[str, Any]) -> str:
@@ -328,6 +373,9 @@ class Workload:
         found = set(self._first.values())
         if len(self._first) < ALIKE or len(found) != 1 or found & {None, "none"}:
             return
+        if self._raised and self._lost >= ALIKE:
+            self.fail(self._raised)
+            return
         detail = next(f["detail"] for f in outcome_of(row)["failures"] if _common_error([f]))
         self.fail(RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}"))
 
@@ -352,10 +400,24 @@ def _check(raw: object) -> None:
         check_pair(raw)
 
 
+def _ends_the_run(exc: Exception) -> bool:
+    """Say whether an exception is about the run, and not about what one row holds."""
+    if isinstance(exc, ModelAccessError):
+        return exc.status == 401
+    return isinstance(exc, JudgeError) and not isinstance(exc, InputError)
+
+
 def _over_budget(
     work: Work, usage: Usage | None, detail: str = "the budget is spent"
 ) -> dict[str, Any]:
-    failure: Failure = {"step": "run", "unit": "", "reason": "over_budget", "detail": detail}
+    return _lost(work, "over_budget", detail, usage)
+
+
+def _lost(
+    work: Work, reason: FailureReason, detail: str, usage: Usage | None = None
+) -> dict[str, Any]:
+    """Return the outcome of a row that was not judged, with its reason."""
+    failure: Failure = {"step": "run", "unit": "", "reason": reason, "detail": detail[:500]}
     if "concepts" in work.pair:
         return {"text": None, "failures": [failure], "usage": usage or no_usage()}
     return {"verdict": not_judged([failure], usage or no_usage())}
@@ -371,6 +433,8 @@ def _common_error(failures: Sequence[Failure]) -> str | None:
         detail = failure["detail"]
         if found := re.match(r"HTTP 4\d\d", detail):
             return found[0]
+        if failure["reason"] == "invalid_input":
+            return "invalid input"
         if failure["reason"] == "provider_error" and not detail.startswith("HTTP"):
             return detail.partition(":")[0]
     return None
