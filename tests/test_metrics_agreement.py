@@ -271,6 +271,42 @@ def test_kappa_of_raters_who_never_agree_is_no_better_than_chance() -> None:
     assert cohen_kappa(["A", "A"], ["B", "B"]) == 0.0
 
 
+def test_weighted_kappa_measures_how_far_apart_labels_are() -> None:
+    # Nobody said 3 or 4: 1 and 5 are still four apart, and 2 and 5 three.
+    first, second = [1, 2, 5, 5, 1, 2], [1, 5, 5, 2, 2, 2]
+    gaps = np.abs(np.subtract.outer([1, 2, 5], [1, 2, 5]))
+    margins = np.array([2, 2, 2]) / 6, np.array([1, 3, 2]) / 6
+    expected = 1 - (3 + 3 + 1) / 6 / (margins[0] @ gaps @ margins[1])
+    assert cohen_kappa(first, second, weights="linear") == pytest.approx(expected)
+
+
+def test_weighted_kappa_of_words_needs_their_order() -> None:
+    words = {1: "poor", 2: "fair", 3: "good"}
+    numbers = [1, 2, 3, 3, 2, 1, 1], [1, 2, 2, 3, 3, 1, 2]
+    named = [[words[n] for n in side] for side in numbers]
+    with pytest.raises(InputError, match="`order` of the labels"):
+        cohen_kappa(*named, weights="linear")
+    found = cohen_kappa(*named, weights="linear", order=["poor", "fair", "good"])
+    assert found == pytest.approx(cohen_kappa(*numbers, weights="linear"))
+
+
+def test_kappa_by_questions_is_less_sure_and_by_few_has_no_interval() -> None:
+    first, second = (np.repeat(side, 5).tolist() for side in ([0, 1] * 10, [0, 1, 1, 1] * 5))
+    width = lambda found: found.interval.high - found.interval.low  # noqa: E731
+    alone = cohen_kappa(first, second)
+    questions = cohen_kappa(first, second, groups=[i // 5 for i in range(100)])
+    assert questions == alone
+    assert width(questions) > 1.7 * width(alone)
+    few = cohen_kappa(first, second, groups=[i // 50 for i in range(100)])
+    assert (few.interval, few.no_interval) == (None, "too few groups")
+
+
+def test_a_perfect_small_sample_is_not_certain() -> None:
+    found = cohen_kappa([0, 1] * 5, [0, 1] * 5)
+    assert (found, found.interval.high) == (1.0, 1.0)
+    assert found.interval.low < 0.8
+
+
 def test_kappas_interval_covers_at_its_rate() -> None:
     # Both right with .8 on two even classes: agreement .68, chance .5, κ = .36.
     rng, covered = np.random.default_rng(4), 0

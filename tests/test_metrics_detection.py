@@ -106,6 +106,35 @@ def test_the_interval_of_balanced_accuracy_covers_at_its_rate() -> None:
     assert 0.90 < covered / 200 < 0.99
 
 
+@pytest.mark.parametrize("measure", [balanced_accuracy, f1, matthews])
+def test_intervals_of_rare_classes_cover_and_are_never_of_no_width(measure) -> None:
+    # Two of twenty are positive; found .75 and let alone .85 of the time: of a hundred items
+    # 7.5 are hits, 2.5 misses, 13.5 false alarms and 76.5 rejected.
+    mcc = (7.5 * 76.5 - 13.5 * 2.5) / math.sqrt(10 * 21 * 90 * 79)
+    truths = {balanced_accuracy: 0.8, f1: 15 / 31, matthews: mcc}
+    rng, covered, known = np.random.default_rng(16), 0, 0
+    for _ in range(120):
+        truth = (rng.random(20) < 0.1).astype(int)
+        right = rng.random(20) < np.where(truth == 1, 0.75, 0.85)
+        found = measure(np.where(right, truth, 1 - truth), truth)
+        if found.interval is None:
+            continue
+        known += 1
+        covered += found.interval.covers(truths[measure])
+        assert found.interval.high - found.interval.low > 0.05
+    assert known > 80
+    assert covered / known > 0.89
+
+
+def test_an_area_of_too_few_has_no_interval() -> None:
+    found = auc([0.9, 0.8, 0.1, 0.2, 0.3], [1, 1, 0, 0, 0])
+    assert (found, found.interval) == (1.0, None)
+    assert found.no_interval == "too few items of a class"
+    perfect = auc([0.9, 0.8, 0.7, 0.6, 0.1, 0.2, 0.3, 0.4], [1] * 4 + [0] * 4)
+    assert perfect.interval.high == pytest.approx(1.0)
+    assert perfect.interval.low < 0.6
+
+
 def test_auc_is_how_often_a_positive_scores_higher() -> None:
     # Positives .9 and .4 against negatives .4 and .1: 1, 1, ½, 1 of 4.
     assert auc([0.9, 0.4, 0.4, 0.1], [1, 1, 0, 0]) == pytest.approx(3.5 / 4)

@@ -25,6 +25,7 @@ from langchain_judges.metrics import (
     paired_difference,
     rate,
     sample_noise,
+    sign_flip_test,
     wilson_interval,
 )
 
@@ -187,6 +188,7 @@ def test_nan_needs_a_reason_and_a_reason_nan() -> None:
         "value": None,
         "n": 0,
         "interval": None,
+        "no_interval": None,
         "reason": "no items",
         "se": None,
         "n_failed": {},
@@ -204,14 +206,76 @@ def test_a_rate_in_one_group_has_no_standard_error() -> None:
     assert (found.se, found.interval) == (None, Interval(0.0, 1.0))
 
 
-# Each of the groups has the same share, with dust (a third) and without it (a half).
+# Each of the groups has the same share, with dust (a third) and without it (a half): whatever
+# makes them balance, the error is less than that of items on their own.
 @pytest.mark.parametrize("group", [[1, 0], [1, 0, 0], [1, 0, 0, 0, 0, 0, 0]])
-def test_groups_alike_count_all_their_items(group) -> None:
+def test_groups_whose_items_balance_are_surer_than_items(group) -> None:
     found = rate(group * 8, groups=[n for n in range(8) for _ in group])
     p, n, t = 1 / len(group), 8 * len(group), stats.t.ppf(0.975, 7)
-    centre = (p + t * t / (2 * n)) / (1 + t * t / n)
-    half = t * math.sqrt(p * (1 - p) / n + t * t / (4 * n * n)) / (1 + t * t / n)
+    size = p * (1 - p) / min(p * (1 - p) / n, 0.5 / (8 * n))
+    centre = (p + t * t / (2 * size)) / (1 + t * t / size)
+    half = t * math.sqrt(p * (1 - p) / size + t * t / (4 * size * size)) / (1 + t * t / size)
     assert found.interval == pytest.approx((centre - half, centre + half))
+
+
+def test_ties_make_a_win_rate_surer() -> None:
+    # Wins, ties, losses 2, 16, 2 vary a fifth as much as 10 wins and 10 losses.
+    wide, narrow = (
+        rate(values).interval for values in ([1] * 10 + [0] * 10, [1, 0] * 2 + [0.5] * 16)
+    )
+    assert narrow.high - narrow.low < 0.6 * (wide.high - wide.low)
+    all_ties = rate([0.5] * 20).interval
+    assert 0.02 < all_ties.high - all_ties.low < 0.3
+
+
+def test_equal_values_have_no_interval_and_say_why() -> None:
+    found = mean([3.0] * 8)
+    assert (found.interval, found.no_interval) == (None, "all values are equal")
+    assert mean([1.0]).no_interval == "only one item or group"
+    # Two judges who are right together may still differ on the next item.
+    same = paired_difference([1, 0, 1, 1] * 5, [1, 0, 1, 1] * 5)
+    assert same == 0.0
+    assert same.interval == pytest.approx((-0.1047, 0.1047), abs=5e-4)  # 2.093 / 20
+
+
+def test_an_item_without_a_group_is_a_group_of_its_own() -> None:
+    values = [1, 0, 1, 1, 0, 1]
+    alone = rate(values, groups=range(6)).interval
+    assert rate(values, groups=[None, math.nan, None, "x", "y", None]).interval == alone
+
+
+def test_judges_that_differ_by_questions_differ_less_surely_than_by_items() -> None:
+    # Ten questions of ten items: the first judge alone is right on 7, the second on 3.
+    first = [1] * 70 + [0] * 30
+    second = [0] * 70 + [1] * 30
+    questions = [i // 10 for i in range(100)]
+    # 2 P(at least 7 heads of 10) = 2 · 176 / 1024.
+    assert mcnemar(first, second, groups=questions).p == pytest.approx(352 / 1024)
+    assert mcnemar(first, second).p < 1e-4
+    assert sign_flip_test(first, second, groups=questions).p == pytest.approx(352 / 1024)
+
+
+def test_the_signs_of_leads_are_counted_in_all_ways() -> None:
+    # Leads 3, 1, 1 add up to 5; of the eight sums ±3 ±1 ±1 two are as far from 0.
+    assert sign_flip_test([3, 1, 1], [0, 0, 0]).p == pytest.approx(2 / 8)
+    # 2, 1, −1 add up to 2: ±2 ±1 ±1 is as far from 0 in all but the two ways that give 0.
+    assert sign_flip_test([2, 1, 0], [0, 0, 1]).p == pytest.approx(6 / 8)
+    thirds = sign_flip_test([1 / 3, 2 / 3, 1.0], [0.0, 0.0, 0.0])
+    assert (thirds.p, thirds.statistic) == (pytest.approx(2 / 8), pytest.approx(2 / 3))
+    assert sign_flip_test([1, 0], [1, 0]).p == 1.0
+    assert sign_flip_test([], []).reason == "no items in common"
+
+
+def test_the_test_by_clusters_rejects_no_more_often_than_its_level() -> None:
+    rng, rejected, plain = np.random.default_rng(15), 0, 0
+    groups = np.repeat(np.arange(20), 10)
+    for _ in range(200):
+        better = np.where(rng.random(20) < 0.5, 0.9, 0.6)[groups]
+        first, second = rng.random(200) < better, rng.random(200) < 1.5 - better
+        rejected += mcnemar(first, second, groups=groups).p < 0.05
+        plain += mcnemar(first, second).p < 0.05
+    assert rejected / 200 < 0.09
+    assert plain / 200 > 0.15
 
 
 def test_an_outcome_is_read_by_place_name_and_key() -> None:

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
         calibrated_scores,
         verdict_entropy,
     )
+    from langchain_judges.metrics.comparisons import (
+        benjamini_yekutieli,
+        holm,
+        mcnemar,
+        sign_flip_test,
+    )
     from langchain_judges.metrics.correlation import (
         correlate,
         kendall,
@@ -60,10 +66,7 @@ if TYPE_CHECKING:
         stratified_ppi_mean,
     )
     from langchain_judges.metrics.intervals import (
-        benjamini_yekutieli,
         clustered_standard_error,
-        holm,
-        mcnemar,
         mean,
         paired_difference,
         rate,
@@ -130,7 +133,7 @@ _HOMES = {
     "alt_test": "fewlabels",
     "auc": "signals",
     "balanced_accuracy": "detection",
-    "benjamini_yekutieli": "intervals",
+    "benjamini_yekutieli": "comparisons",
     "binomial_upper_bound": "selective",
     "bootstrap": "resampling",
     "bradley_terry": "ranking",
@@ -151,7 +154,7 @@ _HOMES = {
     "first_slot_baseline": "rates",
     "fleiss_kappa": "raters",
     "hard_label_auc": "signals",
-    "holm": "intervals",
+    "holm": "comparisons",
     "human_ceiling": "agreement",
     "kendall": "correlation",
     "krippendorff_alpha": "raters",
@@ -165,7 +168,7 @@ _HOMES = {
     "majority_vote": "agreement",
     "markdown_bias": "bias",
     "matthews": "detection",
-    "mcnemar": "intervals",
+    "mcnemar": "comparisons",
     "mean": "intervals",
     "neyman_allocation": "fewlabels",
     "order_accuracy": "agreement",
@@ -189,6 +192,7 @@ _HOMES = {
     "selective_cascade": "selective",
     "selective_threshold": "selective",
     "self_enhancement": "bias",
+    "sign_flip_test": "comparisons",
     "signal_detection": "signals",
     "spearman": "correlation",
     "stratified_ppi_mean": "fewlabels",
@@ -269,6 +273,7 @@ __all__ = [
     "selective_cascade",
     "selective_threshold",
     "self_enhancement",
+    "sign_flip_test",
     "signal_detection",
     "spearman",
     "stratified_ppi_mean",

@@ -17,8 +17,8 @@ from langchain_judges.metrics.inputs import (
     number_pairs,
     one_of,
 )
-from langchain_judges.metrics.intervals import check_confidence, mean, normal_quantile
-from langchain_judges.metrics.resampling import Correlation, bootstrap
+from langchain_judges.metrics.intervals import check_confidence, mean
+from langchain_judges.metrics.resampling import Correlation, jackknife_error
 from langchain_judges.metrics.result import Interval, Result, Significance
 
 Level = Literal["global", "group", "system"]
@@ -37,8 +37,8 @@ def pearson(
     Args:
         judge: One score for each item (or verdicts, whose `score` is read); None is left out.
         human: People's score of the same items, in any unit.
-        groups: The cluster of each item; the interval is then a clustered bootstrap's.
-        confidence: The level of the interval, otherwise by Fisher's z.
+        groups: The cluster of each item; the interval is then a jackknife's over groups.
+        confidence: The level of the interval, by Fisher's z.
 
     Source: `scipy.stats.pearsonr`. The papers print its absolute value.
     """
@@ -68,7 +68,8 @@ def kendall(
 ) -> Result:
     """Return Kendall's τ_b (ties allowed) over all items; arguments as for `pearson`.
 
-    Source: `scipy.stats.kendalltau`; interval by Bonett & Wright 2000.
+    Source: `scipy.stats.kendalltau`; the interval by a jackknife of Fisher's z, for ratings
+    have ties, which formulas for its variance leave out.
     """
     return correlate(judge, human, "kendall", groups=groups, confidence=confidence)
 
@@ -92,7 +93,7 @@ def correlate(
             article, and averages over the groups; `system` averages the items of each group,
             such as a system, and correlates those means.
         groups: The group of each item; needed by `group` and `system`. With `global` they
-            are the clusters that a bootstrap draws for the interval.
+            are the clusters of the interval, of which it needs five.
         confidence: The level of the interval.
 
     Returns:
@@ -142,23 +143,44 @@ def _global(
     value, why = _coefficient(kind, x, y)
     if why:
         return Result.undefined(why, n=len(x), n_failed=failed)
+    if abs(value) >= 1:
+        why = "a perfect correlation tells nothing of its error"
+        return Result(value, n=len(x), n_failed=failed, no_interval=why)
+    groups = np.arange(len(x)) if clusters is None else clusters
+    error, freedom = _fisher_error(kind, (x, y), groups)
+    if math.isnan(error):
+        return Result(value, n=len(x), n_failed=failed, no_interval="too few items or groups")
     if clusters is None:
-        interval = _fisher_interval(kind, value, len(x), level)
-    else:
-        interval = bootstrap(kind, x, y, groups=clusters, confidence=level).interval
-    return Result(value, n=len(x), n_failed=failed, interval=interval)
+        # Ratings are not normal, and normal scores need not be worse off for it by much.
+        normal = _normal_error(kind, value, len(x))
+        error, freedom = (normal, math.inf) if normal > error else (error, freedom)
+    half = error * float(stats.t.ppf((1 + level) / 2, freedom))
+    ends = Interval(*(math.tanh(math.atanh(value) + end) for end in (-half, half)))
+    return Result(value, n=len(x), n_failed=failed, interval=ends)
 
 
-def _fisher_interval(kind: str, r: float, n: int, level: float) -> Interval | None:
-    """Return Fisher's interval, its variance by kind after Bonett & Wright 2000."""
-    freedom = n - (4 if kind == "kendall" else 3)
-    if freedom < 1:
-        return None
-    if abs(r) >= 1:
-        return Interval(r, r)
-    scale = {"pearson": 1.0, "spearman": 1 + r * r / 2, "kendall": 0.437}[kind]
-    half = normal_quantile(level) * math.sqrt(scale / freedom)
-    return Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
+def _normal_error(kind: str, r: float, n: int) -> float:
+    """Return the error of Fisher's z for normal scores, after Bonett & Wright 2000."""
+    scale = {"pearson": 1.0, "spearman": 1 + r * r / 2, "kendall": 0.0}[kind]
+    return math.sqrt(scale / (n - 3))
+
+
+LEAST_GROUPS = 5
+
+
+def _fisher_error(
+    kind: str, columns: tuple[Floats, Floats], groups: Ints
+) -> tuple[float, float]:
+    """Return the error of Fisher's z by leaving out each group in turn, and its freedom."""
+    if int(groups.max()) + 1 < LEAST_GROUPS:
+        return math.nan, math.nan
+
+    def fisher(x: Floats, y: Floats) -> float:
+        found = _coefficient(kind, x, y)[0]
+        return math.atanh(found) if abs(found) < 1 else math.nan
+
+    error, blocks = jackknife_error(fisher, columns, groups)
+    return error, blocks - 1.0
 
 
 def _within_groups(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +19,10 @@ from langchain_judges.metrics.inputs import (
     one_of,
 )
 from langchain_judges.metrics.raters import classes_of
-from langchain_judges.metrics.resampling import draws, percentile_interval
 from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.metrics.tables import Tables, count_tables, table_interval
 
-RESAMPLES = 2000
 _UNREAD = object()
-
-Tables = Floats
-"""Confusion tables, (resamples, classes, classes): rows are the labels, columns the judge."""
 
 
 def precision(
@@ -104,7 +100,7 @@ def f1(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Result:
-    """Return the harmonic mean of precision and recall, with a bootstrap interval.
+    """Return the harmonic mean of precision and recall, with its interval.
 
     Arguments as for `precision`; NaN if neither label nor judge is ever `positive`.
 
@@ -132,7 +128,7 @@ def balanced_accuracy(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Result:
-    """Return the mean of the recalls of all classes, with a bootstrap interval.
+    """Return the mean of the recalls of all classes, with its interval.
 
     For two classes it is (TPR + TNR) / 2: what is called the AUC of hard labels. Always
     giving the commonest label has 1 / classes.
@@ -141,9 +137,9 @@ def balanced_accuracy(
         judge: A label for each item, or verdicts or rows; None was not judged.
         labels: The right label of each item; an item without one (None) is left out.
         errors: `drop` leaves a failed judgment out, `wrong` counts it as wrong.
-        groups: The cluster of each item; whole clusters are drawn for the interval.
+        groups: The cluster of each item; for the interval.
         confidence: The level of the interval.
-        seed: Of the bootstrap.
+        seed: Of the interval's draws.
 
     Returns:
         The mean in [0, 1] over `n` items; NaN if the labels have fewer than two classes.
@@ -209,7 +205,7 @@ def _undefined(both: Matched, why: str) -> Result:
     return Result.undefined(why if both.n else "no items", n=both.n, n_failed=both.failed)
 
 
-def _with_interval(  # noqa: PLR0913 - a value, its table and how to resample it
+def _with_interval(  # noqa: PLR0913 - a value, its table and how to draw
     value: float,
     both: Matched,
     classes: list[Any],
@@ -219,27 +215,11 @@ def _with_interval(  # noqa: PLR0913 - a value, its table and how to resample it
     seed: int,
 ) -> Result:
     place = {label: index for index, label in enumerate(classes)}
-    pairs = zip(both.truth, both.judge, strict=True)
-    cells = np.asarray([place[a] * len(classes) + place[b] for a, b in pairs])
-    drawn = [statistic(t) for t in _tables(cells, len(classes), clusters, seed)]
-    values = np.concatenate(drawn)
-    interval = percentile_interval(values, confidence)
-    se = float(np.nanstd(values, ddof=1))
-    return Result(value, n=both.n, n_failed=both.failed, interval=interval, se=se)
-
-
-def _tables(cells: Any, classes: int, clusters: Any, seed: int) -> Iterator[Tables]:
-    """Yield resampled tables; items on their own are one multinomial draw of the cells."""
-    size = classes * classes
-    if clusters is None:
-        rng, counts = np.random.default_rng(seed), np.bincount(cells, minlength=size)
-        drawn = rng.multinomial(len(cells), counts / len(cells), RESAMPLES)
-        yield drawn.reshape(-1, classes, classes).astype(float)
-        return
-    count = int(clusters.max()) + 1
-    sums = np.bincount(clusters * size + cells, minlength=count * size).reshape(count, size)
-    for block in draws(clusters, RESAMPLES, seed):
-        yield (block @ sums).reshape(-1, classes, classes)
+    rows, columns = ([place[v] for v in side] for side in (both.truth, both.judge))
+    tables = count_tables(rows, columns, len(classes), clusters)
+    told: dict[str, Any] = {"clustered": clusters is not None, "confidence": confidence}
+    interval = table_interval(tables, statistic, value, seed=seed, **told)
+    return Result(value, n=both.n, n_failed=both.failed, **interval)
 
 
 def _f1(tables: Tables) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import stats
 
 from langchain_judges.errors import InputError
+from langchain_judges.metrics.comparisons import benjamini_yekutieli
 from langchain_judges.metrics.inputs import (
     Floats,
     as_list,
@@ -21,7 +22,7 @@ from langchain_judges.metrics.inputs import (
     same_length,
     values_of,
 )
-from langchain_judges.metrics.intervals import benjamini_yekutieli, check_confidence
+from langchain_judges.metrics.intervals import check_confidence
 from langchain_judges.metrics.intervals import normal_quantile as quantile
 from langchain_judges.metrics.result import Findings, Interval, Result
 

@@ -1,4 +1,4 @@
-"""How sure a number is: intervals of rates and means, paired tests, many comparisons."""
+"""How sure a number is: intervals of rates, means and paired differences."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from langchain_judges.errors import InputError, OptionError, needs
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.inputs import (
     Floats,
     Ints,
     group_numbers,
-    match,
     number_pairs,
     numbers,
 )
-from langchain_judges.metrics.result import Interval, Result, Significance
+from langchain_judges.metrics.result import Interval, Result
 
 
 def check_confidence(confidence: float) -> None:
@@ -73,9 +72,10 @@ def rate(
         confidence: The level of the interval.
 
     Returns:
-        The share in [0, 1] of `n` items. The interval is Wilson's; with `groups` it is
-        Wilson's on the effective number of items, n · SE² / clustered SE² (at most n), with
-        Student's t on one degree of freedom less than there are groups.
+        The share in [0, 1] of `n` items. The interval is Wilson's; of shares and of groups it
+        is Wilson's on the effective number of items, p(1 − p) / SE², of groups with Student's
+        t on one degree of freedom less than there are groups. Ties counted as half, and
+        groups whose items balance each other, have more effective items than items.
 
     Source: Wilson 1927; for clusters Miller 2024 (arXiv 2411.00640) and Dean & Pagano 2015.
     """
@@ -85,19 +85,14 @@ def rate(
     if found.min() < 0 or found.max() > 1:
         raise InputError("a rate needs values between 0 and 1")
     p, n = float(found.mean()), len(found)
-    if groups is None:
-        units, se = n, _spread(found) / math.sqrt(n)
+    numbered = group_numbers(groups, kept, len(found) + failed.total())
+    units, se = int(numbered.max()) + 1, _standard_error(found, numbered)
+    if groups is None and np.isin(found, (0, 1)).all():
         interval = wilson_interval(p * n, n, confidence)
     else:
-        numbered = group_numbers(groups, kept, len(found) + failed.total())
-        se = _clustered_se(found, numbered)
-        units = int(numbered.max()) + 1
-        interval = _clustered_wilson(p, n, se, units, confidence)
+        freedom = math.inf if groups is None else units - 1
+        interval = _effective_wilson(found, se, units, freedom, confidence)
     return Result(p, n=n, n_failed=failed, interval=interval, se=se if units > 1 else None)
-
-
-def _spread(values: Floats) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
 
 
 def _clustered_se(values: Floats, groups: Ints) -> float:
@@ -105,16 +100,30 @@ def _clustered_se(values: Floats, groups: Ints) -> float:
     return float(np.sqrt((residuals**2).sum()) / len(values))
 
 
-def _clustered_wilson(p: float, n: int, se: float, clusters: int, level: float) -> Interval:
-    """Wilson's interval on the effective sample; all alike counts as one item per cluster."""
+def _standard_error(values: Floats, groups: Ints) -> float:
+    """Return the clustered error, unbiased where groups are few; s / √n of items alone."""
+    units = int(groups.max()) + 1
+    if units < 2:
+        return math.nan
+    return _clustered_se(values, groups) * math.sqrt(units / (units - 1))
+
+
+def _effective_wilson(
+    found: Floats, se: float, units: int, freedom: float, level: float
+) -> Interval:
+    """Wilson's interval on the effective sample; all alike counts as one item per unit."""
     check_confidence(level)
-    if clusters < 2:
+    if units < 2:
         return Interval(0.0, 1.0)
-    # Groups that are balanced within leave rounding dust of a clustered error, or none.
-    effective = float(clusters if p in (0, 1) else n)
-    if se > 1e-12:
-        effective = min(float(n), p * (1 - p) / se**2)
-    z = float(stats.t.ppf((1 + level) / 2, clusters - 1))
+    p, n = float(found.mean()), len(found)
+    effective = float(units)
+    if 0 < p < 1:
+        alone = p * (1 - p) / n
+        # An error below that of items on their own is believed but for half an item: a few
+        # units may balance each other by luck.
+        variance = se**2 if se**2 >= alone else min(alone, se**2 + 0.5 / (n * units))
+        effective = p * (1 - p) / variance
+    z = float(stats.t.ppf((1 + level) / 2, freedom))
     centre = (p + z * z / (2 * effective)) / (1 + z * z / effective)
     half = math.sqrt(p * (1 - p) / effective + z * z / (4 * effective**2))
     half *= z / (1 + z * z / effective)
@@ -138,7 +147,8 @@ def clustered_standard_error(
     if len(found) < 2:
         return Result.undefined("fewer than two items", n=len(found), n_failed=failed)
     if groups is None:
-        return Result(_spread(found) / math.sqrt(len(found)), n=len(found), n_failed=failed)
+        alone = _standard_error(found, np.arange(len(found)))
+        return Result(alone, n=len(found), n_failed=failed)
     numbered = group_numbers(groups, kept, len(found) + failed.total())
     if numbered.max() == 0:
         return Result.undefined("only one cluster", n=len(found), n_failed=failed)
@@ -161,20 +171,34 @@ def mean(
     if not len(found):
         return Result.undefined("no items", n_failed=failed)
     numbered = group_numbers(groups, kept, len(found) + failed.total())
-    return _mean_result(found, numbered, confidence, failed, clustered=groups is not None)
+    return mean_result(found, numbered, confidence, failed)
 
 
-def _mean_result(
-    found: Floats, groups: Ints, confidence: float, failed: Any, *, clustered: bool
+def mean_result(
+    found: Floats, groups: Ints, confidence: float, failed: Any, *, added: float = 0.0
 ) -> Result:
+    """Return the mean with Student's interval over groups.
+
+    Args:
+        found: The values.
+        groups: The number of each one's group.
+        confidence: The level of the interval.
+        failed: Why others are left out.
+        added: What is added to the variance of the mean, in units of 1 / (items · groups);
+            values that may all be alike by luck need it, others that are all alike have no
+            interval.
+    """
     check_confidence(confidence)
     centre, count = float(found.mean()), int(groups.max()) + 1
+    told: dict[str, Any] = {"n": len(found), "n_failed": failed}
     if count < 2:
-        return Result(centre, n=len(found), n_failed=failed)
-    se = _clustered_se(found, groups) if clustered else _spread(found) / math.sqrt(len(found))
-    half = se * float(stats.t.ppf((1 + confidence) / 2, count - 1))
-    interval = Interval(centre - half, centre + half)
-    return Result(centre, n=len(found), n_failed=failed, se=se, interval=interval)
+        return Result(centre, no_interval="only one item or group", **told)
+    se = _standard_error(found, groups)
+    wide = math.sqrt(se**2 + added / (count * len(found)))
+    if wide <= 1e-12 * max(1.0, abs(centre)):
+        return Result(centre, se=se, no_interval="all values are equal", **told)
+    half = wide * float(stats.t.ppf((1 + confidence) / 2, count - 1))
+    return Result(centre, se=se, interval=Interval(centre - half, centre + half), **told)
 
 
 def paired_difference(
@@ -194,88 +218,30 @@ def paired_difference(
 
     Returns:
         The mean difference in the units of the scores, with its standard error, which is
-        smaller than that of two separate samples as far as the judges err alike.
+        smaller than that of two separate samples as far as the judges err alike. The interval
+        of hits (0, ½ and 1) is that of one more item on which each alone was right.
 
-    Source: Miller 2024, arXiv 2411.00640, section 4.
+    Source: Miller 2024, arXiv 2411.00640, section 4; for hits Agresti & Min 2005 (Biometrics
+    61).
     """
     a, b, kept, failed = number_pairs(first, second)
     if not len(a):
         return Result.undefined("no items in common", n_failed=failed)
     numbered = group_numbers(groups, kept, len(a) + failed.total())
-    return _mean_result(a - b, numbered, confidence, failed, clustered=groups is not None)
+    return difference_result(a, b, numbered, confidence, failed)
 
 
-class McNemar(Significance):
-    """McNemar's test; `only_first` and `only_second` count who alone was right."""
-
-    only_first: int
-    only_second: int
-
-
-def mcnemar(first: Iterable[Any], second: Iterable[Any]) -> McNemar:
-    """Test whether two judges are right equally often on the same items, exactly.
-
-    Args:
-        first: True or 1 where the first judge was right, for each item.
-        second: The same items, by the second judge.
-
-    Returns:
-        The smaller of the two discordant counts and the two-sided p of the exact binomial
-        test. With no discordant item p is 1.
-
-    Source: McNemar 1947; `statsmodels.stats.contingency_tables.mcnemar`.
-    """
-    with needs("trust", "McNemar's test"):
-        from statsmodels.stats.contingency_tables import mcnemar as exact
-
-    both = match(first, second)
-    pairs = [(bool(a), bool(b)) for a, b in zip(both.judge, both.truth, strict=True)]
-    table = [[pairs.count((a, b)) for b in (True, False)] for a in (True, False)]
-    counts = {"only_first": table[0][1], "only_second": table[1][0]}
-    told: dict[str, Any] = {"alternative": "two-sided", "n_failed": both.failed, **counts}
-    if not pairs:
-        return McNemar(math.nan, math.nan, n=0, reason="no items in common", **told)
-    if not sum(counts.values()):
-        return McNemar(0.0, 1.0, n=both.n, **told)
-    done = exact(table, exact=True)
-    return McNemar(float(done.statistic), float(done.pvalue), n=both.n, **told)
-
-
-class Adjusted(NamedTuple):
-    """What several comparisons come to together."""
-
-    p: list[float]
-    """Adjusted p-values, in the order given; compare them with the level as usual."""
-    rejected: list[bool]
-
-
-def holm(p_values: Sequence[float], level: float = 0.05) -> Adjusted:
-    """Adjust p-values so that any false rejection at all is as rare as `level`.
-
-    Source: Holm 1979; `statsmodels.stats.multitest.multipletests`.
-    """
-    return _adjust(p_values, level, "holm")
-
-
-def benjamini_yekutieli(p_values: Sequence[float], level: float = 0.05) -> Adjusted:
-    """Adjust p-values of dependent tests so that a share `level` of rejections is false.
-
-    Source: Benjamini & Yekutieli 2001; `statsmodels.stats.multitest.multipletests`.
-    """
-    return _adjust(p_values, level, "fdr_by")
-
-
-def _adjust(p_values: Sequence[float], level: float, method: str) -> Adjusted:
-    with needs("trust", "Adjusting p-values"):
-        from statsmodels.stats.multitest import multipletests
-
-    given = np.asarray(p_values, dtype=float)
-    if not np.all((given >= 0) & (given <= 1)):
-        raise InputError("p-values must lie between 0 and 1")
-    if not len(given):
-        return Adjusted([], [])
-    rejected, adjusted, _, _ = multipletests(given, alpha=level, method=method)
-    return Adjusted(adjusted.tolist(), rejected.tolist())
+def difference_result(
+    a: Floats, b: Floats, numbered: Ints, confidence: float, failed: Any
+) -> Result:
+    """Return `paired_difference` of two whole columns with the numbers of their groups."""
+    hits = bool(np.isin(np.concatenate([a, b]), (0, 0.5, 1)).all())
+    found = mean_result(a - b, numbered, confidence, failed, added=1.0 if hits else 0.0)
+    if hits and found.interval:
+        low, high = found.interval
+        interval = Interval(max(-1.0, low), min(1.0, high))
+        return Result(found, **{**found.__dict__, "interval": interval})
+    return found
 
 
 class SampleNoise(NamedTuple):

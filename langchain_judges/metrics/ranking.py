@@ -108,9 +108,13 @@ def bradley_terry(
         none = Result.undefined(why if len(kept) else "no items", n=len(kept), n_failed=failed)
         return BradleyTerry(dict.fromkeys(names, none), none, len(kept), dict(failed))
     drawn = _resampled(np.asarray(cells), numbered, size, resamples, seed, fit)
-    results = []
+    results, units = [], int(numbered.max()) + 1
     for index, value in enumerate(fit):
-        interval = percentile_interval(drawn[:, index], confidence) if len(drawn) else None
+        interval = (
+            percentile_interval(drawn[:, index], confidence, units)
+            if len(drawn) and units > 1
+            else None
+        )
         se = float(drawn[:, index].std(ddof=1)) if len(drawn) > 1 else None
         told: dict[str, Any] = {"n": len(kept), "n_failed": failed}
         results.append(Result(float(value), se=se, interval=interval, **told))

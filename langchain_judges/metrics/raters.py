@@ -4,68 +4,105 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from langchain_judges.errors import needs
+from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics.agreement import labelled
 from langchain_judges.metrics.inputs import (
+    Floats,
     as_floats,
     as_list,
+    group_numbers,
     match,
     one_of,
     same_length,
     values_of,
 )
-from langchain_judges.metrics.intervals import check_confidence, normal_quantile
-from langchain_judges.metrics.result import Findings, Interval, Result
+from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.metrics.tables import count_tables, table_interval
 
 
-def cohen_kappa(
+def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the interval
     first: Iterable[Any],
     second: Iterable[Any],
     *,
     weights: Literal["linear", "quadratic"] | None = None,
+    order: Sequence[Any] | None = None,
+    groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
+    seed: int = 0,
 ) -> Result:
     """Return Cohen's κ of two raters: agreement beyond what their habits give by chance.
 
     Args:
         first: A label of any kind for each item, or verdicts or rows; None is left out.
         second: The other rater's labels of the same items.
-        weights: For ordered labels, how far a disagreement weighs by its distance in the
-            sorted list of labels.
-        confidence: The level of the interval (asymptotic).
+        weights: For ordered labels, how far a disagreement weighs: by the distance of the two
+            labels, or by its square. Numbers are as far apart as they are, even where those
+            between them were never given.
+        order: Labels that are no numbers in their order, one step apart; needed with weights.
+        groups: The cluster of each item, such as its question, for the interval.
+        confidence: The level of the interval.
+        seed: Of the interval's draws.
 
     Returns:
         κ in [−1, 1] over `n` items; NaN where both always give the same one label.
 
-    Source: Cohen 1960, 1968; `statsmodels.stats.inter_rater.cohens_kappa`.
-    """
-    with needs("trust", "Cohen's κ"):
-        from statsmodels.stats.inter_rater import cohens_kappa
+    Raises:
+        InputError: Weights are asked for labels that are no numbers, without their `order`.
 
+    Source: Cohen 1960, 1968; the interval as in `tables.table_interval`.
+    """
     one_of("weights", weights, (None, "linear", "quadratic"))
-    both = match(first, second)
+    given = as_list(first)
+    both = match(given, second)
     classes = classes_of([*both.judge, *both.truth])
     if len(classes) < 2:
         why = "no items" if not both.n else "both raters always give the same label"
         return Result.undefined(why, n=both.n, n_failed=both.failed)
-    table = _table(both.judge, both.truth, classes)
-    check_confidence(confidence)
-    # Its test of κ = 0, of which nothing is read, divides by 0 where one rater never varies.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = cohens_kappa(table, wt=weights)
-    value, se = float(found.kappa), float(found.std_kappa)
-    told: dict[str, Any] = {"n": both.n, "n_failed": both.failed}
-    if math.isnan(se):
-        return Result(value, **told)
-    half = normal_quantile(confidence) * se
-    interval = Interval(max(-1.0, value - half), min(1.0, value + half))
-    return Result(value, interval=interval, se=se, **told)
+    numbered = None if groups is None else group_numbers(groups, both.kept, len(given))
+    rows, columns = ([classes.index(v) for v in side] for side in (both.judge, both.truth))
+    tables = count_tables(rows, columns, len(classes), numbered)
+    compute = _kappa(_distances(classes, weights, order))
+    value = float(compute(tables.sum(axis=0, keepdims=True))[0])
+    told: dict[str, Any] = {"clustered": groups is not None, "confidence": confidence}
+    interval = table_interval(tables, compute, value, seed=seed, **told)
+    return Result(value, n=both.n, n_failed=both.failed, **interval)
+
+
+def _distances(
+    classes: Sequence[Any], weights: str | None, order: Sequence[Any] | None
+) -> Floats:
+    """Return how much each disagreement weighs, (classes, classes)."""
+    if weights is None:
+        return 1.0 - np.eye(len(classes))
+    if order is not None:
+        for label in classes:
+            one_of("order", label, order)
+        places = [float(list(order).index(label)) for label in classes]
+    elif all(isinstance(label, int | float) for label in classes):
+        places = [float(label) for label in classes]
+    else:
+        raise InputError(
+            f"weights need numbers, or the `order` of the labels, got {list(classes)!r}"
+        )
+    gaps = np.abs(np.subtract.outer(places, places))
+    return np.asarray(gaps**2 if weights == "quadratic" else gaps)
+
+
+def _kappa(distances: Floats) -> Callable[[Floats], Floats]:
+    def compute(tables: Floats) -> Floats:
+        shares = tables / tables.sum(axis=(1, 2), keepdims=True)
+        seen = (shares * distances).sum(axis=(1, 2))
+        rows, columns = shares.sum(axis=2), shares.sum(axis=1)
+        chance = np.einsum("ti,ij,tj->t", rows, distances, columns)
+        return np.asarray(1 - seen / chance)
+
+    return compute
 
 
 def classes_of(values: Iterable[Any]) -> list[Any]:

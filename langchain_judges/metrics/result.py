@@ -32,6 +32,8 @@ class Result(float):
             where people's answer is missing.
         interval: The confidence interval, None where none was computed.
         se: The standard error, None where none was computed.
+        no_interval: Why there is no interval, such as `too few groups`; None if there is one,
+            or where the function computes none.
         reason: Why the number is NaN; None if it is not.
     """
 
@@ -39,9 +41,10 @@ class Result(float):
     n_failed: Mapping[str, int]
     interval: Interval | None
     se: float | None
+    no_interval: str | None
     reason: str | None
 
-    def __new__(
+    def __new__(  # noqa: PLR0913 - the parts of any statistic
         cls,
         value: float,
         *,
@@ -49,6 +52,7 @@ class Result(float):
         n_failed: Mapping[str, int] | None = None,
         interval: Interval | None = None,
         se: float | None = None,
+        no_interval: str | None = None,
         reason: str | None = None,
         **more: Any,
     ) -> Self:
@@ -57,6 +61,7 @@ class Result(float):
             raise ValueError("a result needs a `reason` if it is NaN, and only then")
         self = super().__new__(cls, value)
         told = {"n": int(n), "interval": interval, "reason": reason, **more}
+        told["no_interval"] = None if interval else no_interval
         told["se"] = None if se is None else float(se)
         told["n_failed"] = MappingProxyType(dict(n_failed or {}))
         self.__dict__.update(told)

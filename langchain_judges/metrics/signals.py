@@ -15,12 +15,13 @@ from langchain_judges.metrics.inputs import (
     Floats,
     as_floats,
     as_list,
+    group_numbers,
     match,
     one_of,
     same_length,
 )
 from langchain_judges.metrics.intervals import check_confidence, normal_quantile
-from langchain_judges.metrics.resampling import bootstrap
+from langchain_judges.metrics.resampling import jackknife_error
 from langchain_judges.metrics.result import Findings, Interval, Result, Significance
 
 
@@ -39,13 +40,14 @@ def auc(
             or verdicts, whose `score` is read; None is left out and counted.
         labels: The right label of each item.
         positive: The class that is looked for; all others are one class.
-        groups: The cluster of each item; the interval is then a clustered bootstrap's.
-        confidence: The level of the interval, otherwise DeLong's.
+        groups: The cluster of each item; the error is then a jackknife's over groups.
+        confidence: The level of the interval.
 
     Returns:
         The area in [0, 1], a tie of scores counted as half; NaN if there is one class only.
 
-    Source: Mann–Whitney U; DeLong, DeLong & Clarke-Pearson 1988; `sklearn.metrics`.
+    Source: Mann–Whitney U; DeLong, DeLong & Clarke-Pearson 1988; `sklearn.metrics`. The
+    interval is Wilson's on the effective number of items, and needs three of each class.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -58,30 +60,51 @@ def auc(
         why = "one of the two classes is absent"
         return Result.undefined(why, n=both.n, n_failed=both.failed)
     value = float(roc_auc_score(y, x))
+    told: dict[str, Any] = {"n": both.n, "n_failed": both.failed}
+    rare = int(min(y.sum(), (~y).sum()))
+    if rare < LEAST_OF_A_CLASS:
+        return Result(value, no_interval="too few items of a class", **told)
+    se, freedom = math.sqrt(max(0.0, float(_delong([x], y)[1][0, 0]))), rare - 1
     if groups is not None:
-        keys = as_list(groups)
-        same_length(scores=given, groups=keys)
-        told: dict[str, Any] = {"groups": [keys[i] for i in both.kept]}
-        drawn = bootstrap(_area, x, y, confidence=confidence, **told)
-        return Result(
-            value, n=both.n, n_failed=both.failed, interval=drawn.interval, se=drawn.se
-        )
-    if min(y.sum(), (~y).sum()) < 2:
-        return Result(value, n=both.n, n_failed=both.failed)
-    _, covariance = _delong([x], y)
-    se = math.sqrt(max(0.0, float(covariance[0, 0])))
-    half = normal_quantile(confidence) * se
-    interval = Interval(max(0.0, value - half), min(1.0, value + half))
-    return Result(value, n=both.n, n_failed=both.failed, interval=interval, se=se)
+        numbered = group_numbers(groups, both.kept, len(given))
+        if int(numbered.max()) + 1 < LEAST_GROUPS:
+            return Result(value, no_interval="too few groups", **told)
+        clustered, blocks = jackknife_error(_area, (x, y.astype(float)), numbered)
+        if math.isnan(clustered):
+            return Result(value, no_interval="a group holds nearly all of a class", **told)
+        se, freedom = max(se, clustered), min(freedom, blocks - 1)
+    return Result(
+        value, interval=_area_interval(value, se, rare, freedom, confidence), se=se, **told
+    )
 
 
-def _area(scores: list[float], labels: list[bool]) -> float:
-    y = np.asarray(labels, dtype=bool)
-    positives = int(y.sum())
-    if positives in (0, len(y)):
+LEAST_OF_A_CLASS = 3
+LEAST_GROUPS = 5
+
+
+def _area_interval(
+    area: float, se: float, rare: int, freedom: int, confidence: float
+) -> Interval:
+    """Return Wilson's interval on as many items as would give a share the same error.
+
+    No area has a larger variance than that of a share of the rarer class (Van Dantzig 1951),
+    and where the error is 0, as of a perfect area, that many items are what was seen.
+    """
+    size = float(rare)
+    if se > 1e-12 and 0 < area < 1:
+        size = max(1.0, area * (1 - area) / se**2)
+    z = float(stats.t.ppf((1 + confidence) / 2, freedom))
+    centre = (area + z * z / (2 * size)) / (1 + z * z / size)
+    half = math.sqrt(area * (1 - area) / size + z * z / (4 * size**2)) * z / (1 + z * z / size)
+    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+
+
+def _area(scores: Floats, labels: Floats) -> float:
+    positives = int(labels.sum())
+    if positives in (0, len(labels)):
         return math.nan
-    ranks = stats.rankdata(scores)[y].sum() - positives * (positives + 1) / 2
-    return float(ranks / (positives * (len(y) - positives)))
+    ranks = stats.rankdata(scores)[labels > 0].sum() - positives * (positives + 1) / 2
+    return float(ranks / (positives * (len(labels) - positives)))
 
 
 def _delong(columns: list[Floats], y: Any) -> tuple[Floats, Floats]:

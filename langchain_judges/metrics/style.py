@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics.inputs import (
@@ -21,7 +22,7 @@ from langchain_judges.metrics.inputs import (
     points_of,
     same_length,
 )
-from langchain_judges.metrics.intervals import check_confidence, normal_quantile
+from langchain_judges.metrics.intervals import check_confidence
 from langchain_judges.metrics.result import Interval, Result
 
 _LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\S", re.MULTILINE)
@@ -75,7 +76,8 @@ def preference_slopes(
             scores. Items that lack one are left out as `no_feature`.
         groups: The cluster of each item; errors are then robust to clusters, else to
             unequal variance.
-        confidence: The level of the intervals.
+        confidence: The level of the intervals, by Student's t; for an interval a feature
+            needs five of the rarer verdict, and there must be five groups.
 
     Returns:
         `intercept` and the slope of each feature, in log-odds per unit of the feature; NaN
@@ -102,11 +104,32 @@ def preference_slopes(
     told: dict[str, Any] = {"n": len(y), "n_failed": failed}
     if found is None:
         return {name: Result.undefined(why, **told) for name in names}
-    z = normal_quantile(confidence)
+    units = len(y) if clusters is None else int(clusters.max()) + 1
+    reach = float(
+        stats.t.ppf((1 + confidence) / 2, units - (len(names) if clusters is None else 1))
+    )
+    too_few = _too_few(y, units, len(names) - 1)
     return {
-        name: Result(slope, se=se, interval=Interval(slope - z * se, slope + z * se), **told)
+        name: Result(
+            slope,
+            se=se,
+            interval=None if too_few else Interval(slope - reach * se, slope + reach * se),
+            no_interval=too_few,
+            **told,
+        )
         for name, (slope, se) in zip(names, found, strict=True)
     }
+
+
+LEAST_EVENTS = 5
+LEAST_GROUPS = 5
+
+
+def _too_few(y: Floats, units: int, features: int) -> str | None:
+    """Say why slopes have no interval: each feature needs a few of the rarer verdict."""
+    if min(y.sum(), (1 - y).sum()) < LEAST_EVENTS * max(1, features):
+        return "too few of a verdict"
+    return "too few groups" if units < LEAST_GROUPS else None
 
 
 def _fit(y: Floats, x: Floats, clusters: Any) -> tuple[list[tuple[float, float]] | None, str]:
@@ -288,7 +311,7 @@ def equal_length_win_rate(
     raw, theta = win_rate(given, **told), slopes["intercept"]
     more: dict[str, Any] = {"raw": raw, "length_slope": slopes["length"]}
     if theta.reason or theta.interval is None or theta.se is None:
-        why = theta.reason or "no interval"
+        why = theta.reason or theta.no_interval or "no interval"
         return EqualLength.undefined(why, n=theta.n, n_failed=theta.n_failed, **more)
     shift = np.zeros(1)
     if difficulty is not None:
