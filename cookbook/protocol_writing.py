@@ -42,7 +42,7 @@ ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     "plan & solve": ("direct", {"preset": "plan_solve"}),
     "self-consistency": ("direct", {"preset": "self_consistency"}),
     "best of 5 by coverage": ("direct", {"preset": "best_coverage"}),
-    "zero-shot, repaired": ("direct", {"repair": 1}),
+    "zero-shot, repaired": ("direct", {"rewrites": 1}),
     "Branch-Solve-Merge (paper)": ("bsm", {"preset": "paper"}),
     "Branch-Solve-Merge": ("bsm", {}),
 }

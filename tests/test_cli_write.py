@@ -71,7 +71,7 @@ def test_without_a_file_every_text_is_printed_with_what_it_lacks(serve, given):
 def test_a_dry_run_asks_nothing(serve, given):
     server = serve(behave)
     done = writing(
-        given(tasks(2)), server, "--dry-run", "--set", "depth=2", "--set", "repair=0"
+        given(tasks(2)), server, "--dry-run", "--set", "depth=2", "--set", "rewrites=0"
     )
     assert done.exit_code == 0
     assert "2 texts by write: at most 20 calls (10 for each text)" in done.stderr

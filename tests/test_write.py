@@ -86,10 +86,10 @@ CALLS = [
 
 @pytest.mark.parametrize(("options", "concepts", "calls"), CALLS)
 def test_calls_follow_the_closed_form(options, concepts, calls):
-    result, model = written(many(concepts), **options, repair=0)
+    result, model = written(many(concepts), **options, rewrites=0)
     assert len(model.prompts) == result["usage"]["calls"] == calls
     assert result["missing"] == []
-    writer = create_bsm_writer(model, **options, repair=0)
+    writer = create_bsm_writer(model, **options, rewrites=0)
     assert writer.config["metadata"]["calls"] == calls
     assert load_writer("bsm", model, **options).config["metadata"]["calls"] == calls + 1
 
@@ -300,7 +300,7 @@ def test_a_failed_division_is_replaced_and_reported():
 
 
 def test_deeper_divisions_keep_the_topic_and_leave_early():
-    result, model = written(many(3), depth=3, repair=0)
+    result, model = written(many(3), depth=3, rewrites=0)
     # {0, 2} {1}: the single one is not divided again; {0} {2} are not either.
     assert result["groups"] == [["concept0"], ["concept2"], ["concept1"]]
     assert len(model.prompts) == 2 + 3 + 2
@@ -318,7 +318,7 @@ def test_losses_are_told_by_the_step_that_lost_them():
             return said("Walls, decks, snow, pits, wine, pianos, running; nothing else.")
         return None
 
-    result, _ = written(replies=respond, repair=0)
+    result, _ = written(replies=respond, rewrites=0)
     assert result["missing"] == [
         {"concept": "vest", "lost_in": "solve"},
         {"concept": "goat", "lost_in": "merge"},
@@ -351,7 +351,7 @@ def test_a_worse_repair_is_not_kept():
     def respond(prompt):
         return said("Goats.") if is_repair(prompt) else lossy(prompt)
 
-    result, model = written({"concepts": ["snow", "vest", "goat"]}, replies=respond, repair=2)
+    result, model = written({"concepts": ["snow", "vest", "goat"]}, replies=respond, rewrites=2)
     assert len(model.prompts) == 6
     assert result["text"] == "Snow."
 
@@ -371,8 +371,8 @@ def test_strict_counts_exact_forms_only_and_says_so():
     def respond(prompt):
         return said("Snow, goats.") if is_merge(prompt) else None
 
-    kept, loose = written(task, replies=respond, repair=0)
-    lost, exact = written(task, replies=respond, repair=0, strict=True)
+    kept, loose = written(task, replies=respond, rewrites=0)
+    lost, exact = written(task, replies=respond, rewrites=0, strict=True)
     assert kept["missing"] == []
     assert lost["missing"] == [{"concept": "goat", "lost_in": "merge"}]
     assert "any of its word forms" in loose.prompts[0]
@@ -388,7 +388,7 @@ def failing(word):
 
 
 def test_a_failed_draft_is_left_out_reported_and_asked_for_in_the_repair():
-    result, model = written(many(6), replies=failing("concept1"), groups=3, repair=0)
+    result, model = written(many(6), replies=failing("concept1"), groups=3, rewrites=0)
     assert result["drafts"][1] is None
     assert [(f["step"], f["unit"]) for f in result["failures"]] == [("solve", "group 2")]
     assert {m["concept"] for m in result["missing"]} == {"concept1", "concept4"}
@@ -399,7 +399,7 @@ def test_a_failed_draft_is_left_out_reported_and_asked_for_in_the_repair():
 
 
 def test_of_one_draft_nothing_is_merged():
-    result, model = written(replies=failing("vest"), repair=0)
+    result, model = written(replies=failing("vest"), rewrites=0)
     assert result["text"] == result["drafts"][1]
     assert not any(is_merge(prompt) for prompt in model.prompts)
     assert len(result["failures"]) == 1
@@ -433,7 +433,7 @@ def test_an_empty_text_is_no_text():
     ("task", "message"),
     [
         ({"concepts": []}, "at least one word"),
-        ({}, "at least one word"),
+        ({}, "`concepts` is missing"),
         ({"concepts": "snow"}, "at least one word"),
         ({"concepts": ["snow", 3]}, "got int '3' in it"),
         ({"concepts": ["snow", " "]}, "`concepts` is empty"),
@@ -521,14 +521,13 @@ def test_a_judge_is_no_writer():
         ({"groups": 1}, "`groups` must be a whole number of at least 2, got 1"),
         ({"groups": True}, "`groups`"),
         ({"depth": 0}, "`depth` must be a whole number of at least 1"),
-        ({"repair": -1}, "`repair` must be a whole number of at least 0"),
+        ({"rewrites": -1}, "`rewrites` must be a whole number of at least 0"),
         ({"repairs": 0.5}, "`repairs`"),
-        ({"merge": "all"}, "`merge` must be 'once' or 'tree', got 'all'"),
+        ({"merge": "all"}, "`merge` must be one of 'once', 'tree', got 'all'"),
         ({"strict": "yes"}, "`strict` must be true or false"),
         ({"instructions": 3}, "`instructions` must be a text"),
         ({"groups": 10, "depth": 3}, "to the power of `depth` must be at most 256"),
         ({"depth": 10**11}, "to the power of `depth` must be at most 256"),
-        ({"prompts": {"plan": None}}, "`prompts` takes"),
     ],
 )
 def test_options_are_checked_when_the_writer_is_made(options, message):
@@ -541,7 +540,7 @@ def test_options_are_checked_when_the_writer_is_made(options, message):
     [
         ({"samples": 0}, "`samples` must be a whole number of at least 1"),
         ({"plan": 1}, "`plan` must be true or false"),
-        ({"choose": "best"}, "`choose` must be 'model' or 'coverage', got 'best'"),
+        ({"choose": "best"}, "`choose` must be one of 'model', 'coverage', got 'best'"),
     ],
 )
 def test_options_of_the_baselines_are_checked(options, message):
@@ -618,7 +617,7 @@ def test_many_texts_are_written_counted_and_resumed(tmp_path):
     out = tmp_path / "texts.jsonl"
     tasks = [TASK, {**many(4), "id": "four"}, {**TASK, "instruction": "A poem."}]
     model = scripted(lossy)
-    writer = create_bsm_writer(model, repair=0)
+    writer = create_bsm_writer(model, rewrites=0)
     run = judge_many(writer, tasks, out=out, progress=False)
     rows = list(run)
     assert [row["id"] for row in rows] == [None, "four", None]
@@ -648,7 +647,7 @@ def test_failed_texts_are_counted_and_tried_again(tmp_path):
 
 def test_a_spent_budget_leaves_the_rest_for_a_later_run(tmp_path):
     out = tmp_path / "texts.jsonl"
-    writer = create_bsm_writer(scripted(), repair=0)
+    writer = create_bsm_writer(scripted(), rewrites=0)
     tasks = [many(n) for n in (4, 5, 6)]
     options = {"out": out, "progress": False, "max_concurrency": 1}
     rows = list(judge_many(writer, tasks, max_calls=5, **options))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.allure import create_allure_judge
-from langchain_judges.methods.base import JudgeOptions
+from langchain_judges.methods.base import GraphOptions
 from langchain_judges.methods.bsm.judge import BSM
 from langchain_judges.methods.direct.judge import (
     Absolute,
@@ -41,13 +41,19 @@ class Method:
     """What makes the method of a factory that makes several."""
     kind: Literal["pair", "item"] = "pair"
     """What it judges: two texts, or one."""
-    options_class: type[JudgeOptions] | None = None
+    options_class: type[GraphOptions] | None = None
 
     @classmethod
-    def of(cls, kind: type[JudgeOptions]) -> Method:
+    def of(cls, kind: type[GraphOptions]) -> Method:
         """Return the method that a class of options declares."""
         make = factory(kind, kind.build, f"create_{kind.method}_judge")
-        return cls(make, kind.summary, kind.presets, kind=kind.takes, options_class=kind)
+        return cls(
+            make,
+            kind.summary,
+            kind.presets,
+            kind=getattr(kind, "takes", "pair"),
+            options_class=kind,
+        )
 
     @property
     def defaults(self) -> Mapping[str, Any]:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from langchain_core.caches import BaseCache
+from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
-from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
-from langgraph.types import Checkpointer, Send
+from langgraph.types import Send
+from pydantic import model_validator
 
 from langchain_judges.asking.ask import Reply
-from langchain_judges.asking.channel import Channel
-from langchain_judges.asking.steps import Node, Steps, Update
-from langchain_judges.methods.old_base import check_common, finish, prompt_set
+from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.base import JudgeGraph, OtherModel
+from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
-from langchain_judges.writing.options import WriteOptions, check_write_options
+from langchain_judges.writing.options import Shapes, WriterOptions, writer_setup
 from langchain_judges.writing.split import ToDo, Tree, placed, runs
 from langchain_judges.writing.state import (
     Draft,
@@ -32,64 +30,26 @@ from langchain_judges.writing.state import (
     parse_split,
     split_shape,
 )
-from langchain_judges.writing.steps import StepModels, Writer, write_questions
+from langchain_judges.writing.steps import Writer
+
+_MOST_DRAFTS = 256
 
 
-def create_bsm_writer(  # noqa: PLR0913 - the options of the method
-    model: str | BaseChatModel,
-    *,
-    groups: int = 2,
-    merge: Literal["once", "tree"] = "once",
-    depth: int = 1,
-    repair: int = 1,
-    strict: bool = False,
-    split_model: str | BaseChatModel | None = None,
-    merge_model: str | BaseChatModel | None = None,
-    instructions: str | None = None,
-    temperature: float | None = None,
-    repairs: int = 1,
-    prompts: Mapping[str, ChatPromptTemplate] | None = None,
-    name: str = "write",
-    checkpointer: Checkpointer = None,
-    cache: BaseCache | None = None,
-    store: BaseStore | None = None,
-) -> CompiledStateGraph[WriteState, None, WritingTask, WriteResult]:
+class BSMWriter(WriterOptions):
     """Create a writer of texts that use every one of many concepts (Saha et al. 2023, 4).
 
     `split` finds a topic and divides the concepts into groups; `solve` drafts a text for
     each group at the same time; `merge` makes one text of the drafts; `repair` names what
     is still missing and asks for the text again. As printed in the paper that is
-    1 + 2 + 1 calls, and no repair (`repair=0`).
+    1 + 2 + 1 calls, and no rewriting (`rewrites=0`).
 
-    Where the paper is silent or we differ: the division is never trusted but mended without
+    Where the paper is silent or we differ: the division is never trusted but corrected without
     a call (`split.placed`); where it fails, the list is cut into runs, the drafts choose
     their own topic, and the failure is reported. A draft that failed is left out of the
     merge and reported; what it had to use counts as lost in `solve` and is what `repair`
     asks for. A merge that failed leaves no text. A repaired text is kept if it lacks fewer
     concepts; what a repair loses counts as lost in `merge`. A single concept is neither
     divided nor merged.
-
-    Args:
-        model: Chat model that writes, and divides and merges too unless others are given;
-            a chat model, or a name as `resolve_model` takes it.
-        groups: Groups of concepts at each division, k.
-        merge: `"once"` merges k drafts by one call; `"tree"` two and two, k - 1 calls.
-        depth: Levels of division, d: each group is divided again, k^d drafts in all (the
-            recursion that the paper proposes); with k = 2, (2^d - 1) + 2^d + (2^d - 1) calls.
-        repair: Turns in which missing concepts are named and the text is asked for again;
-            none is made where nothing is missing.
-        strict: Count a concept as used only in its exact form, not in any word form.
-        split_model: Divides instead of `model`.
-        merge_model: Merges and repairs instead of `model`.
-        instructions: Your wishes or the language to write in; shown to every step.
-        temperature: Overrides the model's own.
-        repairs: Turns in which a model may mend an unusable reply of any step.
-        prompts: Replacements for `writing.prompts.PROMPTS`, with the same variables.
-        name: Name of the graph in traces.
-        checkpointer: LangGraph checkpointer: `SqliteSaver` for `invoke`,
-            `AsyncSqliteSaver` for `ainvoke`.
-        cache: LangChain cache for checked replies.
-        store: LangGraph store, passed on.
 
     Returns:
         A compiled graph from `{"concepts", "instruction"?}` to `{"concepts", "text",
@@ -105,44 +65,82 @@ def create_bsm_writer(  # noqa: PLR0913 - the options of the method
         >>> writer = create_bsm_writer("local")  # doctest: +SKIP
         >>> writer.invoke({"concepts": ["snow", "piano", "goat"]})["text"]  # doctest: +SKIP
     """
-    check_common(
-        split_model=split_model,
-        merge_model=merge_model,
-        instructions=instructions,
-        repairs=repairs,
-        name=name,
-        checkpointer=checkpointer,
-        cache=cache,
-        store=store,
-    )
-    options = check_write_options(
-        groups=groups,
-        merge=merge,
-        depth=depth,
-        repair=repair,
-        strict=strict,
-        instructions=instructions,
-        repairs=repairs,
-    )
-    chosen, version = prompt_set(texts.PROMPTS, prompts)
-    own = Channel(model, temperature)
-    merger = Channel(merge_model, temperature) if merge_model else own
-    steps: StepModels = {
-        "split": (Channel(split_model, temperature) if split_model else own, Topic),
-        "solve": (own, Draft),
-        "merge": (merger, Draft),
-        "repair": (merger, Draft),
+
+    method = "bsm"
+    summary = "Branch-Solve-Merge: concepts in groups, a draft of each, merged and rewritten."
+    presets = {
+        "paper": {"rewrites": 0},
+        "tree": {"groups": 4, "merge": "tree"},
+        "recursive": {"depth": 2},
     }
-    questions = write_questions(steps, chosen, version, repairs, cache)
-    questions["split"] = replace(questions["split"], parse=parse_split)
-    writer = _BranchSolveMerge(options, questions)
+    events = {"branchings": "split", "pieces": "draft"}
+    templates = texts.PROMPTS
+
+    groups: Annotated[int, Ge(2)] = 2
+    """Groups of concepts at each division, k."""
+    merge: Literal["once", "tree"] = "once"
+    """`"once"` merges k drafts by one call; `"tree"` two and two, k - 1 calls."""
+    depth: Annotated[int, Ge(1)] = 1
+    """Levels of division, d: each group is divided again, k^d drafts in all (the recursion
+    that the paper proposes); with k = 2, (2^d - 1) + 2^d + (2^d - 1) calls."""
+    split_model: OtherModel = None
+    """Divides instead of `model`."""
+    merge_model: OtherModel = None
+    """Merges and rewrites instead of `model`."""
+
+    @property
+    def label(self) -> str:
+        """What the method is called in results and traces."""
+        return "write"
+
+    @model_validator(mode="after")
+    def _few_drafts(self) -> Self:
+        # A power of a huge depth would take for ever.
+        if self.depth > _MOST_DRAFTS or self.branches() > _MOST_DRAFTS:
+            raise OptionError(
+                f"`groups` to the power of `depth` must be at most {_MOST_DRAFTS}, "
+                f"got {self.groups!r} and {self.depth!r}"
+            )
+        return self
+
+    def branches(self) -> int:
+        """Return the most drafts: one for each leaf of the tree, k^d."""
+        return int(self.groups**self.depth)
+
+    def calls(self) -> int:
+        """Return the calls for a text with enough concepts, every rewrite included.
+
+        With k groups and depth d there are (k^d - 1) / (k - 1) places that divide and merge;
+        merging two and two takes k - 1 calls at each. k = 2, d = 1 is 1 + 2 + 1.
+        """
+        inner = (self.branches() - 1) // (self.groups - 1)
+        merges = inner * (self.groups - 1) if self.merge == "tree" else inner
+        return inner + self.branches() + merges + self.rewrites
+
+    def build(self, model: str | BaseChatModel) -> JudgeGraph:
+        """Return the writer."""
+        models = {
+            "split": self.split_model,
+            "solve": None,
+            "merge": self.merge_model,
+            "repair": self.merge_model,
+        }
+        setup = writer_setup(self, model, models)
+        shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
+        questions = {step: setup.question(step, shape) for step, shape in shapes.items()}
+        questions["split"] = replace(questions["split"], parse=parse_split)
+        return _graph(_BranchSolveMerge(self, setup, questions))
+
+
+def _graph(writer: _BranchSolveMerge) -> JudgeGraph:
+    setup = writer.setup
     graph = StateGraph(WriteState, input_schema=WritingTask, output_schema=WriteResult)
-    graph.add_node("start", Node(writer.start))
-    graph.add_node("split", Node(writer.split))
-    graph.add_node("solve", Node(writer.solve))
-    graph.add_node("merge", Node(writer.merge))
-    graph.add_node("check", Node(writer.check))
-    graph.add_node("repair", Node(writer.repair))
+    graph.add_node("start", setup.plain(writer.start))
+    graph.add_node("split", setup.node(writer.split))
+    graph.add_node("solve", setup.node(writer.solve))
+    graph.add_node("merge", setup.node(writer.merge))
+    graph.add_node("check", setup.plain(writer.check))
+    graph.add_node("repair", setup.node(writer.repair))
     graph.add_edge(START, "start")
     graph.add_conditional_edges("start", writer.next_work, ["split", "solve"])
     for step in ("split", "solve", "merge", "repair"):
@@ -150,19 +148,10 @@ def create_bsm_writer(  # noqa: PLR0913 - the options of the method
     graph.add_conditional_edges(
         "check", writer.next_work, ["split", "solve", "merge", "repair", END]
     )
-    compiled = graph.compile(checkpointer=checkpointer, store=store, name=name)
-    return finish(
-        compiled,
-        method="write",
-        options=options.as_json(),
-        models={step: channel.identity for step, (channel, _) in steps.items()},
-        prompt_version=version,
-        calls=options.calls(),
-        branches=options.solves(),
-    )
+    return setup.finish(graph)
 
 
-class _BranchSolveMerge(Writer[WriteOptions]):
+class _BranchSolveMerge(Writer[BSMWriter]):
     """The steps of the method, with their options and questions."""
 
     def split(self, work: WriteWork) -> Steps[Update]:
@@ -200,9 +189,8 @@ class _BranchSolveMerge(Writer[WriteOptions]):
         reply = yield from self.ask("merge", shown, work["unit"])
         return _piece("merge", work["unit"], reply)
 
-    def check(self, state: WriteState) -> Steps[Update]:
-        """See how far the text is, and once it is there what it lacks; asks nothing."""
-        yield from ()
+    def check(self, state: WriteState) -> Update:
+        """See how far the text is, and once it is there what it lacks."""
         tree = self._tree(state)
         if tree.next:
             return {"turns": 0}
@@ -241,3 +229,6 @@ def _piece(step: Literal["solve", "merge"], unit: str, reply: Reply) -> Update:
     text = reply.data["text"].strip() if reply.data else None
     piece: Piece = {"step": step, "unit": unit, "text": text}
     return {"pieces": [piece], "failures": reply.failures, "usages": [reply.usage]}
+
+
+create_bsm_writer = factory(BSMWriter, BSMWriter.build, "create_bsm_writer")

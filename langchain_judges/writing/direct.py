@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Annotated, Literal
 
-from langchain_core.caches import BaseCache
+from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
-from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
-from langgraph.types import Checkpointer, Send
+from langgraph.types import Send
 
-from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.seeds import sample_seed
-from langchain_judges.asking.steps import Node, Steps, Update
-from langchain_judges.methods.old_base import check_common, finish, prompt_set
+from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.methods.base import JudgeGraph, Seed
+from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
-from langchain_judges.writing.options import DirectOptions, check_direct_options
+from langchain_judges.writing.options import Shapes, WriterOptions, writer_setup
 from langchain_judges.writing.state import (
     Draft,
     Piece,
@@ -30,121 +26,96 @@ from langchain_judges.writing.state import (
     WritingTask,
     pick_shape,
 )
-from langchain_judges.writing.steps import StepModels, Writer, write_questions
+from langchain_judges.writing.steps import Writer
 
 
-def create_direct_writer(  # noqa: PLR0913 - the options of four baselines
-    model: str | BaseChatModel,
-    *,
-    plan: bool = False,
-    samples: int = 1,
-    choose: Literal["model", "coverage"] = "model",
-    repair: int = 0,
-    strict: bool = False,
-    seed: int = 0,
-    instructions: str | None = None,
-    temperature: float | None = None,
-    repairs: int = 1,
-    prompts: Mapping[str, ChatPromptTemplate] | None = None,
-    name: str = "write",
-    checkpointer: Checkpointer = None,
-    cache: BaseCache | None = None,
-    store: BaseStore | None = None,
-) -> CompiledStateGraph[WriteState, None, WritingTask, WriteResult]:
+class DirectWriter(WriterOptions):
     """Create a writer that divides nothing: the baselines of Saha et al. 2023, section 4.2.
 
     As it stands it is the zero-shot baseline (1 call); `plan=True` is plan & solve (2
     calls), `samples=5` is self-consistency (6 calls), `samples=5, choose="coverage"` counts
     the concepts instead of asking a model which text has most of them (5 calls).
 
-    Args:
-        model: Chat model that writes; a chat model, or a name as `resolve_model` takes it.
-        plan: Find a topic first.
-        samples: Texts written, at temperature 0.7 if there are several; the paper does not
-            say how many.
-        choose: Who chooses among several: `"model"`, by one more call, or `"coverage"`,
-            for free; of equally good ones the first. A model that fails to choose leaves
-            no text.
-        repair: Turns in which missing concepts are named and the text is asked for again;
-            the paper has none.
-        strict: Count a concept as used only in its exact form, not in any word form.
-        seed: Of the samples.
-        instructions: Your wishes or the language to write in; shown to every step.
-        temperature: Overrides the model's own.
-        repairs: Turns in which a model may mend an unusable reply of any step.
-        prompts: Replacements for `writing.prompts.DIRECT_PROMPTS`.
-        name: Name of the graph in traces.
-        checkpointer: LangGraph checkpointer.
-        cache: LangChain cache for checked replies.
-        store: LangGraph store, passed on.
-
     Returns:
         A compiled graph that takes and returns what `create_bsm_writer` does: one group
         with all concepts, and the chosen text as its draft; what that lacks was lost in
-        `solve`, and what only a repair lost in `merge`.
+        `solve`, and what only a rewrite lost in `merge`.
 
     Raises:
         OptionError: An option is not allowed.
         ModelSetupError: The model cannot be made.
     """
-    check_common(
-        seed=seed,
-        instructions=instructions,
-        repairs=repairs,
-        name=name,
-        checkpointer=checkpointer,
-        cache=cache,
-        store=store,
-    )
-    options = check_direct_options(
-        plan=plan,
-        samples=samples,
-        choose=choose,
-        repair=repair,
-        strict=strict,
-        seed=seed,
-        instructions=instructions,
-        repairs=repairs,
-    )
-    chosen, version = prompt_set(texts.DIRECT_PROMPTS, prompts)
-    channel = Channel(model, temperature)
-    steps: StepModels = {
-        "plan": (channel, Topic),
-        "draft": (channel, Draft),
-        "choose": (channel, Topic),
-        "repair": (channel, Draft),
+
+    method = "direct"
+    summary = "The paper's baselines: all concepts in one prompt, a topic first, samples."
+    presets = {
+        "zero_shot": {},
+        "plan_solve": {"plan": True},
+        "self_consistency": {"samples": 5},
+        "best_coverage": {"samples": 5, "choose": "coverage"},
     }
-    questions = write_questions(steps, chosen, version, repairs, cache)
-    questions["draft"] = replace(questions["draft"], sampled=samples > 1)
-    writer = _Direct(options, questions)
+    events = {"pieces": "draft"}
+    templates = texts.DIRECT_PROMPTS
+
+    plan: bool = False
+    """Find a topic first."""
+    samples: Annotated[int, Ge(1)] = 1
+    """Texts written, at temperature 0.7 if there are several; the paper does not say how
+    many."""
+    choose: Literal["model", "coverage"] = "model"
+    """Who chooses among several: `"model"`, by one more call, or `"coverage"`, for free; of
+    equally good ones the first. A model that fails to choose leaves no text."""
+    rewrites: Annotated[int, Ge(0)] = 0
+    """Turns in which missing concepts are named and the text is asked for again; the paper
+    has none."""
+    seed: Seed = 0
+    """Of the samples."""
+
+    @property
+    def label(self) -> str:
+        """What the method is called in results and traces."""
+        return "write_direct"
+
+    def branches(self) -> int:
+        """Return the most calls that are in flight at the same time."""
+        return self.samples
+
+    def calls(self) -> int:
+        """Return the calls for a text, every rewrite included."""
+        chosen = self.samples > 1 and self.choose == "model"
+        return self.plan + self.samples + chosen + self.rewrites
+
+    def build(self, model: str | BaseChatModel) -> JudgeGraph:
+        """Return the writer."""
+        shapes: Shapes = {"plan": Topic, "draft": Draft, "choose": Topic, "repair": Draft}
+        setup = writer_setup(self, model, dict.fromkeys(shapes))
+        questions = {step: setup.question(step, shape) for step, shape in shapes.items()}
+        questions["draft"] = replace(questions["draft"], sampled=self.samples > 1)
+        return _graph(_Direct(self, setup, questions))
+
+
+def _graph(writer: _Direct) -> JudgeGraph:
+    setup, first = writer.setup, "start"
     graph = StateGraph(WriteState, input_schema=WritingTask, output_schema=WriteResult)
-    graph.add_node("start", Node(writer.start))
-    graph.add_node("plan", Node(writer.plan))
-    graph.add_node("draft", Node(writer.draft))
-    graph.add_node("choose", Node(writer.choose))
-    graph.add_node("check", Node(writer.check))
-    graph.add_node("repair", Node(writer.repair))
+    graph.add_node("start", setup.plain(writer.start))
     graph.add_edge(START, "start")
-    if plan:
+    if writer.options.plan:
+        first = "plan"
+        graph.add_node("plan", setup.node(writer.plan))
         graph.add_edge("start", "plan")
-    graph.add_conditional_edges("plan" if plan else "start", writer.draft_each, ["draft"])
+    graph.add_node("draft", setup.node(writer.draft))
+    graph.add_node("choose", setup.node(writer.choose))
+    graph.add_node("check", setup.plain(writer.check))
+    graph.add_node("repair", setup.node(writer.repair))
+    graph.add_conditional_edges(first, writer.draft_each, ["draft"])
     graph.add_edge("draft", "choose")
     graph.add_edge("choose", "check")
     graph.add_conditional_edges("check", writer.after_check, ["repair", END])
     graph.add_edge("repair", "check")
-    compiled = graph.compile(checkpointer=checkpointer, store=store, name=name)
-    return finish(
-        compiled,
-        method="write_direct",
-        options=options.as_json(),
-        models={"write": channel.identity},
-        prompt_version=version,
-        calls=options.calls(),
-        branches=samples,
-    )
+    return setup.finish(graph)
 
 
-class _Direct(Writer[DirectOptions]):
+class _Direct(Writer[DirectWriter]):
     """The steps of the baselines, with their options and questions."""
 
     def plan(self, state: WriteState) -> Steps[Update]:
@@ -195,9 +166,8 @@ class _Direct(Writer[DirectOptions]):
         text = written[int(reply.data["choice"]) - 1] if reply.data else None
         return {"text": text, "failures": reply.failures, "usages": [reply.usage]}
 
-    def check(self, state: WriteState) -> Steps[Update]:
-        """See what the text lacks; asks nothing."""
-        yield from ()
+    def check(self, state: WriteState) -> Update:
+        """See what the text lacks."""
         # The draft is the text before any repair.
         drafts: list[str | None] = state["drafts"] if state["turns"] else [state["text"]]
         return self.outcome(state, state["text"], [state["concepts"]], drafts)
@@ -205,3 +175,6 @@ class _Direct(Writer[DirectOptions]):
     def after_check(self, state: WriteState) -> str:
         """Say what follows."""
         return "repair" if self.wants_repair(state) else END
+
+
+create_direct_writer = factory(DirectWriter, DirectWriter.build, "create_direct_writer")

@@ -1,114 +1,49 @@
-"""The options of the writers, checked, and what they cost."""
+"""What the options of every writer share."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Annotated, Self
 
-from langchain_judges.errors import OptionError
+from annotated_types import Ge
+from langchain_core.language_models import BaseChatModel
+from pydantic import BaseModel, model_validator
+
+from langchain_judges.methods.base import GraphOptions, Setup
 from langchain_judges.writing.coverage import check_word_forms
 
+LONGEST_TEXT = 360
+"""Characters of a text by a local model, whose strings are kept short elsewhere. Even if
+each is a token of its own, as where it repeats itself, the reply is not cut."""
 
-@dataclass(frozen=True)
-class CommonOptions:
+
+class WriterOptions(GraphOptions):
     """What every writer takes."""
 
-    repair: int
-    strict: bool
-    instructions: str
-    repairs: int
+    rewrites: Annotated[int, Ge(0)] = 1
+    """Turns in which missing concepts are named and the text is asked for again; none is
+    made where nothing is missing."""
+    strict: bool = False
+    """Count a concept as used only in its exact form, not in any word form."""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the options as plain data, for metadata and keys."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class WriteOptions(CommonOptions):
-    """Checked options of the Branch-Solve-Merge writer."""
-
-    groups: int
-    merge: Literal["once", "tree"]
-    depth: int
-
-    def solves(self) -> int:
-        """Return the most drafts: one for each leaf of the tree, k^d."""
-        return int(self.groups**self.depth)
-
-    def calls(self) -> int:
-        """Return the calls for a text with enough concepts, every repair turn included.
-
-        With k groups and depth d there are (k^d - 1) / (k - 1) places that divide and merge;
-        merging two and two takes k - 1 calls at each. k = 2, d = 1 is 1 + 2 + 1.
-        """
-        inner = (self.solves() - 1) // (self.groups - 1)
-        merges = inner * (self.groups - 1) if self.merge == "tree" else inner
-        return inner + self.solves() + merges + self.repair
+    @model_validator(mode="after")
+    def _can_tell_word_forms(self) -> Self:
+        if not self.strict:
+            check_word_forms()
+        return self
 
 
-@dataclass(frozen=True)
-class DirectOptions(CommonOptions):
-    """Checked options of the baselines."""
-
-    plan: bool
-    samples: int
-    choose: Literal["model", "coverage"]
-    seed: int
-
-    def calls(self) -> int:
-        """Return the calls for a text, every repair turn included."""
-        chosen = self.samples > 1 and self.choose == "model"
-        return self.plan + self.samples + chosen + self.repair
+def writer_setup(
+    options: WriterOptions,
+    model: str | BaseChatModel,
+    others: dict[str, str | BaseChatModel | None],
+) -> Setup:
+    """Choose prompts and models, and let a local model write longer texts than it judges."""
+    setup = Setup.of(options, model, others)
+    for channel in setup.channels.values():
+        if channel.text_limit:
+            channel.text_limit = LONGEST_TEXT
+    return setup
 
 
-def check_write_options(**given: Any) -> WriteOptions:
-    """Return the options of the Branch-Solve-Merge writer.
-
-    Raises:
-        OptionError: The message names the rule and the value.
-    """
-    options = WriteOptions(**_common(given))
-    at_least("groups", options.groups, 2)
-    at_least("depth", options.depth, 1)
-    if options.merge not in ("once", "tree"):
-        raise OptionError(f"`merge` must be 'once' or 'tree', got {options.merge!r}")
-    # A power of a huge depth would take for ever.
-    if options.depth > _MOST_DRAFTS or options.solves() > _MOST_DRAFTS:
-        raise OptionError(
-            f"`groups` to the power of `depth` must be at most {_MOST_DRAFTS}, "
-            f"got {options.groups!r} and {options.depth!r}"
-        )
-    return options
-
-
-def check_direct_options(**given: Any) -> DirectOptions:
-    """Return the options of a baseline.
-
-    Raises:
-        OptionError: The message names the rule and the value.
-    """
-    options = DirectOptions(**_common(given))
-    at_least("samples", options.samples, 1)
-    if not isinstance(options.plan, bool):
-        raise OptionError(f"`plan` must be true or false, got {options.plan!r}")
-    if options.choose not in ("model", "coverage"):
-        raise OptionError(f"`choose` must be 'model' or 'coverage', got {options.choose!r}")
-    return options
-
-
-def _common(given: dict[str, Any]) -> dict[str, Any]:
-    at_least("repair", given["repair"], 0)
-    if not isinstance(given["strict"], bool):
-        raise OptionError(f"`strict` must be true or false, got {given['strict']!r}")
-    if not given["strict"]:
-        check_word_forms()
-    return {**given, "instructions": (given["instructions"] or "").strip()}
-
-
-_MOST_DRAFTS = 256
-
-
-def at_least(name: str, value: object, least: int) -> None:
-    """Check that an option is a whole number of at least `least`."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise OptionError(f"`{name}` must be a whole number of at least {least}, got {value!r}")
+Shapes = dict[str, type[BaseModel]]
+"""What the reply of each step must look like."""

@@ -5,33 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.methods.registry import Method, load
-from langchain_judges.writing.bsm import create_bsm_writer
-from langchain_judges.writing.direct import create_direct_writer
+from langchain_judges.writing.bsm import BSMWriter
+from langchain_judges.writing.direct import DirectWriter
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.graph.state import CompiledStateGraph
 
 WRITERS: dict[str, Method] = {
-    "bsm": Method(
-        factory=create_bsm_writer,
-        summary="Branch-Solve-Merge: concepts in groups, a draft of each, merged and mended.",
-        presets={
-            "paper": {"repair": 0},
-            "tree": {"groups": 4, "merge": "tree"},
-            "recursive": {"depth": 2},
-        },
-    ),
-    "direct": Method(
-        factory=create_direct_writer,
-        summary="The paper's baselines: all concepts in one prompt, a topic first, samples.",
-        presets={
-            "zero_shot": {},
-            "plan_solve": {"plan": True},
-            "self_consistency": {"samples": 5},
-            "best_coverage": {"samples": 5, "choose": "coverage"},
-        },
-    ),
+    kind.method: Method.of(kind) for kind in (BSMWriter, DirectWriter)
 }
 
 

@@ -1,4 +1,4 @@
-"""What every writer does: begin a task, show material, mend a text, say what it came to."""
+"""What every writer does: begin a task, show material, rewrite a text, report the outcome."""
 
 from __future__ import annotations
 
@@ -6,45 +6,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from langchain_core.caches import BaseCache
-from langchain_core.prompts import ChatPromptTemplate
 from langgraph.types import Overwrite
 from pydantic import BaseModel
 
 from langchain_judges.asking.ask import Question, Reply, ask
-from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.methods.base import Setup
 from langchain_judges.rows.texts import check_task, fence_token
 from langchain_judges.verdict import add_usage
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import distinct, losses, missing
-from langchain_judges.writing.options import CommonOptions
+from langchain_judges.writing.options import WriterOptions
 from langchain_judges.writing.state import GivenPart, WriteState
 
-LONGEST_TEXT = 360
-"""Characters of a text by a local model, whose strings are kept short elsewhere. Even if
-each is a token of its own, as where it repeats itself, the reply is not cut."""
-
-StepModels = Mapping[str, tuple[Channel, type[BaseModel]]]
-"""The model that each step asks, and what it must reply in."""
-
-Options = TypeVar("Options", bound=CommonOptions)
+Own = TypeVar("Own", bound=WriterOptions)
 
 
 @dataclass(frozen=True)
-class Writer(Generic[Options]):
+class Writer(Generic[Own]):
     """The steps that the writers share, with their options and questions."""
 
-    options: Options
+    options: Own
+    setup: Setup
     questions: Mapping[str, Question]
 
-    def start(self, state: WriteState) -> Steps[Update]:
+    def start(self, state: WriteState) -> Update:
         """Check the task and empty what an earlier run of the thread left."""
         check_task(dict(state))
         # A checkpointed thread still holds the lists of its previous run.
         lists = ("branchings", "pieces", "failures", "usages")
         fresh: Update = {key: Overwrite([]) for key in lists}
-        yield from ()
         return {
             **fresh,
             "concepts": distinct(state["concepts"]),
@@ -81,7 +72,7 @@ class Writer(Generic[Options]):
     def wants_repair(self, state: WriteState) -> bool:
         """Say whether a text lacks concepts and may be asked for again."""
         lacks = bool(state["text"] and state["missing"])
-        return lacks and state["turns"] < self.options.repair
+        return lacks and state["turns"] < self.options.rewrites
 
     def ask(
         self,
@@ -122,8 +113,8 @@ class Writer(Generic[Options]):
             parts: Texts, each with the concepts that it has to use.
             **more: Texts that stand in fences of their own.
         """
-        shown = {"concepts": "\n".join(about["concepts"]), **more}
-        token = fence_token([*shown.values(), *(part["text"] for part in parts)])
+        fenced = {"concepts": "\n".join(about["concepts"]), **more}
+        token = fence_token([*fenced.values(), *(part["text"] for part in parts)])
         added, topic = self.options.instructions, about.get("topic")
         drafts = [
             (texts.DRAFT if part["concepts"] else texts.ATTEMPT).format(
@@ -142,7 +133,7 @@ class Writer(Generic[Options]):
             "topic": texts.TOPIC.format(topic=topic) if topic else "",
             "parts": len(parts),
             "drafts": "\n".join(drafts),
-            **shown,
+            **fenced,
         }
 
     def outcome(
@@ -152,7 +143,7 @@ class Writer(Generic[Options]):
         groups: list[list[str]],
         drafts: Sequence[str | None],
     ) -> Update:
-        """Return what a text came to."""
+        """Return the text, what it lacks, and what it cost."""
         strict = self.options.strict
         return {
             "text": text,
@@ -165,37 +156,3 @@ class Writer(Generic[Options]):
     def lacking(self, state: WriteState, text: str) -> list[str]:
         """Return the concepts of a task that a text does not use."""
         return missing(state["concepts"], text, strict=self.options.strict)
-
-
-def write_questions(
-    steps: StepModels,
-    prompts: Mapping[str, ChatPromptTemplate],
-    version: str,
-    repairs: int,
-    cache: BaseCache | None,
-) -> dict[str, Question]:
-    """Return the question of each step.
-
-    Args:
-        steps: The model and the shape of the reply of each step.
-        prompts: The prompt of each step.
-        version: Hash of the prompts.
-        repairs: Turns in which a model may mend an unusable reply.
-        cache: LangChain cache for checked replies.
-    """
-    for channel, _ in steps.values():
-        if channel.text_limit:
-            channel.text_limit = LONGEST_TEXT
-    return {
-        step: Question(
-            method="write",
-            step=step,
-            channel=channel,
-            prompt=prompts[step],
-            shape=shape,
-            version=version,
-            repairs=repairs,
-            cache=cache,
-        )
-        for step, (channel, shape) in steps.items()
-    }
