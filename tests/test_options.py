@@ -11,10 +11,36 @@ from annotated_types import Ge, Le
 from langchain_judges import create_relative_judge, create_self_consistency_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.options import Here, Options, Owner, Rule, Scale, factory, group, type_of
+from langchain_judges.options import (
+    ClientMost,
+    ForClient,
+    Here,
+    Options,
+    Owner,
+    Rule,
+    Scale,
+    check_client,
+    factory,
+    for_clients,
+    group,
+    type_of,
+)
 from tests.fakes import FakeChatModel
 
 DECLARED = [method.options_class for method in METHODS.values() if method.options_class]
+
+
+class Timer(Options):
+    """Rings."""
+
+    called = "timer"
+
+    minutes: Annotated[int, Ge(0), ClientMost(5)] = 3
+    """How long."""
+    bell: Annotated[object, Here(), Rule("a bell")] = None
+    """What rings."""
+    key: Annotated[str, Owner()] = ""
+    """What winds it up."""
 
 
 class Kettle(Options):
@@ -38,6 +64,12 @@ class Kettle(Options):
     """Where the water comes from."""
     fire: Annotated[object, Here(), Rule("a fire")] = None
     """What heats."""
+    timer: Annotated[
+        bool | Timer | Mapping[str, Any], group(Timer), Rule("true, false or a Timer")
+    ] = False
+    """What ends it."""
+    herbs: Annotated[list[str] | str, ForClient(list[str])] = ""
+    """Herbs, or the file that names them."""
 
 
 brew = factory(Kettle, lambda kettle, water: (water, kettle.degrees), "brew", "water")
@@ -99,8 +131,68 @@ def test_live_objects_stand_in_no_json_and_clients_set_no_paths():
         "steep": None,
         "cups": [1, 2],
         "well": "garden",
+        "timer": False,
+        "herbs": "",
     }
-    assert Kettle.plain_names(for_client=True) == ("degrees", "leaf", "steep", "cups")
+    for_client = ("degrees", "leaf", "steep", "cups", "timer", "herbs")
+    assert Kettle.plain_names(for_client=True) == for_client
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"well": "/etc"}, "^`well` can be set by the owner of the server only$"),
+        ({"fire": 1}, "^`fire` can be set by the owner of the server only$"),
+        ({"herbs": "/etc/passwd"}, "^`herbs` must be a list, got '/etc/passwd'$"),
+        ({"timer": {"minutes": 6}}, "^`minutes` must be .* at least 0 and at most 5, got 6$"),
+        ({"timer": {"key": "x"}}, "^'timer' has no option 'key'"),
+        ({"cups": [1, 2000]}, "^`cups` must be two whole numbers"),
+        ({"degree": 5}, "^'kettle' has no option 'degree'; did you mean 'degrees'"),
+        ({"leaf": 5}, "^`leaf` must be one of 'green', 'black', got 5$"),
+    ],
+)
+def test_a_client_is_refused_what_only_the_owner_may_set(values, message):
+    with pytest.raises(OptionError, match=message):
+        check_client(Kettle, values)
+
+
+def test_the_owner_raises_the_bounds_of_clients():
+    check_client(Kettle, {"timer": {"minutes": 5}, "herbs": ["mint"], "cups": [1, 6]})
+    check_client(Kettle, {"timer": {"minutes": 60}}, {"timer.minutes": 60})
+
+
+def test_clients_see_a_schema_of_what_they_may_set():
+    schema = for_clients(Kettle).model_json_schema()
+    assert list(schema["properties"]) == list(Kettle.plain_names(for_client=True))
+    assert schema["properties"]["degrees"] == {
+        "title": "Degrees",
+        "type": "integer",
+        "description": "How hot.",
+        "default": 100,
+        "minimum": 1,
+        "maximum": 100,
+    }
+    assert list(schema["$defs"]["Timer"]["properties"]) == ["minutes"]
+    assert schema["$defs"]["Timer"]["properties"]["minutes"]["maximum"] == 5
+
+
+def numbers(schema):
+    """Yield every number in a JSON schema."""
+    if isinstance(schema, dict):
+        if schema.get("type") in ("integer", "number"):
+            yield schema
+        for part in schema.values():
+            yield from numbers(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from numbers(part)
+
+
+@pytest.mark.parametrize("kind", DECLARED, ids=lambda kind: kind.method)
+def test_every_number_that_a_client_sets_has_a_highest_value(kind):
+    schema = for_clients(kind).model_json_schema()
+    assert [number for number in numbers(schema) if "maximum" not in number] == []
+    check_client(kind, {})
 
 
 def test_a_factory_shows_every_option_to_help_and_editors():

@@ -29,7 +29,7 @@ from langchain_judges.memory.recall import Recall
 from langchain_judges.memory.rendering import Reminder, reminder
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.marks import Kind
-from langchain_judges.options import Here, Options, Owner, Rule
+from langchain_judges.options import ClientMost, ForClient, Here, Options, Owner, Rule
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.messages import plain_row
 
@@ -57,7 +57,7 @@ OtherModel = Annotated[
 ]
 """A model for one step, instead of the judge's own."""
 
-Seed = Annotated[int, Ge(0)]
+Seed = Annotated[int, Ge(0), ClientMost(2**53)]
 """Of random choices."""
 
 
@@ -81,7 +81,7 @@ class GraphOptions(Options):
     """Your rubric, or the language to answer in; shown to every step."""
     temperature: Annotated[float, Ge(0), Le(2)] | None = None
     """Overrides the model's own."""
-    repairs: Annotated[int, Ge(0)] = 1
+    repairs: Annotated[int, Ge(0), ClientMost(3)] = 1
     """Turns in which a model may correct an unusable reply."""
     prompts: Annotated[
         Mapping[str, InstanceOf[ChatPromptTemplate]] | None,
@@ -133,7 +133,11 @@ class JudgeOptions(GraphOptions):
 
     memory: Annotated[FailureMemory | None, Here()] = None
     """Audited mistakes; those that fit a row are shown where it is judged."""
-    recall: Annotated[Recall | str | None, Rule("a choice of examples such as 'knn:8'")] = None
+    recall: Annotated[
+        Recall | str | None,
+        Rule("a choice of examples such as 'knn:8'"),
+        ForClient(str | None),
+    ] = None
     """Which of the memory's examples, such as `"knn:8"`; None: the memory's own choice."""
     allow_leak: bool = False
     """Allow examples of the row itself and of its group; results then say so."""

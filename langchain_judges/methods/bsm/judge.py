@@ -57,7 +57,7 @@ from langchain_judges.methods.plans import (
     plan_shape,
     read_criteria,
 )
-from langchain_judges.options import Rule, Scale, factory
+from langchain_judges.options import ClientMost, Rule, Scale, factory
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
@@ -125,7 +125,7 @@ class BSM(JudgeOptions):
     reference_model: OtherModel = None
     """Writes a reference answer where a pair has none, once for each request (one more
     call); judging is then by reference."""
-    max_criteria: Annotated[int, Ge(1)] = 5
+    max_criteria: Annotated[int, Ge(1), ClientMost(20)] = 5
     """Most criteria in a plan (the paper's branching factor)."""
     scale: Scale = (1, 5)
     """Lowest and highest score."""
@@ -134,7 +134,7 @@ class BSM(JudgeOptions):
     verdict of each order (one more call for each)."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`; see `orders.py`."""
-    samples: Annotated[int, Ge(1)] = 1
+    samples: Annotated[int, Ge(1), ClientMost(32)] = 1
     """Solve calls for each criterion and order, at temperature 0.7 if there are several;
     their scores are averaged (the paper's self-consistency)."""
     reuse_plan: bool = True
@@ -145,7 +145,7 @@ class BSM(JudgeOptions):
     """Ask for the explanation before the scores; the paper scores first."""
     fallback_criteria: Criteria = None
     """Used, and the failure reported, where planning failed."""
-    min_valid: Annotated[int, Ge(1)] | None = None
+    min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
     """Fewest criteria that must be scored for a verdict; default more than half."""
     seed: Seed = 0
     """Of the samples."""

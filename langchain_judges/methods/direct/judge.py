@@ -42,7 +42,7 @@ from langchain_judges.methods.direct.tally import decide, order_totals, weights
 from langchain_judges.methods.few_shot import WorkedExample, worked_examples
 from langchain_judges.methods.pairs import Next, PairSteps, begin, examples_in, pair_of
 from langchain_judges.methods.plans import Criterion, distinct_criteria, plan_shape
-from langchain_judges.options import Rule, Scale, factory
+from langchain_judges.options import ClientMost, Rule, Scale, factory
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
@@ -133,7 +133,7 @@ class Baseline(JudgeOptions):
 class ShownExamples(Baseline):
     """A baseline that can show worked examples."""
 
-    shots: int = 0
+    shots: Annotated[int, ClientMost(20)] = 0
     """Worked examples shown first; 0 to 5, where they are ours."""
     examples: Sequence[Mapping[str, Any]] | None = None
     """Worked examples of your own instead, in the form of `few_shot.WORKED`."""
@@ -319,11 +319,11 @@ class SelfConsistency(ShownExamples):
 
     prompt: Literal["cot", "relative"] = "cot"
     """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""
-    samples: Annotated[int, Ge(1)] | None = None
+    samples: Annotated[int, Ge(1), ClientMost(32)] | None = None
     """Replies in each order; default 8 for `"cot"`, 5 for `"relative"`."""
     orders: OrderRule | None = None
     """In which orders; default `"none"` for `"cot"`, `"strict"` for `"relative"`."""
-    min_valid: Annotated[int, Ge(1)] | None = None
+    min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
     """Fewest valid samples in an order; default more than half."""
     seed: Seed = 0
     """Of the samples and of the coin."""
@@ -412,13 +412,13 @@ class PlanSolve(Baseline):
     reply = "scores"
     result = PlanSolveResult
 
-    max_criteria: Annotated[int, Ge(1)] = 5
+    max_criteria: Annotated[int, Ge(1), ClientMost(20)] = 5
     """Most criteria in the plan."""
     scale: Scale = (1, 5)
     """Lowest and highest score."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
-    min_valid: Annotated[int, Ge(1)] | None = None
+    min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
     """Fewest criteria that must be scored; default more than half."""
 
     @property

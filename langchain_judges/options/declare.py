@@ -1,0 +1,130 @@
+"""A set of options: a frozen model that says in one sentence what is wrong with a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from langchain_judges.errors import OptionError
+from langchain_judges.options.marks import Group, Here, Owner
+from langchain_judges.options.wording import said
+
+
+class Options(BaseModel):
+    """A set of options: frozen, strict, and closed to unknown names.
+
+    Raises:
+        OptionError: A value is not allowed; the message names option, rule and value.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        arbitrary_types_allowed=True,
+        use_attribute_docstrings=True,
+        validate_default=False,
+    )
+
+    called: ClassVar[str] = "this"
+    """What takes the options, as error messages call it."""
+
+    def __init__(self, **values: Any) -> None:
+        """Check the values."""
+        try:
+            super().__init__(**values)
+        except ValidationError as exc:
+            raise refusal(type(self), exc, values) from None
+
+    @classmethod
+    def plain_names(cls, *, for_client: bool = False) -> tuple[str, ...]:
+        """Return the options that plain JSON can set.
+
+        Args:
+            for_client: Of these, only those that the client of a server may set.
+        """
+        barred = (Here, Owner) if for_client else (Here,)
+        return tuple(
+            name for name, field in cls.model_fields.items() if not _is_marked(field, barred)
+        )
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Show what differs from the defaults: a default group reads as `Voting()`."""
+        for name, field in type(self).model_fields.items():
+            if (value := getattr(self, name)) != field.get_default(call_default_factory=True):
+                yield name, value
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the options as plain JSON; live objects are left out."""
+        return {name: _plain(getattr(self, name)) for name in self.plain_names()}
+
+
+def group(kind: type[Options]) -> Group:
+    """Take a group of options as itself, or as a mapping of its fields by name.
+
+    For a field such as `panel: Annotated[Panel | Mapping[str, Any], group(Panel)] = Panel()`,
+    which then always holds a `Panel`.
+    """
+    return Group(kind)
+
+
+def refusal(
+    kind: type[Options], error: ValidationError, values: Mapping[str, Any]
+) -> OptionError:
+    """Return the error that says in one sentence what is wrong with the first bad option."""
+    first = error.errors()[0]
+    if isinstance(cause := first.get("ctx", {}).get("error"), OptionError):
+        return cause
+    if not first["loc"]:
+        return OptionError(str(first["msg"]).removeprefix("Value error, "))
+    name, called = str(first["loc"][0]), getattr(kind, "method", kind.called)
+    if first["type"] == "extra_forbidden":
+        return unknown_option(called, name, kind.model_fields)
+    if first["type"] == "missing" and name not in values:
+        return OptionError(f"{called} needs the option `{name}`")
+    return OptionError(f"`{name}` must be {rule_of(kind, name)}, got {values.get(name)!r}")
+
+
+def unknown_option(
+    owner: str, name: str, there: Mapping[str, Any] | tuple[str, ...]
+) -> OptionError:
+    """Return the error for an option that does not exist, with the nearest that does."""
+    near = get_close_matches(name, list(there), n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return OptionError(
+        f"{owner!r} has no option {name!r}; {hint}it takes {', '.join(sorted(there))}"
+    )
+
+
+def rule_of(kind: type[Options], name: str) -> str:
+    """Return what the values of an option must be, in words."""
+    field = kind.model_fields[name]
+    return said(field.annotation, field.metadata)
+
+
+def described(kind: type[Options]) -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the options, a class's own before those that it shares with others."""
+    names = [name for each in kind.__mro__ for name in getattr(each, "__annotations__", ())]
+    fields = kind.model_fields
+    yield from ((name, fields[name]) for name in dict.fromkeys(names) if name in fields)
+
+
+def _is_marked(field: FieldInfo, marks: tuple[type, ...]) -> bool:
+    return any(mark in marks or isinstance(mark, marks) for mark in field.metadata)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as plain JSON; what JSON cannot hold is named."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if as_json := getattr(value, "as_json", None):
+        return as_json()
+    return getattr(value, "__qualname__", type(value).__name__)
