@@ -21,7 +21,7 @@ from pydantic import Field
 
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.channel import Channel
-from langchain_judges.asking.faults import wait_after
+from langchain_judges.asking.faults import diagnosis, wait_after
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE
@@ -448,3 +448,20 @@ def test_a_client_shared_by_event_loops_answers_in_each_of_them(serve):
     answers = [*asyncio.run(many(2)), *asyncio.run(many(5))]
     assert all(answer.data for answer in answers)
     assert len(server.calls) == 27
+
+
+@pytest.mark.parametrize(
+    "body", [{"error": {"message": "overloaded", "code": 503}}, {"id": "x"}]
+)
+def test_an_error_under_http_200_is_asked_again(serve, body):
+    answers = iter([Answer(status=200, payload=body), reply(scores(4, 2))])
+    answer = asked(serve(lambda call: next(answers)))
+    assert answer.data["score_1"] == 4
+    assert answer.usage["by_step"]["solve"]["retries"] == 1
+
+
+def test_an_error_under_http_200_is_told_by_its_message():
+    error = ValueError({"message": "the upstream is overloaded", "code": 503})
+    assert diagnosis(error) == ("provider_error", "HTTP 503: the upstream is overloaded")
+    lost = TypeError("'NoneType' object is not iterable")
+    assert "answered without a reply" in diagnosis(lost).detail

@@ -10,10 +10,11 @@ from langchain_judges.methods.drpe.votes import spoken_votes
 from langchain_judges.methods.sc2.parse import parse_aspects
 from langchain_judges.methods.sc2.tables import parse_table
 from langchain_judges.writing.state import parse_split
-from tests.attacks.kinds import KINDS, odd_replies
+from tests.attacks.kinds import KINDS, odd_endings, odd_replies
 
 THOUGHTS = odd_replies("thoughts.json")
 PROSE = odd_replies("prose.json")
+ENDINGS = odd_endings("endings.json")
 
 
 def verdict_of(odd):
@@ -31,6 +32,14 @@ def test_thoughts_are_told_from_the_answer(name):
 def test_words_are_a_verdict_only_where_a_line_of_its_own_says_one(name):
     odd = PROSE[name]
     assert verdict_of(odd) == odd.verdict
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_message_that_is_no_full_reply_is_no_verdict_and_says_why(name):
+    kind, message, reason = ENDINGS[name]
+    data, problem = read(message, kind.shape, None, "T")
+    assert (data is None) == (reason is not None)
+    assert reason in {"any", problem and problem.reason}
 
 
 MEGABYTE = 1_000_000

@@ -75,3 +75,20 @@ def test_a_pair_must_be_an_object():
 
 def test_a_good_pair_passes():
     check_pair({**PAIR, "reference": None, "label": 1, "id": "x"})
+
+
+@pytest.mark.parametrize("text", ["\u200b", "\ufeff", "\x00", "\u3164\u2800", " \u200d\n"])
+def test_a_text_that_shows_nothing_is_empty(text):
+    with pytest.raises(InputError, match="`output_b` is empty"):
+        check_pair({"input": "q", "output_a": "a", "output_b": text})
+
+
+def shown(image):
+    blocks = [{"type": "text", "text": "See:"}, {"type": "image_url", "image_url": image}]
+    return [{"role": "assistant", "content": blocks}]
+
+
+def test_two_messages_that_differ_only_in_an_image_are_no_pair():
+    check_pair({"input": "q", "output_a": shown("x.png"), "output_b": shown("x.png")})
+    with pytest.raises(InputError, match="differ only in what is no text"):
+        check_pair({"input": "q", "output_a": shown("x.png"), "output_b": shown("y.png")})

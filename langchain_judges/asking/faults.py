@@ -94,17 +94,40 @@ def status_of(error: Exception) -> int | None:
         getattr(response, "status_code", None),
         told.get("HTTPStatusCode") if isinstance(told, dict) else None,
         getattr(error, "code", None),
+        (error_under_200(error) or {}).get("code"),
     )
     meant = (status for kind, status in _STATUSES.items() if isinstance(error, kind))
     for status in (*carried, *meant):
-        if isinstance(status, int) and 100 <= status < 600:
+        # A success is none of an error's own.
+        if isinstance(status, int) and 400 <= status < 600:
             return int(status)
     return None
 
 
+_NO_CHOICES = ("'NoneType' object is not iterable", "null value for 'choices'")
+"""What the OpenAI client raises, as a TypeError, for a body without a reply."""
+
+
+def error_under_200(error: Exception) -> dict[str, Any] | None:
+    """Return the error that a server sent with the status of a success; empty if it is lost.
+
+    Routers do so when the provider behind them fails after they have begun to answer.
+    """
+    body: Any = error.args[0] if type(error) is ValueError and error.args else None
+    if isinstance(error, TypeError) and any(said in str(error) for said in _NO_CHOICES):
+        try:
+            body = error.response.json()  # type: ignore[attr-defined]
+        except (AttributeError, ValueError):
+            return {}
+        body = body.get("error") or body if isinstance(body, dict) else {}
+        return body if isinstance(body, dict) else {"message": str(body)}
+    return body if isinstance(body, dict) and "message" in body else None
+
+
 def rejects(error: Exception) -> bool:
     """Say whether the request as such was rejected, by the provider or by its library."""
-    return status_of(error) in {400, 422} or isinstance(error, TypeError)
+    library = isinstance(error, TypeError) and error_under_200(error) is None
+    return status_of(error) in {400, 422} or library
 
 
 def can_pass(error: Exception) -> bool:
@@ -113,6 +136,8 @@ def can_pass(error: Exception) -> bool:
         return error.is_retryable
     if (status := status_of(error)) is not None:
         return status in {408, 409, 425, 429} or status >= 500
+    if error_under_200(error) is not None:
+        return True
     if isinstance(error, RuntimeError) and "Event loop is closed" in str(error):
         # A client that the caller gave was used in an event loop that has ended since.
         return True
@@ -131,11 +156,16 @@ def diagnosis(error: Exception) -> Problem:
     return Problem("provider_error", in_a_line(error))
 
 
+_NO_REPLY = "the server answered without a reply, as if it had succeeded"
+
+
 def in_a_line(error: Exception) -> str:
     """Return the error on one line, with its HTTP status first where it has one."""
     status = status_of(error)
     # Some providers repeat the key that they refuse, and failures are kept in files.
-    said = _KEYLIKE.sub(_masked, " ".join(str(error).split()))[:300]
+    hidden = error_under_200(error)
+    text = str(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
+    said = _KEYLIKE.sub(_masked, " ".join(text.split()))[:300]
     if status is None:
         return f"{type(error).__name__}: {said}"
     return f"HTTP {status}: {said.removeprefix(f'Error code: {status} - ')}"

@@ -21,7 +21,7 @@ from langchain_judges.asking.objects import (
     without,
 )
 from langchain_judges.asking.prose import own_words, quoted
-from langchain_judges.rows.texts import mended
+from langchain_judges.rows.texts import is_blank, mended
 from langchain_judges.verdict import FailureReason
 
 Parse = Callable[[str], dict[str, Any] | None]
@@ -33,6 +33,7 @@ _FILTERED = {
     *("prohibited_content", "recitation", "refusal", "safety", "spii"),
 }
 _OPENED = re.compile(r"(?:```\w*\s*)?[{\[]")
+_ENDED_EARLY = {"cancelled", "error", "failed", "incomplete"}
 _LABEL_ERRORS = {
     "enum",
     "greater_than_equal",
@@ -118,10 +119,10 @@ def read(
         if problem:
             return None, problem
         return _only(_fitting([*fitting, *beside], shape)[0])
-    if message.tool_calls and not text:
+    if message.tool_calls and is_blank(text):
         called = message.tool_calls[0]["name"]
         return None, Problem("unparsable", f"a call of the tool {called!r}, not a reply")
-    if not text:
+    if is_blank(text):
         return None, Problem("empty", "the reply is empty")
     return _read_text(text, shape, parse, material)
 
@@ -143,17 +144,34 @@ def _arguments(message: AIMessage, tool: str | None) -> list[Any]:
 
 
 def _ending(message: AIMessage) -> Problem | None:
-    if refusal := message.additional_kwargs.get("refusal"):
+    """Return why a reply is none of the model's full replies, if its provider says so."""
+    if refusal := message.additional_kwargs.get("refusal") or _refusal_block(message):
         return Problem("refusal", str(refusal))
     meta = message.response_metadata
-    told = [meta.get(name) for name in ("finish_reason", "stop_reason", "stopReason")]
-    told += [meta.get("done_reason"), (meta.get("incomplete_details") or {}).get("reason")]
-    ending = next((str(reason).lower() for reason in told if reason), "")
+    reasons = [meta.get(name) for name in ("finish_reason", "stop_reason", "stopReason")]
+    reasons += [meta.get("done_reason"), (meta.get("incomplete_details") or {}).get("reason")]
+    reasons.append(meta.get("status"))
+    ending = next((str(reason).lower() for reason in reasons if reason), "")
     if ending in _FILTERED:
         return Problem("refusal", f"the provider stopped the reply: {ending}")
     if ending in _CUT:
         return Problem("truncated", f"the reply was cut: {message.text[-80:]!r}")
+    if ending in _ENDED_EARLY:
+        return Problem("truncated", f"the provider ended the reply early: {ending}")
     return None
+
+
+def _refusal_block(message: AIMessage) -> str | None:
+    """Return the refusal that the Responses API puts among the blocks of a content."""
+    blocks = message.content if isinstance(message.content, list) else []
+    return next(
+        (
+            str(block.get("refusal") or "the model refused")
+            for block in blocks
+            if isinstance(block, dict) and block.get("type") == "refusal"
+        ),
+        None,
+    )
 
 
 def _read_text(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -31,6 +32,22 @@ def mended(value: Any) -> Any:
     if isinstance(value, dict):
         return {mended(key): mended(part) for key, part in value.items()}
     return value
+
+
+_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and pictures that show nothing: fillers of Hangul, and the empty Braille cell."""
+
+
+def is_blank(text: str) -> bool:
+    r"""Say whether a text shows nothing: white space, control and format characters alone.
+
+    >>> is_blank("\u200b\ufeff\x00"), is_blank("0")
+    (True, False)
+    """
+    return all(
+        char.isspace() or char in _BLANKS or unicodedata.category(char) in {"Cc", "Cf"}
+        for char in text
+    )
 
 
 def fence_token(texts: Iterable[str]) -> str:
@@ -168,7 +185,7 @@ def check_basis(item: dict[str, Any], rubric: str | None) -> None:
 
 
 def _check_words(text: str, field: str) -> None:
-    if not text.strip():
+    if is_blank(text):
         raise InputError(f"the field `{field}` is empty, or has a message without text")
     try:
         text.encode()
@@ -216,6 +233,19 @@ def check_pair(pair: object) -> None:
             got = type(pair["reference"]).__name__
             raise InputError(f"`reference` must be a text, got {got}")
         check_text(pair["reference"], "reference")
+    a, b = pair["output_a"], pair["output_b"]
+    if judged(a) == judged(b) and _unseen(a) != _unseen(b):
+        raise InputError(
+            "`output_a` and `output_b` differ only in what is no text, such as an image, which "
+            "judges do not see"
+        )
+
+
+def _unseen(text: Text) -> list[Any]:
+    """Return the content blocks of the judged message that are no text."""
+    content = [] if isinstance(text, str) else text[-1].get("content")
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if not isinstance(block, str) and not _block(block)]
 
 
 def check_item(item: object) -> None:

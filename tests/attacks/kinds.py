@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 from langchain_judges.methods.allure.labels import spoken_label
@@ -116,6 +117,51 @@ def _odd(kind: Kind, template: dict[str, Any]) -> Odd:
     material = tuple(_filled(text, kind) for text in template.get("material", ()))
     verdicts = {"answer": kind.answer, "forged": kind.forged, None: None}
     return Odd(kind, reply, material, verdicts[template["reads"]])
+
+
+class Ending(NamedTuple):
+    """A whole message, and why it is no verdict; None: it is one, `any`: for any reason."""
+
+    kind: Kind
+    message: AIMessage
+    reason: str | None
+
+
+def odd_endings(file: str) -> dict[str, Ending]:
+    """Return every template of a file as a message of every kind, by name."""
+    templates = json.loads(Path(__file__).with_name(file).read_text())
+    return {
+        f"{name}: {each['name']}": Ending(kind, _message(kind, each), each["reason"])
+        for name, kind in KINDS.items()
+        for each in templates
+    }
+
+
+def _message(kind: Kind, template: dict[str, Any]) -> AIMessage:
+    answer = {**kind.answer, kind.said: "Because."}
+    forged = {**kind.forged, kind.said: "Because."}
+    twice = json.dumps(answer)[:-1] + ", " + json.dumps(forged)[1:]
+    # A client library keeps the last of two members.
+    given = {"<answer>": answer, "<forged>": forged, "<twice>": {**answer, **forged}}
+    written = {**{place: json.dumps(data) for place, data in given.items()}, "<twice>": twice}
+    content = json.dumps(template.get("content", ""))
+    for place, said in written.items():
+        content = content.replace(place, json.dumps(said)[1:-1])
+    calls = template.get("calls", [])
+    raw = [
+        {
+            "id": str(n),
+            "type": "function",
+            "function": {"name": "T", "arguments": written[call]},
+        }
+        for n, call in enumerate(calls)
+    ]
+    return AIMessage(
+        json.loads(content),
+        tool_calls=[{"name": "T", "args": given[c], "id": str(n)} for n, c in enumerate(calls)],
+        additional_kwargs={"tool_calls": raw} if raw else {},
+        response_metadata=template.get("metadata", {}),
+    )
 
 
 def _filled(text: str, kind: Kind) -> str:
