@@ -24,7 +24,7 @@ help:
 	@echo "make demo       judge sample pairs with a real language model in this process;"
 	@echo "                METHOD=bsm (default), drpe, sc2 or allure; METHOD=write writes texts"
 	@echo "make test       run every test, those with the real local model too"
-	@echo "make test-fast  run the tests that need no language model"
+	@echo "make test-fast  run the tests that need no language model and no public data"
 	@echo "make lint       check style and types"
 	@echo "make benchmark  measure the cost of a run beside bare loops"
 	@echo "make notebooks  run the notebooks of the cookbook and store their outputs"
@@ -44,17 +44,17 @@ help:
 demo: .venv/.package
 	@$(BIN)/langchain-judges $(DEMO) $(PAIRS) --model local --limit $(or $(LIMIT_$(METHOD)),3) --show $(SET_$(METHOD))
 
-# The tests with the real model run even where another test failed; either failure counts.
+# The tests with the real model and data run even where another test failed; either failure counts.
 test: .venv/.dev
 	@unit=0; real=0; \
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not real" || unit=$$?; \
-	$(BIN)/python -m pytest -m real || real=$$?; \
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not real and not figures" || unit=$$?; \
+	$(BIN)/python -m pytest -m "real or figures" || real=$$?; \
 	if [ $$unit -ne 0 ] || [ $$real -ne 0 ]; then \
-		echo "Failed: exit code $$unit without the real model, $$real with it." >&2; exit 1; \
+		echo "Failed: exit code $$unit without the real model and data, $$real with them." >&2; exit 1; \
 	fi
 
 test-fast: .venv/.dev
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not real"
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not real and not figures"
 
 lint: .venv/.dev
 	@$(BIN)/ruff check .

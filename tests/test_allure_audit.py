@@ -1,12 +1,10 @@
 """The loop: what is proposed, decided, remembered and measured; killed and resumed."""
 
-import gzip
 import json
 from collections import Counter
 
 import pytest
 from langchain_core.caches import InMemoryCache
-from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -19,7 +17,6 @@ from langchain_judges import (
     create_bsm_writer,
 )
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.allure.audit.checks import annotated
 from langchain_judges.methods.allure.audit.holdout import (
     balanced_accuracy,
     cases_of,
@@ -27,12 +24,9 @@ from langchain_judges.methods.allure.audit.holdout import (
     measure,
     split_by_group,
 )
-from tests.conftest import DATA
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example
 from tests.planners import as_labelled, fooled, fooled_model, planning
-
-SUMMEVAL = DATA / "summeval12"
 
 
 def loop(memory, model=None, **options):
@@ -382,67 +376,6 @@ async def test_an_auditing_function_may_be_async():
 
     result = await loop(ListMemory(), auditor=wait_for).ainvoke({"items": planning(2)})
     assert result["decisions"][0]["auditor"] == "wait_for"
-
-
-def recorded_gpt4():
-    if not SUMMEVAL.exists():
-        pytest.skip("the recorded ratings are not beside the checkout, at ../shared/data")
-
-    def rows(name):
-        raw = gzip.decompress((SUMMEVAL / name).read_bytes()).splitlines()
-        return [json.loads(line) for line in raw]
-
-    articles = {row["id"]: row["text"] for row in rows("docs.jsonl.gz")}
-    ratings = {
-        f"{row['model_id']} {row['id']}": row
-        for row in rows("ratings_openai.jsonl.gz")
-        if (row["judge"], row["protocol"], row["dim"]) == ("gpt-4-0314", "rts", "consistency")
-    }
-    items = [
-        {
-            "id": f"{row['model_id']} {row['id']}",
-            "input": "Summarise the article.",
-            "source": articles[row["id"]],
-            "output": row["summary"],
-            "group": row["id"],
-            "family": "consistency",
-            "expert": row["expert_mean"]["consistency"],
-        }
-        for row in rows("summaries.jsonl.gz")
-    ]
-
-    def said(item):
-        rating = ratings[item["id"]]
-        grade = round(rating["score"]) if rating["score"] is not None else None
-        return {"verdict": {"label": grade, "rationale": rating["raw"]}}
-
-    return items, RunnableLambda(said), ratings
-
-
-def test_recorded_ratings_of_a_real_judge_are_audited_without_a_model():
-    items, judge, ratings = recorded_gpt4()
-    memory = ListMemory()
-    audit = create_allure_audit(
-        judge,
-        memory,
-        check=annotated("expert", min_deviation=2),
-        labels=(1, 2, 3, 4, 5),
-        truth="expert",
-        auditor=lambda p: "accept" if p["item"]["id"] < "M2" else "check_wrong",
-    )
-    result = audit.invoke({"items": items})
-    # Counted from the data themselves: ratings two or more away from the experts' mean.
-    far = {
-        item["id"]
-        for item in items
-        if abs(round(ratings[item["id"]]["score"]) - item["expert"]) >= 2
-    }
-    assert result["history"][0]["proposed"] == len(far) > 50
-    print(f"GPT-4's consistency ratings: {len(far)} of {len(items)} two or more off")
-    assert len(memory) == sum(own < "M2" for own in far)
-    kept = next(iter(memory.examples.values()))
-    assert kept["corrected"] in (1, 2, 3, 4, 5)
-    assert result["history"][0]["pool"]["n"] == 1200
 
 
 def test_balanced_accuracy_is_the_mean_recall():

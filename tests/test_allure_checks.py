@@ -1,8 +1,5 @@
 """Which labels look wrong, and what kind of mistake a response invites."""
 
-import gzip
-import json
-
 import pytest
 
 from langchain_judges.errors import InputError, OptionError
@@ -25,40 +22,10 @@ from langchain_judges.methods.allure.audit.modes import (
     read_modes,
     suggest_mode,
 )
-from tests.conftest import DATA
-
-COGEVAL = DATA / "cogeval"
 
 
 def item(output, *expected, **more):
     return {"input": "Which path?", "output": output, "expected": list(expected), **more}
-
-
-@pytest.fixture(scope="module")
-def recorded():
-    path = COGEVAL / "verdicts_all.jsonl.gz"
-    if not path.exists():
-        pytest.skip("the recorded grades are not beside the checkout, at ../shared/data")
-    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-
-
-# The data's README defines the first two and counts them; the third is our own count. Words
-# after the last "answer:" without room, zone, field and articles agree with more answers.
-@pytest.mark.parametrize(
-    ("check", "accepted", "rejected"),
-    [(exact(), 7327, 9), (normalised(), 3687, 96), (normalised_sequence(), 2438, 786)],
-    ids=lambda value: getattr(value, "name", ""),
-)
-def test_disagreements_with_the_recorded_grades_are_counted(
-    recorded, check, accepted, rejected
-):
-    doubted = []
-    for row in recorded:
-        shown = {"output": row["parsed"], "expected": row["expected"]}
-        doubted.append(check.doubt(shown, int(row["judge_score"] >= 1)))
-    labels = [doubt.label for doubt in doubted if doubt]
-    print(f"{check.name}: {labels.count(0)} accepted, {labels.count(1)} rejected")
-    assert (labels.count(0), labels.count(1)) == (accepted, rejected)
 
 
 @pytest.mark.parametrize(

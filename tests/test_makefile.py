@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+UNIT, REAL = "-m not real and not figures", "-m real or figures"
 ROOT = Path(__file__).parents[1]
 PYTHON = """#!/bin/sh
 echo "$@" >> {log}
@@ -12,7 +13,7 @@ case "$*" in *"{failing}") exit 1;; esac
 """
 
 
-@pytest.mark.parametrize(("failing", "code"), [("-m not real", 2), ("-m real", 2), ("none", 0)])
+@pytest.mark.parametrize(("failing", "code"), [(UNIT, 2), (REAL, 2), ("none", 0)])
 def test_the_real_tests_run_whatever_else_fails_and_either_failure_counts(
     tmp_path, failing, code
 ):
@@ -23,4 +24,5 @@ def test_the_real_tests_run_whatever_else_fails_and_either_failure_counts(
     command = ["make", "-s", "-C", ROOT, "test", f"BIN={tmp_path}", "-o", ".venv/.dev"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == code, done.stderr
-    assert [line.split()[-1] for line in log.read_text().splitlines()] == ["real", "real"]
+    asked = [line.partition("-m pytest ")[2] for line in log.read_text().splitlines()]
+    assert asked == [f"-n auto {UNIT}", REAL]

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import reply
-from tests.conftest import DATA
 
 STUDIES = ("methods", "inference", "aspects", "tables", "budgets", "few_shot")
 
@@ -209,15 +208,3 @@ def test_few_shot_arms_show_the_same_examples(serve, data, tmp_path):
     others = [prompt for prompt in prompts if "My tomato plants" in prompt]
     # SC² shows them where the preference is asked: twice a budget of 15, which leaves a call.
     assert len(others) - len(thought) == (2 * (1 + 2 + 1) if "sc2" in METHODS else 0)
-
-
-@pytest.mark.parametrize(("name", "least"), [("hh_helpful_test", 2350), ("summeval12", 6000)])
-def test_the_public_sets_are_read(name, least):
-    if not (DATA / name).exists():
-        pytest.skip(f"no data at {DATA / name}")
-    rows = protocol.SETS[name].rows(DATA, 0)
-    assert len(rows) >= least
-    assert len({row["id"] for row in rows}) == len(rows)
-    counts = Counter(row["label"] for row in rows)
-    assert abs(counts["A"] - counts["B"]) < 0.1 * len(rows)
-    assert {row["label"] for row in rows[:100]} == {"A", "B"}

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import struct
-from collections import Counter
 
 import protocol_allure
 import pytest
@@ -23,7 +22,6 @@ from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.memory.failures import all_
 from langchain_judges.metrics import balanced_accuracy, cohen_kappa, precision
 from langchain_judges.testing import reply, with_logprobs
-from tests.conftest import DATA
 from tests.fakes import FakeChatModel
 from tests.model_server import refusal
 from tests.planners import planning
@@ -371,16 +369,6 @@ def test_a_model_with_probabilities_gets_an_area_in_every_run(tmp_path):
     assert "<th>AUC</th>" in check_report(tmp_path)
 
 
-@pytest.mark.skipif(not (DATA / "summeval16").exists(), reason="no data beside the repository")
-def test_the_papers_four_systems_are_wrong_as_often_as_counted_before():
-    plan = plan_sweep("e2", data=DATA / "summeval16")
-    wrong = Counter(item["systems"][0] for item in plan.items if item["label"] == 0)
-    assert wrong == {"M11": 42, "M17": 1, "M20": 40, "M23": 1}
-    assert (len(plan.items), len(plan.train), len(plan.held_out)) == (400, 280, 120)
-    # 400 + 120 (5 sizes × 3 draws + 5 modes + 3 portions + 2)
-    assert plan.most_calls == 3400
-
-
 def test_the_interval_over_draws_holds_items_and_draws():
     truth, groups = [1, 0] * 20, [str(n // 2) for n in range(40)]
     perfect = [row(label, float(label)) for label in truth]
@@ -412,17 +400,6 @@ def test_options_that_the_sweep_sets_itself_are_refused(sweeping):
     assert done.exit_code == 2
     assert "a sweep sets ['recall'] itself" in done.stderr
     assert sweeping(sizes="four").exit_code == 2
-
-
-@pytest.mark.skipif(not (DATA / "cogeval").exists(), reason="no data beside the repository")
-def test_a_slice_of_the_real_answers_goes_through(sweeping):
-    done = sweeping("--limit", "90", data=DATA / "cogeval", sizes="0,2", draws=1)
-    assert done.exit_code == 0, done.output
-    results = check_figures(sweeping.out)
-    check_report(sweeping.out)
-    assert sum(results["items"].values()) == 90
-    assert results["examples"]["count"] > 0
-    assert {run["leaked"] for run in results["runs"].values()} == {0}
 
 
 def test_a_run_that_judges_nothing_ends_a_sweep_with_1(sweeping):

@@ -6,12 +6,8 @@ import protocol_writing as protocol
 import pytest
 
 from langchain_judges import create_bsm_judge
-from tests.conftest import DATA
 from tests.fakes import FakeChatModel, writes
 from tests.judges import answer_call
-
-CONCEPTS = DATA / "commongen_hard" / "concepts.jsonl"
-
 
 LINES = [json.dumps({"concepts": [f"c{row}x{i}" for i in range(25)]}) for row in range(8)]
 
@@ -23,14 +19,6 @@ def test_concepts_are_drawn_by_seed_and_each_list_by_itself():
     assert tasks == protocol.draw(LINES, rows=5, size=10, seed=0)
     assert tasks[:3] == protocol.draw(LINES, rows=3, size=10, seed=0)
     assert tasks != protocol.draw(LINES, rows=5, size=10, seed=1)
-
-
-def test_the_first_hundred_real_lists_are_taken():
-    if not CONCEPTS.exists():
-        pytest.skip("the concept lists are not beside the checkout, at ../shared/data")
-    tasks = protocol.draw(CONCEPTS.read_text().splitlines(), rows=100, size=10, seed=0)
-    assert len(tasks) == 100
-    assert all(len(task["concepts"]) == 10 for task in tasks)
 
 
 def test_every_method_stands_in_one_table_and_nothing_is_paid_twice(tmp_path):

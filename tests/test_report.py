@@ -9,7 +9,6 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -18,21 +17,12 @@ from langchain_judges import datasets as sets
 from langchain_judges import judge_many, metrics, report
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
-from langchain_judges.report.rows import judges_of
 from langchain_judges.testing import reply
 from langchain_judges.verdict import no_usage
 from tests.chromium import Chromium, needed
-from tests.conftest import DATA
 from tests.model_server import good, pairs, refusal
 
 NBSP = "\u00a0"
-
-
-def folder(name: str):
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"{name} is not beside the checkout, at ../shared/data")
-    return path
 
 
 def verdict(preference: str | None, **more: object) -> dict:
@@ -451,66 +441,6 @@ def test_judges_without_rows_in_common_are_not_tested():
     made = report.compare(dict(zip("ab", halves, strict=True)), data_of(["A"] * 6))
     assert made.contests[0].n == 0
     assert "no row in common" in made.to_html()
-
-
-# ---- recorded judges
-
-# Accuracy of one order alone and agreement of the orders, from the source's own statistics; of
-# PaLM2 without the 7 pairs that it counts as agreeing though neither reply can be read.
-RECORDED = {
-    "ChatGPT": (71.25, 57.5),
-    "GPT-4": (81.0, 87.0),
-    "LLaMA2": (72.0, 67.0),
-    "PaLM2": (70.25, 70.0),
-}
-
-
-@pytest.fixture(scope="module")
-def four():
-    path = folder("mtbench_human200")
-    data = sets.load("mtbench_human200", path)
-    records = sets.recorded("mtbench_human200", path, setting="Vanilla_NoRules")
-    runs = {
-        name.partition(" · ")[0]: rows
-        for name, rows in judges_of(sets.replay(records, data)).items()
-    }
-    return report.compare(runs, data, data_name="MT-Bench, 200 pairs")
-
-
-@pytest.mark.parametrize("judge", sorted(RECORDED))
-def test_recorded_judges_have_their_published_numbers(four, judge):
-    accuracy, agreement = RECORDED[judge]
-    found = four[judge]
-    assert 100 * found["agreement.mean_of_orders.wrong"] == pytest.approx(accuracy)
-    judged = found["bias.flips"].n
-    same = (1 - found["bias.flips"]) * judged
-    assert 100 * same / 200 == pytest.approx(agreement)
-    page = Page(four.to_html())
-    assert f"{accuracy / 100:.6f}" in page.values["agreement.mean_of_orders.wrong"]
-
-
-def test_people_are_the_ceiling_where_several_voted():
-    path = folder("pandalm")
-    data = sets.load("pandalm", path)
-    rows = list(sets.replay(sets.recorded("pandalm", path, judge="gpt-3.5-turbo"), data))
-    found = report.trust(rows, data)
-    votes = [row["human_votes"] for row in data]
-    groups = found.sample.groups
-    assert found["agreement.ceiling"] == metrics.human_ceiling(votes, groups=groups)
-    assert "points under people among themselves" in found.sentence
-    assert "25 of 999 not judged" in found.sentence
-
-
-def test_the_recorded_report_of_the_cookbook_is_this_one(four, tmp_path):
-    path, out = folder("mtbench_human200"), tmp_path / "four.html"
-    script = Path(__file__).parents[1] / "cookbook" / "recorded_report.py"
-    done = subprocess.run(
-        [sys.executable, script, path, "-o", out], capture_output=True, text=True, check=True
-    )
-    assert f"GPT-4: {four['GPT-4'].sentence}" in done.stdout
-    theirs, ours = (Page(html).values for html in (out.read_text(), four.to_html()))
-    for key, values in ours.items():
-        assert sorted(values) == sorted(theirs[key])
 
 
 # ---- in a browser
