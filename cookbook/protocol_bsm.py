@@ -137,7 +137,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     seed: Seed = 0,
     concurrency: Concurrency = None,
 ) -> dict[str, Any]:
-    """Rebuild the paper's tables; the same command goes on where it was."""
+    """Rebuild the paper's tables; the same command resumes where it stopped."""
     console = Console(highlight=False)
     numbers = named(only, [str(study.number) for study in STUDIES], "--only")
     rows = _rows(data, references, limit)

@@ -138,7 +138,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     concurrency: Concurrency = None,
     max_calls: Annotated[int | None, typer.Option(help="Most calls of each method.")] = None,
 ) -> dict[str, Any]:
-    """Run the studies of the DRPE paper; the same command goes on where it was."""
+    """Run the studies of the DRPE paper; the same command resumes where it stopped."""
     studies = named(only, STUDIES, "--only") or STUDIES
     (chosen,) = named(rule, NEWS_RULES, "--rule")
     settings = Settings(

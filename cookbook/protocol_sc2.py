@@ -309,7 +309,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     seed: Seed = 0,
     concurrency: Concurrency = None,
 ) -> dict[str, dict[str, Comparison]]:
-    """Run the studies of SC²'s paper; the same command goes on where it was."""
+    """Run the studies of SC²'s paper; the same command resumes where it stopped."""
     console = table_console()
     listed = named(sets, SETS, "--sets")
     asked = named(only, studies([]), "--only")

@@ -4,9 +4,9 @@
 
 `--data` is a folder with `commongen_hard/concepts.jsonl`, or such a file: one
 `{"concepts": [...]}` a line. Of each of the first hundred lists ten concepts are drawn by a
-seed. Every method writes into a file of its own under `--out`; the same command goes on where
-it was. With `--judge MODEL` each method's texts are compared with the zero-shot ones, in both
-orders; the name of `--model` is that same model.
+seed. Every method writes into a file of its own under `--out`; the same command resumes where
+it stopped. With `--judge MODEL` each method's texts are compared with the zero-shot ones, in
+both orders; the name of `--model` is that same model.
 
 Source: Saha et al. 2023, section 4.2 and table 6.
 """
@@ -140,7 +140,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     seed: Seed = 0,
     concurrency: Concurrency = None,
 ) -> dict[str, Writing]:
-    """Write the same lists by every method; the same command goes on where it was."""
+    """Write the same lists by every method; the same command resumes where it stopped."""
     lists = data if data and data.is_file() else inside(data, "commongen_hard", CONCEPTS)
     with lists.open(encoding="utf-8") as lines:
         tasks = draw(lines, limit or ROWS, size, seed)

@@ -317,7 +317,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_exits_130(serve, write, tmp_path)
     event.set()
     printed, rest = process.communicate()
     assert process.returncode == 130
-    assert "the same command goes on where it was" in said + rest
+    assert "the same command resumes where it stopped" in said + rest
     assert "Traceback" not in said + rest
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert 3 <= len(rows) < 300

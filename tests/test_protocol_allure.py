@@ -217,7 +217,7 @@ def test_ctrl_c_is_code_130_and_the_same_command_goes_on(sweeping):
     event.set()
     _, told = running.communicate()
     assert running.returncode == 130, told
-    assert "goes on where it was" in told
+    assert "resumes where it stopped" in told
     paid, done = len(server.calls), len(lines(kept))
     assert 3 <= done < 40
     server.replies = behave

@@ -84,7 +84,7 @@ def test_ctrl_c_is_one_sentence_and_code_130():
         check=False,
     )
     assert done.returncode == 130
-    assert done.stderr == "Stopped; the same command goes on where it was.\n"
+    assert done.stderr == "Stopped; the same command resumes where it stopped.\n"
 
 
 def test_a_file_that_is_missing_is_one_sentence(tmp_path):

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import inspect
 import json
 import os
 import random
@@ -36,7 +37,9 @@ from langchain_judges.errors import (
     OutputError,
     RepeatedFailureError,
 )
+from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
+from langchain_judges.runs.workload import places_of
 from langchain_judges.testing import Answer, error, reply
 from langchain_judges.verdict import even_verdict
 from tests.conftest import chat
@@ -452,9 +455,9 @@ def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(
         ("local", [], "`judge` must be a judge, got str"),
         (FakeChatModel(), [], "`judge` must be a judge, got the model FakeChatModel; make"),
         (FakeChatModel().bind(stop=["x"]), [], "got the model FakeChatModel; make"),
-        (RunnableLambda(str), None, "`pairs` must be a list .*, got None"),
-        (RunnableLambda(str), 5, "`pairs` must be a list .*, got 5"),
-        (RunnableLambda(str), pairs(1)[0], "`pairs` must be a list"),
+        (RunnableLambda(str), None, "`rows` must be a list .*, got None"),
+        (RunnableLambda(str), 5, "`rows` must be a list .*, got 5"),
+        (RunnableLambda(str), pairs(1)[0], "`rows` must be a list"),
     ],
 )
 def test_swapped_arguments_are_told(judge, given, message):
@@ -589,10 +592,34 @@ def test_a_bad_first_pair_is_named_by_its_index():
         list(judge_many(judge, [{"input": "q", "output_b": "b"}, pairs(1)[0]], progress=False))
 
 
+@pytest.mark.parametrize("value", [0, True, 2.0, "2"])
 @pytest.mark.parametrize("option", ["max_concurrency", "max_calls", "max_tokens"])
-def test_limits_are_whole_numbers_above_zero(option):
-    with pytest.raises(OptionError, match=f"`{option}` must be a whole number .* got 0"):
-        judge_many(create_bsm_judge(FakeChatModel()), [], **{option: 0})
+def test_limits_are_whole_numbers_above_zero(option, value):
+    message = f"`{option}` must be a whole number of at least 1 or None, got {value!r}"
+    with pytest.raises(OptionError, match=message):
+        judge_many(RunnableLambda(str), [], **{option: value})
+
+
+def test_a_misspelt_limit_is_told_with_the_nearest():
+    with pytest.raises(OptionError, match="did you mean 'max_concurrency'"):
+        judge_many(RunnableLambda(str), [], max_concurency=3)
+
+
+def test_runs_show_every_limit_that_is_declared():
+    shown = inspect.signature(judge_many).parameters
+    assert list(shown)[:2] == ["judge", "rows"]
+    assert set(list(shown)[2:]) == set(RunOptions.model_fields)
+    assert inspect.signature(ajudge_many).parameters.keys() == shown.keys()
+    for name, field in RunOptions.model_fields.items():
+        assert shown[name].default == field.default
+        assert f"{name}: {' '.join(field.description.split())}" in judge_many.__doc__
+
+
+@pytest.mark.parametrize(("path", "places"), [(None, 16), ("a.gguf", 4)])
+def test_a_local_model_is_asked_for_less_at_once_unless_told(path, places):
+    models = {"solve": {"name": "m"} if path is None else {"name": "m", "file": path}}
+    judge = RunnableLambda(str).with_config(metadata={"model": models})
+    assert places_of(judge) == places
 
 
 def test_any_runnable_can_be_run():

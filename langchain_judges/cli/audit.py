@@ -22,7 +22,6 @@ from langchain_judges.cli.common import (
     build_judge,
     checked,
     error_console,
-    is_local,
     kept_apart,
     open_memory,
     rows_of,
@@ -100,6 +99,8 @@ def audit(  # noqa: PLR0913 - one parameter for each option
 
     Exit codes: 0 done or waiting for answers, 2 wrong use or refused, 130 Ctrl-C.
     """
+    from langchain_judges.runs.workload import places_of
+
     errors = error_console()
     try:
         kept_apart([items], [export, out])
@@ -117,7 +118,7 @@ def audit(  # noqa: PLR0913 - one parameter for each option
             "max_rounds": max_rounds,
             "patience": patience,
             "truth": truth,
-            "max_concurrency": concurrency or (4 if is_local(built) else 16),
+            "max_concurrency": concurrency or places_of(built),
         }
         # How many are judged at once decides nothing: a slower run goes on with this audit.
         decides = {k: v for k, v in settings.items() if k != "max_concurrency"}
@@ -130,7 +131,7 @@ def audit(  # noqa: PLR0913 - one parameter for each option
         errors.print(str(exc), style="red", markup=False)
         raise typer.Exit(MISUSED) from exc
     except KeyboardInterrupt as exc:
-        errors.print("Stopped. The same command goes on where it was.")
+        errors.print("Stopped. The same command resumes where it stopped.")
         raise typer.Exit(INTERRUPTED) from exc
 
 
@@ -157,7 +158,7 @@ def make_check(name: str, settings: list[str]) -> Any:
 
 @dataclass
 class Session:
-    """An audit that goes on where it was."""
+    """An audit that resumes where it stopped."""
 
     audit: Any
     items: list[dict[str, Any]]

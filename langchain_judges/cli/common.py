@@ -74,7 +74,7 @@ def checked(
     if file.bad and not skip_bad:
         errors.print(
             f"{len(file.bad)} of {rows + len(file.bad)} rows are bad; nothing was asked. "
-            "Mend them, or leave them out with --skip-bad.",
+            "Fix them, or leave them out with --skip-bad.",
             style="red",
         )
         raise typer.Exit(MISUSED)
@@ -280,8 +280,10 @@ def tell_undone(
 
 def tell_stopped(errors: Console, *, kept: bool = True) -> None:
     """Print what becomes of a run that Ctrl-C ended."""
-    goes_on = "the same command goes on where it was" if kept else "without -o nothing is kept"
-    errors.print(f"Stopped; {goes_on}.")
+    promise = (
+        "the same command resumes where it stopped" if kept else "without -o nothing is kept"
+    )
+    errors.print(f"Stopped; {promise}.")
 
 
 def end_stopped(errors: Console, *, kept: bool = True) -> NoReturn:
@@ -324,12 +326,6 @@ def setting(text: str, option: str = "--set") -> tuple[str, Any]:
         return name.strip(), value
 
 
-def is_local(judge: Any) -> bool:
-    """Say whether any step of a judge asks a model inside this process."""
-    # A local model generates two replies at a time; more calls would only wait there.
-    return any("file" in identity for identity in judge.config["metadata"]["model"].values())
-
-
 class Sized:
     """Rows read as they are wanted, whose number is known."""
 
@@ -354,8 +350,6 @@ def run_to_the_end(
     address: str = "",
 ) -> None:
     """Run a judge or writer over the rows and leave with the code that tells the end."""
-    if options["max_concurrency"] is None:
-        options["max_concurrency"] = 4 if is_local(worker) else 16
     summary, interrupted = asyncio.run(run_rows(worker, rows, options, show))
     errors = error_console()
     undone = sum(summary.not_judged.values())

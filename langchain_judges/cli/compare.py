@@ -21,7 +21,6 @@ from langchain_judges.cli.common import (
     checked,
     end_stopped,
     error_console,
-    is_local,
     kind_of,
     named_columns,
     set_options,
@@ -87,7 +86,7 @@ def compare(  # noqa: PLR0913 - one parameter for each option
     keep_failed: KeepFailed = False,
     strict: Strict = False,
 ) -> None:
-    """Compare methods on the same rows; the same command goes on where it was.
+    """Compare methods on the same rows; the same command resumes where it stopped.
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     130 Ctrl-C.
@@ -114,14 +113,13 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         _announce(contestants, skipped, rows, errors)
         if dry_run:
             return
-        local = any(is_local(contestant["judge"]) for contestant in contestants)
         comparison = compare_methods(
             contestants,
             Sized(file, rows),
             budget=budget_calls,
             skipped=skipped,
             out=out,
-            max_concurrency=concurrency if concurrency is not None else 4 if local else 16,
+            max_concurrency=concurrency,
             keep_failed=keep_failed,
         )
         if out is not None:
@@ -171,11 +169,13 @@ def _options(settings: list[str]) -> dict[str, dict[str, Any]]:
 def _announce(
     contestants: Sequence[Any], skipped: dict[str, str], rows: int, errors: Console
 ) -> None:
+    from langchain_judges.methods.marks import is_local
+
     for contestant in contestants:
         each = contestant["calls"]
         errors.print(
             f"{contestant['method']}: at most {rows * each:,} calls ({each} for each pair), "
-            "repairs apart."
+            "excluding retries."
         )
     for method, why in skipped.items():
         errors.print(f"{method} takes no part: {why}.", style="yellow", markup=False)

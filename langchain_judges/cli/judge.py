@@ -16,7 +16,6 @@ from langchain_judges.cli.common import (
     checked,
     error_console,
     filled_memory,
-    is_local,
     kind_of,
     rows_of,
     run_to_the_end,
@@ -73,7 +72,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     keep_failed: KeepFailed = False,
     strict: Strict = False,
 ) -> None:
-    """Judge every pair of a file; the same command goes on where it was.
+    """Judge every pair of a file; the same command resumes where it stopped.
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent, 130 Ctrl-C.
@@ -104,6 +103,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
 
 
 def _announce(judge: Any, rows: int, errors: Console) -> None:
+    from langchain_judges.methods.marks import is_local
     from langchain_judges.methods.registry import METHODS
 
     marks = judge.config["metadata"]
@@ -111,7 +111,7 @@ def _announce(judge: Any, rows: int, errors: Console) -> None:
     kind = METHODS[marks["method"]].kind
     errors.print(
         f"{rows:,} {kind if rows == 1 else kind + 's'} by {marks['method']}: at most "
-        f"{rows * each:,} calls ({each} for each {kind}), repairs apart."
+        f"{rows * each:,} calls ({each} for each {kind}), excluding retries."
     )
     if is_local(judge):
         errors.print(

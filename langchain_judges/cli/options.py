@@ -3,11 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 import typer
+from annotated_types import Ge
+
+from langchain_judges.options import Options
+from langchain_judges.runs.options import RunOptions
+
+
+def flag(name: str, *flags: str, of: type[Options] = RunOptions) -> Any:
+    """Return the flag of an option declared elsewhere: its meaning and its lowest value.
+
+    Args:
+        name: The option.
+        *flags: How it is called on a shell, if not by its own name.
+        of: The class that declares it.
+    """
+    field = of.model_fields[name]
+    low = next((mark.ge for mark in _marks(field.annotation) if isinstance(mark, Ge)), None)
+    text = " ".join((field.description or "").split()).replace("`", "")
+    return typer.Option(*flags, min=low, help=text)  # type: ignore[arg-type]
+
 
 _MODEL = typer.Option(help="local, local:/path.gguf or a name such as openai:gpt-5-mini.")
+
+
+def _marks(annotation: Any) -> list[Any]:
+    """Return what is noted beside a type or any part of it."""
+    own = list(getattr(annotation, "__metadata__", ()))
+    return own + [mark for part in get_args(annotation) for mark in _marks(part)]
+
 
 Model = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]
@@ -18,14 +44,12 @@ Settings = Annotated[
 ]
 Memory = Annotated[Path | None, typer.Option(help="Folder of a memory of audited mistakes.")]
 BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
-Concurrency = Annotated[
-    int | None, typer.Option(min=1, help="Most model calls in flight; default 16, local 4.")
-]
+Concurrency = Annotated[int | None, flag("max_concurrency", "--concurrency")]
 Timeout = Annotated[
     float, typer.Option(min=0.1, help="Seconds to wait for one reply; not for local.")
 ]
-MaxCalls = Annotated[int | None, typer.Option(help="Stop after so many replies, for now.")]
-MaxTokens = Annotated[int | None, typer.Option(help="Stop after so many tokens, for now.")]
+MaxCalls = Annotated[int | None, flag("max_calls")]
+MaxTokens = Annotated[int | None, flag("max_tokens")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Take the first rows only.")]
 Columns = Annotated[
     list[str] | None,
@@ -35,18 +59,14 @@ Columns = Annotated[
         "for several. Other columns keep their names.",
     ),
 ]
-Results = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Results, as JSONL; resumable.")
-]
+Results = Annotated[Path | None, flag("out", "--out", "-o")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Check the rows, count the calls and stop.")
 ]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Leave bad rows out instead of stopping.")
 ]
-KeepFailed = Annotated[
-    bool, typer.Option("--keep-failed", help="Do not try rows again that failed before.")
-]
+KeepFailed = Annotated[bool, flag("keep_failed", "--keep-failed")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything failed.")]
 
 SECONDS = 120.0

@@ -22,7 +22,6 @@ from langchain_judges.cli.common import (
     checked,
     error_console,
     filled_memory,
-    is_local,
     kept_apart,
     named_columns,
     run_rows,
@@ -92,7 +91,7 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     keep_failed: KeepFailed = False,
     strict: Strict = False,
 ) -> None:
-    """Report whether a judge may be trusted; the same command goes on where it was.
+    """Report whether a judge may be trusted; the same command resumes where it stopped.
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent (the report then covers what was judged), 130 Ctrl-C.
@@ -116,7 +115,7 @@ def trust(  # noqa: PLR0913 - one parameter for each option
             judge = build_judge(method, model, preset, told, base_url, timeout, **more)
             options = {
                 "out": kept,
-                "max_concurrency": concurrency or (4 if is_local(judge) else 16),
+                "max_concurrency": concurrency,
                 "max_calls": max_calls,
                 "max_tokens": max_tokens,
                 "keep_failed": keep_failed,
@@ -185,7 +184,7 @@ def _judged(
     each = judge.config["metadata"]["calls"]
     errors.print(
         f"{len(table):,} rows by {method}: at most {len(table) * each:,} calls "
-        f"({each} for each row), repairs apart. Verdicts are kept in {options['out']}.",
+        f"({each} for each row), excluding retries. Verdicts are kept in {options['out']}.",
         markup=False,
     )
     collected: list[dict[str, Any]] = []

@@ -16,7 +16,6 @@ from langchain_judges.cli.common import (
     check_settable,
     checked,
     error_console,
-    is_local,
     run_to_the_end,
     set_options,
     tell_refusal,
@@ -66,8 +65,8 @@ def write(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Write a text that uses every concept of a list, for every list of a file.
 
-    The same command goes on where it was. Exit codes: 0 done, 1 no text written, or failures
-    under --strict, 2 wrong use or refused, 3 budget spent, 130 Ctrl-C.
+    The same command resumes where it stopped. Exit codes: 0 done, 1 no text written, or
+    failures under --strict, 2 wrong use or refused, 3 budget spent, 130 Ctrl-C.
     """
     from langchain_judges.writing.registry import WRITERS, load_writer
 
@@ -96,12 +95,14 @@ def write(  # noqa: PLR0913 - one parameter for each option
 
 
 def _announce(writer: Any, rows: int, errors: Console) -> None:
+    from langchain_judges.methods.marks import is_local
+
     marks = writer.config["metadata"]
     each = marks["calls"]
     texts = "text" if rows == 1 else "texts"
     errors.print(
         f"{rows:,} {texts} by {marks['method']}: at most {rows * each:,} calls "
-        f"({each} for each text), mending of replies apart."
+        f"({each} for each text), excluding retries."
     )
     if is_local(writer):
         errors.print(

@@ -36,6 +36,12 @@ def memory_of(runnable: object) -> Any:
     )
 
 
+def is_local(runnable: object) -> bool:
+    """Say whether any step of a judge or writer asks a model inside this process."""
+    models = metadata_of(runnable).get("model") or {}
+    return any("file" in identity for identity in models.values())
+
+
 def kind_of(judge: Any) -> Kind:
     """Say whether a judge takes a `Pair` or an `Item`, by what it declares.
 

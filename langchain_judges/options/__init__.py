@@ -22,7 +22,7 @@ from langchain_judges.options.marks import (
     Rule,
     Scale,
 )
-from langchain_judges.options.signatures import factory, type_of
+from langchain_judges.options.signatures import factory, type_of, with_options
 
 __all__ = [
     "ClientMost",
@@ -41,4 +41,5 @@ __all__ = [
     "rule_of",
     "type_of",
     "unknown_option",
+    "with_options",
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -13,6 +15,9 @@ from langchain_judges.options.wording import written
 
 P = ParamSpec("P")
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+Checked = TypeVar("Checked")
 
 
 def type_of(kind: type[Options], name: str) -> str:
@@ -54,9 +59,48 @@ def factory(
     return cast("Callable[Concatenate[Any, P], T]", create)
 
 
+def with_options(
+    kind: Callable[P, Checked],
+) -> Callable[[Callable[[A, B, Checked], T]], Callable[Concatenate[A, B, P], T]]:
+    """Let a function of two arguments and a set of options take each option by name.
+
+    Type checkers see every option of the kind, with its type and default; `help()` and the
+    signature show them too. In the docstring a line `options:` stands for all of them.
+
+    Args:
+        kind: The class that declares the options.
+    """
+    options = cast("type[Options]", kind)
+
+    def decorate(function: Callable[[A, B, Checked], T]) -> Callable[Concatenate[A, B, P], T]:
+        own = list(inspect.signature(function).parameters.values())[:2]
+        heads = inspect.Signature(own)
+
+        @functools.wraps(function)
+        def call(*args: Any, **values: Any) -> T:
+            named = {each.name: values.pop(each.name) for each in own if each.name in values}
+            bound = heads.bind(*args, **named)
+            first, second = bound.args
+            return function(first, second, cast("Checked", options(**values)))
+
+        lines = "\n".join(f"    {line}" for line in _option_lines(options))
+        text = inspect.cleandoc(function.__doc__ or "")
+        call.__doc__ = re.sub(r"(?m)^ +options:.*$", lambda _: lines, text)
+        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [*own, *_keywords(options)]
+        )
+        return cast("Callable[Concatenate[A, B, P], T]", call)
+
+    return decorate
+
+
 def _signature(kind: type[Options], first: str) -> inspect.Signature:
     head = inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    rest = [
+    return inspect.Signature([head, *_keywords(kind)])
+
+
+def _keywords(kind: type[Options]) -> list[inspect.Parameter]:
+    return [
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -67,19 +111,21 @@ def _signature(kind: type[Options], first: str) -> inspect.Signature:
         )
         for name, field in described(kind)
     ]
-    return inspect.Signature([head, *rest])
 
 
 def _docstring(kind: type[Options], first: str) -> str:
     """Return a class's docstring with a section for its options."""
     text = inspect.cleandoc(kind.__doc__ or "")
     head, mark, tail = text.partition("\nReturns:")
-    lines = [
-        f"    {first}: What is asked: a chat model, or a name as `resolve_model` takes it."
-    ]
-    for name, field in described(kind):
-        words = " ".join((field.description or "").split())
-        lines.append(f"    {name}: {words}")
+    model = f"{first}: What is asked: a chat model, or a name as `resolve_model` takes it."
+    lines = [f"    {line}" for line in (model, *_option_lines(kind))]
     return (
         f"{head.rstrip()}\n\nArgs:\n" + "\n".join(lines) + (f"\n{mark}{tail}" if mark else "")
     )
+
+
+def _option_lines(kind: type[Options]) -> list[str]:
+    return [
+        f"{name}: {' '.join((field.description or '').split())}"
+        for name, field in described(kind)
+    ]

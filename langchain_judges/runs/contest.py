@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from typing_extensions import TypedDict
 
@@ -18,10 +18,13 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.budgets import RULES, BudgetError, fit
 from langchain_judges.methods.registry import METHODS, load_judge
 from langchain_judges.methods.sc2.options import AspectsLike, read_aspects
+from langchain_judges.options import Rule, with_options
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.runs.many import judge_many
+from langchain_judges.runs.options import ResultsPath, RunLimits
 from langchain_judges.runs.results import judged_row
 from langchain_judges.runs.summary import cause_of
+from langchain_judges.runs.workload import Rows
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -34,7 +37,7 @@ class Contestant(TypedDict):
     method: str
     options: dict[str, Any]
     calls: int
-    """Most calls for one pair, repairs apart."""
+    """Most calls for one pair, excluding repairs."""
     judge: CompiledStateGraph[Any, Any, Any, Any]
 
 
@@ -88,29 +91,30 @@ class Comparison(TypedDict):
     """Methods that took no part, and why."""
 
 
-def compare(  # noqa: PLR0913 - the limits of a run
-    contestants: Sequence[Contestant],
-    pairs: Iterable[Mapping[str, Any]],
-    *,
-    budget: int,
-    skipped: Mapping[str, str] | None = None,
-    out: str | os.PathLike[str] | None = None,
-    max_concurrency: int = 16,
-    progress: bool = True,
-    keep_failed: bool = False,
+class CompareOptions(RunLimits):
+    """How `compare` runs."""
+
+    called: ClassVar[str] = "compare"
+
+    budget: int
+    """As given to `line_up`; kept in the comparison."""
+    skipped: Annotated[Mapping[str, str] | None, Rule("reasons by method")] = None
+    """As `line_up` returned it; kept in the comparison."""
+    out: ResultsPath = None
+    """Directory for one results file for each method; a run that ended early resumes from
+    them."""
+
+
+@with_options(CompareOptions)
+def compare(
+    contestants: Sequence[Contestant], rows: Rows, options: CompareOptions
 ) -> Comparison:
     """Run every contestant on the same rows and count what they say.
 
     Args:
-        contestants: What `methods.line_up` returned.
-        pairs: The rows; read once for each method.
-        budget: As given to `line_up`; kept in the comparison.
-        skipped: As `line_up` returned it; kept in the comparison.
-        out: Directory for one results file for each method; a run that ended early goes on
-            from them.
-        max_concurrency: Most model calls in flight.
-        progress: Show the progress of each method on a terminal.
-        keep_failed: Do not try again what earlier runs could not judge.
+        contestants: What `line_up` returned.
+        rows: The pairs; read once for each method.
+        options: Each by its name.
 
     Returns:
         The comparison.
@@ -118,8 +122,7 @@ def compare(  # noqa: PLR0913 - the limits of a run
     Raises:
         InputError, ModelAccessError, RepeatedFailureError, OutputError: As `judge_many`.
     """
-    rows = pairs if not hasattr(pairs, "__next__") else list(pairs)
-    folder = Path(out) if out is not None else None
+    rows = rows if not hasattr(rows, "__next__") else list(rows)
     counts: dict[str, _Count] = {}
     for contestant in contestants:
         method = contestant["method"]
@@ -127,22 +130,22 @@ def compare(  # noqa: PLR0913 - the limits of a run
         run = judge_many(
             contestant["judge"],
             rows,
-            out=folder / f"{method}.jsonl" if folder else None,
-            max_concurrency=max_concurrency,
-            progress=progress,
-            keep_failed=keep_failed,
+            out=Path(options.out) / f"{method}.jsonl" if options.out is not None else None,
+            max_concurrency=options.max_concurrency,
+            progress=options.progress,
+            keep_failed=options.keep_failed,
         )
         with run:
             for row in run:
                 count.add(row)
     return {
-        "budget": budget,
+        "budget": options.budget,
         "methods": {method: count.standing() for method, count in counts.items()},
         "agreement": [
             {"methods": [a, b], "rate": _same(counts[a].said, counts[b].said)}
             for a, b in combinations(counts, 2)
         ],
-        "skipped": dict(skipped or {}),
+        "skipped": dict(options.skipped or {}),
     }
 
 
@@ -249,7 +252,7 @@ def line_up(
     Args:
         methods: Names of methods.
         model: What `resolve_model` takes; every method is given the same.
-        budget: Most calls for one pair, repairs apart.
+        budget: Most calls for one pair, excluding repairs.
         shots: Worked examples for every method that shows some.
         aspects: For every method that compares by aspects, as `create_sc2_judge` takes them;
             SC² gets `ASPECTS` without.

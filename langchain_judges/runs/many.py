@@ -1,4 +1,4 @@
-"""Judging many pairs: bounded, in order, resumable, within a budget."""
+"""Judging many rows: bounded, in order, resumable, within a budget."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
-    Mapping,
 )
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from os import PathLike
 from queue import SimpleQueue
-from typing import Any
 
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.runnables import RunnableConfig
 
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import OptionError, RunStopped
 from langchain_judges.methods.marks import unwrapped
+from langchain_judges.options import with_options
+from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
-from langchain_judges.runs.workload import Judge, Result, Workload
+from langchain_judges.runs.workload import Judge, Result, Rows, Workload
 
 BUSY = 2
 """Unfinished rows for each place: some wait for no call while they plan or merge."""
@@ -35,46 +33,27 @@ GRACE = 10.0
 """Seconds that calls in flight get to come back after a run was stopped."""
 
 
-def judge_many(  # noqa: PLR0913 - one keyword for each limit of a run
-    judge: Judge,
-    pairs: Iterable[Mapping[str, Any]],
-    *,
-    out: str | PathLike[str] | None = None,
-    max_concurrency: int = 16,
-    progress: bool = True,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    keep_failed: bool = False,
-    config: RunnableConfig | None = None,
-) -> Run:
-    """Judge many pairs with threads; iterate over the result to do it.
+@with_options(RunOptions)
+def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
+    """Judge many rows with threads; iterate over the result to do it.
 
     Args:
-        judge: A judge of this package, or any runnable from a pair to `{"verdict", …}`.
-            With a checkpointer each pair has a thread of its own (a saver with sync
-            methods, such as `SqliteSaver`), and a pair begun before a crash goes on where
-            it was.
-        pairs: The pairs, read only as fast as they are judged.
-        out: A JSONL file to which each result is appended as it comes. Pairs that it
-            holds already, under the same method, options, model and prompts, are not
-            judged again; rows that were not judged are tried again.
-        max_concurrency: Most model calls in flight over the whole run.
-        progress: Show progress on the terminal.
-        max_calls: Stop asking when the run has had so many replies; the rest is reported
-            as `over_budget` and judged by a later run.
-        max_tokens: Stop asking after so many tokens; replies in flight still come in.
-        keep_failed: Do not try again what `out` holds as not judged.
-        config: Callbacks, tags and metadata for every judgment.
+        judge: A judge of this package, or any runnable from a row to `{"verdict", …}`.
+            With a checkpointer each row has a thread of its own (a saver with sync
+            methods, such as `SqliteSaver`), and a row begun before a crash resumes where
+            it stopped.
+        rows: The pairs, items or tasks, read only as fast as they are judged.
+        options: Each by its name.
 
     Returns:
-        An iterator over `{"index", "id", "key", "verdict", …}`, in the order of the pairs;
+        An iterator over `{"index", "id", "key", "verdict", …}`, in the order of the rows;
         its `summary` counts verdicts, failures, calls and tokens. On Ctrl-C calls in flight
         get ten seconds, then `KeyboardInterrupt` is raised; a thread whose call still hangs
         keeps the process alive until the model's own time-out (`ajudge_many` cancels it).
 
     Raises:
-        OptionError: `judge` is no judge, `pairs` cannot be iterated, or a limit is wrong.
-        InputError: The first pair is not one (while iterating); a later one costs only its
+        OptionError: `judge` is no judge, `rows` cannot be iterated, or a limit is wrong.
+        InputError: The first row is not one (while iterating); a later one costs only its
             row, which says `invalid_input`.
         ModelAccessError: The provider refuses the key, or all of the first rows (while
             iterating); one row's 403 or 404 costs that row.
@@ -82,46 +61,35 @@ def judge_many(  # noqa: PLR0913 - one keyword for each limit of a run
         OutputError: `out` is in use, holds something else or cannot be written (while
             iterating).
     """
-    _check(judge, pairs)
-    workload = Workload(
-        judge, pairs, out, max_concurrency, progress, max_calls, max_tokens, keep_failed, config
-    )
-    return Run(workload)
+    _check(judge, rows)
+    return Run(Workload(judge, rows, options))
 
 
-def ajudge_many(  # noqa: PLR0913 - one keyword for each limit of a run
-    judge: Judge,
-    pairs: Iterable[Mapping[str, Any]],
-    *,
-    out: str | PathLike[str] | None = None,
-    max_concurrency: int = 16,
-    progress: bool = True,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    keep_failed: bool = False,
-    config: RunnableConfig | None = None,
-) -> AsyncRun:
-    """Judge many pairs in the running event loop; iterate with `async for`.
+@with_options(RunOptions)
+def ajudge_many(judge: Judge, rows: Rows, options: RunOptions) -> AsyncRun:
+    """Judge many rows in the running event loop; iterate with `async for`.
 
-    Takes and raises what `judge_many` does; a checkpointer must be one with async methods,
-    such as `AsyncSqliteSaver`.
+    Takes, returns and raises what `judge_many` does; a checkpointer must be one with async
+    methods, such as `AsyncSqliteSaver`.
+
+    Args:
+        judge: As of `judge_many`.
+        rows: As of `judge_many`.
+        options: Each by its name.
     """
-    _check(judge, pairs)
-    workload = Workload(
-        judge, pairs, out, max_concurrency, progress, max_calls, max_tokens, keep_failed, config
-    )
-    return AsyncRun(workload)
+    _check(judge, rows)
+    return AsyncRun(Workload(judge, rows, options))
 
 
-def _check(judge: object, pairs: object) -> None:
-    """Refuse a model in the place of a judge, and what holds no pairs."""
+def _check(judge: object, rows: object) -> None:
+    """Refuse a model in the place of a judge, and what holds no rows."""
     if isinstance(model := unwrapped(judge), BaseLanguageModel):
         raise OptionError(
             f"`judge` must be a judge, got the model {type(model).__name__}; make a judge of "
             "it with a factory such as `create_bsm_judge`"
         )
-    if not isinstance(pairs, Iterable):
-        raise OptionError(f"`pairs` must be a list or another iterable of pairs, got {pairs!r}")
+    if not isinstance(rows, Iterable):
+        raise OptionError(f"`rows` must be a list or another iterable of rows, got {rows!r}")
 
 
 class Run(Iterator[Result]):
@@ -138,7 +106,7 @@ class Run(Iterator[Result]):
         return self._work.summary
 
     def __next__(self) -> Result:
-        """Return the next result, in the order of the pairs."""
+        """Return the next result, in the order of the rows."""
         return next(self._rows)
 
     def close(self) -> None:
@@ -221,7 +189,7 @@ class AsyncRun(AsyncIterator[Result]):
         self._work.stop()
 
     async def __anext__(self) -> Result:
-        """Return the next result, in the order of the pairs."""
+        """Return the next result, in the order of the rows."""
         return await anext(self._rows)
 
     async def aclose(self) -> None:

@@ -1,6 +1,6 @@
 """One run's work: which pair is next, what it may cost, and what became of it.
 
-Threads and event loops share it; `runs.py` holds the two loops around it.
+Threads and event loops share it; `many.py` holds the two loops around it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -32,17 +31,23 @@ from langchain_judges.errors import (
     RepeatedFailureError,
     RunStopped,
 )
-from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
+from langchain_judges.methods.marks import is_local, memory_of, metadata_of, unwrapped
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_pair, check_task
+from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
 from langchain_judges.verdict import Failure, FailureReason, Usage, no_usage, not_judged
 
 Judge = Runnable[Any, Any]
+Rows = Iterable[Mapping[str, Any]]
 Result = dict[str, Any]
 """`{"index", "id", "key", "content", "verdict", …}` and the method's own results."""
+
+PLACES, LOCAL_PLACES = 16, 4
+"""Calls in flight unless told; a local model generates two replies at a time, and more calls
+would only wait there."""
 
 ALIKE = 10
 """If so many rows fail first and all alike, by an error that will not pass, the run stops."""
@@ -52,6 +57,11 @@ _SHOWN = (*JUDGED, "concepts", "instruction")
 _EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
 """What a verdict of another runnable may leave out."""
 _DECIDES = ("method", "options", "model", "prompt_version")
+
+
+def places_of(judge: Judge) -> int:
+    """Return how many calls of a judge are in flight, unless told."""
+    return LOCAL_PLACES if is_local(judge) else PLACES
 
 
 @dataclass
@@ -69,41 +79,22 @@ class Work:
 class Workload:
     """What a run in threads and a run in an event loop have in common."""
 
-    def __init__(  # noqa: PLR0913 - the options of judge_many
-        self,
-        judge: Judge,
-        pairs: Iterable[Mapping[str, Any]],
-        out: str | PathLike[str] | None,
-        max_concurrency: int,
-        progress: bool,
-        max_calls: int | None,
-        max_tokens: int | None,
-        keep_failed: bool,
-        config: RunnableConfig | None,
-    ) -> None:
-        """Check the judge and the limits; nothing is opened before the first row is wanted."""
+    def __init__(self, judge: Judge, rows: Rows, options: RunOptions) -> None:
+        """Check the judge; nothing is opened before the first row is wanted."""
         if not isinstance(judge, Runnable):
             raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
-        if isinstance(pairs, Mapping | str):
-            raise OptionError("`pairs` must be a list or another iterable of pairs, not one")
-        for name, value in (
-            ("max_concurrency", max_concurrency),
-            ("max_calls", 1 if max_calls is None else max_calls),
-            ("max_tokens", 1 if max_tokens is None else max_tokens),
-        ):
-            if not isinstance(value, int) or value < 1:
-                raise OptionError(
-                    f"`{name}` must be a whole number of at least 1, got {value!r}"
-                )
+        if isinstance(rows, Mapping | str):
+            raise OptionError("`rows` must be a list or another iterable of rows, not one")
         self.judge = judge
+        self.options = options
         self._graph: Any = unwrapped(judge)
-        self.config = config or {}
-        self.progress = progress
-        self.gate = Gate(max_concurrency, max_calls=max_calls, max_tokens=max_tokens)
-        self.places = max_concurrency
+        self.config: RunnableConfig = options.config or {}
+        self.places = options.max_concurrency or places_of(judge)
+        self.gate = Gate(
+            self.places, max_calls=options.max_calls, max_tokens=options.max_tokens
+        )
         self.results: Results | None = None
-        self._out, self._keep_failed = out, keep_failed
-        self.summary = Summary(total=operator.length_hint(pairs, 0) or None)
+        self.summary = Summary(total=operator.length_hint(rows, 0) or None)
         self.fatal: BaseException | None = None
         self.exhausted = False
         self.marks, self.calls_each = _marks(judge)
@@ -112,7 +103,7 @@ class Workload:
         self._shown = (*_SHOWN, "id", "group") if remembers else (*_SHOWN, "id")
         self.name = _name(self.marks)
         self.when_stopped: Callable[[], object] | None = None
-        self._pairs = enumerate(pairs)
+        self._rows = enumerate(rows)
         self._held: Work | None = None
         self._active: dict[int, Ledger] = {}
         self._seen: set[int] = set()
@@ -127,9 +118,9 @@ class Workload:
 
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""
-        if self._out is not None:
-            mark = self.name["mark"]
-            self.results = Results(self._out, mark, keep_failed=self._keep_failed)
+        if self.options.out is not None:
+            mark, keep_failed = self.name["mark"], self.options.keep_failed
+            self.results = Results(self.options.out, mark, keep_failed=keep_failed)
         self.summary.others = self.results.others if self.results else 0
 
     def take(self) -> Work | None:
@@ -232,7 +223,7 @@ class Workload:
 
     def display(self) -> AbstractContextManager[Any]:
         """Return what shows the progress while it is entered."""
-        if not self.progress:
+        if not self.options.progress:
             return nullcontext()
         from langchain_judges.runs.progress import show_progress
 
@@ -249,7 +240,7 @@ class Workload:
         Raises:
             InputError: No good row has come yet, so the rows may all be wrong.
         """
-        for index, raw in self._pairs:
+        for index, raw in self._rows:
             try:
                 pair: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
                 _check(pair)

@@ -73,7 +73,7 @@ def evaluate_writing(
     judge: Judge | None = None,
     strict: bool = False,
     out: str | PathLike[str] | None = None,
-    max_concurrency: int = 16,
+    max_concurrency: int | None = None,
 ) -> Writing:
     """Measure written texts: coverage, losses by source, and quality against other texts.
 
@@ -86,7 +86,7 @@ def evaluate_writing(
             a model: `load_story_judge(model)`.
         strict: Count a concept as used only in its exact form.
         out: A JSONL file for the verdicts, so that they are not asked twice.
-        max_concurrency: Most model calls in flight.
+        max_concurrency: Most model calls in flight, as of `judge_many`.
 
     Returns:
         A `Writing`; texts that were not written are counted and left out of the shares.
@@ -115,7 +115,7 @@ async def aevaluate_writing(
     judge: Judge | None = None,
     strict: bool = False,
     out: str | PathLike[str] | None = None,
-    max_concurrency: int = 16,
+    max_concurrency: int | None = None,
 ) -> Writing:
     """Measure written texts in the running event loop; see `evaluate_writing`."""
     rows = _checked(results)

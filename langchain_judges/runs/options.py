@@ -1,0 +1,49 @@
+"""The limits of a run, each declared once: for Python, the command line and comparisons."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from annotated_types import Ge
+from pydantic import InstanceOf
+
+from langchain_judges.options import Here, Options, Owner, Rule
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+else:
+    # Commands read the limits before they know whether anything of LangChain is needed.
+    RunnableConfig = dict[str, Any]
+
+ResultsPath = Annotated[str | InstanceOf[PathLike[str]] | None, Owner(), Rule("a path or None")]
+"""Where results are written."""
+
+
+class RunLimits(Options):
+    """What bounds every run over many rows."""
+
+    max_concurrency: Annotated[int, Ge(1)] | None = None
+    """Most model calls in flight; None: 16, with a local model 4."""
+    progress: bool = True
+    """Show progress on the terminal."""
+    keep_failed: bool = False
+    """Do not try rows again that an earlier run could not judge."""
+
+
+class RunOptions(RunLimits):
+    """How `judge_many` and `ajudge_many` run."""
+
+    called: ClassVar[str] = "judge_many"
+
+    out: ResultsPath = None
+    """A JSONL file to which each result is appended as it comes. Rows that it holds already,
+    under the same method, options, model and prompts, are not judged again; rows that were
+    not judged are tried again."""
+    max_calls: Annotated[int, Ge(1)] | None = None
+    """Ask nothing more after so many replies; the rest is reported as `over_budget`, and
+    judged by a later run."""
+    max_tokens: Annotated[int, Ge(1)] | None = None
+    """Ask nothing more after so many tokens; replies in flight still come in."""
+    config: Annotated[RunnableConfig | None, Here(), Rule("a `RunnableConfig`")] = None
+    """Callbacks, tags and metadata for every judgment."""

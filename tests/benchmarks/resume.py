@@ -1,0 +1,53 @@
+"""How long it takes to resume a finished run: `python -m tests.benchmarks.resume`.
+
+20,000 rows judged by two calls each (3 kB a result), then the same run again: everything it
+finds in the file. Printed: the seconds until the first row, until the last, and of
+opening the file alone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from langchain_core.runnables import RunnableLambda
+
+from langchain_judges import judge_many
+from langchain_judges.verdict import even_verdict
+
+ROWS = 20_000
+SAMPLE = {
+    "criterion": "Depth",
+    "order": "AB",
+    "sample": 1,
+    "scores": {"A": 4, "B": 2},
+    "explanation": "The first response explains why, and the second repeats it. " * 10,
+}
+
+
+def main() -> None:
+    pairs = [
+        {"input": f"{i} " * 100, "output_a": "a " * 300, "output_b": "b " * 300}
+        for i in range(ROWS)
+    ]
+    judge = RunnableLambda(lambda _: {"verdict": even_verdict(), "subscores": [SAMPLE] * 3})
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.jsonl"
+        for _ in judge_many(judge, pairs, out=out, progress=False):
+            pass
+        print(f"{out.stat().st_size / 1e6:.0f} MB, {ROWS:,} rows")
+        for _ in range(3):
+            began = time.perf_counter()
+            run = judge_many(judge, pairs, out=out, progress=False)
+            next(run)
+            first = time.perf_counter() - began
+            for _ in run:
+                pass
+            whole = time.perf_counter() - began
+            assert run.summary.resumed == ROWS
+            print(f"first row {first:.2f} s, last row {whole:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
