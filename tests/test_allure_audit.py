@@ -212,9 +212,15 @@ def test_the_loop_has_these_nodes():
     assert set(loop(ListMemory()).nodes) == {"__start__", *NODES}
 
 
+@pytest.fixture(scope="module")
+def calm():
+    """Return what the loop comes to when nothing kills it."""
+    return loop(ListMemory(), dev=planning(3, first=10)).invoke({"items": planning(3)})
+
+
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_the_loop_goes_on_from_a_kill_at_each_node(node, when, tmp_path, monkeypatch):
+def test_the_loop_goes_on_from_a_kill_at_each_node(node, when, calm, tmp_path, monkeypatch):
     from langchain_judges.asking.steps import Node
 
     armed = [True]
@@ -231,7 +237,6 @@ def test_the_loop_goes_on_from_a_kill_at_each_node(node, when, tmp_path, monkeyp
             raise Killed
         return update
 
-    calm = loop(ListMemory(), dev=planning(3, first=10)).invoke({"items": planning(3)})
     memory, model = ListMemory(), fooled_model()
     config = {"configurable": {"thread_id": "t"}, "max_concurrency": 1}
     monkeypatch.setattr(Node, "invoke", dying)

@@ -563,7 +563,7 @@ def acknowledged(lines):
 @pytest.mark.parametrize("soon", [2, 10**6], ids=["while compacting", "while appending"])
 def test_kill_in_the_middle_loses_nothing_acknowledged(tmp_path, soon):
     rng = random.Random(soon)
-    for attempt in range(4):
+    for attempt in range(2):
         path = tmp_path / str(attempt)
         process = writer(path, "w", soon)
         lines = [process.stdout.readline() for _ in range(rng.randrange(20, 60))]
@@ -720,5 +720,5 @@ def test_what_stands_in_the_folder_is_plain(tmp_path):
 @pytest.mark.parametrize("size", [1_000, 10_000])
 def test_a_search_costs_little_more_than_bare_faiss(size, tmp_path):
     # Other processes share the machine: the best of three runs counts.
-    runs = [measure(size, str(tmp_path / str(i)), rounds=60) for i in range(3)]
-    assert any(found.ours <= found.allowed for found in runs), runs
+    runs = (measure(size, str(tmp_path / str(i)), rounds=60) for i in range(3))
+    assert any(found.ours <= found.allowed for found in runs)

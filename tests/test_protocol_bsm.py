@@ -9,7 +9,7 @@ from pathlib import Path
 import protocol_bsm as protocol
 import pytest
 
-from langchain_judges.datasets import load
+from langchain_judges.datasets.chat import MT_BENCH_CATEGORIES
 from tests.fakes import FakeChatModel, judged_by
 from tests.model_server import responses, scores
 from tests.test_datasets import folder
@@ -46,31 +46,21 @@ def lines(found: dict, number: int) -> dict[tuple[str, str], dict]:
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict]:
-    return load("mtbench_human200", folder("mtbench_human200"))
-
-
-# Longer answers win 136 of these 200 pairs; 5 more have answers of equal length.
-def test_a_judge_of_length_agrees_as_the_length_baseline_does(rows, tmp_path: Path) -> None:
-    found = protocol.study_tables(scorer(longer), rows, tmp_path, numbers=[3, 4, 5])
-    # Table 3 has writing, 4 coding, reasoning and math, 5 the other four categories.
-    cells = [
-        line["overall"]
-        for number in (3, 4, 5)
-        for (setting, _), line in lines(found, number).items()
-        if setting == "BSM"
+    """Return five pairs of each category, in the form of `load("mtbench_human200")`."""
+    return [
+        {
+            "id": f"mtbench_human200:{n}",
+            "input": f"What is {n} good for?",
+            "output_a": "It is good for a start. " * (1 + n % 3),
+            "output_b": "Nothing much comes of it, whatever people say.",
+            "label": "AAB"[n % 3],
+            "group": str(81 + n),
+            "category": MT_BENCH_CATEGORIES[n % 8],
+            "turn": 1,
+            "systems": ["gpt-4" if n % 16 < 8 else "vicuna-13b", "llama-13b"],
+        }
+        for n in range(40)
     ]
-    assert sum(cell["pairs"] for cell in cells) == 200
-    assert {cell["LB"] for cell in cells} == {1.0}
-    gaps = [len(row["output_a"]) - len(row["output_b"]) for row in rows]
-    won = sum(
-        row["label"] == ("A" if gap > 0 else "B")
-        for gap, row in zip(gaps, rows, strict=True)
-        if gap
-    )
-    assert round(sum(cell["Ag"] * cell["votes"] for cell in cells)) == won == 136
-    assert gaps.count(0) == 5
-    # Only texts of equal length make this judge look at the slots.
-    assert round(sum(cell["PB"] * cell["pairs"] for cell in cells)) == 5
 
 
 def test_a_judge_of_slots_is_all_position_bias_and_all_ties(rows, tmp_path: Path) -> None:
@@ -88,12 +78,11 @@ def test_every_table_is_there_and_a_second_run_asks_nothing(
 ) -> None:
     # The fake model knows one pair of scores to a reply, and this baseline asks for several.
     monkeypatch.delitem(protocol.METHODS, "plan_solve", raising=False)
-    few = [row for row in rows if int(row["id"].split(":")[1]) < 60]
     model = scorer(longer)
-    found = protocol.study_tables(model, few, tmp_path, own="gpt-4")
+    found = protocol.study_tables(model, rows, tmp_path, own="gpt-4")
     assert [table["number"] for table in found["tables"]] == [1, 2, 3, 4, 5, 7, 8, 9, 10, 11]
     again = scorer(longer)
-    assert protocol.study_tables(again, few, tmp_path, own="gpt-4") == found
+    assert protocol.study_tables(again, rows, tmp_path, own="gpt-4") == found
     assert (len(model.prompts) > 0, len(again.prompts)) == (True, 0)
 
 
@@ -113,7 +102,7 @@ def test_the_self_enhancement_table_divides_by_its_own_size(rows, tmp_path: Path
     found = protocol.study_tables(scorer(first_slot), rows, tmp_path, numbers=[2], own="gpt-4")
     own = [r for r in rows if r["category"] == "writing" and "gpt-4" in r["systems"]]
     cell = lines(found, 2)["BSM", "writing"]["overall"]
-    assert 0 < len(own) < 24
+    assert len(own) == 3
     assert (cell["pairs"], cell["both_orders"], cell["PB"]) == (len(own), len(own), 1.0)
 
 

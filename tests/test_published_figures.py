@@ -16,6 +16,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+import protocol_bsm
 import protocol_sc2
 import protocol_writing
 import pytest
@@ -43,6 +44,7 @@ from langchain_judges.writing.overlap import overlap
 from tests.conftest import DATA
 from tests.memories import ListMemory
 from tests.test_protocol_allure import check_figures, check_report, sweeping  # noqa: F401
+from tests.test_protocol_bsm import lines, longer, scorer
 from tests.test_report import Page
 
 pytestmark = [
@@ -358,3 +360,28 @@ def test_the_recorded_report_of_the_cookbook_is_this_one(four, tmp_path):
     theirs, ours = (Page(html).values for html in (out.read_text(), four.to_html()))
     for key, values in ours.items():
         assert sorted(values) == sorted(theirs[key])
+
+
+# Longer answers win 136 of these 200 pairs; 5 more have answers of equal length.
+def test_a_judge_of_length_agrees_as_the_length_baseline_does(tmp_path: Path) -> None:
+    rows = sets.load("mtbench_human200", DATA / "mtbench_human200")
+    found = protocol_bsm.study_tables(scorer(longer), rows, tmp_path, numbers=[3, 4, 5])
+    # Table 3 has writing, 4 coding, reasoning and math, 5 the other four categories.
+    cells = [
+        line["overall"]
+        for number in (3, 4, 5)
+        for (setting, _), line in lines(found, number).items()
+        if setting == "BSM"
+    ]
+    assert sum(cell["pairs"] for cell in cells) == 200
+    assert {cell["LB"] for cell in cells} == {1.0}
+    gaps = [len(row["output_a"]) - len(row["output_b"]) for row in rows]
+    won = sum(
+        row["label"] == ("A" if gap > 0 else "B")
+        for gap, row in zip(gaps, rows, strict=True)
+        if gap
+    )
+    assert round(sum(cell["Ag"] * cell["votes"] for cell in cells)) == won == 136
+    assert gaps.count(0) == 5
+    # Only texts of equal length make this judge look at the slots.
+    assert round(sum(cell["PB"] * cell["pairs"] for cell in cells)) == 5
