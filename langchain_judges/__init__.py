@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         create_self_consistency_judge,
     )
     from langchain_judges.methods.drpe import Panel, Voting, create_drpe_judge
-    from langchain_judges.methods.registry import load_judge
+    from langchain_judges.methods.registry import build, load_judge
     from langchain_judges.methods.sc2 import create_sc2_judge, learn_aspects
     from langchain_judges.runs.many import ajudge_many, judge_many
     from langchain_judges.verdict import (
@@ -62,6 +62,7 @@ _HOMES = {
     "as_comparative_evaluator": "integrations.evaluators",
     "as_evaluator": "integrations.evaluators",
     "best_of": "integrations.best_of",
+    "build": "methods.registry",
     "create_absolute_judge": "methods.direct",
     "create_allure_audit": "methods.allure",
     "create_allure_judge": "methods.allure",
@@ -101,6 +102,7 @@ __all__ = [
     "as_comparative_evaluator",
     "as_evaluator",
     "best_of",
+    "build",
     "create_absolute_judge",
     "create_allure_audit",
     "create_allure_judge",

@@ -144,6 +144,7 @@ def test_public_names_are_these() -> None:
         "as_comparative_evaluator",
         "as_evaluator",
         "best_of",
+        "build",
         "create_absolute_judge",
         "create_allure_audit",
         "create_allure_judge",
@@ -205,6 +206,7 @@ print(*{name.partition(".")[0] for name in set(sys.modules) - loaded})
     assert at_import.split() == ["langchain_judges"]
     # What a prompt needs: templates of LangChain, and Jinja to render them safely.
     prompts = {"langchain_core", "jinja2", "markupsafe", "yaml"}
-    own = {"langchain_judges", *prompts, *sys.stdlib_module_names}
+    # And what its options can hold: a memory, whose vectors are arrays.
+    own = {"langchain_judges", "numpy", *prompts, *sys.stdlib_module_names}
     others = {name for name in for_a_judge.split() if not name.startswith("_cython")}
     assert others <= own

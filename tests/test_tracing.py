@@ -148,7 +148,10 @@ def test_one_tree_for_each_judgment_with_a_run_for_each_unit(traced, how, make):
         asked += [run for run in runs if run["run_type"] == "llm"]
         steps = {run["name"] for run in seen.children(root)}
         assert (
-            steps == {bsm: {"begin", "branch", "solve", "merge"}, drpe: {"roles", "vote", "score"}}[make]
+            steps
+            == {bsm: {"begin", "branch", "solve", "merge"}, drpe: {"roles", "vote", "score"}}[
+                make
+            ]
         )
         if make is drpe:
             votes = root["outputs"]["votes"]

@@ -164,6 +164,8 @@ class Setup:
     channels: Mapping[str, Channel]
     """The model of each step."""
     reminder: Reminder | None
+    model: str | BaseChatModel
+    """The judge's own model, as the caller named it."""
 
     @classmethod
     def of(
@@ -197,7 +199,7 @@ class Setup:
         memory = None
         if isinstance(options, JudgeOptions):
             memory = reminder(options.memory, options.recall, options.allow_leak, contexts)
-        return cls(options, prompts, version, channels, memory)
+        return cls(options, prompts, version, channels, memory, model)
 
     def question(
         self, step: str, shape: type[BaseModel], prompt: str = "", **more: Any
@@ -257,7 +259,7 @@ class Setup:
             "prompt_version": self.version,
             "calls": options.calls(),
         }
-        graph = JudgeGraph(**vars(compiled), options=options)
+        graph = JudgeGraph(**vars(compiled), options=options, model=self.model)
         return graph.with_config(
             metadata=metadata, max_concurrency=options.branches() + SPARE_THREADS
         )
@@ -271,12 +273,34 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     would be judged by the texts or the reference of the pair before it.
     """
 
-    options: Options
+    options: GraphOptions
+    model: str | BaseChatModel
 
-    def __init__(self, *, options: Options, **fields: Any) -> None:
+    def __init__(
+        self, *, options: GraphOptions, model: str | BaseChatModel, **fields: Any
+    ) -> None:
         """Take over the fields of a compiled graph."""
         super().__init__(**fields)
         self.options = options
+        self.model = model
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The judge as plain JSON: `{"method", "model", "options"}`; `build` makes it again.
+
+        Options with their default are left out. No key stands in it: the process that builds
+        the judge has its own.
+
+        Raises:
+            OptionError: The model is an object and no name, or an option is a live object.
+        """
+        if not isinstance(self.model, str):
+            raise OptionError(
+                f"the model is an object ({type(self.model).__name__}), which no JSON holds; "
+                "name it, such as 'openai:gpt-5-mini'"
+            )
+        options = self.options.sendable()
+        return {"method": self.options.method, "model": self.model, "options": options}
 
     @property
     def memory(self) -> FailureMemory | None:

@@ -161,6 +161,26 @@ def load_judge(
     return load(METHODS, method, model, preset, options)
 
 
+def build(spec: Mapping[str, Any]) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Create the judge that a spec describes, as `judge.spec` returned it.
+
+    Args:
+        spec: `{"method", "model", "options"?, "preset"?}`, plain JSON.
+
+    Raises:
+        OptionError: A field is missing or unknown, or an option is not allowed.
+        ModelSetupError: The model cannot be made.
+    """
+    names = set(spec) if isinstance(spec, Mapping) else set()
+    if not {"method", "model"} <= names or names - {"method", "model", "options", "preset"}:
+        raise OptionError(
+            'a spec is {"method", "model", "options", "preset"}, the first two required; '
+            f"got {sorted(map(str, names)) or spec!r}"
+        )
+    options = spec.get("options") or {}
+    return load_judge(spec["method"], spec["model"], preset=spec.get("preset"), **options)
+
+
 def load(
     table: Mapping[str, Method],
     method: str,

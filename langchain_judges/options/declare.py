@@ -62,6 +62,25 @@ class Options(BaseModel):
         """Return the options as plain JSON; live objects are left out."""
         return {name: _plain(getattr(self, name)) for name in self.plain_names()}
 
+    def sendable(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults, as JSON that makes them again.
+
+        Raises:
+            OptionError: One is a live object, which no JSON can carry.
+        """
+        sent: dict[str, Any] = {}
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if value == field.get_default(call_default_factory=True):
+                continue
+            if name not in self.plain_names() or not _is_data(value):
+                raise OptionError(
+                    f"`{name}` holds a live object ({type(value).__name__}), which cannot be "
+                    "written as JSON; leave it out, or give it by name"
+                )
+            sent[name] = _plain(value)
+        return sent
+
 
 def group(kind: type[Options]) -> Group:
     """Take a group of options as itself, or as a mapping of its fields by name.
@@ -115,6 +134,15 @@ def described(kind: type[Options]) -> Iterator[tuple[str, FieldInfo]]:
 
 def _is_marked(field: FieldInfo, marks: tuple[type, ...]) -> bool:
     return any(mark in marks or isinstance(mark, marks) for mark in field.metadata)
+
+
+def _is_data(value: Any) -> bool:
+    """Say whether a value can be written as JSON and read again."""
+    if isinstance(value, Mapping):
+        return all(map(_is_data, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_data, value))
+    return value is None or isinstance(value, str | int | float | Options)
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,59 @@
+"""A judge as plain JSON, which builds the same judge elsewhere."""
+
+import json
+
+import pytest
+
+from langchain_judges import FailureMemory, build, create_bsm_judge, load_judge
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.registry import METHODS
+from tests.fakes import FakeChatModel
+
+CONVERTED = [name for name, method in METHODS.items() if method.options_class]
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+
+@pytest.mark.parametrize("method", CONVERTED)
+def test_a_spec_builds_the_same_judge(method):
+    for preset in (None, *METHODS[method].presets):
+        judge = load_judge(method, "openai:gpt-5-mini", preset=preset)
+        spec = json.loads(json.dumps(judge.spec))
+        assert build(spec).config["metadata"] == judge.config["metadata"]
+        assert build(spec).spec == spec
+
+
+def test_a_spec_holds_what_differs_from_the_defaults():
+    judge = create_bsm_judge("openai:gpt-5-mini", criteria=["Tone: is it kind"], scale=(1, 10))
+    assert judge.spec == {
+        "method": "bsm",
+        "model": "openai:gpt-5-mini",
+        "options": {
+            "criteria": [{"name": "Tone", "description": "is it kind"}],
+            "scale": [1, 10],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (FakeChatModel(), {}, r"the model is an object \(FakeChatModel\)"),
+        ("openai:x", {"merge_model": FakeChatModel()}, "`merge_model` holds a live object"),
+        ("openai:x", {"memory": FailureMemory()}, "`memory` holds a live object"),
+    ],
+)
+def test_what_cannot_be_sent_is_said_in_a_sentence(model, options, message):
+    with pytest.raises(OptionError, match=message):
+        _ = create_bsm_judge(model, **options).spec
+
+
+@pytest.mark.parametrize(
+    "spec", [{}, {"method": "bsm"}, {"method": "bsm", "model": "x", "k": 1}, 5]
+)
+def test_a_spec_is_checked(spec):
+    with pytest.raises(OptionError, match="a spec is"):
+        build(spec)
