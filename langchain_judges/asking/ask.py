@@ -37,6 +37,7 @@ from langchain_judges.asking.faults import (
 from langchain_judges.asking.gate import LEDGER
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.reply import Parse, Problem, check, json_schema, read
+from langchain_judges.asking.secrets import Secrets
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import ModelAccessError
@@ -323,7 +324,7 @@ def _send(
                 continue
         left -= 1
         if not left or not can_pass(error):
-            return None, request, diagnosis(error)
+            return None, request, diagnosis(error, channel.secrets.mask)
         yield _pause(wait_after(error, wait))
         wait *= 2
 
@@ -354,13 +355,15 @@ def _call(
             lambda: runnable.invoke(sent, config, **settings),
             lambda: runnable.ainvoke(sent, config, **settings),
         )
-        message = _message(result)
-        asking.question.channel.answered = True
+        channel = asking.question.channel
+        message = _without_secrets(_message(result), channel.secrets)
+        channel.answered = True
         paid, tokens = 1, _book(asking.cost, message.usage_metadata or {})
         return message
     except Exception as exc:  # a model may raise anything: it becomes a failure of one unit
         if denied := _denied(exc, asking.question.channel):
-            raise denied from exc
+            # The provider's own words may hold the key: a traceback would show them.
+            raise denied from None
         usage = usage_of(exc)
         if usage is not None:
             paid, tokens = 1, _book(asking.cost, usage)
@@ -375,8 +378,8 @@ def _denied(error: Exception, channel: Channel) -> ModelAccessError | None:
     status = status_of(error)
     if status == 401 or (status in {403, 404} and not channel.answered):
         name = model_name(channel.model)
-        said = f"The model {name!r} refuses every call: {in_a_line(error)}"
-        return ModelAccessError(said, status)
+        said = in_a_line(error, channel.secrets.mask)
+        return ModelAccessError(f"The model {name!r} refuses every call: {said}", status)
     return None
 
 
@@ -391,6 +394,16 @@ def _message(result: Any) -> AIMessage:
     if isinstance(parsed, BaseModel):
         parsed = parsed.model_dump()
     return AIMessage("" if parsed is None else json.dumps(parsed))
+
+
+def _without_secrets(message: AIMessage, secrets: Secrets) -> AIMessage:
+    """Return a reply without what its model was configured with; most are as they were."""
+    parts = (message.content, message.tool_calls, message.additional_kwargs)
+    content, calls, extra = map(secrets.mask_data, parts)
+    if (content, calls, extra) == parts:
+        return message
+    changes = {"content": content, "tool_calls": calls, "additional_kwargs": extra}
+    return message.model_copy(update=changes)
 
 
 def _book(cost: StepUsage, usage: Mapping[str, Any]) -> int:

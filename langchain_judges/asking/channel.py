@@ -29,6 +29,7 @@ from langchain_judges.asking.models import (
     without_own_retries,
 )
 from langchain_judges.asking.reply import json_schema
+from langchain_judges.asking.secrets import Secrets, without_password
 from langchain_judges.errors import OptionError
 
 _LOG = logging.getLogger(__name__)
@@ -83,7 +84,9 @@ class Channel:
         number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
         if temperature is not None and not (number and 0 <= temperature <= 2):
             raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
-        self.model = without_own_retries(resolve_model(model))
+        given = resolve_model(model)
+        self.secrets = Secrets(given)
+        self.model = without_password(without_own_retries(given))
         self.kin = is_openai_kin(self.model)
         self.identity = model_identity(self.model)
         self.temperature = temperature

@@ -10,6 +10,7 @@ import math
 import random
 import re
 import time
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -144,28 +145,34 @@ def can_pass(error: Exception) -> bool:
     return isinstance(error, OSError) or bool(_PASSING.search(type(error).__name__))
 
 
-def diagnosis(error: Exception) -> Problem:
-    """Return the failure that an error comes to when it is final."""
+def diagnosis(error: Exception, mask: Callable[[str], str] = str) -> Problem:
+    """Return the failure that an error comes to when it is final.
+
+    Args:
+        error: The error.
+        mask: Masks what the model was configured with, in what the error says.
+    """
+    said = in_a_line(error, mask)
     if isinstance(error, ContextOverflowError) or _OVERFLOW.search(str(error)):
-        return Problem("context_overflow", in_a_line(error))
+        return Problem("context_overflow", said)
     if status_of(error) == 400 and "content_filter" in str(error):
-        return Problem("refusal", in_a_line(error))
+        return Problem("refusal", said)
     late = isinstance(error, TimeoutError | ModelTimeoutError) or status_of(error) in {408, 504}
     if late or _TIMEOUT.search(type(error).__name__):
-        return Problem("timeout", in_a_line(error))
-    return Problem("provider_error", in_a_line(error))
+        return Problem("timeout", said)
+    return Problem("provider_error", said)
 
 
 _NO_REPLY = "the server answered without a reply, as if it had succeeded"
 
 
-def in_a_line(error: Exception) -> str:
+def in_a_line(error: Exception, mask: Callable[[str], str] = str) -> str:
     """Return the error on one line, with its HTTP status first where it has one."""
     status = status_of(error)
     # Some providers repeat the key that they refuse, and failures are kept in files.
     hidden = error_under_200(error)
     text = str(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
-    said = _KEYLIKE.sub(_masked, " ".join(text.split()))[:300]
+    said = _KEYLIKE.sub(_masked, mask(" ".join(text.split())))[:300]
     if status is None:
         return f"{type(error).__name__}: {said}"
     return f"HTTP {status}: {said.removeprefix(f'Error code: {status} - ')}"

@@ -190,8 +190,10 @@ class Workload:
             self._lost += 1
         if isinstance(exc, InputError):
             return _lost(work, "invalid_input", str(exc), usage)
-        cause = exc.__cause__ if isinstance(exc, ModelAccessError) else None
-        problem = diagnosis(cause if isinstance(cause, Exception) else exc)
+        if isinstance(exc, ModelAccessError):
+            said = str(exc).partition("refuses every call: ")[2] or str(exc)
+            return _lost(work, "provider_error", said, usage)
+        problem = diagnosis(exc)
         return _lost(work, problem.reason, problem.detail, usage)
 
     def fail(self, exc: Exception) -> None:

@@ -1,0 +1,85 @@
+import logging
+
+import pytest
+from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
+
+from langchain_judges import create_bsm_judge, judge_many
+from langchain_judges.asking.models import resolve_model
+from langchain_judges.asking.secrets import Secrets
+from langchain_judges.errors import ModelAccessError
+from langchain_judges.testing import error, reply
+from tests.conftest import chat
+from tests.fakes import FakeChatModel
+from tests.model_server import pairs, scores
+
+KEY, HEADER, QUERY, PASSWORD = "mykey-1234", "tenant-5678", "version-9012", "pa:ss word"
+ADDRESS = f"http://me:{PASSWORD}@host/v1".replace(" ", "%20").replace("pa:ss", "pa%3Ass")
+
+
+def configured(server, **settings):
+    return chat(
+        server,
+        api_key=KEY,
+        default_headers={"X-Tenant": f"Bearer {HEADER}"},
+        default_query={"v": QUERY},
+        **settings,
+    )
+
+
+def bsm(model):
+    return create_bsm_judge(model, criteria=["Depth"], orders="none", repairs=0)
+
+
+@pytest.mark.parametrize("secret", [KEY, HEADER, QUERY])
+@pytest.mark.parametrize("answer", ["error", "reply"])
+def test_what_a_server_echoes_of_the_configuration_reaches_no_file(
+    serve, tmp_path, secret, answer
+):
+    said = reply(scores(4, 2, f"as {secret} says"))
+    server = serve(lambda call: error(400, f"bad {secret}") if answer == "error" else said)
+    out = tmp_path / "out.jsonl"
+    list(judge_many(bsm(configured(server)), pairs(2), out=out, progress=False))
+    assert secret not in out.read_text()
+    assert "***" in out.read_text()
+
+
+def test_the_exception_for_a_refused_key_does_not_show_it(serve):
+    server = serve(lambda call: error(401, f"wrong key {KEY}"))
+    with pytest.raises(ModelAccessError) as caught:
+        bsm(configured(server)).invoke(pairs(1)[0])
+    assert KEY not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_password_in_the_address_is_sent_and_shown_to_nobody(serve, caplog):
+    server = serve(lambda call: reply(scores(4, 2)))
+    caplog.set_level(logging.INFO)
+    traced = RunCollectorCallbackHandler()
+    model = resolve_model("m", base_url=server.url.replace("://", "://me:geheim@"))
+    bsm(model).invoke(pairs(1)[0], {"callbacks": [traced]})
+    # base64 of me:geheim
+    assert server.calls[0].headers["authorization"] == "Basic bWU6Z2VoZWlt"
+    assert "geheim" not in caplog.text
+    assert "geheim" not in str([run.model_dump_json() for run in traced.traced_runs])
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (f"at {ADDRESS}", "at http://me:***@host/v1"),
+        (PASSWORD, "***"),
+        ("nothing of it", "nothing of it"),
+    ],
+)
+def test_every_form_of_a_password_is_masked(text, masked):
+    class Served(FakeChatModel):
+        endpoint: str = ADDRESS
+
+    assert Secrets(Served()).mask(text) == masked
+
+
+def test_a_placeholder_for_a_key_is_an_ordinary_word():
+    class Served(FakeChatModel):
+        api_key: str = "none"
+
+    assert Secrets(Served()).mask("there is none") == "there is none"
