@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Annotated, Any, ClassVar, NotRequired
 
 from langgraph.graph import END, START, StateGraph
@@ -21,10 +22,18 @@ from langchain_judges.memory.rendering import (
     cut_failures,
     told,
 )
-from langchain_judges.methods.base import Setup
-from langchain_judges.orders import Order, in_slots
+from langchain_judges.methods.base import JudgeOptions, Setup
+from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots
 from langchain_judges.rows.texts import check_pair, fence_token, judged, transcript, user_turns
-from langchain_judges.verdict import Failure, Pair, Usage, Verdict, even_verdict
+from langchain_judges.verdict import (
+    Failure,
+    Pair,
+    Preference,
+    Usage,
+    Verdict,
+    even_verdict,
+    not_judged,
+)
 
 Next = list[Send] | list[str] | str
 """Where a graph goes from a node."""
@@ -159,6 +168,44 @@ def examples_in(state: Mapping[str, Any]) -> list[Example]:
     """Return the remembered examples that a state holds."""
     reminded = state.get("reminded")
     return reminded["examples"] if reminded else []
+
+
+def order_verdict(
+    options: JudgeOptions,
+    preferences: Mapping[Order, Preference],
+    failures: Sequence[Failure],
+    usage: Usage,
+    reason: str = "",
+) -> Verdict:
+    """Return the verdict of a judge that takes one label from each order.
+
+    The score is the mean of 1 (A), 0.5 (a tie) and 0 (B) over the orders, 0.5 where the rule
+    finds no winner. An order without a label leaves the pair unjudged.
+
+    Args:
+        options: Say which orders were asked, and how they are combined.
+        preferences: The label of each order, by identity.
+        failures: Everything that went wrong.
+        usage: What the judgment cost.
+        reason: What decided, for people.
+    """
+    if missing := [ORDER_NAMES[o] for o in options.order_list if o not in preferences]:
+        return not_judged(failures, usage, f"Not judged: no label ({', '.join(missing)}).")
+    labels = [preferences[order] for order in options.order_list]
+    preference = combine(options.order_rule, labels)
+    points = fmean({"A": 1.0, "tie": 0.5, "B": 0.0}[label] for label in labels)
+    words = {"A": "A is better.", "B": "B is better.", "tie": "A tie."}[preference]
+    return {
+        "preference": preference,
+        "score": 0.5 if preference == "tie" else points,
+        "scores": None,
+        "confidence": None,
+        "confidence_source": "none",
+        "flipped": disagree(labels),
+        "rationale": f"{words} {reason}".strip(),
+        "failures": list(failures),
+        "usage": usage,
+    }
 
 
 def begin(

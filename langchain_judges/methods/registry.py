@@ -161,6 +161,18 @@ def load_judge(
     return load(METHODS, method, model, preset, options)
 
 
+def register(kind: type[GraphOptions]) -> None:
+    """Let a method of your own be named, wherever methods are named.
+
+    Raises:
+        OptionError: There is another method of its name.
+    """
+    other = METHODS.get(kind.method)
+    if other and other.options_class is not kind:
+        raise OptionError(f"there is a method {kind.method!r} already")
+    METHODS[kind.method] = Method.of(kind)
+
+
 def build(spec: Mapping[str, Any]) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Create the judge that a spec describes, as `judge.spec` returned it.
 
