@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextvars import ContextVar
 from typing import Any
 
 
@@ -12,21 +13,26 @@ class ListMemory:
 
     def __init__(self, *examples: dict[str, Any]) -> None:
         self.examples: dict[str, dict[str, Any]] = {}
+        self.tried: ContextVar[dict[str, Any] | None] = ContextVar("tried", default=None)
         self.asked: list[Any] = []
         self.remember(examples)
 
     @property
     def version(self) -> str:
-        return hashlib.sha256(json.dumps(sorted(self.examples)).encode()).hexdigest()[:8]
+        return hashlib.sha256(json.dumps(sorted(self.seen)).encode()).hexdigest()[:8]
+
+    @property
+    def seen(self) -> dict[str, Any]:
+        return {**self.examples, **(self.tried.get() or {})}
 
     def __len__(self) -> int:
-        return len(self.examples)
+        return len(self.seen)
 
     def recall(self, item, how="all", *, allow_leak=False):
         self.asked.append(how)
         found = [
             example
-            for example in self.examples.values()
+            for example in self.seen.values()
             if example["family"] == item.get("family")
             and (allow_leak or not _related(example, item))
         ]
@@ -36,13 +42,12 @@ class ListMemory:
         return self.recall(item, how, allow_leak=allow_leak)
 
     def remember(self, examples):
-        ids = []
-        for example in examples:
-            told = [example[f] for f in ("family", "input", "output", "expected", "corrected")]
-            own = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:8]
-            self.examples[own] = {**example, "id": own}
-            ids.append(own)
-        return ids
+        named = _named(examples)
+        self.examples |= named
+        return list(named)
+
+    def trial(self, examples):
+        return _Trial(self.tried, _named(examples))
 
     async def aremember(self, examples):
         return self.remember(examples)
@@ -53,6 +58,32 @@ class ListMemory:
 
     async def aforget(self, ids=None):
         return self.forget(ids)
+
+
+class _Trial:
+    def __init__(self, tried, examples):
+        self.tried, self.examples = tried, examples
+
+    def __enter__(self):
+        self.token = self.tried.set(self.examples)
+
+    def __exit__(self, *_):
+        self.tried.reset(self.token)
+
+    async def __aenter__(self):
+        self.__enter__()
+
+    async def __aexit__(self, *_):
+        self.__exit__()
+
+
+def _named(examples):
+    named = {}
+    for example in examples:
+        told = [example[f] for f in ("family", "input", "output", "expected", "corrected")]
+        own = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:8]
+        named[own] = {**example, "id": own}
+    return named
 
 
 def _related(example, item):

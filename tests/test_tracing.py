@@ -261,7 +261,7 @@ def test_every_step_of_an_audit_and_every_label_in_it(traced, kind):
     )
     [root] = seen.children(None)
     steps = [run["name"] for run in seen.children(root)]
-    rest = ["check", "propose", "audit", "remember", "admit", "measure"]
+    rest = ["check", "propose", "audit", "stage", "admit", "measure"]
     assert (root["name"], steps) == ("audit", ["prepare", "evaluate", "evaluate", *rest])
     for step in seen.children(root)[1:3]:
         [judged] = seen.children(step)

@@ -127,6 +127,23 @@ _WHY = {
 }
 
 
+def _waiting(result: Mapping[str, Any]) -> list[RenderableType]:
+    """Say which accepted examples wait, and of which families nobody knows what they do."""
+    lines: list[RenderableType] = []
+    fell = sum(each["why"] == "fell" for each in result["waiting"])
+    if fell:
+        lines.append(
+            Text(f"{fell} accepted examples wait: dev fell with them.", style="yellow")
+        )
+    families = sorted({name for done in result["history"] for name in done["unmeasured"]})
+    if families:
+        named = ", ".join(clean(name or "(no family)") for name in families)
+        rest = len(result["waiting"]) - fell
+        what = f"{rest} accepted examples wait" if rest else "Admitted unmeasured"
+        lines.append(Text(f"{what}: no item of dev is of {named}.", style="yellow"))
+    return lines
+
+
 def audit_report(result: Mapping[str, Any]) -> RenderableType:
     """Render what an audit came to."""
     parts: list[RenderableType] = [rounds_table(result), Text(_WHY.get(result["stopped"], ""))]
@@ -144,13 +161,7 @@ def audit_report(result: Mapping[str, Any]) -> RenderableType:
         parts.append(
             Text(f"Answers that the check was wrong: {wrong}. They say where to mend it.")
         )
-    if result["waiting"]:
-        parts.append(
-            Text(
-                f"{len(result['waiting'])} accepted examples wait: dev fell with them.",
-                style="yellow",
-            )
-        )
+    parts += _waiting(result)
     if result["leak_allowed"]:
         parts.append(
             Text("Examples of an item's own group were allowed: this is no test.", "yellow")

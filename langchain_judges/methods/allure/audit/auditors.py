@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -15,6 +16,7 @@ from langchain_judges.asking.steps import Effect, Steps, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.audit.checks import Label
+from langchain_judges.methods.allure.audit.journal import Journal, key_of
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.review import Decision, Proposal, read_answers
 from langchain_judges.methods.allure.audit.state import audited_shape
@@ -26,7 +28,7 @@ Auditor = str | BaseChatModel | Callable[[Proposal], Any]
 """`"human"`, a model, or a function from a proposal to an answer."""
 
 Audit = Callable[
-    [Sequence[Proposal], Sequence[Label], Sequence[Mode]],
+    [Sequence[Proposal], Sequence[Label], Sequence[Mode], Journal],
     Steps[tuple[list[Decision], list[Usage]]],
 ]
 """Decides proposals, and says what that cost."""
@@ -52,7 +54,10 @@ def resolve_auditor(auditor: Auditor, modes: Sequence[Mode]) -> Audit:
 
 
 def by_people(
-    proposals: Sequence[Proposal], labels: Sequence[Label], modes: Sequence[Mode]
+    proposals: Sequence[Proposal],
+    labels: Sequence[Label],
+    modes: Sequence[Mode],
+    journal: Journal,
 ) -> Steps[tuple[list[Decision], list[Usage]]]:
     """Interrupt the graph with all proposals, until each of them has an answer.
 
@@ -60,6 +65,7 @@ def by_people(
     with the problems beside it.
     """
     yield from ()
+    del journal  # a person is not paid by the call
     left = list(proposals)
     decided: list[Decision] = []
     problems: list[str] = []
@@ -93,9 +99,12 @@ def _by_function(function: Callable[[Proposal], Any]) -> Audit:
         return await answer if inspect.isawaitable(answer) else answer
 
     def audit(
-        proposals: Sequence[Proposal], labels: Sequence[Label], modes: Sequence[Mode]
+        proposals: Sequence[Proposal],
+        labels: Sequence[Label],
+        modes: Sequence[Mode],
+        journal: Journal,
     ) -> Steps[tuple[list[Decision], list[Usage]]]:
-        del modes
+        del modes, journal
         answers: dict[str, Any] = {}
         for proposal in proposals:
             answers[proposal["id"]] = yield Effect(
@@ -132,14 +141,22 @@ def _by_model(model: str | BaseChatModel, modes: Sequence[Mode]) -> Audit:
         return {**told, "mode": None if mode == "none" else mode}, reply.usage
 
     def audit(
-        proposals: Sequence[Proposal], labels: Sequence[Label], modes: Sequence[Mode]
+        proposals: Sequence[Proposal],
+        labels: Sequence[Label],
+        modes: Sequence[Mode],
+        journal: Journal,
     ) -> Steps[tuple[list[Decision], list[Usage]]]:
         del modes
         answers: dict[str, Any] = {}
         usages: list[Usage] = []
         for start in range(0, len(proposals), _AT_A_TIME):
             some = proposals[start : start + _AT_A_TIME]
-            replies = yield from together([one(proposal) for proposal in some])
+            replies = yield from together(
+                [
+                    journal.once(key_of("audit", version, name, each), partial(one, each))
+                    for each in some
+                ]
+            )
             for proposal, (answer, usage) in zip(some, replies, strict=True):
                 answers[proposal["id"]] = answer
                 usages.append(usage)

@@ -5,9 +5,9 @@ Hasanbeig et al. 2023, figure 1; `graph.py` puts them together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.runnables import Runnable
 from langgraph.graph import END
@@ -16,30 +16,30 @@ from langgraph.types import Overwrite, Send
 from langchain_judges.asking.steps import Effect, Steps, Update
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import InputError
+from langchain_judges.memory.protocol import Memory
+from langchain_judges.methods.allure.audit.admission import Admission, Reach
 from langchain_judges.methods.allure.audit.auditors import Audit
 from langchain_judges.methods.allure.audit.checks import Check, Label
 from langchain_judges.methods.allure.audit.holdout import (
     Case,
     Measured,
-    balanced_accuracy,
     cases_of,
-    fall_risk,
     group_of,
     measure,
     split_by_group,
 )
+from langchain_judges.methods.allure.audit.journal import Journal, key_of
 from langchain_judges.methods.allure.audit.modes import Mode, corpus_of, suggest_mode
 from langchain_judges.methods.allure.audit.review import Decision, Proposal, example_of
 from langchain_judges.methods.allure.audit.state import (
     AuditState,
+    Batch,
     Round,
     Stopped,
-    Trial,
     Verdicts,
     Work,
 )
-from langchain_judges.methods.allure.options import Again
-from langchain_judges.methods.allure.state import Memory, shown_of
+from langchain_judges.methods.allure.state import shown_of
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_item
 from langchain_judges.verdict import add_usage, no_usage
@@ -50,18 +50,21 @@ class Loop:
     """The steps of the loop and its settings."""
 
     judge: Runnable[Any, Any]
+    mark: Mapping[str, Any]
+    """What decides the judge's verdicts beside the memory."""
     memory: Memory
+    journal: Journal
+    admission: Admission
+    reach: Reach
+    """Of the items that are audited."""
     check: Check
     audit_by: Audit
     modes: tuple[Mode, ...]
     max_rounds: int
     patience: int
     dev: float | Sequence[Mapping[str, Any]] | None
-    admit: Literal["round", "example"]
-    risk: float
     truth: str
     labels: tuple[Label, ...]
-    again: Again
     allow_leak: bool
     leaky: bool
     seed: int
@@ -79,10 +82,8 @@ class Loop:
         fresh: Update = {
             key: Overwrite({}) for key in ("verdicts", "dev_verdicts", "trial_verdicts")
         }
-        lists = ("proposals", "decisions", "queue", "batch", "batch_ids", "learnt", "trials")
-        fresh |= {
-            key: [] for key in (*lists, "examples", "held", "waiting", "spent", "history")
-        }
+        lists = ("proposals", "decisions", "queue", "batch", "learnt", "trials")
+        fresh |= {key: [] for key in (*lists, "examples", "waiting", "spent", "history")}
         return {
             **fresh,
             **{"pool": pool, "dev": dev, "round": 1, "doubts": {}, "stopped": None},
@@ -128,17 +129,48 @@ class Loop:
     def evaluate(self, work: Work) -> Steps[Update]:
         """Judge one item with what the memory now holds."""
         judge, item = self.judge, work["item"]
-        result: Mapping[str, Any] = yield Effect(
-            lambda: judge.invoke(item), lambda: judge.ainvoke(item)
+        verdict = yield from self._judged(
+            work["id"], item, str(self.memory.version), judge.invoke, judge.ainvoke
         )
-        verdict = {**_BLANK, **result["verdict"]}
-        step = "try" if work["part"] == "trial_verdicts" else "evaluate"
-        tell("verdict", step, verdict, work["id"])
+        tell("verdict", "evaluate", verdict, work["id"])
         return {work["part"]: {work["id"]: verdict}}
 
-    def try_out(self, work: Work) -> Steps[Update]:
-        """Judge one item of dev with the examples that are on trial."""
-        return self.evaluate(work)
+    def try_out(self, batch: Batch) -> Steps[Update]:
+        """Judge items of dev as if the memory held what is on trial."""
+        judge, memory, examples = self.judge, self.memory, batch["examples"]
+
+        def now(item: dict[str, Any]) -> Any:
+            with memory.trial(examples):
+                return judge.invoke(item)
+
+        async def later(item: dict[str, Any]) -> Any:
+            async with memory.trial(examples):
+                return await judge.ainvoke(item)
+
+        version = key_of(str(memory.version), examples)
+        verdicts: dict[str, Any] = {}
+        for each in batch["items"]:
+            id = each["id"]
+            verdicts[id] = yield from self._judged(id, each["item"], version, now, later)
+            tell("verdict", "try", verdicts[id], id)
+        return {"trial_verdicts": verdicts}
+
+    def _judged(
+        self,
+        id: str,
+        item: dict[str, Any],
+        version: str,
+        now: Callable[[dict[str, Any]], Any],
+        later: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Steps[dict[str, Any]]:
+        """Judge an item, or take what was paid for before a kill."""
+
+        def ask() -> Steps[dict[str, Any]]:
+            result: Mapping[str, Any] = yield Effect(lambda: now(item), lambda: later(item))
+            return {**_BLANK, **result["verdict"]}
+
+        key = key_of("verdict", self.mark, version, id, item)
+        return (yield from self.journal.once(key, ask))
 
     def check_labels(self, state: AuditState) -> Steps[Update]:
         """Let the check doubt the labels."""
@@ -183,7 +215,9 @@ class Loop:
     def audit(self, state: AuditState) -> Steps[Update]:
         """Have every proposal decided; queue what was accepted."""
         proposals = state["proposals"]
-        decided, usages = yield from self.audit_by(proposals, self.labels, self.modes)
+        decided, usages = yield from self.audit_by(
+            proposals, self.labels, self.modes, self.journal
+        )
         by_id: dict[str, Decision] = {decision["id"]: decision for decision in decided}
         for decision in decided:
             tell("decision", "audit", decision)
@@ -192,107 +226,28 @@ class Loop:
             for proposal in proposals
             if by_id[proposal["id"]]["answer"] not in {"reject", "check_wrong"}
         ]
-        alone = self.admit == "example"
         return {
             "decisions": [*state["decisions"], *decided],
-            "queue": [[each] for each in examples] if alone else [examples] if examples else [],
-            "held": self._held(),
             "learnt": [],
             "spent": usages,
+            **self.admission.queued(examples, state),
         }
-
-    def _held(self) -> list[str]:
-        """Return the ids of what the memory holds, where it can say so."""
-        listed = getattr(self.memory, "examples", None)
-        return [str(example["id"]) for example in listed()] if callable(listed) else []
-
-    def next_batch(self, state: AuditState) -> str:
-        """Go on with the next examples, or measure the round."""
-        return "remember" if state["queue"] else "measure"
-
-    def remember(self, state: AuditState) -> Steps[Update]:
-        """Put the next examples into the memory, on trial if there is a dev set."""
-        batch, *rest = state["queue"]
-        memory = self.memory
-        ids: list[str] = yield Effect(
-            lambda: memory.remember(batch), lambda: memory.aremember(batch)
-        )
-        return {
-            "queue": rest,
-            "batch": batch,
-            "batch_ids": list(ids),
-            "trial_verdicts": Overwrite({}),
-        }
-
-    def on_trial(self, state: AuditState) -> list[Send] | str:
-        """Send the items of dev that the new examples may change."""
-        families = {example.get("family") for example in state["batch"]}
-        touched = self._touched(state["dev"], families)
-        work = self._work("trial_verdicts", state["dev"], touched)
-        return [Send("try", part) for part in work] or "admit"
-
-    def _touched(self, items: Sequence[Mapping[str, Any]], families: set[Any]) -> set[str]:
-        """Return the ids of the items that may be shown something new.
-
-        An item without a family is shown examples of any.
-        """
-        if not families:
-            return set()
-        every = self.again == "all"
-        return {
-            item["id"]
-            for item in items
-            if every or not item.get("family") or item["family"] in families
-        }
-
-    def admit_batch(self, state: AuditState) -> Steps[Update]:
-        """Keep the examples on trial, or forget them if dev fell with them."""
-        batch, ids = state["batch"], state["batch_ids"]
-        kept: Update = {
-            "learnt": [*state["learnt"], *batch],
-            "examples": list(dict.fromkeys([*state["examples"], *ids])),
-        }
-        if not state["dev"]:
-            return kept
-        tried = {**state["dev_verdicts"], **state["trial_verdicts"]}
-        before = self._cases(state["dev"], state["dev_verdicts"])
-        after = self._cases(state["dev"], tried)
-        spent = [verdict["usage"] for verdict in state["trial_verdicts"].values()]
-        fell = fall_risk(before, after, self.seed)
-        trial: Trial = {
-            "round": state["round"],
-            "examples": ids,
-            "before": balanced_accuracy(before),
-            "after": balanced_accuracy(after),
-            "risk": fell,
-            "admitted": fell <= self.risk,
-        }
-        update: Update = {
-            "trials": [*state["trials"], trial],
-            "spent": [*state["spent"], *spent],
-        }
-        if trial["admitted"]:
-            return {**update, **kept, "dev_verdicts": state["trial_verdicts"]}
-        memory = self.memory
-        # What it held before stays, in the version that was just audited.
-        new = [own for own in ids if own not in {*state["held"], *state["examples"]}]
-        if new:
-            yield Effect(lambda: memory.forget(new), lambda: memory.aforget(new))
-        return {**update, "waiting": [*state["waiting"], *batch]}
 
     def measure_round(self, state: AuditState) -> Steps[Update]:
         """Write down what the round came to, and decide whether another one follows."""
-        yield from ()
         done = self._round(state)
         tell("round", "measure", done)
         history = [*state["history"], done]
         families = {example.get("family") for example in state["learnt"]}
         # Trials have already judged dev with what was learnt.
-        stale = self._touched(state["pool"], families)
+        stale = self.reach.touched(state["pool"], families)
+        stopped = self._stopped(history)
+        if stopped:
+            yield from self.journal.close()
         return {
             "history": history,
-            "stopped": self._stopped(history),
-            "stale": sorted(stale),
+            "stopped": stopped,
+            "stale": sorted(item["id"] for item in stale),
             "round": state["round"] + 1,
         }
 
@@ -306,11 +261,12 @@ class Loop:
         both: Verdicts = {**state["verdicts"], **state["dev_verdicts"]}
         fresh = [both[own]["usage"] for own in stale]
         labelled = [item for item in state["pool"] if item.get(self.truth) is not None]
-        refused = sum(
-            len(trial["examples"])
-            for trial in state["trials"]
-            if trial["round"] == number and not trial["admitted"]
-        )
+        trials = [trial for trial in state["trials"] if trial["round"] == number]
+        unmeasured = {
+            str(waiting["example"].get("family") or "")
+            for waiting in state["waiting"]
+            if waiting["why"] == "unmeasured"
+        }
         return {
             "round": number,
             "evaluated": len(stale),
@@ -321,7 +277,8 @@ class Loop:
             "rejected": answers.count("reject"),
             "check_wrong": answers.count("check_wrong"),
             "remembered": len(state["learnt"]),
-            "waiting": refused,
+            "waiting": len(state["waiting"]),
+            "unmeasured": sorted(unmeasured.union(*(t["unmeasured"] for t in trials))),
             "memory_version": str(self.memory.version),
             "memory_size": len(self.memory),
             "pool": self._measured(labelled, state["verdicts"]),

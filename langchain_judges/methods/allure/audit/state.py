@@ -39,7 +39,9 @@ class Round(TypedDict):
     remembered: int
     """Examples that entered the memory."""
     waiting: int
-    """Accepted examples that did not, because dev fell with them."""
+    """Accepted examples that have not, by the end of the round."""
+    unmeasured: list[str]
+    """Families of examples that no item of dev can be shown, so that nothing measured them."""
     memory_version: str
     memory_size: int
     pool: Measured | None
@@ -56,20 +58,44 @@ class Trial(TypedDict):
 
     round: int
     examples: list[str]
+    """Their ids, if they were admitted."""
+    sources: list[str]
+    """The ids of the items that they come from."""
     before: float
     """Balanced accuracy on dev without them."""
     after: float
-    risk: float
-    """How likely it is that it fell, by a paired bootstrap."""
+    risk: float | None
+    """How likely it is that it fell, by a paired bootstrap; None: nothing was measured."""
+    unmeasured: list[str]
+    """Families among them that no item of dev can be shown."""
     admitted: bool
+
+
+class Waiting(TypedDict):
+    """An accepted example that has not entered the memory."""
+
+    example: dict[str, Any]
+    why: Literal["fell", "unmeasured"]
+    """Dev fell with it; or no item of dev can be shown it."""
+    memory_version: str
+    """Of the memory it was last tried with."""
 
 
 class Work(TypedDict):
     """Input of one parallel evaluation."""
 
     id: str
-    part: Literal["verdicts", "dev_verdicts", "trial_verdicts"]
+    part: Literal["verdicts", "dev_verdicts"]
     item: dict[str, Any]
+
+
+class Batch(TypedDict):
+    """Input of a part of a trial, judged one after the other."""
+
+    items: list[dict[str, Any]]
+    """Each with `id` and `item`."""
+    examples: list[dict[str, Any]]
+    """What is on trial."""
 
 
 class AuditInput(TypedDict):
@@ -95,17 +121,14 @@ class AuditState(AuditInput, total=False):
     proposals: list[Proposal]
     decisions: list[Decision]
     queue: list[list[dict[str, Any]]]
-    """Accepted examples that are still to be remembered, in the batches they are tried in."""
+    """Accepted examples that are still to be tried, in batches."""
     batch: list[dict[str, Any]]
     """What is on trial."""
-    batch_ids: list[str]
     learnt: list[dict[str, Any]]
     """What entered the memory in this round."""
     trials: list[Trial]
     examples: list[str]
-    held: list[str]
-    """Ids of what the memory held when the round was audited."""
-    waiting: list[dict[str, Any]]
+    waiting: list[Waiting]
     spent: list[Usage]
     history: list[Round]
     stopped: Stopped | None
@@ -122,8 +145,8 @@ class AuditResult(TypedDict):
     trials: list[Trial]
     examples: list[str]
     """Ids of what entered the memory."""
-    waiting: list[dict[str, Any]]
-    """Accepted examples that did not, because dev fell with them."""
+    waiting: list[Waiting]
+    """Accepted examples that did not."""
     history: list[Round]
     stopped: Stopped | None
     leak_allowed: bool

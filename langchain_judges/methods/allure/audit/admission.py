@@ -1,0 +1,189 @@
+"""Which accepted examples enter the memory: those with which dev does not fall.
+
+They are tried on an overlay of the memory, which only the judge of the trial sees. A batch
+that is refused is halved until the examples that harm stand alone, and those wait; they are
+tried again when the memory has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from langgraph.types import Overwrite, Send
+
+from langchain_judges.asking.steps import Effect, Steps, Update
+from langchain_judges.memory.protocol import Memory
+from langchain_judges.methods.allure.audit.checks import Label
+from langchain_judges.methods.allure.audit.holdout import (
+    Case,
+    balanced_accuracy,
+    cases_of,
+    fall_risk,
+)
+from langchain_judges.methods.allure.audit.state import (
+    AuditState,
+    Batch,
+    Trial,
+    Verdicts,
+    Waiting,
+)
+from langchain_judges.methods.allure.state import shown_of
+
+Unmeasured = Literal["wait", "admit"]
+"""What becomes of examples that no item of dev can be shown."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which items a remembered example may change the label of."""
+
+    everywhere: bool
+    """Whether the judge may be shown examples of any family."""
+
+    def touched(
+        self, items: Sequence[Mapping[str, Any]], families: set[Any]
+    ) -> list[Mapping[str, Any]]:
+        """Return the items that may be shown examples of some families.
+
+        An item without a family is shown examples of any.
+        """
+        if not families:
+            return []
+        return [
+            item
+            for item in items
+            if self.everywhere or not item.get("family") or item["family"] in families
+        ]
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The steps from accepted examples to remembered ones."""
+
+    memory: Memory
+    reach: Reach
+    """On dev."""
+    labels: tuple[Label, ...]
+    truth: str
+    admit: Literal["round", "example"]
+    unmeasured: Unmeasured
+    risk: float
+    seed: int
+    lanes: int
+    """Tasks that try a batch at the same time."""
+
+    def queued(self, examples: Sequence[dict[str, Any]], state: AuditState) -> Update:
+        """Queue what was accepted, and what waits and may now be admitted."""
+        batches = [[each] for each in examples] if self.admit == "example" else [[*examples]]
+        retried, waiting = self._due(state["waiting"])
+        return {"queue": [b for b in (*batches, retried) if b], "waiting": waiting}
+
+    def _due(self, waiting: Sequence[Waiting]) -> tuple[list[dict[str, Any]], list[Waiting]]:
+        """Return the examples to try again, and what still waits."""
+        version = str(self.memory.version)
+        due = [w for w in waiting if w["why"] == "fell" and w["memory_version"] != version]
+        return [each["example"] for each in due], [each for each in waiting if each not in due]
+
+    def next_batch(self, state: AuditState) -> str:
+        """Go on with the next examples, or measure the round."""
+        return "stage" if state["queue"] else "measure"
+
+    def stage(self, state: AuditState) -> Steps[Update]:
+        """Take the next examples; those that dev cannot measure wait, if they must."""
+        yield from ()
+        batch, *rest = state["queue"]
+        unseen = [each for each in batch if state["dev"] and not self._seen(each, state)]
+        waiting = [*state["waiting"]]
+        if self.unmeasured == "wait":
+            batch = [each for each in batch if each not in unseen]
+            waiting += [self._held_back(each, "unmeasured") for each in unseen]
+        return {
+            "queue": rest,
+            "batch": batch,
+            "waiting": waiting,
+            "trial_verdicts": Overwrite({}),
+        }
+
+    def _seen(self, example: Mapping[str, Any], state: AuditState) -> bool:
+        return bool(self.reach.touched(state["dev"], {example.get("family")}))
+
+    def _held_back(
+        self, example: dict[str, Any], why: Literal["fell", "unmeasured"]
+    ) -> Waiting:
+        return {"example": example, "why": why, "memory_version": str(self.memory.version)}
+
+    def on_trial(self, state: AuditState) -> list[Send] | str:
+        """Send the items of dev that the examples may change, in as many parts as lanes."""
+        families = {example.get("family") for example in state["batch"]}
+        items = [
+            {"id": item["id"], "item": shown_of(item)}
+            for item in self.reach.touched(state["dev"], families)
+        ]
+        parts = [items[lane :: self.lanes] for lane in range(self.lanes)]
+        batches: list[Batch] = [
+            {"items": part, "examples": state["batch"]} for part in parts if part
+        ]
+        return [Send("try", each) for each in batches] or "admit"
+
+    def decide(self, state: AuditState) -> Steps[Update]:
+        """Remember the examples on trial; or halve them if dev fell with them."""
+        batch = state["batch"]
+        if not batch:
+            return self._after(state, {}, state["waiting"])
+        update: Update = {}
+        if state["dev"]:
+            trial, update = self._judged(state)
+            if not trial["admitted"]:
+                return self._refused(state, trial, update)
+        memory = self.memory
+        ids: list[str] = yield Effect(
+            lambda: memory.remember(batch), lambda: memory.aremember(batch)
+        )
+        if state["dev"]:
+            update["trials"][-1]["examples"] = list(ids)
+            update["dev_verdicts"] = state["trial_verdicts"]
+        update["learnt"] = [*state["learnt"], *batch]
+        update["examples"] = list(dict.fromkeys([*state["examples"], *ids]))
+        return self._after(state, update, state["waiting"])
+
+    def _judged(self, state: AuditState) -> tuple[Trial, Update]:
+        batch, verdicts = state["batch"], state["trial_verdicts"]
+        before = self._cases(state["dev"], state["dev_verdicts"])
+        after = self._cases(state["dev"], {**state["dev_verdicts"], **verdicts})
+        unseen = {str(e.get("family") or "") for e in batch if not self._seen(e, state)}
+        fell = fall_risk(before, after, self.seed) if verdicts else None
+        trial: Trial = {
+            "round": state["round"],
+            "examples": [],
+            "sources": [str(example.get("source")) for example in batch],
+            "before": balanced_accuracy(before),
+            "after": balanced_accuracy(after),
+            "risk": fell,
+            "unmeasured": sorted(unseen),
+            "admitted": fell is None or fell <= self.risk,
+        }
+        usages = [verdict["usage"] for verdict in verdicts.values()]
+        return trial, {
+            "trials": [*state["trials"], trial],
+            "spent": [*state["spent"], *usages],
+        }
+
+    def _refused(self, state: AuditState, trial: Trial, update: Update) -> Update:
+        batch = state["batch"]
+        if len(batch) == 1:
+            waiting = [*state["waiting"], self._held_back(batch[0], "fell")]
+            return self._after(state, update, waiting)
+        middle = (len(batch) + 1) // 2
+        return {**update, "queue": [batch[:middle], batch[middle:], *state["queue"]]}
+
+    def _after(self, state: AuditState, update: Update, waiting: Sequence[Waiting]) -> Update:
+        """Queue what waits, where the memory has changed and nothing else is queued."""
+        if state["queue"]:
+            return {**update, "waiting": [*waiting]}
+        retried, still = self._due(waiting)
+        return {**update, "queue": [retried] if retried else [], "waiting": still}
+
+    def _cases(self, items: Sequence[Mapping[str, Any]], verdicts: Verdicts) -> list[Case]:
+        return cases_of(items, verdicts, self.labels, self.truth)

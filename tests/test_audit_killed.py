@@ -1,0 +1,129 @@
+"""An audit that is killed by the system, and what it has paid for when it resumes.
+
+The server holds the replies back until the process is dead, and counts the requests.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+
+import pytest
+
+from langchain_judges.testing import Answer, reply
+from tests.planners import fooled, planning
+
+LANES, ITEMS = 4, 24
+
+AUDIT = """
+import asyncio, json, sys
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langchain_judges import create_allure_audit
+from tests.memories import ListMemory
+
+url, folder, kind, auditor, items, lanes = sys.argv[1:]
+model = ChatOpenAI(model="fake", base_url=url, api_key="x", use_responses_api=False)
+settings = {"max_rounds": 1, "max_concurrency": int(lanes)}
+settings["auditor"] = model if auditor == "model" else (lambda proposal: "reject")
+
+def audit(saver):
+    return create_allure_audit(model, ListMemory(), checkpointer=saver, **settings)
+
+config = {"configurable": {"thread_id": "t"}}
+file = folder + "/audit.sqlite"
+if kind == "sync":
+    with SqliteSaver.from_conn_string(file) as saver:
+        begun = saver.get_tuple(config)
+        result = audit(saver).invoke(None if begun else {"items": json.loads(items)}, config)
+        left = [c.config["configurable"]["thread_id"] for c in saver.list(None)]
+else:
+    async def work():
+        async with AsyncSqliteSaver.from_conn_string(file) as saver:
+            begun = await saver.aget_tuple(config)
+            given = None if begun else {"items": json.loads(items)}
+            result = await audit(saver).ainvoke(given, config)
+            seen = [each.config async for each in saver.alist(None)]
+            return result, [each["configurable"]["thread_id"] for each in seen]
+    result, left = asyncio.run(work())
+print(json.dumps([result["history"][0]["usage"]["calls"], sorted(set(left))]))
+"""
+
+
+class Held:
+    """Answers so many requests, holds the others, and says when all lanes are held."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.asked, self.answered = Counter(), Counter()
+        self.left = 0
+        self.full, self.release = threading.Event(), threading.Event()
+        self.waiting = 0
+        self.lock = threading.Lock()
+
+    def allow(self, count):
+        self.left, self.waiting = count, 0
+        self.full, self.release = threading.Event(), threading.Event()
+
+    def __call__(self, call):
+        # The same request of one item is the same prompt.
+        with self.lock:
+            self.asked[call.prompt] += 1
+            if self.left:
+                self.left -= 1
+                self.answered[call.prompt] += 1
+                return self.answer(call)
+            self.waiting += 1
+            if self.waiting == LANES:
+                self.full.set()
+            return Answer(self.answer(call).payload, hold=self.release)
+
+
+def run(server, folder, kind, auditor="reject"):
+    items = json.dumps(planning(ITEMS // 2))
+    command = [sys.executable, "-c", AUDIT, server.url, str(folder), kind, auditor, items]
+    return subprocess.Popen([*command, str(LANES)], stdout=subprocess.PIPE, text=True)
+
+
+def killed_when_all_wait(held, process):
+    assert held.full.wait(300)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    held.release.set()
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_no_finished_call_of_an_audit_is_paid_again_after_kills(serve, tmp_path, kind):
+    held = Held(lambda call: reply(fooled(call.prompt)))
+    server = serve(held)
+    for allowed in (9, 7):
+        held.allow(allowed)
+        killed_when_all_wait(held, run(server, tmp_path, kind))
+    held.allow(10**6)
+    out, _ = run(server, tmp_path, kind).communicate(timeout=300)
+    # Each item was answered once; only the four that each kill cut off were asked again.
+    assert set(held.answered.values()) == {1}
+    assert (held.answered.total(), held.asked.total()) == (ITEMS, ITEMS + 2 * LANES)
+    # Usage adds up over the kills, and nothing of the journal is left.
+    assert json.loads(out) == [ITEMS, ["t"]]
+
+
+def test_a_model_that_audits_is_not_paid_again_after_a_kill(serve, tmp_path):
+    def answer(call):
+        if call.shape == "Audited":
+            return reply('{"reason": "no", "answer": "reject", "mode": "none"}')
+        return reply(fooled(call.prompt))
+
+    held = Held(answer)
+    server = serve(held)
+    # All 24 labels, and the first eight of the 12 audits, which go out together.
+    held.allow(ITEMS + 8)
+    killed_when_all_wait(held, run(server, tmp_path, "sync", "model"))
+    held.allow(10**6)
+    run(server, tmp_path, "sync", "model").communicate(timeout=300)
+    assert set(held.answered.values()) == {1}
+    assert held.answered.total() == ITEMS + ITEMS // 2
