@@ -235,11 +235,14 @@ CASES: dict[str, Case] = {
         },
         own_roles={"roles": ["Cook: wants leaves all winter", "Buyer: counts the cost"]},
         all_clustered={"panel": {"dynamic": 3, "clustered": "all", "clustering": "dbscan"}},
-        votes_sampled={"voting": {"confidence": "samples", "samples": 3, "order": "both"}},
+        votes_sampled={
+            "voting": {"confidence": "samples", "samples": 3},
+            "orders": "score_mean",
+        },
         votes_plain={"voting": {"confidence": "none", "span": "vote", "variant": 1}},
         variant_2={"voting": {"variant": 2, "span": "reason"}},
         variant_3={"voting": {"variant": 3, "batch": False}},
-        variant_4={"voting": {"variant": 4, "order": "random"}},
+        variant_4={"voting": {"variant": 4, "first": "random"}},
     ),
     **_variations(
         "sc2",

@@ -256,21 +256,21 @@ def test_another_seed_samples_other_votes():
 
 
 def test_both_orders_show_whether_the_panel_flips():
-    result, model = judged(vote=lambda prompt, name: "1", voting=Voting(order="both"))
+    result, model = judged(vote=lambda prompt, name: "1", orders="score_mean")
     assert len(model.prompts) == 4
     verdict = result["verdict"]
     assert (verdict["preference"], verdict["score"], verdict["flipped"]) == ("tie", 0.5, True)
     assert {vote["preference"] for vote in result["votes"]} == {None}
     assert "Divided: General Public" in verdict["rationale"]
     assert "No vote" not in verdict["rationale"]
-    agreed = judged(voting=Voting(order="both"))[0]["verdict"]
+    agreed = judged(orders="score_mean")[0]["verdict"]
     assert (agreed["preference"], agreed["flipped"]) == ("A", False)
 
 
 def test_over_both_orders_a_divided_role_counts_where_it_voted(serve):
     server = serve(wire(vote=lambda prompt, name: "1"))
     judge = create_drpe_judge(
-        chat(server), panel={"dynamic": 0}, voting={"order": "both"}, embeddings=FEW
+        chat(server), panel={"dynamic": 0}, orders="score_mean", embeddings=FEW
     )
     result = judge.invoke(PAIR)
     assert result["verdict"]["confidence_source"] == "logprobs"
@@ -291,12 +291,58 @@ def test_one_sample_of_several_that_came_is_still_a_share():
     assert result["votes"][0]["confidence_source"] == "samples"
 
 
+@pytest.mark.parametrize(
+    ("rule", "preference", "score"),
+    # By order 2 to 1 for A and 3 to 0 for B: sums 2 + 0 and 1 + 3, of each the half.
+    [("strict", "tie", 0.5), ("lenient", "tie", 0.5), ("score_mean", "B", 1 / 3)],
+)
+def test_orders_are_combined_by_the_rule(rule, preference, score):
+    def vote(prompt, name):
+        a_first = prompt.index("good candidate") < prompt.index("bad reference")
+        return ("2" if name == "Critic" else "1") if a_first else "1"
+
+    options = {"panel": {"dynamic": 0}, "voting": {"confidence": "none"}, "orders": rule}
+    verdict = judged(vote=vote, **options)[0]["verdict"]
+    assert verdict["scores"] == {"A": 1.0, "B": 2.0}
+    assert (verdict["preference"], verdict["score"]) == (preference, pytest.approx(score))
+    assert verdict["flipped"] is True
+
+
+def test_a_role_whose_samples_are_even_has_no_vote_and_a_failure_says_so():
+    replies = iter("1212" * 3)
+    roles = ["Critic: looks closely"]
+    result, _ = judged(
+        vote=lambda prompt, name: next(replies),
+        roles=roles,
+        voting=Voting(confidence="samples", samples=4),
+    )
+    assert result["verdict"]["preference"] is None
+    (failure,) = result["verdict"]["failures"]
+    assert (failure["unit"], failure["reason"]) == ("Critic", "missing")
+    assert "as many samples for A as for B" in failure["detail"]
+
+
+def test_a_panel_smaller_than_the_quorum_judges_nothing_and_says_so():
+    def answer(prompt):
+        few = {"readers": readers(READERS[:1])}
+        return json.dumps(few) if "You name the readers" in prompt else None
+
+    result, _ = judged(
+        answer=answer,
+        panel={"dynamic": 1, "static": [], "clustering": None, "pool": 4},
+        voting={"min_valid": 2, "confidence": "none"},
+    )
+    verdict = result["verdict"]
+    assert verdict["preference"] is None
+    assert [f["detail"] for f in verdict["failures"]] == ["1 of 1 roles voted, at least 2 must"]
+
+
 def test_the_random_order_is_a_coin_that_follows_the_text():
     firsts = set()
     for seed in range(8):
-        _, model = judged(voting={"order": "random"}, panel={"dynamic": 0}, seed=seed)
+        _, model = judged(voting={"first": "random"}, panel={"dynamic": 0}, seed=seed)
         _, swapped = judged(
-            SWAPPED, voting={"order": "random"}, panel={"dynamic": 0}, seed=seed
+            SWAPPED, voting={"first": "random"}, panel={"dynamic": 0}, seed=seed
         )
         assert model.prompts == swapped.prompts
         firsts.add(favours_good(model.prompts[0]))
@@ -625,30 +671,20 @@ def test_clustering_all_roles_may_unseat_a_static_one():
     ("options", "message"),
     [
         ({"panel": {"static": "press"}}, "`static` must be one of"),
-        ({"panel": {"dynamic": -1}}, "`dynamic` must be a whole number of at least 0"),
-        ({"panel": {"dynamic": 0, "static": []}}, "a panel needs"),
-        ({"panel": {"clustering": "pca"}}, r"`clustering` must be one of .* got 'pca'"),
-        ({"panel": {"seats": 3}}, r"`panel` has no \['seats'\]; it takes"),
-        ({"panel": 5}, "`panel` must be a Panel or its fields, got 5"),
-        ({"panel": {"eps": 0}}, "`eps` must be above 0"),
         ({"panel": {"static": ["Critic"]}}, "a role must be 'type: description'"),
         ({"panel": {"static": ["A: x", "a: y"]}}, "distinct types"),
-        ({"voting": {"order": "AB"}}, "`order` must be one of"),
-        ({"voting": {"variant": 5}}, "`variant` must be one of"),
-        ({"voting": {"samples": 1}}, "`samples` must be a whole number of at least 2"),
-        ({"voting": {"min_valid": 99}}, "`min_valid` is larger than the panel"),
+        ({"panel": {"static": 5}}, "roles must be a list"),
+        ({"panel": {"dynamic": 0, "static": []}}, "a panel needs"),
+        ({"panel": {"seats": 3}}, "'panel' has no option 'seats'; .*it takes capped, "),
+        ({"panel": {"eps": 0}}, "`eps` must be a number above 0 and at most 2, got 0"),
+        ({"panel": 5}, "`panel` must be a Panel or its fields by name, got 5"),
+        ({"voting": {"variant": 5}}, "`variant` must be a whole number .* at most 4, got 5"),
+        ({"voting": {"order": "both"}}, "'voting' has no option 'order'"),
+        ({"voting": {"min_valid": 99}}, "`min_valid` must be at most 7, got 99"),
         ({"roles": []}, "`roles` must be at least one role"),
+        ({"roles": "summary"}, "`roles` must be at least one role, got 'summary'"),
         ({"roles": [5]}, "a role must be 'type: description'"),
         ({"roles": [{"type": 3, "description": "x"}]}, "a role must be"),
-        ({"panel": {"static": 5}}, "roles must be a list"),
-        ({"panel": {"merged_prompt": "no"}}, "`merged_prompt` must be true or false"),
-        ({"panel": {"capped": 1}}, "`capped` must be true or false"),
-        ({"voting": {"batch": "no"}}, "`batch` must be true or false"),
-        ({"voting": {"variant": 1.0}}, "`variant` must be a whole number"),
-        ({"instructions": 3}, "`instructions` must be a text"),
-        ({"seed": "x"}, "`seed` must be a whole number"),
-        ({"repairs": -1}, "`repairs` must be a whole number"),
-        ({"embeddings": "MiniLM"}, "`embeddings` must be a LangChain `Embeddings`"),
     ],
 )
 def test_options_are_checked_with_the_rule_and_the_value(options, message):
@@ -712,8 +748,8 @@ def test_every_role_has_a_run_of_its_own(batch, calls):
 
 @pytest.mark.parametrize("batch", [True, False])
 def test_the_runs_of_a_role_are_told_apart_by_order_and_sample(batch):
-    voting = {"batch": batch, "order": "both", "confidence": "samples", "samples": 2}
-    _, runs = traced(voting=voting, roles=["Critic: looks closely"])
+    voting = {"batch": batch, "confidence": "samples", "samples": 2}
+    _, runs = traced(voting=voting, orders="score_mean", roles=["Critic: looks closely"])
     played = {
         run["name"]: (run["extra"]["metadata"]["unit"], run["extra"]["metadata"]["order"])
         for run in runs
@@ -770,5 +806,6 @@ def test_the_prompts_are_these(snapshot):
     _, model = judged(instructions="Be kind.")
     _, alone = judged(voting={"batch": False}, panel={"dynamic": 0})
     _, merged = judged(panel={"merged_prompt": True})
-    named = sorted(model.prompts[:2])  # both are asked at the same time
-    assert [*named, model.prompts[2], alone.prompts[0], merged.prompts[0]] == snapshot
+    named = sorted(model.prompts[:2])  # both are asked at the same time, as is every role
+    public = next(prompt for prompt in alone.prompts if "General Public" in prompt)
+    assert [*named, model.prompts[2], public, merged.prompts[0]] == snapshot

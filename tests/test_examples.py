@@ -56,7 +56,7 @@ def drpe(memory=None, **options):
         roles=["Critic: is hard to please", "Child: wants fun"],
         memory=memory,
         instructions="Be fair.",
-        voting={"order": "both"},
+        orders="score_mean",
         **options,
     )
     return made, model

@@ -20,7 +20,7 @@ from langchain_judges.methods.direct.judge import (
     RelativeSelfConsistency,
     SelfConsistency,
 )
-from langchain_judges.methods.drpe import create_drpe_judge
+from langchain_judges.methods.drpe.judge import DRPE
 from langchain_judges.methods.sc2 import create_sc2_judge
 from langchain_judges.options import factory
 
@@ -78,27 +78,6 @@ METHODS: dict[str, Method] = {
         },
         kind="item",
     ),
-    "drpe": Method(
-        factory=create_drpe_judge,
-        summary="DRPE: a panel of static and generated role-players votes; votes are weighed.",
-        presets={
-            "drpe": {},
-            "drpe_v1": {
-                "panel": {
-                    "dynamic": 5,
-                    "clustering": "dbscan",
-                    "capped": True,
-                    "merged_prompt": True,
-                },
-                "voting": {"order": "random"},
-            },
-            "manual": {"panel": {"static": "manual", "dynamic": 0}},
-            "no_batch": {"voting": {"batch": False}},
-            "no_clustering": {"panel": {"clustering": None}},
-            "no_dynamic": {"panel": {"dynamic": 0}},
-            "no_static": {"panel": {"static": []}},
-        },
-    ),
     "sc2": Method(
         factory=create_sc2_judge,
         summary="SC²: tables of what is shared and what differs; the most consistent decides.",
@@ -121,6 +100,7 @@ METHODS: dict[str, Method] = {
         kind.method: Method.of(kind)
         for kind in (
             BSM,
+            DRPE,
             Relative,
             Absolute,
             Direct,

@@ -2,60 +2,87 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Annotated, Any, Self, cast
 
-from langchain_core.caches import BaseCache
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from langchain_core.prompts import ChatPromptTemplate
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
-from langgraph.types import Checkpointer
+from langgraph.graph import END, StateGraph
+from langgraph.types import Send
+from pydantic import BeforeValidator, model_validator
 
-from langchain_judges.asking.ask import Question
-from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.ask import Question, ask, recorded
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.gate import Once
-from langchain_judges.asking.steps import Node
+from langchain_judges.asking.seeds import sample_seed
+from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.recall import Recall
-from langchain_judges.memory.rendering import RememberedPair, reminder
+from langchain_judges.memory.rendering import RememberedPair, block, told
+from langchain_judges.methods.base import (
+    JudgeGraph,
+    JudgeOptions,
+    OtherModel,
+    Seed,
+    Setup,
+    check_quorum,
+)
+from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.drpe import prompts as texts
-from langchain_judges.methods.drpe.nodes import PanelSteps
-from langchain_judges.methods.drpe.options import Panel, Voting, as_json, calls, group
+from langchain_judges.methods.drpe.ballots import (
+    read_ballots,
+    spoken,
+    vote_failure,
+    weighed,
+)
+from langchain_judges.methods.drpe.options import Panel, Voting
+from langchain_judges.methods.drpe.replies import (
+    DRPEResult,
+    DRPEState,
+    RoleVote,
+    Work,
+    both_readers_shape,
+    readers_shape,
+    some_votes_shape,
+    votes_shape,
+)
 from langchain_judges.methods.drpe.roles import RoleLike, read_roles
-from langchain_judges.methods.drpe.state import DRPEResult, DRPEState, RoleVote
-from langchain_judges.methods.old_base import check_common, finish, prompt_set
-from langchain_judges.verdict import Pair
+from langchain_judges.methods.drpe.seats import Context, Seating
+from langchain_judges.methods.drpe.tally import decide, divided, norm, order_sums, role_votes
+from langchain_judges.methods.drpe.votes import confidences
+from langchain_judges.methods.pairs import (
+    Next,
+    PairState,
+    PairSteps,
+    begin,
+    examples_in,
+    pair_of,
+)
+from langchain_judges.options import Here, Rule, factory, group
+from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, in_slots, orders_of
+from langchain_judges.rows.texts import fence_token, judged, transcript
+from langchain_judges.verdict import Failure, Pair, Role, add_usage, cached_usage, not_judged
 
-if TYPE_CHECKING:
-    from langchain_judges.memory.failures import FailureMemory
+_CHARACTERS = 3
+"""Characters of a token, by a cautious guess, where an article may not fit."""
+_KEPT_FREE = 1500
+"""Tokens kept free for instructions, roles and the reply."""
+_LEAST = 500
+"""Characters of an article that are always shown."""
 
 
-def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
-    model: str | BaseChatModel,
-    *,
-    role_model: str | BaseChatModel | None = None,
-    panel: Panel | Mapping[str, Any] | None = None,
-    voting: Voting | Mapping[str, Any] | None = None,
-    roles: Sequence[RoleLike] | None = None,
-    embeddings: Embeddings | None = None,
-    seed: int = 0,
-    instructions: str | None = None,
-    memory: FailureMemory | None = None,
-    recall: Recall | str | None = None,
-    allow_leak: bool = False,
-    temperature: float | None = None,
-    repairs: int = 1,
-    prompts: Mapping[str, ChatPromptTemplate] | None = None,
-    name: str = "drpe",
-    checkpointer: Checkpointer = None,
-    cache: BaseCache | None = None,
-    store: BaseStore | None = None,
-) -> CompiledStateGraph[DRPEState, None, Pair, DRPEResult]:
+def _manual(roles: object) -> object:
+    if roles is None:
+        return None
+    read = read_roles(roles, "manual") if not isinstance(roles, str) else ()
+    if not read:
+        raise OptionError(f"`roles` must be at least one role, got {roles!r}")
+    return read
+
+
+class DRPE(JudgeOptions):
     """Create a judge that is a panel of role-players (Wu et al. 2023, DRPE).
 
     `roles` generates readers of the text by two prompts, clusters them for diversity and
@@ -73,103 +100,351 @@ def create_drpe_judge(  # noqa: PLR0913 - the options of the paper's settings
     longer than the model's context is cut, alike for every prompt, and flagged `input_cut`;
     where the embedder fails the first generated roles sit, and a failure says so.
 
-    Args:
-        model: Chat model that votes, and generates roles unless another is given.
-        role_model: Generates roles instead of `model`.
-        panel: Who sits; a `Panel`, or its fields by name.
-        voting: How they vote; a `Voting`, or its fields by name.
-        roles: A panel to use as it is, such as another result's `roles`; nothing is
-            generated then.
-        embeddings: Embeds `"type: description"` for clustering; default all-MiniLM-L6-v2.
-        seed: Of the clustering, of sampled votes and of the coin for `order="random"`.
-        instructions: Your rubric, or the language to answer in; shown to the voters.
-        memory: Audited mistakes; those that fit a pair are shown to the voters.
-        recall: Which of them, such as `"knn:8"`; default the memory's own choice.
-        allow_leak: Allow examples of the pair itself and its group; results then say so.
-        temperature: Overrides the model's own.
-        repairs: Turns in which a model may mend an unusable reply.
-        prompts: Replacements for `drpe.prompts.PROMPTS`, with the same variables.
-        name: Name of the graph in traces.
-        checkpointer: LangGraph checkpointer: `SqliteSaver` for `invoke`,
-            `AsyncSqliteSaver` for `ainvoke`.
-        cache: LangChain cache for checked replies.
-        store: LangGraph store, passed on.
-
     Returns:
         A compiled graph from `Pair` to `{"verdict", "roles", "proposed", "votes",
-        "score_norm", "roles_key"}`. `verdict.scores` are the sums of equation 4,
-        `verdict.score` is A's share of them, `score_norm` A's sum over the valid votes.
+        "score_norm", "roles_key"}`. `verdict.scores` are the sums of equation 4, the mean of
+        those of both orders; `verdict.score` is A's share of them, 0.5 for a tie;
+        `score_norm` is A's sum over the valid votes.
 
     Raises:
         OptionError: An option is not allowed.
         ModelSetupError: A model cannot be made.
     """
-    check_common(
-        role_model=role_model,
-        embeddings=embeddings,
-        seed=seed,
-        instructions=instructions,
-        repairs=repairs,
-        name=name,
-        checkpointer=checkpointer,
-        cache=cache,
-        store=store,
+
+    method = "drpe"
+    summary = "DRPE: a panel of static and generated role-players votes; votes are weighed."
+    presets = {
+        "drpe": {},
+        "drpe_v1": {
+            "panel": {
+                "dynamic": 5,
+                "clustering": "dbscan",
+                "capped": True,
+                "merged_prompt": True,
+            },
+            "voting": {"first": "random"},
+        },
+        "manual": {"panel": {"static": "manual", "dynamic": 0}},
+        "no_batch": {"voting": {"batch": False}},
+        "no_clustering": {"panel": {"clustering": None}},
+        "no_dynamic": {"panel": {"dynamic": 0}},
+        "no_static": {"panel": {"static": []}},
+    }
+    # Four readers or more, each asked alone, as many as the paper's sweep has; else a panel
+    # of seven asked at once; else the static roles.
+    budgets = (
+        Budget(5, 1, "panel.dynamic", least=4, most=6, also={"voting": {"batch": False}}),
+        Budget(3),
+        Budget(1, also={"panel": {"dynamic": 0}}),
     )
-    panel, voting = group(Panel, panel, "panel"), group(Voting, voting, "voting")
-    given = read_roles(roles, "manual") if roles is not None else None
-    if given is not None and not given:
-        raise OptionError("`roles` must be at least one role")
-    if voting.min_valid and voting.min_valid > (len(given) if given else panel.most()):
-        raise OptionError(f"`min_valid` is larger than the panel, got {voting.min_valid!r}")
-    clusters = panel.clustering and panel.dynamic and not given
-    embed = embeddings or (default_embeddings() if clusters else SentenceEmbeddings())
-    chosen, version = prompt_set(texts.PROMPTS, prompts)
-    voter = Channel(model, temperature)
-    namer = Channel(role_model, temperature) if role_model else voter
-    base = Question("drpe", "", voter, chosen["vote"], RoleVote, version, cache=cache)
-    base = replace(base, repairs=repairs)
-    reminding = reminder(memory, recall, allow_leak, [voter.context])
-    judge = PanelSteps(
-        panel=panel,
-        voting=voting,
-        given=given,
-        embeddings=embed,
-        seed=seed,
-        instructions=(instructions or "").strip(),
-        namer=replace(base, step="roles", channel=namer),
-        voter=replace(
-            base,
-            step="vote",
-            sampled=voting.replies > 1,
-            logprobs=voting.confidence in {"auto", "logprobs"},
-        ),
-        prompts=chosen,
-        drawn=Once(),
-        reminding=reminding,
-    )
-    graph: StateGraph[DRPEState, None, Pair, DRPEResult] = StateGraph(
+    events = {"roles": "role", "ballots": "vote"}
+    templates = texts.PROMPTS
+
+    panel: Annotated[
+        Panel | Mapping[str, Any], group(Panel), Rule("a Panel or its fields by name")
+    ] = Panel()
+    """Who sits; a `Panel`, or its fields by name."""
+    voting: Annotated[
+        Voting | Mapping[str, Any], group(Voting), Rule("a Voting or its fields by name")
+    ] = Voting()
+    """How they vote; a `Voting`, or its fields by name."""
+    orders: OrderRule = "none"
+    """`"none"` (the papers: one order, B first), `"score_mean"` (the sums of both orders are
+    averaged), `"strict"` (a text wins if both orders prefer it) or `"lenient"`."""
+    roles: Annotated[
+        Sequence[RoleLike] | None, BeforeValidator(_manual), Rule("a list of roles")
+    ] = None
+    """A panel to use as it is, such as another result's `roles`; nothing is generated then."""
+    role_model: OtherModel = None
+    """Generates roles instead of `model`."""
+    embeddings: Annotated[
+        Embeddings | None, Here(), Rule("a LangChain `Embeddings` or None")
+    ] = None
+    """Embeds `"type: description"` for clustering; default all-MiniLM-L6-v2."""
+    seed: Seed = 0
+    """Of the clustering, of sampled votes and of the coin for `Voting(first="random")`."""
+
+    @property
+    def seating(self) -> Panel:
+        """Who sits."""
+        return cast("Panel", self.panel)
+
+    @property
+    def poll(self) -> Voting:
+        """How they vote."""
+        return cast("Voting", self.voting)
+
+    @property
+    def manual(self) -> list[Role]:
+        """The roles that are used as they are."""
+        return cast("list[Role]", list(self.roles or ()))
+
+    @property
+    def order_list(self) -> tuple[Order, ...]:
+        """The orders that are asked; a single one shows B first."""
+        return ("BA",) if self.orders == "none" else orders_of(self.orders)
+
+    @property
+    def seats(self) -> int:
+        """The most roles that can sit."""
+        return len(self.manual) or self.seating.most()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of readers, each asked for by a prompt of its own."""
+        return ("merged",) if self.seating.merged_prompt else ("coarse", "fine")
+
+    @property
+    def generates(self) -> bool:
+        """Whether a model is asked for roles."""
+        return bool(self.seating.dynamic) and not self.roles
+
+    @model_validator(mode="after")
+    def _quorum_can_be_met(self) -> Self:
+        check_quorum(self.poll.min_valid, self.seats)
+        return self
+
+    def branches(self) -> int:
+        """Return the most calls that are in flight at the same time."""
+        seats = 1 if self.poll.batch else self.seats
+        return max(2, len(self.order_list) * self.poll.replies * seats)
+
+    def calls(self) -> int:
+        """Return the calls for one pair with a full panel, excluding repairs."""
+        seats = 1 if self.poll.batch else self.seats
+        votes = len(self.order_list) * self.poll.replies * seats
+        return votes + (len(self.kinds) if self.generates else 0)
+
+    def build(self, model: str | BaseChatModel) -> JudgeGraph:
+        """Return the judge."""
+        clusters = self.seating.clustering and self.generates
+        embeddings = self.embeddings or (
+            default_embeddings() if clusters else SentenceEmbeddings()
+        )
+        others = {"roles": self.role_model, "vote": None}
+        setup = Setup.of(self, model, others, shown=("vote",))
+        return _graph(PanelSteps(setup, self, embeddings, Once()))
+
+
+@dataclass(frozen=True)
+class PanelSteps(PairSteps):
+    """The steps of the method."""
+
+    own: DRPE
+    embeddings: Embeddings
+    drawn: Once[Update]
+    lists = ("ballots",)
+    empty = {"votes": [], "proposed": [], "roles": [], "score_norm": None}
+
+    @property
+    def noun(self) -> str:
+        """What a prompt calls a judged text."""
+        return "candidate"
+
+    @cached_property
+    def seating(self) -> Seating:
+        """How roles are found."""
+        panel = self.own.seating
+        shape = both_readers_shape if panel.merged_prompt else readers_shape
+        questions = {
+            kind: self.setup.question("roles", shape(panel.asked), kind)
+            for kind in self.own.kinds
+        }
+        return Seating(panel, questions, self.embeddings, self.own.seed)
+
+    def begin(self, state: PairState) -> Update:
+        """Check the pair, and say whose roles it may share."""
+        return {**super().begin(state), "roles_key": self.seating.key(self._context(state))}
+
+    def roles(self, state: DRPEState) -> Steps[Update]:
+        """Seat the panel: the static judges, and diverse readers of the text."""
+        own, cut = self.own, self._cut(pair_of(state))
+        if not own.generates:
+            roles = own.manual or list(own.seating.static_roles)
+            return {"roles": roles, "failures": cut}
+        drawn, reused = yield from self.drawn.get(
+            state["roles_key"],
+            lambda: self.seating.draw(self._context(state)),
+            lambda drawn: bool(drawn["whole"]),
+        )
+        return {
+            "proposed": drawn["proposed"],
+            "roles": drawn["roles"],
+            "failures": [*cut, *drawn["failures"]],
+            "usages": [cached_usage("roles")] if reused else drawn["usages"],
+        }
+
+    def ask_panel(self, state: DRPEState) -> Next:
+        """Send the panel, or each of its roles, in every order and as often as sampled."""
+        pair, everyone = pair_of(state), list(range(len(state["roles"])))
+        seats = [everyone] if self.own.poll.batch else [[i] for i in everyone]
+        return [
+            Send(
+                "vote",
+                Work(
+                    pair=pair,
+                    roles=state["roles"],
+                    positions=seat,
+                    order=order,
+                    sample=sample,
+                    examples=examples_in(state),
+                ),
+            )
+            for order in self._orders(pair)
+            for sample in range(self.own.poll.replies)
+            for seat in seats
+            if seat
+        ] or "score"
+
+    def vote(self, work: Work) -> Steps[Update]:
+        """Ask the panel, or one role of it, which text is better and why.
+
+        In a trace every role of a panel that was asked at once has a run of its own.
+        """
+        voters = [work["roles"][i] for i in work["positions"]]
+        question, batch, order = self._question(voters), self.own.poll.batch, work["order"]
+        place = self._place(work)
+        sampled = self.own.poll.replies > 1
+        seed = sample_seed(self.own.seed, work["sample"]) if sampled else None
+        reply = yield from ask(
+            question,
+            self._shown(work, voters),
+            unit=f"{'panel' if batch else voters[0]['type']}{place}",
+            order=order,
+            seed=seed,
+        )
+        ballots, missing = read_ballots(reply, work, voters, batch, place)
+        for ballot in ballots if batch else []:
+            role, unit = work["roles"][ballot["position"]], f"{ballot['role']}{place}"
+            played = replace(question, label="role")
+            yield recorded(played, role, {**ballot}, unit=unit, order=order, seed=seed)
+        return {
+            "ballots": ballots,
+            "failures": [*reply.failures, *missing],
+            "usages": [reply.usage],
+        }
+
+    def score(self, state: DRPEState) -> Update:
+        """Sum the weighed votes for each text, and prefer as the rule of orders says."""
+        roles, poll = state["roles"], self.own.poll
+        ballots, unweighed = weighed(state["ballots"], poll.confidence)
+        usage, sampled = add_usage(state["usages"]), poll.replies > 1
+        votes = role_votes(roles, ballots, sampled)
+        by_order = {
+            order: role_votes(roles, [b for b in ballots if b["order"] == order], sampled)
+            for order in self._orders(pair_of(state))
+        }
+        failures = [*state["failures"], *unweighed, *divided(by_order)]
+        least = poll.min_valid or len(roles) // 2 + 1
+        valid = min(
+            sum(vote["preference"] is not None for vote in each) for each in by_order.values()
+        )
+        if not roles or valid < least:
+            why = f"{valid} of {len(roles)} roles voted, at least {least} must"
+            failures = failures or [vote_failure("panel", "missing", why)]
+            verdict = not_judged(failures, usage, f"Not judged: {why}.")
+            return {"votes": votes, "score_norm": None, "verdict": verdict}
+        norms = [norm(order_sums(each), each) or 0.0 for each in by_order.values()]
+        verdict = decide(votes, by_order, self.own.orders, failures, usage)
+        return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
+
+    def _question(self, voters: Sequence[Role]) -> Question:
+        poll, batch = self.own.poll, self.own.poll.batch
+        measured = poll.confidence in {"auto", "logprobs"}
+        return self.setup.question(
+            "vote",
+            votes_shape(len(voters)) if batch else RoleVote,
+            "vote" if batch else "vote_alone",
+            label="vote" if batch else "role",
+            partial=some_votes_shape(len(voters)) if batch else None,
+            parse=partial(spoken, roles=voters, batch=batch),
+            measure=partial(confidences, roles=voters, kind=poll.span, alone=not batch)
+            if measured
+            else None,
+            measured_as=poll.span,
+            sampled=poll.replies > 1,
+            logprobs=measured,
+        )
+
+    def _context(self, state: PairState) -> Context:
+        """Return the text and the candidate that the role prompts see."""
+        pair, sees = pair_of(state), self.own.seating.context
+        article, candidate = self._article(pair), judged(pair["output_a"])
+        if sees == "candidate":
+            return Context(candidate, "")
+        return Context(article, candidate if sees == "both" else "")
+
+    def _article(self, pair: Pair) -> str:
+        """Return the article, cut alike for every prompt if a model's context is too short."""
+        article = transcript(pair["input"])
+        contexts = [channel.context for channel in self.setup.channels.values()]
+        known = [context for context in contexts if context]
+        if not known:
+            return article
+        # The candidates, the roles and the reply must fit too.
+        others = len(judged(pair["output_a"]) + judged(pair["output_b"]))
+        others += len(pair.get("reference") or "")
+        room = _CHARACTERS * (min(known) - _KEPT_FREE) - others
+        return article[: max(room, _LEAST)]
+
+    def _cut(self, pair: Pair) -> list[Failure]:
+        whole, shown = len(transcript(pair["input"])), len(self._article(pair))
+        if shown == whole:
+            return []
+        detail = (
+            f"the article was cut from {whole:,} to {shown:,} characters to fit the context"
+        )
+        return [{"step": "roles", "unit": "article", "reason": "input_cut", "detail": detail}]
+
+    def _orders(self, pair: Pair) -> tuple[Order, ...]:
+        """Return the orders to ask; where it is one, a coin may choose it."""
+        own = self.own
+        if own.orders != "none" or own.poll.first == "reference":
+            return own.order_list
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        coin = random.Random(f"{own.seed}:{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311
+        return ("AB",) if a == coin.choice(sorted([a, b])) else ("BA",)
+
+    def _place(self, work: Work) -> str:
+        """Return what tells a call from its like in names: the order of two, the sample."""
+        marks = [ORDER_NAMES[work["order"]]] if self.own.orders != "none" else []
+        marks += [f"sample {work['sample'] + 1}"] if self.own.poll.replies > 1 else []
+        return f" ({', '.join(marks)})" if marks else ""
+
+    def _shown(self, work: Work, voters: Sequence[Role]) -> dict[str, object]:
+        """Return the variables of the prompt that asks for votes."""
+        pair, order, examples = work["pair"], work["order"], work["examples"]
+        text, reference = self._article(pair), pair.get("reference") or ""
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        first, second = in_slots(order, a, b)
+        token = fence_token([text, a, b, *filter(None, [reference]), *told(examples)])
+        answer = texts.REFERENCE.format(fence=token, reference=reference) if reference else ""
+        lessons = block(examples, token, order=order, noun=self.noun)
+        described = [f"{role['type']}: {role['description']}" for role in voters]
+        lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
+        return {
+            "fence": token,
+            "text": text,
+            "candidate_1": first,
+            "candidate_2": second,
+            "roles": "\n".join(lines if self.own.poll.batch else described),
+            "request": texts.REQUESTS[self.own.poll.variant],
+            "instructions": self.frame(pair, answer + lessons)["instructions"],
+        }
+
+
+def _graph(steps: PanelSteps) -> JudgeGraph:
+    graph: StateGraph[DRPEState, None, Any, Any] = StateGraph(
         DRPEState, input_schema=RememberedPair, output_schema=DRPEResult
     )
-    graph.add_node("roles", Node(judge.roles))
-    graph.add_node("vote", Node(judge.vote))
-    graph.add_node("score", Node(judge.score))
-    graph.add_edge(START, "roles")
-    graph.add_conditional_edges("roles", judge.ask_panel, ["vote", "score", END])
+    graph.add_node("roles", steps.setup.node(steps.roles))
+    graph.add_node("vote", steps.setup.node(steps.vote))
+    graph.add_node("score", steps.setup.plain(steps.score))
+    begin(graph, steps, lambda _: "roles", ["roles"])
+    graph.add_conditional_edges("roles", steps.ask_panel, ["vote", "score"])
     graph.add_edge("vote", "score")
     graph.add_edge("score", END)
-    compiled = graph.compile(checkpointer=checkpointer, store=store, name=name)
-    options = {**as_json(panel, voting), "seed": seed, "instructions": judge.instructions}
-    options["roles"] = [dict(role) for role in given] if given else None
-    if reminding:
-        options["memory"] = reminding.mark()
-    options["embeddings"] = type(judge.embeddings).__name__
-    return finish(
-        compiled,
-        method="drpe",
-        options={**options, "repairs": repairs},
-        models={"roles": namer.identity, "vote": voter.identity},
-        prompt_version=version,
-        calls=calls(panel, voting, given is not None),
-        branches=2 * voting.replies * (1 if voting.batch else panel.most()),
-        memory=memory,
-    )
+    return steps.setup.finish(graph, embeddings=type(steps.embeddings).__name__)
+
+
+create_drpe_judge = factory(DRPE, DRPE.build, "create_drpe_judge")

@@ -139,9 +139,6 @@ SUMMARIES = """
 </candidate-1-{fence}>"""
 """Added to the role prompts where they see the candidate too."""
 
-INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
-"""Added where the caller gave instructions."""
-
 REFERENCE = """
 
 An answer known to be good, to measure both candidates by:

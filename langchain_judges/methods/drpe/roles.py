@@ -68,7 +68,7 @@ SETS: dict[str, tuple[Role, ...]] = {
 """The sets of roles by name."""
 
 
-def read_roles(given: str | Sequence[RoleLike], kind: Kind = "static") -> tuple[Role, ...]:
+def read_roles(given: object, kind: Kind = "static") -> tuple[Role, ...]:
     """Return the roles that a caller named or wrote.
 
     Raises:
@@ -90,10 +90,10 @@ def read_roles(given: str | Sequence[RoleLike], kind: Kind = "static") -> tuple[
     return roles
 
 
-def _role(given: RoleLike, kind: Kind) -> Role:
+def _role(given: object, kind: Kind) -> Role:
     name: Any = ""
     said: Any = ""
-    own: str = kind
+    own: Any = kind
     if isinstance(given, str):
         name, _, said = given.partition(":")
     elif isinstance(given, Mapping):
@@ -104,7 +104,7 @@ def _role(given: RoleLike, kind: Kind) -> Role:
         raise OptionError(
             "a role must be 'type: description' or {'type', 'description'}, got " + repr(given)
         )
-    return {"type": name.strip(), "description": said.strip(), "kind": own}  # type: ignore[typeddict-item]
+    return {"type": name.strip(), "description": said.strip(), "kind": own}
 
 
 def distinct(roles: Sequence[Role]) -> list[Role]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from langchain_judges.methods.drpe.state import Ballot
-from langchain_judges.orders import Order, disagree, prefer
+from langchain_judges.methods.drpe.replies import Ballot
+from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, combine, disagree, prefer
 from langchain_judges.verdict import Failure, Preference, Role, Usage, Verdict, Vote
 
 
@@ -56,31 +56,63 @@ def order_sums(votes: Sequence[Vote]) -> dict[str, float]:
     return sums
 
 
+def divided(by_order: Mapping[Order, Sequence[Vote]]) -> list[Failure]:
+    """Return a failure for every role whose samples in an order are even."""
+    failures: list[Failure] = []
+    for order, votes in by_order.items():
+        detail = f"as many samples for A as for B ({ORDER_NAMES[order]}): the role has no vote"
+        failures += [
+            {"step": "vote", "unit": vote["role"], "reason": "missing", "detail": detail}
+            for vote in votes
+            if vote["preference"] is None and vote["reason"]
+        ]
+    return failures
+
+
 def decide(
     votes: Sequence[Vote],
     by_order: Mapping[Order, Sequence[Vote]],
+    rule: OrderRule,
     failures: list[Failure],
     usage: Usage,
 ) -> Verdict:
-    """Average the sums of the orders, and prefer the larger."""
-    each = [order_sums(cast) for cast in by_order.values()]
+    """Average the sums of the orders, and prefer as the rule says.
+
+    Args:
+        votes: One for each role, over all orders.
+        by_order: The votes in each order.
+        rule: `"score_mean"` and `"none"` prefer the larger sum; `"strict"` and `"lenient"`
+            combine what each order prefers, and what they make even is a tie.
+        failures: What went wrong.
+        usage: What it cost.
+    """
+    each = [order_sums(votes_cast) for votes_cast in by_order.values()]
     sums = {side: fmean(result[side] for result in each) for side in ("A", "B")}
-    preference = prefer({side: round(value, 9) for side, value in sums.items()})
-    total = sums["A"] + sums["B"]
-    cast_votes = [vote for cast in by_order.values() for vote in cast]
-    sources = {vote["confidence_source"] for vote in cast_votes if vote["preference"]}
-    score = 0.5 if preference == "tie" else sums["A"] / total
+    preference = _larger(sums)
+    if rule in {"strict", "lenient"}:
+        preference = combine(rule, [_larger(result) for result in each])
+    score = 0.5 if preference == "tie" else sums["A"] / (sums["A"] + sums["B"])
+    sources = {
+        vote["confidence_source"]
+        for votes_cast in by_order.values()
+        for vote in votes_cast
+        if vote["preference"]
+    }
     return {
         "preference": preference,
         "score": score,
         "scores": sums,
         "confidence": None,
         "confidence_source": sources.pop() if len(sources) == 1 else "none",
-        "flipped": disagree([prefer(result) for result in each]),
+        "flipped": disagree([_larger(result) for result in each]),
         "rationale": _rationale(preference, sums, votes),
         "failures": failures,
         "usage": usage,
     }
+
+
+def _larger(sums: Mapping[str, float]) -> Preference:
+    return prefer({side: round(value, 9) for side, value in sums.items()})
 
 
 def _rationale(preference: Preference, sums: Mapping[str, float], votes: Sequence[Vote]) -> str:

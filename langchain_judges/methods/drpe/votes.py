@@ -17,7 +17,7 @@ from langchain_judges.asking.confidence import (
     reply_tokens,
     span_confidence,
 )
-from langchain_judges.methods.drpe.state import RoleVote
+from langchain_judges.methods.drpe.replies import RoleVote
 from langchain_judges.verdict import Role
 
 SpanKind = Literal["joint", "vote", "reason"]

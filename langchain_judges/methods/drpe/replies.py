@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import operator
 from functools import cache
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.rendering import Account, RememberedPair, Reminded
+from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.orders import Order, Slot
-from langchain_judges.verdict import (
-    ConfidenceSource,
-    Failure,
-    Pair,
-    Preference,
-    Role,
-    Usage,
-    Verdict,
-    Vote,
-)
+from langchain_judges.verdict import ConfidenceSource, Pair, Preference, Role, Vote
 
 
 class Ballot(TypedDict):
@@ -39,7 +30,7 @@ class Ballot(TypedDict):
     tokens: int | None
 
 
-class DRPEState(RememberedPair, total=False):
+class DRPEState(PairState, total=False):
     """State of the graph; every value is plain JSON."""
 
     proposed: list[Role]
@@ -50,20 +41,11 @@ class DRPEState(RememberedPair, total=False):
     votes: list[Vote]
     score_norm: float | None
     roles_key: str
-    reminded: Reminded
-    """What the memory recalled; only with a memory."""
-    recalled: Account
-    failures: Annotated[list[Failure], operator.add]
-    usages: Annotated[list[Usage], operator.add]
-    verdict: Verdict | None
 
 
-class DRPEResult(TypedDict):
+class DRPEResult(PairResult):
     """What the graph returns."""
 
-    id: str | None
-    """The id that was given, if there was one."""
-    verdict: Verdict
     roles: list[Role]
     proposed: list[Role]
     votes: list[Vote]
@@ -71,8 +53,6 @@ class DRPEResult(TypedDict):
     """The sum for A over its number of valid votes: what the protocol correlates."""
     roles_key: str
     """Equal keys mean that the roles may be used again."""
-    recalled: NotRequired[Account]
-    """Which remembered examples were shown; only with a memory."""
 
 
 class Work(TypedDict):
@@ -83,7 +63,7 @@ class Work(TypedDict):
     positions: list[int]
     order: Order
     sample: int
-    examples: NotRequired[list[Example]]
+    examples: list[Example]
 
 
 class Reader(BaseModel):

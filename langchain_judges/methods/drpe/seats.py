@@ -1,0 +1,140 @@
+"""Who sits: readers of a text are named by a model, and the diverse ones chosen."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from langchain_core.embeddings import Embeddings
+
+from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.embeddings import embedded
+from langchain_judges.asking.steps import Effect, Steps, Update, together
+from langchain_judges.methods.drpe import prompts as texts
+from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids
+from langchain_judges.methods.drpe.options import Panel
+from langchain_judges.methods.drpe.roles import distinct
+from langchain_judges.rows.texts import fence_token
+from langchain_judges.verdict import Failure, Role
+
+
+class Context(NamedTuple):
+    """What the role prompts see."""
+
+    text: str
+    candidate: str
+    """Empty where they see one text alone."""
+
+
+@dataclass(frozen=True)
+class Seating:
+    """How the roles of a text are found (DRPE, section 3.2)."""
+
+    panel: Panel
+    questions: Mapping[str, Question]
+    """By the kind of readers that they ask for: `coarse` and `fine`, or `merged`."""
+    embeddings: Embeddings
+    seed: int
+
+    def key(self, context: Context) -> str:
+        """Return what is equal where the same roles would be found."""
+        question = next(iter(self.questions.values()))
+        sees = [context, self.panel.as_json(), question.channel.identity, question.version]
+        data = json.dumps([sees, self.seed], sort_keys=True, default=str)
+        return hashlib.sha256(data.encode()).hexdigest()[:16]
+
+    def draw(self, context: Context) -> Steps[Update]:
+        """Ask for readers of both kinds and choose the diverse ones."""
+        replies = yield from together([self._ask(kind, context) for kind in self.questions])
+        proposed = distinct(_named(dict(zip(self.questions, replies, strict=True))))
+        failures = [failure for reply in replies for failure in reply.failures]
+        usable, wanted = len(self._new(proposed)), self.panel.dynamic
+        if usable < wanted and (usable or not failures):
+            failures.append(
+                {
+                    "step": "roles",
+                    "unit": "",
+                    "reason": "missing",
+                    "detail": f"{usable} usable roles came, {wanted} were wanted",
+                }
+            )
+        roles, unclustered = yield from self._choose(proposed)
+        return {
+            "proposed": proposed,
+            "roles": roles,
+            "failures": failures + unclustered,
+            "usages": [reply.usage for reply in replies],
+            "whole": all(reply.data for reply in replies) and not unclustered,
+        }
+
+    def _ask(self, kind: str, context: Context) -> Steps[Reply]:
+        text, candidate = context
+        token = fence_token([text, candidate])
+        summaries = texts.SUMMARIES.format(fence=token, candidate_1=candidate)
+        variables = {
+            "fence": token,
+            "text": text,
+            "summaries": summaries if candidate else "",
+            "pool": self.panel.asked,
+        }
+        return ask(self.questions[kind], variables, unit=kind)
+
+    def _new(self, proposed: Sequence[Role]) -> list[Role]:
+        """Return the proposed roles that do not sit on the panel already."""
+        names = {role["type"].casefold() for role in self.panel.static_roles}
+        return [role for role in proposed if role["type"].casefold() not in names]
+
+    def _choose(self, proposed: list[Role]) -> Steps[tuple[list[Role], list[Failure]]]:
+        """Return the panel: static roles, and those that stand for their cluster."""
+        static = list(self.panel.static_roles)
+        together_too = self.panel.clustered == "all"
+        pool = (static if together_too else []) + self._new(proposed)
+        seats = self.panel.dynamic + (len(static) if together_too else 0)
+        failures: list[Failure] = []
+        if self.panel.clustering and pool:
+            pool, failures = yield from self._diverse(pool, seats)
+        return (pool if together_too else static + pool), failures
+
+    def _diverse(self, pool: list[Role], seats: int) -> Steps[tuple[list[Role], list[Failure]]]:
+        """Return one role for each cluster; the first ones, where the embedder fails."""
+        vectors, failures = yield from embedded(
+            self.embeddings,
+            [f"{role['type']}: {role['description']}" for role in pool],
+            step="roles",
+            unit="clustering",
+            instead="roles were not clustered, the first ones sit",
+        )
+        if vectors is None:
+            return pool[:seats], failures
+        # Loading scikit-learn and clustering take long enough to hold up a loop.
+        medoids = yield Effect(
+            lambda: self._medoids(vectors, seats),
+            lambda: asyncio.to_thread(self._medoids, vectors, seats),
+        )
+        return [pool[i] for i in medoids], failures
+
+    def _medoids(self, vectors: Sequence[Sequence[float]], seats: int) -> list[int]:
+        if self.panel.clustering == "kmeans":
+            return kmeans_medoids(vectors, seats, self.seed)
+        return dbscan_medoids(
+            vectors,
+            eps=self.panel.eps,
+            min_samples=self.panel.min_samples,
+            most=seats if self.panel.capped else None,
+        )
+
+
+def _named(replies: Mapping[str, Reply]) -> list[Any]:
+    """Return the readers that replies name, coarse before fine, each with its kind."""
+    readers: list[Any] = []
+    for kind, reply in replies.items():
+        data = reply.data or {}
+        parts = {kind: data.get("readers", [])}
+        if kind == "merged":
+            parts = {"coarse": data.get("general", []), "fine": data.get("familiarity", [])}
+        readers += [{**each, "kind": source} for source, own in parts.items() for each in own]
+    return readers
