@@ -52,9 +52,9 @@ from langchain_judges.datasets import load
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.metrics import (
     Result,
-    human_ceiling,
     length_bias,
     majority_agreement,
+    people_agreement,
     rate,
     vote_agreement,
 )
@@ -321,8 +321,8 @@ def _votes(row: Row) -> list[Any]:
 
 
 def human_agreement(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return how often two people agree on a pair: the most that a judge can be held to."""
-    ceiling = human_ceiling([_votes(row) for row in rows])
+    """Return how often two people agree on a pair, beside which a judge stands."""
+    ceiling = people_agreement([_votes(row) for row in rows])
     return {"agreement": _known(ceiling), "pairs": ceiling.n}
 
 

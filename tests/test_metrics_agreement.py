@@ -17,6 +17,7 @@ import langchain_judges.metrics as metrics
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import (
     accuracy,
+    beside_people,
     cohen_kappa,
     confusion,
     decision_aid,
@@ -24,14 +25,15 @@ from langchain_judges.metrics import (
     failure_rates,
     first_slot_baseline,
     fleiss_kappa,
-    human_ceiling,
     krippendorff_alpha,
     length_baseline,
     majority_agreement,
     majority_baseline,
     majority_vote,
+    oracle_agreement,
     order_accuracy,
     order_agreement,
+    people_agreement,
     plan_overlap,
     tie_rate,
     vote_agreement,
@@ -203,7 +205,7 @@ def test_a_bare_label_is_one_vote() -> None:
     assert (found, found.n) == (pytest.approx(2 / 3), 3)
     assert majority_agreement(["tie"], ["tie"]) == 1.0
     assert vote_agreement([1, 0], [1, [1, None]]) == 0.5
-    assert human_ceiling(["tie", ["A", "A"]]).n == 1
+    assert people_agreement(["tie", ["A", "A"]]).n == 1
 
 
 def test_votes_on_a_failed_judgment_are_wrong_or_left_out() -> None:
@@ -226,19 +228,67 @@ def test_the_majority_of_votes() -> None:
     assert majority_agreement(["A", "A", "B", "A"], votes, ties="drop") == 1.0
 
 
-def test_the_human_ceiling_compares_all_pairs_of_votes() -> None:
+def test_people_are_compared_in_all_pairs_of_votes() -> None:
     # AAB: 1 of 3 pairs; AA: 1 of 1; a lone vote has no partner.
-    found = human_ceiling([["A", "A", "B"], ["A", "A"], ["B"]])
+    found = people_agreement([["A", "A", "B"], ["A", "A"], ["B"]])
     assert (found, found.n) == (pytest.approx(2 / 4), 4)
     assert found.n_failed == {"fewer_than_two_votes": 1}
-    assert human_ceiling([["A", "tie", "A"]], ties="drop") == 1.0
-    assert human_ceiling([["A"]]).reason == "no item has two votes"
+    assert people_agreement([["A", "tie", "A"]], ties="drop") == 1.0
+    assert people_agreement([["A"]]).reason == "no item has two votes"
 
 
-def test_the_ceiling_of_people_who_are_right_with_chance_p_is_recovered() -> None:
+def exchangeable(rng, items: int) -> tuple[list, list]:
+    """Return a judge and two people who say A with the same chance, and a referee's third."""
+    chance = np.where(rng.random(items) < 0.5, 0.8, 0.2)[:, None]
+    said = np.where(rng.random((items, 4)) < chance, "A", "B").tolist()
+    votes = [[a, b] if a == b else [a, b, third] for _, a, b, third in said]
+    return [row[0] for row in said], votes
+
+
+def test_a_judge_exchangeable_with_people_has_no_lead_though_a_referee_was_asked() -> None:
+    judge, votes = exchangeable(np.random.default_rng(17), 4000)
+    # Pooled, two thirds of every referee's pairs disagree: people seem worse than they are.
+    pooled = vote_agreement(judge, votes) - people_agreement(votes)
+    assert pooled > 0.05
+    assert beside_people(judge, votes).lead == pytest.approx(0.0, abs=0.025)
+    mixed = [row[::-1] for row in votes]
+    assert beside_people(judge, mixed).lead == pytest.approx(0.0, abs=0.025)
+
+
+def test_the_lead_over_people_covers_nothing_at_its_rate() -> None:
+    rng, covered = np.random.default_rng(18), 0
+    for _ in range(200):
+        covered += beside_people(*exchangeable(rng, 30)).lead.interval.covers(0.0)
+    assert 0.91 < covered / 200 <= 0.99
+
+
+def test_beside_people_by_hand() -> None:
+    # Votes AA, AB: people agree on 1 of 1 and 0 of 1; the judge with 2 of 2 and 1 of 2.
+    found = beside_people(["A", "A", "B"], [["A", "A"], ["A", "B"], ["B"]], margin=0.9)
+    assert (found.judge, found.people, found.lead) == (0.75, 0.5, 0.25)
+    assert (found.n, found.n_failed) == (2, {"fewer_than_two_votes": 1})
+    assert beside_people([None, "A"], [["A", "A"], ["A", "B"]]).judge == 0.25
+    judge, votes = exchangeable(np.random.default_rng(19), 3000)
+    assert beside_people(judge, votes, margin=0.05).non_inferior is True
+    assert beside_people(["tie"] * 3000, votes).non_inferior is False
+
+
+def test_no_answers_match_more_votes_than_the_commonest() -> None:
+    votes = [["A", "A", "B"], ["A", "B"], ["tie"]]
+    found = oracle_agreement(votes)
+    assert (found, found.n) == (pytest.approx(4 / 6), 6)
+    assert max(
+        vote_agreement([a, b, c], votes)
+        for a in ("A", "B")
+        for b in ("A", "B", "tie")
+        for c in ("A", "tie")
+    ) == pytest.approx(found)
+
+
+def test_the_agreement_of_people_who_are_right_with_chance_p_is_recovered() -> None:
     rng = np.random.default_rng(2)
     votes = np.where(rng.random((3000, 3)) < 0.8, "A", "B").tolist()
-    found = human_ceiling(votes)
+    found = people_agreement(votes)
     assert found.interval.covers(0.8**2 + 0.2**2)
 
 
@@ -380,6 +430,14 @@ def test_baselines_need_no_judge() -> None:
     assert first_slot_baseline(labels) == pytest.approx(2 / 3)
     assert first_slot_baseline(labels, ["B", "A", "B", "A"]) == pytest.approx(2 / 3)
     assert majority_baseline(labels) == pytest.approx(2 / 3)
+    votes, questions = ["A", "A", "B"] * 20, [i // 6 for i in range(60)]
+    for baseline in (
+        majority_baseline(votes, groups=questions),
+        first_slot_baseline(votes, groups=questions),
+        length_baseline(votes, [2] * 60, [1] * 60, groups=questions),
+    ):
+        assert baseline == pytest.approx(2 / 3)
+        assert baseline.interval != majority_baseline(votes).interval
 
 
 def test_failure_rates_by_reason() -> None:

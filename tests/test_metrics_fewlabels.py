@@ -269,16 +269,39 @@ def test_the_threshold_keeps_its_promise() -> None:
 
 
 def test_the_threshold_by_hand() -> None:
-    # The first 60 are right, then all are wrong: 60 without an error bound it by .0377,
-    # 62 with two by .0838, 63 with three by .1031.
+    # The first 60 are right, then all are wrong. Of the walks from 100, 50, 30 and 44 items
+    # that from 100 fails at once; the one from 50 has a sixth of δ = .1, and goes on while its
+    # bound holds.
     answers = ["A"] * 60 + ["B"] * 40
     levels = [1 - i / 1000 for i in range(100)]
     found = selective_threshold(answers, levels, ["A"] * 100, alpha=0.1)
-    taken = next(n for n in range(60, 100) if binomial_upper_bound(n + 1 - 60, n + 1) > 0.1)
+    part = 0.1 / 6
+    taken = next(
+        n for n in range(60, 100) if binomial_upper_bound(n + 1 - 60, n + 1, part) > 0.1
+    )
     assert found.value == levels[taken - 1]
     assert found.coverage == pytest.approx(taken / 100)
-    assert found.bound == pytest.approx(binomial_upper_bound(taken - 60, taken))
+    assert found.bound == pytest.approx(binomial_upper_bound(taken - 60, taken, part))
     assert found.agreement == pytest.approx(60 / taken)
+
+
+def test_a_good_judge_with_flat_confidence_does_not_abstain_from_everything() -> None:
+    rng, abstained = np.random.default_rng(20), 0
+    for _ in range(100):
+        answers = np.where(rng.random(300) < 0.95, "A", "B")
+        found = selective_threshold(answers, rng.random(300), ["A"] * 300)
+        abstained += math.isinf(found.value)
+    assert abstained < 10
+
+
+def test_the_threshold_keeps_its_promise_where_confidence_says_nothing() -> None:
+    # Wrong in 11 % everywhere: whatever is taken breaks α = .1.
+    rng, broken = np.random.default_rng(21), 0
+    for _ in range(300):
+        answers = np.where(rng.random(300) < 0.89, "A", "B")
+        found = selective_threshold(answers, rng.random(300), ["A"] * 300)
+        broken += math.isfinite(found.value)
+    assert broken / 300 < 0.13
 
 
 def test_where_nothing_meets_the_guarantee_the_judge_abstains() -> None:

@@ -130,12 +130,12 @@ def test_every_agreement_is_the_metrics_own():
             expected = metrics.order_accuracy(first, second, labels, rule, errors)
             assert found[f"agreement.{rule}.{errors}"] == expected
     assert found["agreement.label.wrong"] < found["agreement.label.drop"]
-    assert found["agreement.ceiling"] == metrics.human_ceiling(VOTES)
+    assert found["agreement.ceiling"] == metrics.people_agreement(VOTES)
     assert found["agreement.kappa"] == metrics.cohen_kappa(rows, labels)
     assert found["bias.flips"] == metrics.position_bias(first, second).flip_rate
     assert found["failures.reason.refusal"] == 5 / 30
     assert found["agreement.votes.wrong"].n_failed == {"refusal": 5}
-    gap = metrics.vote_agreement(rows, VOTES) - metrics.human_ceiling(VOTES)
+    gap = metrics.vote_agreement(rows, VOTES) - metrics.people_agreement(VOTES)
     assert found["agreement.over_ceiling"] == pytest.approx(gap)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 from typing import Any, Literal
 
 from langchain_judges.metrics.inputs import (
@@ -281,43 +280,3 @@ def majority_agreement(
         given, labels = [given[i] for i in kept], [labels[i] for i in kept]
         clusters = clusters and [clusters[i] for i in kept]
     return accuracy(given, labels, errors, groups=clusters, confidence=confidence)
-
-
-def human_ceiling(
-    votes: Iterable[Sequence[Preference | None]],
-    *,
-    ties: Ties = "keep",
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
-) -> Result:
-    """Return how often two people agree on the same item: no judge can be asked for more.
-
-    Args:
-        votes: The list of people's votes on each item; all unordered pairs are compared.
-        ties: `keep`, or `drop` to leave out votes that are ties.
-        groups: The cluster of each item; by default each item is one.
-        confidence: The level of the interval.
-
-    Returns:
-        The share in [0, 1] of `n` pairs of votes.
-
-    Source: Zheng et al. 2023 (MT-Bench), human–human agreement.
-    """
-    one_of("ties", ties, Ties)
-    people = [as_votes(heard) for heard in as_list(votes)]
-    keys = list(range(len(people))) if groups is None else as_list(groups)
-    same_length(votes=people, groups=keys)
-    hits: list[float] = []
-    clusters: list[Any] = []
-    alone = 0
-    for row, key in zip(people, keys, strict=True):
-        heard = [vote for vote in row if ties == "keep" or vote != "tie"]
-        found = [float(a == b) for a, b in combinations(heard, 2)]
-        alone += not found
-        hits += found
-        clusters += [key] * len(found)
-    failed = {"fewer_than_two_votes": alone} if alone else {}
-    if not hits:
-        return Result.undefined("no item has two votes", n_failed=failed)
-    shared = rate(hits, groups=clusters, confidence=confidence)
-    return shared.with_failed(failed)

@@ -168,13 +168,14 @@ def perturbation_bias(
     return PerturbationBias(robustness, consistency, paired_difference(again, changed, **told))
 
 
-def lesser_bias(
+def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
     preferences: Iterable[Any],
     votes: Iterable[Any],
     amounts_a: Iterable[float],
     amounts_b: Iterable[float],
     *,
     unit: Unit = "vote",
+    groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return how often the judge turns away from the text that has less, but people prefer.
@@ -187,7 +188,8 @@ def lesser_bias(
         amounts_b: How much text B has. Items of equal amounts are left out.
         unit: `vote` counts each vote for the lesser text; `sample` each item whose
             majority prefers it.
-        confidence: The level of the interval; the votes on one item are a cluster.
+        groups: The cluster of each item; by default the votes on one item are a cluster.
+        confidence: The level of the interval.
 
     Returns:
         The share in [0, 1], over `n` votes or items in which people prefer the text with
@@ -198,8 +200,10 @@ def lesser_bias(
     one_of("unit", unit, Unit)
     columns = [as_list(c) for c in (preferences, votes, amounts_a, amounts_b)]
     same_length(preferences=columns[0], votes=columns[1], amounts=columns[2], and_b=columns[3])
+    keys = list(range(len(columns[0]))) if groups is None else as_list(groups)
+    same_length(preferences=columns[0], groups=keys)
     hits: list[float | None] = []
-    clusters: list[int] = []
+    clusters: list[Any] = []
     failed: Counter[str] = Counter()
     for number, (judged, heard, a, b) in enumerate(zip(*columns, strict=True)):
         lesser = "A" if a < b else "B"
@@ -210,10 +214,11 @@ def lesser_bias(
         if value is None:
             failed[reason] += 1
         hits += [None if value is None else float(value != lesser)] * cast
-        clusters += [number] * cast
+        clusters += [keys[number]] * cast
     if not any(hit is not None for hit in hits):
         return Result.undefined("people never prefer the lesser text", n_failed=failed)
-    return share(hits, failed, "drop", clusters if unit == "vote" else None, confidence)
+    alone = groups is None and unit == "sample"
+    return share(hits, failed, "drop", None if alone else clusters, confidence)
 
 
 def _votes(heard: Any, unit: str) -> list[Any]:
@@ -221,13 +226,14 @@ def _votes(heard: Any, unit: str) -> list[Any]:
     return [majority_vote(votes)] if unit == "sample" else votes
 
 
-def length_bias(
+def length_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
     preferences: Iterable[Any],
     votes: Iterable[Any],
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
     *,
     unit: Unit = "vote",
+    groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return how often the judge does not prefer the shorter text where people do: "LB".
@@ -238,41 +244,46 @@ def length_bias(
         lengths_a: The length of text A; the paper does not name its unit, use characters.
         lengths_b: The length of text B in the same unit.
         unit: `vote`, as the paper's denominators show, or `sample`.
+        groups: As for `lesser_bias`.
         confidence: The level of the interval.
 
     Source: Saha et al. 2023, section 4. It does not part bias from plain error: see
     `length_slope`.
     """
-    told: dict[str, Any] = {"unit": unit, "confidence": confidence}
+    told: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
     return lesser_bias(preferences, votes, lengths_a, lengths_b, **told)
 
 
-def list_bias(
+def list_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
     preferences: Iterable[Any],
     votes: Iterable[Any],
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
     *,
     unit: Unit = "vote",
+    groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return `lesser_bias` by the number of list items in the texts."""
     amounts = [[list_items(text) for text in texts] for texts in (outputs_a, outputs_b)]
-    return lesser_bias(preferences, votes, *amounts, unit=unit, confidence=confidence)
+    told: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
+    return lesser_bias(preferences, votes, *amounts, **told)
 
 
-def markdown_bias(
+def markdown_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
     preferences: Iterable[Any],
     votes: Iterable[Any],
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
     *,
     unit: Unit = "vote",
+    groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return `lesser_bias` by all the markdown in the texts: headers, lists, bold, code."""
     amounts = [[markdown_marks(text) for text in texts] for texts in (outputs_a, outputs_b)]
-    return lesser_bias(preferences, votes, *amounts, unit=unit, confidence=confidence)
+    told: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
+    return lesser_bias(preferences, votes, *amounts, **told)
 
 
 @dataclass(frozen=True)

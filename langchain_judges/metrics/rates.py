@@ -62,7 +62,12 @@ def tie_rate(
 
 
 def length_baseline(
-    labels: Iterable[Any], lengths_a: Iterable[float], lengths_b: Iterable[float]
+    labels: Iterable[Any],
+    lengths_a: Iterable[float],
+    lengths_b: Iterable[float],
+    *,
+    groups: Iterable[Any] | None = None,
+    confidence: float = 0.95,
 ) -> Result:
     """Return the accuracy of always preferring the longer text; equal lengths are a tie.
 
@@ -70,32 +75,45 @@ def length_baseline(
         labels: The right answer to each item, `A`, `B` or `tie`; None is left out.
         lengths_a: The length of text A in any unit, such as characters.
         lengths_b: The length of text B in the same unit.
+        groups: The cluster of each label, such as its question, or its item where an item
+            has a label of each person.
+        confidence: The level of the interval.
     """
     longer = [
         "A" if a > b else "B" if b > a else "tie"
         for a, b in zip(as_list(lengths_a), as_list(lengths_b), strict=True)
     ]
-    return accuracy(longer, labels)
+    return accuracy(longer, labels, groups=groups, confidence=confidence)
 
 
 def first_slot_baseline(
-    labels: Iterable[Any], first: Iterable[Preference] | Literal["A", "B"] = "A"
+    labels: Iterable[Any],
+    first: Iterable[Preference] | Literal["A", "B"] = "A",
+    *,
+    groups: Iterable[Any] | None = None,
+    confidence: float = 0.95,
 ) -> Result:
     """Return the accuracy of always preferring the text that is shown first.
 
     Args:
         labels: The right answer to each item, `A`, `B` or `tie`; None is left out.
         first: Which text stood first, for all items or for each.
+        groups: The cluster of each label.
+        confidence: The level of the interval.
     """
     known = as_list(labels)
-    return accuracy([first] * len(known) if isinstance(first, str) else first, known)
+    shown = [first] * len(known) if isinstance(first, str) else first
+    return accuracy(shown, known, groups=groups, confidence=confidence)
 
 
-def majority_baseline(labels: Iterable[Any]) -> Result:
-    """Return the accuracy of always giving the commonest label."""
+def majority_baseline(
+    labels: Iterable[Any], *, groups: Iterable[Any] | None = None, confidence: float = 0.95
+) -> Result:
+    """Return the accuracy of always giving the commonest label; groups are of the labels."""
     known = [None if is_missing(label) else label for label in as_list(labels)]
     counts = Counter(label for label in known if label is not None).most_common(1)
-    return accuracy([counts[0][0] if counts else NOT_JUDGED] * len(known), known)
+    answers = [counts[0][0] if counts else NOT_JUDGED] * len(known)
+    return accuracy(answers, known, groups=groups, confidence=confidence)
 
 
 @dataclass(frozen=True)

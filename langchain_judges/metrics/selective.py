@@ -68,8 +68,11 @@ def selective_threshold(
 ) -> Threshold:
     """Find the lowest confidence from which on a judge disagrees in at most α of the items.
 
-    The thresholds are walked from the highest down, and the walk stops before the first whose
-    bound exceeds α; so the guarantee P(disagreement ≤ α) ≥ 1 − δ holds for all of them.
+    The thresholds are walked downwards, and a walk stops before the first whose bound exceeds
+    α. It begins at all the items, at half, a quarter and a tenth of them, and at the fewest
+    that can pass, and these walks share δ; so P(disagreement ≤ α) ≥ 1 − δ holds for what any
+    of them reaches. A single walk from the surest items stops at one early mistake, and hardly
+    ever comes to a judge that is good everywhere and no surer where it is right.
 
     Args:
         preferences: The judge's answer to each calibration item, or verdicts or rows.
@@ -84,7 +87,8 @@ def selective_threshold(
         The threshold. Where none meets α it is infinite: the judge then abstains from
         everything, rather than keep its surest verdicts without a guarantee.
 
-    Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370), fixed-sequence testing.
+    Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370), fixed-sequence testing; several
+    starts after Angelopoulos et al. 2021 (Learn then Test, arXiv 2110.01052).
     """
     _check_chance("alpha", alpha)
     _check_chance("delta", delta)
@@ -92,16 +96,7 @@ def selective_threshold(
     usable = sorted(((c, right) for c, right in rows if c is not None), key=lambda r: -r[0])
     levels = np.asarray([c for c, _ in usable])
     errors = np.cumsum([not right for _, right in usable])
-    best = 0
-    bound = None
-    for end in _last_of_each(levels):
-        taken = end + 1
-        if taken < least_items:
-            continue
-        upper = binomial_upper_bound(int(errors[end]), taken, delta)
-        if upper > alpha:
-            break
-        best, bound = taken, upper
+    best, bound = _furthest(levels, errors, alpha, delta, least_items)
     value = float(levels[best - 1]) if best else math.inf
     picked = [float(right) for _, right in usable[:best]]
     agreement = rate(picked) if picked else Result.undefined("nothing is taken")
@@ -109,9 +104,38 @@ def selective_threshold(
     return Threshold(value, bound, coverage, agreement, len(rows), failed)
 
 
-def _last_of_each(levels: Any) -> list[int]:
-    """Return the last place of each distinct level in a sorted column."""
-    return [i for i in range(len(levels)) if i + 1 == len(levels) or levels[i + 1] < levels[i]]
+STARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
+"""Shares of the items from which the walks begin; the first has half of δ."""
+
+
+def _furthest(
+    levels: Any, errors: Any, alpha: float, delta: float, least_items: int
+) -> tuple[int, float | None]:
+    """Return most items that may be taken, and the bound of their disagreement."""
+    ends = [
+        i + 1
+        for i in range(len(levels))
+        if i + 1 >= least_items and (i + 1 == len(levels) or levels[i + 1] < levels[i])
+    ]
+    if not ends:
+        return 0, None
+    # A walk may begin at any set that the labels do not choose.
+    fewest = math.log(delta / (2 * len(STARTS))) / math.log(1 - alpha)
+    sizes = [share * ends[-1] for share in STARTS[:-1]] + [min(fewest, ends[-1])]
+    starts = dict.fromkeys(
+        next(place for place, end in enumerate(ends) if end >= size) for size in sizes
+    )
+    rest = len(starts) - 1
+    best, bound = 0, None
+    for number, start in enumerate(starts):
+        part = delta if not rest else delta / 2 if number == 0 else delta / (2 * rest)
+        for end in ends[start:]:
+            upper = binomial_upper_bound(int(errors[end - 1]), end, part)
+            if upper > alpha:
+                break
+            if end > best:
+                best, bound = end, upper
+    return best, bound
 
 
 def _calibration(

@@ -145,7 +145,7 @@ def _agreement(sample: Sample) -> list[Number]:
         found.append(Number(f"agreement.label.{errors}", title, result, note=note))
         more = _pair_agreement if sample.pairs else _balanced
         found += more(sample, errors, note)
-    kappa = metrics.cohen_kappa(sample.verdicts, sample.labels, confidence=sample.confidence)
+    kappa = metrics.cohen_kappa(sample.verdicts, sample.labels, **sample.told)
     found.append(Number("agreement.kappa", "Cohen's κ with the label", kappa, "number"))
     return [*found, *_ceiling(sample)]
 
@@ -192,23 +192,27 @@ def _balanced(sample: Sample, errors: Errors, note: str) -> list[Number]:
 
 
 def _ceiling(sample: Sample) -> list[Number]:
-    ceiling = metrics.human_ceiling(sample.votes, **sample.told)
-    found = [Number("agreement.ceiling", "People among themselves", ceiling)]
-    if math.isnan(ceiling):
+    people = metrics.people_agreement(sample.votes, **sample.told)
+    found = [Number("agreement.ceiling", "People among themselves", people)]
+    if math.isnan(people):
         return found
-    # On the same rows: elsewhere one person alone has spoken.
-    shared = [votes if len(votes) > 1 else [] for votes in sample.votes]
-    ours = metrics.vote_agreement(sample.verdicts, shared, **sample.told)
-    gap = Result(ours - ceiling, n=ours.n, n_failed=ours.n_failed)
-    title = "Over people among themselves, on the rows with several votes"
-    return [*found, Number("agreement.over_ceiling", title, gap, "points")]
+    oracle = metrics.oracle_agreement(sample.votes, **sample.told)
+    beside = metrics.beside_people(sample.verdicts, sample.votes, **sample.told)
+    title = "Over people among themselves, every row counted alike"
+    return [
+        *found,
+        Number("agreement.oracle", "The most that any answers could reach", oracle),
+        Number("agreement.over_ceiling", title, beside.lead, "points"),
+    ]
 
 
 def _baselines(sample: Sample) -> list[Number]:
     """What needs no judge to be right, against the same labels or votes."""
     if not any(sample.targets):
         return []
-    _, targets = sample.spread(sample.labels)
+    rows = range(len(sample.rows)) if sample.groups is None else sample.groups
+    keys, targets = sample.spread(rows)
+    told: dict[str, Any] = {"groups": keys, "confidence": sample.confidence}
     answers: dict[str, list[Any]] = {}
     found = []
     if sample.pairs and sample.has_texts:
@@ -216,16 +220,18 @@ def _baselines(sample: Sample) -> list[Number]:
         answers["length"] = [
             "A" if x > y else "B" if y > x else "tie" for x, y in zip(a, b, strict=True)
         ]
-        result = metrics.length_baseline(targets, sample.spread(a)[0], sample.spread(b)[0])
+        lengths = sample.spread(a)[0], sample.spread(b)[0]
+        result = metrics.length_baseline(targets, *lengths, **told)
         found.append(Number("baseline.length", "Always the longer text", result))
     if sample.pairs:
         answers["first_slot"] = ["A"] * len(sample.rows)
-        result = metrics.first_slot_baseline(targets)
+        result = metrics.first_slot_baseline(targets, **told)
         found.append(Number("baseline.first_slot", "Always the first text (A)", result))
     common = Counter(targets).most_common(1)[0][0]
     answers["majority"] = [common] * len(sample.rows)
     title = f"Always the commonest label ({common})"
-    found.append(Number("baseline.majority", title, metrics.majority_baseline(targets)))
+    result = metrics.majority_baseline(targets, **told)
+    found.append(Number("baseline.majority", title, result))
     best = max(found, key=lambda number: number.result)
     theirs = sample.hits(answers[best.key.partition(".")[2]])
     lead = metrics.paired_difference(sample.judge_hits(), theirs, **sample.told)
@@ -266,7 +272,7 @@ def _style(sample: Sample) -> list[Number]:
         None if (points := preference_points(row)) is None else 2 * points - 1
         for row in sample.targets
     ]
-    told: dict[str, Any] = {"confidence": sample.confidence}
+    told = sample.told
     outputs = [x for x, _ in sample.texts], [y for _, y in sample.texts]
     slope = metrics.length_slope(sample.verdicts, a, b, quality, **sample.told)
     lesser = "not the lesser text, where people prefer it"

@@ -76,7 +76,9 @@ def _view(report: TrustReport, number: int) -> dict[str, Any]:
         "agreement_plot": _agreement_plot(report),
         "agreement": _both_errors(report),
         "singles": [
-            numbers[k] for k in ("agreement.kappa", "agreement.ceiling") if k in numbers
+            numbers[k]
+            for k in ("agreement.kappa", "agreement.ceiling", "agreement.oracle")
+            if k in numbers
         ]
         + [n for k, n in numbers.items() if k.startswith("baseline.")],
         "bias": [n for k, n in numbers.items() if k.startswith("bias.")],

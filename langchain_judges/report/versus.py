@@ -35,7 +35,7 @@ class Contest:
     """Rows on which the first alone says what the label says."""
     only_second: int
     mcnemar_p: float
-    """Of McNemar's exact test on these two counts."""
+    """Of McNemar's exact test on these two counts, by groups where rows have them."""
     holm_p: float
     """`mcnemar_p` adjusted for all pairs of judges."""
 
@@ -158,9 +158,10 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
         [report.sample.rows[pair[side]] for pair in shared]
         for side, report in enumerate((first, second))
     ]
-    exact = metrics.mcnemar(*([row.answer == row.label for row in side] for side in sides))
-    hits = [report.sample.judge_hits() for report in (first, second)]
     groups = first.sample.groups and [first.sample.groups[i] for i, _ in shared]
+    right = ([row.answer == row.label for row in side] for side in sides)
+    exact = metrics.mcnemar(*right, groups=groups)
+    hits = [report.sample.judge_hits() for report in (first, second)]
     gap = metrics.paired_bootstrap(
         [hits[0][i] for i, _ in shared],
         [hits[1][j] for _, j in shared],

@@ -91,7 +91,10 @@ def _beside_people(sample: Sample, numbers: Mapping[str, Number]) -> str:
     if abs(gap.result) < CLOSE:
         return "as often as people among themselves"
     word = "point" if points == 1 else "points"
-    return f"{points} {word} {'under' if gap.result < 0 else 'over'} people among themselves"
+    range_of = range_told(gap, 0)
+    side = "under" if gap.result < 0 else "over"
+    said = f"{points} {word} {side} people among themselves"
+    return f"{said} ({range_of})" if range_of else said
 
 
 def _flips(numbers: Mapping[str, Number]) -> str:
