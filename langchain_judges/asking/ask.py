@@ -24,6 +24,7 @@ from pydantic import BaseModel
 
 from langchain_judges.asking.channel import Channel, Request
 from langchain_judges.asking.complaints import complaint_of
+from langchain_judges.asking.deadline import within
 from langchain_judges.asking.faults import (
     can_pass,
     diagnosis,
@@ -345,23 +346,24 @@ def _call(
     config = asking.config(sampling)
     runnable, settings = request.runnable, request.settings
     sent = request.messages(messages)
+    channel = asking.question.channel
     ledger = LEDGER.get()
     if ledger:
         yield from ledger.gate.enter(ledger.rank)
     paid = 0
     tokens = 0
     try:
-        result = yield Effect(
+        call = Effect(
             lambda: runnable.invoke(sent, config, **settings),
             lambda: runnable.ainvoke(sent, config, **settings),
         )
-        channel = asking.question.channel
+        result = yield within(channel.deadline, call)
         message = _without_secrets(_message(result), channel.secrets)
         channel.answered = True
         paid, tokens = 1, _book(asking.cost, message.usage_metadata or {})
         return message
     except Exception as exc:  # a model may raise anything: it becomes a failure of one unit
-        if denied := _denied(exc, asking.question.channel):
+        if denied := _denied(exc, channel):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
         usage = usage_of(exc)

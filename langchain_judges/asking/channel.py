@@ -20,6 +20,7 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from langchain_judges.asking.complaints import Complaint
+from langchain_judges.asking.deadline import deadline_of
 from langchain_judges.asking.models import (
     is_openai_kin,
     model_identity,
@@ -87,6 +88,7 @@ class Channel:
         given = resolve_model(model)
         self.secrets = Secrets(given)
         self.model = without_password(without_own_retries(given))
+        self.deadline = deadline_of(self.model)
         self.kin = is_openai_kin(self.model)
         self.identity = model_identity(self.model)
         self.temperature = temperature

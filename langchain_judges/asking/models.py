@@ -79,7 +79,8 @@ def resolve_model(
         base_url: Address of an OpenAI-compatible server (vLLM, Ollama, LM Studio …);
             `model` is then the name the server knows, with or without `openai:`.
         api_key: Key for that server; default `OPENAI_API_KEY`, else a placeholder.
-        timeout: Seconds to wait for one reply.
+        timeout: Seconds to wait for one reply, or for its next part; five more and the
+            whole of it counts as timed out.
 
     Raises:
         ModelSetupError: The name is unknown, or a package, key or file is missing.
