@@ -25,8 +25,8 @@ from langchain_judges.asking.faults import diagnosis, wait_after
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE
-from langchain_judges.methods.bsm.replies import scores_shape
 from langchain_judges.methods.direct import create_direct_judge, create_self_consistency_judge
+from langchain_judges.methods.plans import scores_shape
 from langchain_judges.testing import Answer, error, reply
 from tests.conftest import chat
 from tests.fakes import FakeChatModel

@@ -10,7 +10,7 @@ from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE
-from langchain_judges.methods.bsm.replies import scores_shape
+from langchain_judges.methods.plans import scores_shape
 from langchain_judges.testing import FakeToolModel
 from tests.conftest import chat
 from tests.fakes import FakeChatModel

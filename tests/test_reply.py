@@ -3,8 +3,8 @@ from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.reply import json_schema, read
 from langchain_judges.methods.bsm.parse import parse_plan, parse_scores
-from langchain_judges.methods.bsm.replies import Choice, scores_shape
-from langchain_judges.methods.plans import plan_shape
+from langchain_judges.methods.bsm.replies import Choice
+from langchain_judges.methods.plans import plan_shape, scores_shape
 
 SCORES = scores_shape((1, 5), explain_first=False)
 GOOD = '{"score_1": 4, "score_2": 2, "explanation": "clear"}'

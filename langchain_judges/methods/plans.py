@@ -1,12 +1,12 @@
-"""A plan of criteria, as Branch-Solve-Merge and plan & solve have a model write it."""
+"""A plan of criteria and the scores on it, as Branch-Solve-Merge and plan & solve have them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NotRequired
+from typing import Annotated, Any, NotRequired
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
@@ -84,3 +84,34 @@ def distinct_criteria(planned: Sequence[Mapping[str, str]]) -> list[Criterion]:
         if name:
             plan.setdefault(name.casefold(), {"name": name, "description": description})
     return list(plan.values())
+
+
+class Subscore(TypedDict):
+    """What one solve call found, by identity of the texts."""
+
+    criterion: str
+    order: Order
+    sample: int
+    scores: dict[str, int]
+    explanation: str
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a score is a number, not true or false")
+    return value
+
+
+def score_within(scale: tuple[int, int]) -> Any:
+    """Return the type of a whole score on a scale; true and false are no scores."""
+    return Annotated[int, Field(ge=scale[0], le=scale[1]), BeforeValidator(_no_bool)]
+
+
+@cache
+def scores_shape(scale: tuple[int, int], explain_first: bool = False) -> type[BaseModel]:
+    """Return the shape of a solve reply: two scores, then the explanation, as in the paper."""
+    score = score_within(scale)
+    fields: dict[str, Any] = {"score_1": (score, ...), "score_2": (score, ...)}
+    explanation: dict[str, Any] = {"explanation": (str, ...)}
+    ordered = {**explanation, **fields} if explain_first else {**fields, **explanation}
+    return create_model("Scores", **ordered)

@@ -85,8 +85,7 @@ def _prompts() -> list[tuple[str, dict[str, Any]]]:
 async def structured_loop(url: str) -> int:
     from langchain_openai import ChatOpenAI
 
-    from langchain_judges.methods.bsm.replies import scores_shape
-    from langchain_judges.methods.plans import plan_shape
+    from langchain_judges.methods.plans import plan_shape, scores_shape
 
     model = ChatOpenAI(model="m", base_url=url, api_key="x", use_responses_api=False)
     shaped = {
@@ -100,8 +99,7 @@ async def client_loop(url: str) -> int:
     from openai import AsyncOpenAI
 
     from langchain_judges.asking.reply import json_schema
-    from langchain_judges.methods.bsm.replies import scores_shape
-    from langchain_judges.methods.plans import plan_shape
+    from langchain_judges.methods.plans import plan_shape, scores_shape
 
     client = AsyncOpenAI(base_url=url, api_key="x")
     schemas = {

@@ -36,9 +36,7 @@ from langchain_judges.methods.bsm.replies import (
     BSMState,
     Choice,
     OrderResult,
-    Subscore,
-    Work,
-    scores_shape,
+    SolveWork,
 )
 from langchain_judges.methods.bsm.tally import Cells, decide, mean_scores, order_totals, quorum
 from langchain_judges.methods.budgets import Budget
@@ -53,9 +51,11 @@ from langchain_judges.methods.pairs import (
 from langchain_judges.methods.plans import (
     Criterion,
     CriterionLike,
+    Subscore,
     distinct_criteria,
     plan_shape,
     read_criteria,
+    scores_shape,
 )
 from langchain_judges.options import ClientMost, Rule, Scale, factory
 from langchain_judges.orders import (
@@ -298,7 +298,7 @@ class BSMSteps(PairSteps):
         return [
             Send(
                 "solve",
-                Work(
+                SolveWork(
                     pair=pair,
                     criterion=criterion,
                     order=order,
@@ -312,7 +312,7 @@ class BSMSteps(PairSteps):
             if criterion.get("order", order) == order
         ] or "merge"
 
-    def solve(self, work: Work) -> Call:
+    def solve(self, work: SolveWork) -> Call:
         """Ask for the scores of both texts on one criterion, in one order."""
         own, several = self.own, self.own.samples > 1
         criterion, order, sample = work["criterion"], work["order"], work["sample"]
@@ -332,7 +332,7 @@ class BSMSteps(PairSteps):
         seed = sample_seed(own.seed, sample) if several else None
         return Call(self.solving, variables, unit, order, seed)
 
-    def solved(self, work: Work, reply: Reply) -> Update:
+    def solved(self, work: SolveWork, reply: Reply) -> Update:
         """Keep the scores by identity of the texts."""
         if not reply.data:
             return {}

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import operator
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, create_model
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
-from langchain_judges.methods.plans import Criterion
+from langchain_judges.methods.plans import Criterion, Subscore
 from langchain_judges.orders import Order, SlotOrTie
 from langchain_judges.verdict import Pair, Preference
-
-
-class Subscore(TypedDict):
-    """What one solve call found, by identity of the texts."""
-
-    criterion: str
-    order: Order
-    sample: int
-    scores: dict[str, int]
-    explanation: str
 
 
 class OrderResult(TypedDict):
@@ -53,7 +43,7 @@ class BSMResult(PairResult):
     by_order: dict[str, OrderResult]
 
 
-class Work(TypedDict):
+class SolveWork(TypedDict):
     """Input of one parallel solve node."""
 
     pair: Pair
@@ -61,21 +51,6 @@ class Work(TypedDict):
     order: Order
     sample: int
     examples: list[Example]
-
-
-def _no_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("a score is a number, not true or false")
-    return value
-
-
-def scores_shape(scale: tuple[int, int], explain_first: bool) -> type[BaseModel]:
-    """Return the shape of a solve reply: two scores, then the explanation, as in the paper."""
-    score = Annotated[int, Field(ge=scale[0], le=scale[1]), BeforeValidator(_no_bool)]
-    fields: dict[str, Any] = {"score_1": (score, ...), "score_2": (score, ...)}
-    explanation: dict[str, Any] = {"explanation": (str, ...)}
-    ordered = {**explanation, **fields} if explain_first else {**fields, **explanation}
-    return create_model("Scores", **ordered)
 
 
 class Choice(BaseModel):

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from langchain_judges.methods.bsm.replies import OrderResult, Subscore
-from langchain_judges.methods.plans import Criterion
+from langchain_judges.methods.bsm.replies import OrderResult
+from langchain_judges.methods.plans import Criterion, Subscore
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.verdict import Failure, Preference, Usage, Verdict
 

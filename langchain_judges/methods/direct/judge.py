@@ -30,18 +30,22 @@ from langchain_judges.methods.direct.replies import (
     DirectResult,
     DirectState,
     ForcedChoice,
+    JudgeWork,
     LLMScoreResult,
     PlanSolveResult,
-    Work,
     read_sheet,
-    scores_shape,
     sheet_shape,
 )
 from langchain_judges.methods.direct.shots import render_shots
 from langchain_judges.methods.direct.tally import decide, order_totals, weights
 from langchain_judges.methods.few_shot import WorkedExample, worked_examples
 from langchain_judges.methods.pairs import Next, PairSteps, begin, examples_in, pair_of
-from langchain_judges.methods.plans import Criterion, distinct_criteria, plan_shape
+from langchain_judges.methods.plans import (
+    Criterion,
+    distinct_criteria,
+    plan_shape,
+    scores_shape,
+)
 from langchain_judges.options import ClientMost, Rule, Scale, factory
 from langchain_judges.orders import (
     ORDER_NAMES,
@@ -523,7 +527,7 @@ class BaselineSteps(PairSteps):
         return [
             Send(
                 "judge",
-                Work(
+                JudgeWork(
                     pair=pair_of(state),
                     criteria=state.get("criteria", []),
                     order=order,
@@ -535,7 +539,7 @@ class BaselineSteps(PairSteps):
             for sample in range(self.own.replies)
         ]
 
-    def judge(self, work: Work) -> Call:
+    def judge(self, work: JudgeWork) -> Call:
         """Ask for one verdict, in one order."""
         own, order, question = self.own, work["order"], self.question
         if work["criteria"]:
@@ -547,7 +551,7 @@ class BaselineSteps(PairSteps):
         unit, seed = self._unit(order, work["sample"])
         return Call(question, self._shown(work), unit, order, seed)
 
-    def judged(self, work: Work, reply: Reply) -> Update:
+    def judged(self, work: JudgeWork, reply: Reply) -> Update:
         """Keep what a reply decided, by identity of the texts."""
         if not reply.data:
             return {}
@@ -608,7 +612,7 @@ class BaselineSteps(PairSteps):
         place = own.order_list.index(order) * own.replies + sample
         return name, sample_seed(own.chance, place)
 
-    def _shown(self, work: Work) -> dict[str, object]:
+    def _shown(self, work: JudgeWork) -> dict[str, object]:
         own = self.own
         low, high = own.grades
         aspects = ", ".join(own.named_aspects)

@@ -7,24 +7,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, create_model
+from pydantic import BaseModel, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
-from langchain_judges.methods.plans import Criterion
+from langchain_judges.methods.plans import Criterion, Subscore, score_within, scores_shape
 from langchain_judges.orders import Order, Slot, SlotOrTie, by_identity
 from langchain_judges.verdict import Failure, Pair, Preference
-
-
-class Subscore(TypedDict):
-    """The scores of one criterion in one order, by identity of the texts."""
-
-    criterion: str
-    order: Order
-    sample: int
-    scores: dict[str, int]
-    explanation: str
 
 
 class Ballot(TypedDict):
@@ -73,7 +63,7 @@ class LLMScoreResult(DirectResult):
     """`1(A preferred) · P` in [0, 1], the number to correlate with people's."""
 
 
-class Work(TypedDict):
+class JudgeWork(TypedDict):
     """Input of one parallel call."""
 
     pair: Pair
@@ -97,24 +87,6 @@ class ForcedChoice(BaseModel):
     preference: Slot
 
 
-def _no_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("a score is a number, not true or false")
-    return value
-
-
-def _score(scale: tuple[int, int]) -> Any:
-    return Annotated[int, Field(ge=scale[0], le=scale[1]), BeforeValidator(_no_bool)]
-
-
-@cache
-def scores_shape(scale: tuple[int, int]) -> type[BaseModel]:
-    """Return the shape of two scores and the reason for them."""
-    score = _score(scale)
-    fields: dict[str, Any] = {"score_1": (score, ...), "score_2": (score, ...)}
-    return create_model("Scores", **fields, explanation=(str, ...))
-
-
 @cache
 def sheet_shape(scale: tuple[int, int], criteria: int, *, whole: bool) -> type[BaseModel]:
     """Return the shape of the scores on every criterion, in the order of the plan.
@@ -124,7 +96,7 @@ def sheet_shape(scale: tuple[int, int], criteria: int, *, whole: bool) -> type[B
         criteria: How many criteria there are.
         whole: Whether each of them must be there; False reads what there is.
     """
-    score = _score(scale)
+    score = score_within(scale)
     line = create_model("Line", score_1=(score, ...), score_2=(score, ...))
     fields: dict[str, Any] = {
         f"criterion_{i + 1}": (line, ...) if whole else (Any, None) for i in range(criteria)
@@ -133,7 +105,7 @@ def sheet_shape(scale: tuple[int, int], criteria: int, *, whole: bool) -> type[B
 
 
 def read_sheet(
-    data: Mapping[str, Any], work: Work, unit: str, scale: tuple[int, int]
+    data: Mapping[str, Any], work: JudgeWork, unit: str, scale: tuple[int, int]
 ) -> tuple[list[Subscore], list[Failure]]:
     """Return the scores of every criterion in a reply, and a failure for each without.
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_judges.methods.direct.replies import Ballot, Subscore
-from langchain_judges.methods.plans import Criterion
+from langchain_judges.methods.direct.replies import Ballot
+from langchain_judges.methods.plans import Criterion, Subscore
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict, not_judged
