@@ -193,12 +193,66 @@ def test_rows_of_other_settings_stay_in_the_file(tmp_path):
 def test_a_file_of_something_else_is_not_touched(tmp_path):
     out = tmp_path / "notes.txt"
     out.write_text("my notes\n")
-    for precious in ("my notes\n", '{"my": "data"}', json.dumps(pairs(1)[0]), "torn"):
-        out.write_text(precious)
+    foreign = [
+        {"my": "data"}, pairs(1)[0], {"key": [], "verdict": {}}, {"key": "k", "verdict": 5},
+        {"key": "k", "text": "", "judge": "me"}, {"key": "k", "text": "", "failures": [1]},
+    ]  # fmt: skip
+    texts = ["my notes\n", "torn", "[" * 100_000, *map(json.dumps, foreign)]
+    utf16 = json.dumps({"key": "k", "verdict": {}}).encode("utf-16")
+    for precious in (utf16, *(text.encode() for text in texts)):
+        out.write_bytes(precious)
         with pytest.raises(OutputError, match=r"notes\.txt, line 1: not a result"):
             collect(create_bsm_judge(FakeChatModel()), pairs(1), "sync", out=out)
-        assert out.read_text() == precious
+        assert out.read_bytes() == precious
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_tidying_follows_no_link_leaves_no_copy_and_takes_the_longest_names(tmp_path):
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    out, victim = tmp_path / ("o" * 249 + ".jsonl"), tmp_path / "victim"
+    collect(judge, pairs(1), "sync", out=out)
+    victim.write_text("mine")
+    # A name that can be foreseen, and one that a run which was killed left behind.
+    (tmp_path / f".{'o' * 100}.{os.getpid()}.tmp").symlink_to(victim)
+    (tmp_path / f"{Results.prefix_of(out)}abc.tmp").symlink_to(
+        victim
+    )  # left by a run that was killed
+    with out.open("a") as file:
+        file.write('{"index": 1, "key": "to')
+    assert collect(judge, pairs(1), "sync", out=out)[1].resumed == 1
+    assert victim.read_text() == "mine"
+    assert out.read_text().count("\n") == out.read_text().count('{"index') == 1
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_file_of_finished_rows_is_not_written_again(tmp_path):
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    out = tmp_path / "o.jsonl"
+    collect(judge, pairs(3), "sync", out=out)
+    before = out.stat()
+    assert collect(judge, pairs(3), "sync", out=out)[1].resumed == 3
+    assert (out.stat().st_ino, out.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_a_row_says_what_it_is_and_rows_of_a_failed_kind_are_counted_as_theirs():
+    item = {"input": "q", "output": "o"}
+    label = {"label": 1, "score": 1.0}
+    judges = {
+        "pair": (RunnableLambda(lambda _: {"verdict": even_verdict()}), pairs(1)[0]),
+        "item": (RunnableLambda(lambda _: {"verdict": label}), item),
+        "task": (RunnableLambda(lambda _: {"text": "a b"}), {"concepts": ["a", "b"]}),
+    }
+    for kind, (judge, row) in judges.items():
+        rows, summary = collect(judge, [row], "sync")
+        assert (rows[0]["kind"], rows[0]["judged"]) == (kind, True)
+        assert (summary.labels, summary.wrote) == (kind == "item", kind == "task")
+
+
+def test_an_item_that_no_budget_is_left_for_has_a_verdict_of_an_item():
+    judge = RunnableLambda(str).with_config(metadata={"method": "m", "calls": 5})
+    rows, _ = collect(judge, [{"input": "q", "output": "o"}], "sync", max_calls=2)
+    assert rows[0]["verdict"]["label"] is None
+    assert rows[0]["kind"] == "item"
 
 
 @pytest.mark.parametrize("place", [".", "/proc/x.jsonl", "/dev/full"])
@@ -268,10 +322,10 @@ def test_an_error_while_a_stored_row_is_read_is_raised(tmp_path, kind):
 
     def moving():
         yield next(given)
-        out.unlink()
+        out.write_bytes(b"")
         yield from given
 
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OutputError, match=r"Another program has changed .*o\.jsonl"):
         collect(judge, moving(), kind, out=out, max_concurrency=1)
 
 

@@ -394,7 +394,7 @@ async def run_rows(
     try:
         async for row in run:
             if show:
-                console.print(text_panel(row) if "text" in row else verdict_panel(row))
+                console.print(text_panel(row) if row["kind"] == "task" else verdict_panel(row))
             if collect:
                 collect(row)
     finally:

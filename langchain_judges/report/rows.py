@@ -11,6 +11,7 @@ from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.metrics import majority_vote
+from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.labels import check_countable
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import judged
@@ -138,7 +139,7 @@ def join(
         raise InputError("there is no verdict to report on")
     if bad := next((row for row in rows if not isinstance(row.get("verdict"), Mapping)), None):
         raise InputError(f"a row without a verdict: {str(bad)[:80]}")
-    kinds = {"label" in row["verdict"] for row in rows}
+    kinds = set(map(kind_of_result, rows))
     if len(kinds) > 1:
         raise InputError("verdicts on pairs and on single texts are mixed; report them apart")
     asked = [row for row in rows if not _unasked(row)]

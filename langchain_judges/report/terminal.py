@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_judges.report.bracket import comparison_parts
+from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.printable import clean
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
     parts += comparison_parts(row)
     if row.get("leak_allowed") or verdict.get("recalled"):
         parts.append(_recalled(row))
-    kind = "item" if "label" in verdict else "pair"
-    return _panel(row, kind, _headline(verdict), [*parts, *_costs(verdict)])
+    return _panel(row, kind_of_result(row), _headline(verdict), [*parts, *_costs(verdict)])
 
 
 def text_panel(row: Mapping[str, Any]) -> RenderableType:

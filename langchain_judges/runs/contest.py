@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from tempfile import mkstemp
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from typing_extensions import TypedDict
@@ -233,9 +234,16 @@ def rate(count: int, of: int) -> Rate:
 def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     """Write a comparison as JSON, whole or not at all."""
     path = Path(path)
-    copy = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    copy.write_text(json.dumps(comparison, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    os.replace(copy, path)
+    text = json.dumps(comparison, indent=2, ensure_ascii=False) + "\n"
+    file, copy = mkstemp(".tmp", ".comparison-", path.parent)
+    try:
+        with os.fdopen(file, "w", encoding="utf-8") as opened:
+            opened.write(text)
+        os.chmod(copy, 0o644)
+        os.replace(copy, path)
+    except BaseException:
+        Path(copy).unlink(missing_ok=True)
+        raise
 
 
 def line_up(

@@ -24,7 +24,7 @@ from langchain_judges.options import with_options
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
-from langchain_judges.runs.workload import Judge, Result, Rows, Workload
+from langchain_judges.runs.workload import Judge, Result, Rows, Work, Workload
 
 BUSY = 2
 """Unfinished rows for each place: some wait for no call while they plan or merge."""
@@ -46,8 +46,8 @@ def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
         options: Each by its name.
 
     Returns:
-        An iterator over `{"index", "id", "key", "verdict", …}`, in the order of the rows;
-        its `summary` counts verdicts, failures, calls and tokens. On Ctrl-C calls in flight
+        An iterator over `{"index", "key", "kind", "judged", "id", "verdict", …}`, in the order
+        of the rows; its `summary` counts verdicts, failures, calls and tokens. On Ctrl-C calls in flight
         get ten seconds, then `KeyboardInterrupt` is raised; a thread whose call still hangs
         keeps the process alive until the model's own time-out (`ajudge_many` cancels it).
 
@@ -154,12 +154,20 @@ class Run(Iterator[Result]):
             while not finished.empty():
                 finished.get()
                 window.finished()
-            while window.has_room() and (pair := self._work.take()):
-                window.start(pool.submit(copy_context().run, run, self._work.judge_one(pair)))
+            while window.has_room() and (row := self._work.take()):
+                window.start(self._started(row, pool))
             if window.next_is_there() or not window.unfinished:
                 return bool(window.rows)
             finished.get()
             window.finished()
+
+    def _started(self, row: Work, pool: ThreadPoolExecutor) -> Future[Result]:
+        steps = self._work.judge_one(row)
+        if self._work.asks_for(row):
+            return pool.submit(copy_context().run, run, steps)
+        done: Future[Result] = Future()
+        done.set_result(run(steps))
+        return done
 
     def _result(self, window: Window[Future[Result]]) -> Result:
         try:
@@ -215,7 +223,7 @@ class AsyncRun(AsyncIterator[Result]):
             window.finished()
             changed.set()
 
-        window: Window[asyncio.Task[Result]] = Window(BUSY * work.places, finished)
+        window: Window[asyncio.Future[Result]] = Window(BUSY * work.places, finished)
         try:
             with work.display():
                 while await self._next_is_there(window, changed):
@@ -234,21 +242,29 @@ class AsyncRun(AsyncIterator[Result]):
             raise work.fatal
 
     async def _next_is_there(
-        self, window: Window[asyncio.Task[Result]], changed: asyncio.Event
+        self, window: Window[asyncio.Future[Result]], changed: asyncio.Event
     ) -> bool:
         """Start rows and wait for the next; False if there is none, or the run was stopped."""
         while True:
             changed.clear()
-            while window.has_room() and (pair := self._work.take()):
-                window.start(asyncio.create_task(arun(self._work.judge_one(pair))))
+            while window.has_room() and (row := self._work.take()):
+                window.start(self._started(row))
             if self._work.stopped:
                 await self._drain(window.rows)
                 return window.next_is_there() and window.rows[0].exception() is None
-            if window.next_is_there() or not window.rows:
+            if window.next_is_there() or not window.unfinished:
                 return bool(window.rows)
             await changed.wait()
 
-    async def _drain(self, tasks: Collection[asyncio.Task[Result]]) -> None:
+    def _started(self, row: Work) -> asyncio.Future[Result]:
+        steps = self._work.judge_one(row)
+        if self._work.asks_for(row):
+            return asyncio.create_task(arun(steps))
+        done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        done.set_result(run(steps))
+        return done
+
+    async def _drain(self, tasks: Collection[asyncio.Future[Result]]) -> None:
         """Give calls in flight until `GRACE` seconds after the run was stopped."""
         now = asyncio.get_running_loop().time()
         self._deadline = self._deadline or now + GRACE

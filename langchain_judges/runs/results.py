@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any
 
 from langchain_judges.errors import OutputError
+from langchain_judges.rows.kinds import kind_of_result
 
 try:
     import fcntl
@@ -21,12 +24,12 @@ except ImportError:  # Windows has no such locks; two runs on one file are then 
 
 def outcome_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return where a result tells failures and usage: its verdict, or a written row itself."""
-    return row if "text" in row else row.get("verdict") or {}
+    return row if kind_of_result(row) == "task" else row.get("verdict") or {}
 
 
 def judged_row(row: Mapping[str, Any]) -> bool:
     """Say whether a result holds a verdict, or a text if one was to be written."""
-    if "text" in row:
+    if kind_of_result(row) == "task":
         return row["text"] is not None
     verdict = row.get("verdict") or {}
     return verdict.get("preference", verdict.get("label")) is not None
@@ -61,6 +64,12 @@ def content_key(row: Mapping[str, Any]) -> dict[str, str]:
 
 _START = b'{"index": '
 """What every row begins with: a torn line that does not is no row of ours."""
+_HEAD = re.compile(
+    rb'\{"index": \d+, "key": "([0-9a-f-]+)", "kind": "\w+", "judged": (true|false), '
+    rb'"judge": \{"mark": "([0-9a-f]+)"'
+)
+"""The first fields of every row that we wrote: enough to find it without parsing it all."""
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
@@ -69,6 +78,17 @@ def _line(row: Mapping[str, Any]) -> bytes:
     except UnicodeEncodeError:
         # A model may write half of a surrogate pair, which UTF-8 has no bytes for.
         return json.dumps(row).encode() + b"\n"
+
+
+def _is_result(row: Any) -> bool:
+    """Say whether JSON data has the form of our results, as far as it is read here."""
+    if not isinstance(row, dict) or not isinstance(row.get("key"), str):
+        return False
+    outcome = row if "text" in row else row.get("verdict")
+    if not isinstance(outcome, dict) or not isinstance(row.get("judge") or {}, dict):
+        return False
+    failures = outcome.get("failures") or []
+    return isinstance(failures, list) and all(isinstance(each, dict) for each in failures)
 
 
 def _try_again(row: Mapping[str, Any], keep_failed: bool) -> bool:
@@ -82,9 +102,10 @@ def _try_again(row: Mapping[str, Any], keep_failed: bool) -> bool:
 class Results:
     """The results file of one run.
 
-    Opening it tidies what an earlier run left: a torn last line, a line that stands twice
-    and rows of this judge that were not judged are dropped, in a copy that replaces the
-    file in one step. Rows of other judges and inputs stay.
+    Opening it finds what earlier runs left by the first fields of each line. A torn last
+    line, a line that stands twice and rows of this judge that were not judged are dropped, in
+    a copy that replaces the file in one step; a file without any of these stays as it is.
+    Rows of other judges and inputs stay.
 
     Args:
         path: The JSONL file; made if it is missing.
@@ -105,7 +126,8 @@ class Results:
         """Rows of other judges in the file."""
         self._mark = mark
         self._lock = threading.Lock()
-        self._offsets: dict[str, int] = {}
+        self._places: dict[str, tuple[int, int]] = {}
+        """Where each row stands: offset and length."""
         self._file: int | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,17 +137,29 @@ class Results:
 
     def __contains__(self, key: str) -> bool:
         """Say whether an earlier run finished this input."""
-        return key in self._offsets
+        return key in self._places
 
     def __len__(self) -> int:
         """Return how many rows earlier runs left."""
-        return len(self._offsets)
+        return len(self._places)
 
     def read(self, key: str) -> dict[str, Any]:
-        """Return the row that an earlier run wrote."""
-        with self.path.open("rb") as file:
-            file.seek(self._offsets[key])
-            return json.loads(file.readline())  # type: ignore[no-any-return]
+        """Return the row that an earlier run wrote.
+
+        Raises:
+            OutputError: The file was closed, or another program has changed it.
+        """
+        with self._lock:
+            if self._file is None:
+                raise OutputError(f"The run has closed {self.path}.")
+            offset, length = self._places[key]
+            os.lseek(self._file, offset, os.SEEK_SET)
+            line = os.read(self._file, length)
+        try:
+            row: dict[str, Any] = json.loads(line.decode())
+        except ValueError as exc:
+            raise OutputError(f"Another program has changed {self.path}.") from exc
+        return row
 
     def append(self, row: dict[str, Any]) -> None:
         """Write a row; when this returns, it survives the death of the process.
@@ -145,6 +179,8 @@ class Results:
     def _write(self, file: int, line: bytes) -> None:
         """Write all of a line or none of it: a full disk may take the half of one."""
         size = os.fstat(file).st_size
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            os.lseek(file, 0, os.SEEK_END)
         left = memoryview(line)
         try:
             while left:
@@ -162,63 +198,87 @@ class Results:
                 self._file = None
 
     def _open(self, keep_failed: bool) -> int:
-        old = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINKS, 0o644)
         try:
-            self._claim(old)
-            if os.fstat(old).st_ino != self.path.stat().st_ino:
+            self._claim(file)
+            if os.fstat(file).st_ino != self.path.stat().st_ino:
                 raise OutputError(f"Another run has just begun to write to {self.path}.")
-            if not os.fstat(old).st_size:
-                return os.dup(old)
-            return self._tidied(keep_failed)
-        finally:
-            # A lock belongs to the open file and not to the descriptor: a copy keeps it.
-            os.close(old)
+            for left in self.path.parent.glob(f"{self.prefix_of(self.path)}*.tmp"):
+                left.unlink()  # of a run that was killed: only one at a time comes so far
+            if not os.fstat(file).st_size or self._find(keep_failed):
+                return file
+            tidied = self._tidied(file)
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+        return tidied
 
-    def _tidied(self, keep_failed: bool) -> int:
-        copy = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-        new = os.open(copy, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+    @staticmethod
+    def prefix_of(path: Path) -> str:
+        """Return how copies of a file are named: its own name may be as long as allowed."""
+        return f".{hashlib.sha256(path.name.encode()).hexdigest()[:12]}-"
+
+    def _tidied(self, old: int) -> int:
+        """Return a copy of the rows to keep, in the place of the file."""
+        # A new file of a name that nobody can foresee, so that no link waits there.
+        new, copy = mkstemp(".tmp", self.prefix_of(self.path), self.path.parent)
         try:
             # Locked before it gets its name, so that no other run can come between.
             self._claim(new)
-            with os.fdopen(os.dup(new), "wb") as file:
-                self._copy(file, keep_failed)
-                file.flush()
-                os.fsync(new)
-            os.fchmod(new, stat.S_IMODE(self.path.stat().st_mode))
+            end = 0
+            for key, (offset, length) in self._places.items():
+                os.lseek(old, offset, os.SEEK_SET)
+                self._write(new, os.read(old, length))
+                self._places[key] = end, length
+                end += length
+            os.fsync(new)
+            os.fchmod(new, stat.S_IMODE(os.fstat(old).st_mode))
             os.replace(copy, self.path)
         except BaseException:
-            copy.unlink(missing_ok=True)
+            Path(copy).unlink(missing_ok=True)
             os.close(new)
             raise
         return new
 
-    def _copy(self, file: Any, keep_failed: bool) -> None:
-        offset = 0
-        for line, row in self._rows():
-            ours = row.get("judge", {}).get("mark") == self._mark
-            self.others += not ours
-            if row["key"] in self._offsets or (ours and _try_again(row, keep_failed)):
-                continue
-            self._offsets[row["key"]] = offset
-            offset += file.write(line)
-
-    def _rows(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    def _find(self, keep_failed: bool) -> bool:
+        """Find the rows to keep; return whether these are all that the file holds."""
+        offset, whole = 0, True
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n") and _START.startswith(line[: len(_START)]):
-                    return
-                try:
-                    row = json.loads(line)
-                    known = isinstance(row, dict) and "key" in row
-                    known = known and ("verdict" in row or "text" in row)
-                except ValueError:
-                    known = False
-                if not known:
-                    raise OutputError(
-                        f"{self.path}, line {number}: not a result of a judge; name "
-                        "another file for the results."
-                    )
-                yield line, row
+                    return False
+                key, mark, again = self._head(line, number, keep_failed)
+                ours = mark == self._mark
+                self.others += not ours
+                if key in self._places or (ours and again):
+                    whole = False
+                else:
+                    self._places[key] = offset, len(line)
+                offset += len(line)
+        return whole
+
+    def _head(self, line: bytes, number: int, keep_failed: bool) -> tuple[str, str, bool]:
+        """Return a row's key, its judge's mark, and whether it is to be judged again."""
+        head = _HEAD.match(line)
+        if head and head[2] == b"true":
+            return head[1].decode(), head[3].decode(), False
+        row = self._row(line, number)
+        mark = (row.get("judge") or {}).get("mark")
+        return row["key"], str(mark), _try_again(row, keep_failed)
+
+    def _row(self, line: bytes, number: int) -> dict[str, Any]:
+        try:
+            # Decoded here: `json` would guess UTF-16 too.
+            row = json.loads(line.decode())
+        except (ValueError, RecursionError):
+            row = None
+        if not _is_result(row):
+            raise OutputError(
+                f"{self.path}, line {number}: not a result of a judge; name another file for "
+                "the results."
+            )
+        return row  # type: ignore[no-any-return]
 
     def _claim(self, descriptor: int) -> None:
         if fcntl is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.runs.results import judged_row, outcome_of
 
@@ -72,16 +73,17 @@ class Summary:
         """Count one row."""
         verdict = outcome_of(row)
         self.rows += 1
-        self.wrote = "text" in row
+        kind = kind_of_result(row)
+        self.wrote = kind == "task"
         self.failures.update(failure["reason"] for failure in verdict["failures"])
-        self.labels += "label" in verdict
-        if judged_row(row) and "text" in row:
+        self.labels += kind == "item"
+        if judged_row(row) and kind == "task":
             self._add_text(row)
         elif judged_row(row):
             decided = verdict.get("preference", verdict.get("label"))
             self.preferences[str(decided)] += 1
             known = row.get("label")
-            if known in SIDES or ("label" in verdict and known is not None):
+            if known in SIDES or (kind == "item" and known is not None):
                 self.labelled += 1
                 self.agreed += known == decided
         else:

@@ -66,8 +66,9 @@ class Window(Generic[F]):
     def start(self, row: F) -> None:
         """Put a row behind the others."""
         self.rows.append(row)
-        self.unfinished += 1
-        row.add_done_callback(self._report)
+        if not row.done():
+            self.unfinished += 1
+            row.add_done_callback(self._report)
 
     def finished(self) -> None:
         """Count one row as finished, whichever it is."""

@@ -32,18 +32,27 @@ from langchain_judges.errors import (
     RunStopped,
 )
 from langchain_judges.methods.marks import is_local, memory_of, metadata_of, unwrapped
+from langchain_judges.rows.kinds import RowKind, kind_of_row
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_pair, check_task
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
-from langchain_judges.verdict import Failure, FailureReason, Usage, no_usage, not_judged
+from langchain_judges.verdict import (
+    Failure,
+    FailureReason,
+    Usage,
+    no_usage,
+    not_judged,
+    not_labelled,
+)
 
 Judge = Runnable[Any, Any]
 Rows = Iterable[Mapping[str, Any]]
 Result = dict[str, Any]
-"""`{"index", "id", "key", "content", "verdict", …}` and the method's own results."""
+"""`{"index", "key", "kind", "judged", "judge", "id", "content", "verdict", …}` and the
+method's own results."""
 
 PLACES, LOCAL_PLACES = 16, 4
 """Calls in flight unless told; a local model generates two replies at a time, and more calls
@@ -66,11 +75,12 @@ def places_of(judge: Judge) -> int:
 
 @dataclass
 class Work:
-    """One pair of a run."""
+    """One row of a run."""
 
     index: int
     pair: dict[str, Any]
     key: str
+    kind: RowKind = "pair"
     over_budget: bool = False
     problem: str = ""
     """Why it cannot be judged at all; empty for a good row."""
@@ -109,7 +119,8 @@ class Workload:
         self._seen: set[int] = set()
         self._again: Counter[str] = Counter()
         self._first: dict[int, str | None] = {}
-        self._any_good = False
+        self._kind: RowKind | None = None
+        """Of the last good row; None: there was none yet."""
         self._raised: Exception | None = None
         self._lost = 0
         self._lock = threading.Lock()
@@ -144,6 +155,10 @@ class Workload:
             if len(self._first) < ALIKE:
                 self._first[work.index] = None
         return work
+
+    def asks_for(self, work: Work) -> bool:
+        """Say whether a row is asked for, and not found in the file or lost beforehand."""
+        return work.index in self._active
 
     def judge_one(self, work: Work) -> Steps[Result]:
         """Judge one pair, or find what an earlier run made of it, and keep the result."""
@@ -245,22 +260,23 @@ class Workload:
         for index, raw in self._rows:
             try:
                 pair: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
-                _check(pair)
+                kind = kind_of_row(raw) if isinstance(raw, Mapping) else "pair"
+                _check(kind, pair)
                 json.dumps([pair.get(name) for name in (*_KNOWN_OF_IT, "id")])
-                work = Work(index, pair, self._key(pair))
+                work = Work(index, pair, self._key(pair), kind)
             except InputError as exc:
                 problem, error = f"pair {index}: {exc}", exc
             except (TypeError, ValueError, RecursionError) as exc:
                 problem = f"pair {index}: a field cannot be written: {exc}"
                 error = InputError(problem)
             else:
-                self._any_good = True
+                self._kind = kind
                 return work
-            if not self._any_good:
+            if self._kind is None:
                 raise InputError(problem) from error
             known = raw.get("id") if isinstance(raw, Mapping) else None
             pair = {"id": known if isinstance(known, str) else None}
-            return Work(index, pair, self._key({"id": problem}), problem=problem)
+            return Work(index, pair, self._key({"id": problem}), self._kind, problem=problem)
         return None
 
     def _key(self, pair: dict[str, Any]) -> str:
@@ -334,26 +350,33 @@ class Workload:
         return outcome
 
     def _keep(self, work: Work, outcome: dict[str, Any]) -> Result:
-        if "text" in outcome:
-            told: dict[str, Any] = {**_EMPTY, **outcome}
+        if work.kind == "task":
+            outcome = {"text": None, **_EMPTY, **outcome}
         else:
-            told = {**outcome, "verdict": {**_EMPTY, **(outcome.get("verdict") or {})}}
-        row: Result = {
+            outcome = {**outcome, "verdict": {**_EMPTY, **(outcome.get("verdict") or {})}}
+        # What finds a row again stands first in its line.
+        head = {
             "index": work.index,
-            "id": work.pair.get("id"),
             "key": work.key,
-            **({} if "text" in told else {"content": content_key(work.pair)}),
-            **{field: work.pair[field] for field in _KNOWN_OF_IT if field in work.pair},
-            **told,
+            "kind": work.kind,
+            "judged": judged_row({**outcome, "kind": work.kind}),
             "judge": self.name,
+        }
+        row: Result = {
+            **head,
+            "id": work.pair.get("id"),
+            **({} if work.kind == "task" else {"content": content_key(work.pair)}),
+            **{field: work.pair[field] for field in _KNOWN_OF_IT if field in work.pair},
+            **outcome,
+            **head,
         }
         with self._lock:
             if self.results is not None:
                 self.results.append(row)
             self.summary.add(row)
             self._watch(row)
-            paid = (told if "text" in told else told["verdict"])["usage"]["calls"]
-            if judged_row(row) and paid:
+            paid = outcome_of(row)["usage"]["calls"]
+            if row["judged"] and paid:
                 self._least = min(self._least or paid, paid)
         return row
 
@@ -380,17 +403,20 @@ def _marks(judge: Judge) -> tuple[dict[str, Any], int]:
     """
     metadata = metadata_of(judge)
     marks = {key: metadata[key] for key in _DECIDES if key in metadata}
+    if isinstance(options := marks.get("options"), Mapping):
+        # How a graph is called in traces decides nothing.
+        marks["options"] = {key: value for key, value in options.items() if key != "name"}
     if (memory := memory_of(judge)) is not None:
         marks["memory"] = str(memory.version)
     return marks or {"method": judge.get_name()}, int(metadata.get("calls", 0))
 
 
-def _check(raw: object) -> None:
-    """Check a row: a pair, or a writing task; items are checked by their judge."""
-    if isinstance(raw, Mapping) and "concepts" in raw:
-        check_task(raw)
-    elif not isinstance(raw, Mapping) or "output" not in raw:
-        check_pair(raw)
+def _check(kind: RowKind, row: object) -> None:
+    """Check a row as far as every judge of its kind does; items are checked by theirs."""
+    if kind == "task":
+        check_task(row)
+    elif kind == "pair":
+        check_pair(row)
 
 
 def _ends_the_run(exc: Exception) -> bool:
@@ -411,9 +437,10 @@ def _lost(
 ) -> dict[str, Any]:
     """Return the outcome of a row that was not judged, with its reason."""
     failure: Failure = {"step": "run", "unit": "", "reason": reason, "detail": detail[:500]}
-    if "concepts" in work.pair:
+    if work.kind == "task":
         return {"text": None, "failures": [failure], "usage": usage or no_usage()}
-    return {"verdict": not_judged([failure], usage or no_usage())}
+    without = not_labelled if work.kind == "item" else not_judged
+    return {"verdict": without([failure], usage or no_usage())}
 
 
 def _common_error(failures: Sequence[Failure]) -> str | None:
@@ -438,7 +465,7 @@ def _name(marks: Mapping[str, Any]) -> dict[str, str]:
     data = json.dumps(marks, sort_keys=True, default=str)
     models = {str(model.get("name")) for model in marks.get("model", {}).values()}
     return {
+        "mark": hashlib.sha256(data.encode()).hexdigest()[:12],
         "method": str(marks["method"]),
         "model": ", ".join(sorted(models)),
-        "mark": hashlib.sha256(data.encode()).hexdigest()[:12],
     }
