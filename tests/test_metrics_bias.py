@@ -114,6 +114,37 @@ def test_a_judge_without_length_bias_has_slope_zero_beyond_quality() -> None:
     assert length_slope(judged, length, 0 * length, quality).interval.covers(0.0)
 
 
+def judged_by_quality(rng, items: int, label_accuracy: float, pull: float):
+    """Return verdicts, lengths and labels; the better text is longer, the judge .9 right."""
+    quality = rng.choice([1, -1], items)
+    length = 0.8 * quality + rng.normal(size=items)
+    odds = math.log(9) * quality + pull * length
+    judged = np.where(rng.random(items) < 1 / (1 + np.exp(-odds)), "A", "B").tolist()
+    right = rng.random(items) < label_accuracy
+    return judged, length, np.where((quality > 0) == right, "A", "B").tolist()
+
+
+@pytest.mark.parametrize("label_accuracy", [0.8, 0.95, 1.0])
+def test_wrong_labels_do_not_accuse_a_judge_without_length_bias(label_accuracy) -> None:
+    rng, accused = np.random.default_rng(22), 0
+    for _ in range(25):
+        judged, length, labels = judged_by_quality(rng, 300, label_accuracy, 0.0)
+        accused += length_slope(judged, length, 0 * length, labels).interval.low > 0
+    assert accused <= 3
+
+
+def test_a_strong_pull_of_length_is_seen_through_wrong_labels() -> None:
+    judged, length, labels = judged_by_quality(np.random.default_rng(23), 2000, 0.9, 1.5)
+    assert length_slope(judged, length, 0 * length, labels).interval.low > 0
+    # With the labels' accuracy known, what was put in: per standard deviation of the length.
+    known = length_slope(judged, length, 0 * length, labels, label_accuracy=0.9)
+    assert known.interval.covers(1.5 * float(np.std(length)))
+    exact = length_slope(judged, length, 0 * length, labels, label_accuracy=1)
+    assert exact.interval.low > 1.5 * float(np.std(length))
+    with pytest.raises(OptionError, match="label_accuracy"):
+        length_slope(judged, length, 0 * length, labels, label_accuracy=0.5)
+
+
 def test_slopes_that_are_not_finite_are_undefined() -> None:
     lead = list(range(-5, 6))
     found = length_slope(["A" if x > 0 else "B" for x in lead], lead, [0] * 11)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from langchain_judges.errors import InputError, needs
+from langchain_judges.errors import InputError, OptionError, needs
 from langchain_judges.metrics.inputs import (
     POINTS,
     Floats,
@@ -23,6 +23,7 @@ from langchain_judges.metrics.inputs import (
     same_length,
 )
 from langchain_judges.metrics.intervals import check_confidence
+from langchain_judges.metrics.noise import noisy_slope_interval
 from langchain_judges.metrics.result import Interval, Result
 
 _LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\S", re.MULTILINE)
@@ -174,12 +175,13 @@ def _spread_of(values: Sequence[float]) -> list[float]:
     return [value / spread if spread else 0.0 for value in values]
 
 
-def length_slope(
+def length_slope(  # noqa: PLR0913 - two texts, what people say, and the interval
     preferences: Iterable[Any],
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
     labels: Iterable[Any] | None = None,
     *,
+    label_accuracy: float | tuple[float, float] = (0.8, 1.0),
     groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:
@@ -193,20 +195,69 @@ def length_slope(
         lengths_b: The length of text B in the same unit.
         labels: What people say: `A`, `B`, `tie`, or a number that says how far A is better.
             With it the slope is what length does beyond quality.
+        label_accuracy: How often a label `A` or `B` names the better text: 1 for an objective
+            key, and where it is not known, the least and the most it may be. Numbers other
+            than −1, 0 and 1 are taken as they are.
         groups: The cluster of each item, for the interval.
         confidence: The level of the interval.
 
     Returns:
-        Log-odds per standard deviation of the difference in length; 0 is no bias.
+        Log-odds per standard deviation of the difference in length; 0 is no bias. The number
+        takes labels as they are; the interval holds the slope for every accuracy that labels
+        may have, so that a judge is not accused of what wrong labels explain.
 
-    Source: the length term of Dubois et al. 2024 (arXiv 2404.04475), linear here.
+    Source: the length term of Dubois et al. 2024 (arXiv 2404.04475), linear here; for wrong
+    labels see `noise.noisy_slope_interval`.
     """
     gaps = [a - b for a, b in zip(as_list(lengths_a), as_list(lengths_b), strict=True)]
     features: dict[str, Any] = {"length": _spread_of(gaps)}
     if labels is not None:
         features["quality"] = _quality(labels)
     told: dict[str, Any] = {"groups": groups, "confidence": confidence}
-    return preference_slopes(preferences, features, **told)["length"]
+    given = as_list(preferences)
+    slope = preference_slopes(given, features, **told)["length"]
+    signs = set(features.get("quality", ())) - {None}
+    accuracies = label_accuracy if isinstance(label_accuracy, tuple) else (label_accuracy,)
+    if not 0.5 < min(accuracies) <= max(accuracies) <= 1:
+        raise OptionError(f"`label_accuracy` must lie in (0.5, 1], got {label_accuracy!r}")
+    if slope.interval is None or not signs or not signs <= {-1.0, 0.0, 1.0}:
+        return slope
+    if min(accuracies) == 1:
+        return slope
+    return _for_wrong_labels(slope, given, features, accuracies, **told)
+
+
+def _for_wrong_labels(
+    slope: Result,
+    preferences: list[Any],
+    features: Mapping[str, list[Any]],
+    accuracies: Sequence[float],
+    groups: Iterable[Any] | None,
+    confidence: float,
+) -> Result:
+    """Return the slope with an interval that holds it for each accuracy of the labels."""
+    both = match(preferences, features["quality"])
+    judged = np.asarray([points_of(value) for value in both.judge])
+    lead = np.asarray(features["length"], dtype=float)[both.kept]
+    label = np.asarray(both.truth, dtype=float)
+    numbered = group_numbers(groups, both.kept, len(preferences))
+    # Who errs apart from the labels cannot agree with them more often than they are right.
+    said = np.sign(2 * judged - 1)
+    decided = (label != 0) & (said != 0)
+    agreed = float((said == label)[decided].mean()) if decided.any() else 0.5
+    least = min(0.99, max(min(accuracies), agreed))
+    tried = {least, *(a for a in accuracies if least < a < 1)}
+    found = [
+        noisy_slope_interval(judged, lead, label, a, groups=numbered, confidence=confidence)
+        for a in tried
+    ]
+    ends = [each for each in found if each is not None]
+    if max(accuracies) == 1 and slope.interval:
+        ends.append(slope.interval)
+    told = {**slope.__dict__, "interval": None, "no_interval": "labels may be too often wrong"}
+    if all(each is not None for each in found):
+        told["interval"] = Interval(min(e.low for e in ends), max(e.high for e in ends))
+    return Result(slope, **told)
 
 
 def style_slopes(

@@ -269,7 +269,9 @@ def _style(sample: Sample) -> list[Number]:
         return [Number("bias.length_slope", "Pull of length", undefined, "number")]
     a, b = sample.lengths
     quality = [
-        None if (points := preference_points(row)) is None else 2 * points - 1
+        None
+        if (points := preference_points(row)) is None
+        else float(points > 0.5) - float(points < 0.5)
         for row in sample.targets
     ]
     told = sample.told
