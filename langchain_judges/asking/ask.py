@@ -201,8 +201,8 @@ def ask(
     asking = _Asking(question, unit, order, seed)
     try:
         reply = yield from _answer(asking, variables)
-        told = {"failures": reply.failures, "usage": reply.usage}
-        tell("reply", question.step, told, unit)
+        event = {"failures": reply.failures, "usage": reply.usage}
+        tell("reply", question.step, event, unit)
         return reply
     finally:
         # Also where the run is stopped midway: what came until then was paid for.
@@ -231,18 +231,18 @@ def recorded(
     """
     sampling = question.channel.sampling(question.sampled, seed)
     config = _Asking(question, unit, order, seed).config(sampling)
-    made: RunnableLambda[Any, Any] = RunnableLambda(lambda _: dict(result))
-    return Effect(lambda: made.invoke(given, config), lambda: made.ainvoke(given, config))
+    task: RunnableLambda[Any, Any] = RunnableLambda(lambda _: dict(result))
+    return Effect(lambda: task.invoke(given, config), lambda: task.ainvoke(given, config))
 
 
 def _answer(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply]:
     question = asking.question
     messages = question.prompt.format_messages(**variables)
     key = _cache_key(asking, messages) if question.cache else None
-    if key and (known := (yield from _recall(question, key))) is not None:
+    if key and (cached := (yield from _recall(question, key))) is not None:
         asking.cost["cached_calls"] = 1
-        reply = asking.reply(known["data"], None)
-        reply.measured = known["measured"]
+        reply = asking.reply(cached["data"], None)
+        reply.measured = cached["measured"]
         return reply
     left = question.repairs
     material = [str(variables[name]) for name in _JUDGED if variables.get(name)]
@@ -345,7 +345,7 @@ def _call(
     """Make one call through the gate and book what it cost."""
     config = asking.config(sampling)
     runnable, settings = request.runnable, request.settings
-    sent = request.messages(messages)
+    prompt = request.messages(messages)
     channel = asking.question.channel
     ledger = LEDGER.get()
     if ledger:
@@ -354,8 +354,8 @@ def _call(
     tokens = 0
     try:
         call = Effect(
-            lambda: runnable.invoke(sent, config, **settings),
-            lambda: runnable.ainvoke(sent, config, **settings),
+            lambda: runnable.invoke(prompt, config, **settings),
+            lambda: runnable.ainvoke(prompt, config, **settings),
         )
         result = yield within(channel.deadline, call)
         message = _without_secrets(_message(result), channel.secrets)
@@ -441,20 +441,20 @@ def _cache_key(asking: _Asking, messages: list[BaseMessage]) -> tuple[str, str]:
 def _recall(question: Question, key: tuple[str, str]) -> Steps[dict[str, Any] | None]:
     cache = question.cache
     assert cache is not None  # noqa: S101 - for the type checker: only called with a cache
-    found = yield Effect(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
-    if not found:
+    generations = yield Effect(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
+    if not generations:
         return None
     try:
-        known = json.loads(found[0].text)
-        data, _ = check(known["data"], question.shape)
+        entry = json.loads(generations[0].text)
+        data, _ = check(entry["data"], question.shape)
     except (ValueError, TypeError, KeyError):
         return None
-    return None if data is None else {"data": data, "measured": known.get("measured") or {}}
+    return None if data is None else {"data": data, "measured": entry.get("measured") or {}}
 
 
 def _remember(question: Question, key: tuple[str, str], reply: Reply) -> Steps[None]:
     cache = question.cache
     assert cache is not None  # noqa: S101 - for the type checker: only called with a cache
-    kept = json.dumps({"data": reply.data, "measured": reply.measured}, ensure_ascii=False)
-    value = [Generation(text=kept)]
+    entry = json.dumps({"data": reply.data, "measured": reply.measured}, ensure_ascii=False)
+    value = [Generation(text=entry)]
     yield Effect(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))

@@ -85,9 +85,9 @@ class Channel:
         number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
         if temperature is not None and not (number and 0 <= temperature <= 2):
             raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
-        given = resolve_model(model)
-        self.secrets = Secrets(given)
-        self.model = without_password(without_own_retries(given))
+        own_model = resolve_model(model)
+        self.secrets = Secrets(own_model)
+        self.model = without_password(without_own_retries(own_model))
         self.deadline = deadline_of(self.model)
         self.kin = is_openai_kin(self.model)
         self.identity = model_identity(self.model)
@@ -110,14 +110,14 @@ class Channel:
 
     def sampling(self, sampled: bool, seed: int | None) -> dict[str, Any]:
         """Return the sampling parameters that a call binds."""
-        wanted: dict[str, Any] = {}
+        parameters: dict[str, Any] = {}
         if self.temperature is not None:
-            wanted["temperature"] = self.temperature
+            parameters["temperature"] = self.temperature
         elif getattr(self.model, "temperature", None) is None:
-            wanted["temperature"] = 0.7 if sampled else 0.0
+            parameters["temperature"] = 0.7 if sampled else 0.0
         if seed is not None:
-            wanted["seed"] = seed
-        return {key: value for key, value in wanted.items() if key not in self.refused}
+            parameters["seed"] = seed
+        return {key: value for key, value in parameters.items() if key not in self.refused}
 
     def request(
         self,
@@ -137,8 +137,8 @@ class Channel:
         key = (shape, rung, *sorted(sampling.items()))
         if key not in place.requests:
             model, settings = self._with(place.model, sampling)
-            made = self._request(rung, shape, model, settings)
-            place.requests[key] = made._replace(sent=tuple(sampling))
+            request = self._request(rung, shape, model, settings)
+            place.requests[key] = request._replace(sent=tuple(sampling))
         return place.requests[key]
 
     def _place(self) -> _Place:
@@ -149,7 +149,9 @@ class Channel:
             return self._outside
         if loop not in self._places:
             # With a closed loop go its connections.
-            self._places = {kept: p for kept, p in self._places.items() if not kept.is_closed()}
+            self._places = {
+                other: p for other, p in self._places.items() if not other.is_closed()
+            }
             model = with_own_connections(self.model) if self.kin else self.model
             self._places[loop] = _Place(model, {})
         return self._places[loop]

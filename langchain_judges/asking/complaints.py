@@ -67,10 +67,10 @@ def complaint_of(error: Exception, prompt: Sequence[str]) -> Complaint:
     body = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         body = body["error"]
-    told = body if isinstance(body, dict) else {}
-    parameter = told.get("param")
+    fields = body if isinstance(body, dict) else {}
+    parameter = fields.get("param")
     root = re.split(r"[.\[]", parameter)[0] if isinstance(parameter, str) else None
-    message = str(told.get("message") or error)[:_LONGEST]
+    message = str(fields.get("message") or error)[:_LONGEST]
     words = [re.findall(r"\w+", text.casefold()) for text in prompt]
     pairs = frozenset(pair for each in words for pair in pairwise(each))
     return Complaint(root or None, message, pairs)

@@ -55,19 +55,19 @@ def span_confidence(
     offset = said.find(text.encode("utf-8", "surrogatepass"))
     if offset < 0:
         return None
-    wanted = [
+    ranges = [
         (offset + _bytes_before(text, start), offset + _bytes_before(text, end))
         for start, end in spans
         if start < end
     ]
-    found = [
+    logprobs = [
         min(0.0, float(token["logprob"]))
         for token, start, end in zip(tokens, edges[:-1], edges[1:], strict=True)
-        if any(start < last and first < end for first, last in wanted)
+        if any(start < last and first < end for first, last in ranges)
     ]
-    if not found:
+    if not logprobs:
         return None
-    return Confidence(math.exp(math.fsum(found) / len(found)), len(found))
+    return Confidence(math.exp(math.fsum(logprobs) / len(logprobs)), len(logprobs))
 
 
 def reply_tokens(message: AIMessage) -> list[Any]:
@@ -81,11 +81,11 @@ def _whole(token: Any) -> bool:
     """Say whether a token has all that it takes; not every server fills every field."""
     if not isinstance(token, Mapping) or not _log_probability(token.get("logprob")):
         return False
-    spelt = token.get("bytes")
-    if spelt is None:
+    spelling = token.get("bytes")
+    if spelling is None:
         return isinstance(token.get("token"), str)
-    return isinstance(spelt, list) and all(
-        isinstance(byte, int) and 0 <= byte <= 255 for byte in spelt
+    return isinstance(spelling, list) and all(
+        isinstance(byte, int) and 0 <= byte <= 255 for byte in spelling
     )
 
 
@@ -157,13 +157,13 @@ def _says(value: Any, data: Any) -> bool:
 
 
 def _walk(
-    text: str, at: int, path: tuple[str | int, ...], found: dict[tuple[str | int, ...], Span]
+    text: str, at: int, path: tuple[str | int, ...], spans: dict[tuple[str | int, ...], Span]
 ) -> int:
     """Note the spans of the value that starts at `at`; return where it ends."""
     start = at
     if text[at] not in "{[":
         _, end = DECODER.raw_decode(text, at)
-        found.setdefault(path, (start + 1, end - 1) if text[start] == '"' else (start, end))
+        spans.setdefault(path, (start + 1, end - 1) if text[start] == '"' else (start, end))
         return end
     closing = "}" if text[at] == "{" else "]"
     at = _skip(text, at + 1)
@@ -176,11 +176,11 @@ def _walk(
             if text[at] != ":":
                 raise ValueError("no colon after a key")
             at = _skip(text, at + 1)
-        at = _skip(text, _walk(text, at, (*path, key), found))
+        at = _skip(text, _walk(text, at, (*path, key), spans))
         position += 1
         if text[at] == ",":
             at = _skip(text, at + 1)
-    found.setdefault(path, (start, at + 1))
+    spans.setdefault(path, (start, at + 1))
     return at + 1
 
 

@@ -89,16 +89,16 @@ def status_of(error: Exception) -> int | None:
     response that is a dictionary.
     """
     response = getattr(error, "response", None)
-    told = response.get("ResponseMetadata") if isinstance(response, dict) else None
-    carried = (
+    metadata = response.get("ResponseMetadata") if isinstance(response, dict) else None
+    attributes = (
         getattr(error, "status_code", None),
         getattr(response, "status_code", None),
-        told.get("HTTPStatusCode") if isinstance(told, dict) else None,
+        metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None,
         getattr(error, "code", None),
         (error_under_200(error) or {}).get("code"),
     )
-    meant = (status for kind, status in _STATUSES.items() if isinstance(error, kind))
-    for status in (*carried, *meant):
+    implied = (status for kind, status in _STATUSES.items() if isinstance(error, kind))
+    for status in (*attributes, *implied):
         # A success is none of an error's own.
         if isinstance(status, int) and 400 <= status < 600:
             return int(status)

@@ -218,46 +218,51 @@ def model_identity(model: BaseChatModel) -> dict[str, Any]:
     """
     own = (getattr(model, "metadata", None) or {}).get("model_file")
     fields = type(model).model_fields
-    given = {field: getattr(model, field, None) for field in sorted(_SAMPLING & fields.keys())}
+    settings = {
+        field: getattr(model, field, None) for field in sorted(_SAMPLING & fields.keys())
+    }
     kin = is_openai_kin(model)
     # Of a class that we do not know, whatever was set may decide what it replies.
-    rest = () if kin else sorted(model.model_fields_set - given.keys() - set(_WITHIN))
-    given |= {field: getattr(model, field, None) for field in rest}
+    rest = () if kin else sorted(model.model_fields_set - settings.keys() - set(_WITHIN))
+    settings |= {field: getattr(model, field, None) for field in rest}
     within = {field: _settings(getattr(model, field, None) or {}) for field in _WITHIN}
     return {
         "class": type(model).__name__,
         "name": model_name(model),
-        **_settings(given),
+        **_settings(settings),
         **{field: found for field, found in within.items() if found},
         **({"file": own} if own else {}),
     }
 
 
-def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings for all to see: known ones as they are, others as one hash.
 
     An unknown one may decide the replies, and may be a secret that nobody should read.
     """
-    shown, hidden = {}, {}
-    for name, value in given.items():
+    known: dict[str, Any] = {}
+    unknown: dict[str, Any] = {}
+    for name, value in settings.items():
         if value is None or value in ({}, []):
             continue
         if name in _SAMPLING:
-            shown[name] = _without_access(value)
+            known[name] = _without_access(value)
         elif isinstance(value, str | int | float | bool | list | dict | tuple):
-            hidden[name] = _without_access(value)
-    kept = {k: v for k, v in hidden.items() if not _NO_IDENTITY.search(k) and v not in ({}, [])}
-    if kept:
-        told = json.dumps(kept, sort_keys=True, default=str)
-        shown["others"] = hashlib.sha256(told.encode()).hexdigest()[:12]
-    return shown
+            unknown[name] = _without_access(value)
+    others = {
+        k: v for k, v in unknown.items() if not _NO_IDENTITY.search(k) and v not in ({}, [])
+    }
+    if others:
+        data = json.dumps(others, sort_keys=True, default=str)
+        known["others"] = hashlib.sha256(data.encode()).hexdigest()[:12]
+    return known
 
 
 def _without_access(value: Any) -> Any:
     """Return a setting without what says how a model is reached, however deep it stands."""
     if isinstance(value, Mapping):
-        kept = {k: _without_access(v) for k, v in value.items() if isinstance(k, str)}
-        return {k: v for k, v in kept.items() if k in _SAMPLING or not _NO_IDENTITY.search(k)}
+        inner = {k: _without_access(v) for k, v in value.items() if isinstance(k, str)}
+        return {k: v for k, v in inner.items() if k in _SAMPLING or not _NO_IDENTITY.search(k)}
     if isinstance(value, list | tuple):
         return [_without_access(each) for each in value]
     return value

@@ -105,8 +105,8 @@ def whole_object(text: str) -> Found | None:
         start, end = start + wrapped.start("inner"), start + wrapped.end("inner")
     if not stripped.startswith("{", start):
         return None
-    found = object_at(stripped, start)
-    return found if found and found.end == end else None
+    one = object_at(stripped, start)
+    return one if one and one.end == end else None
 
 
 def objects(text: str, at: int = 0) -> Objects:
@@ -119,8 +119,8 @@ def objects(text: str, at: int = 0) -> Objects:
             break
         if one := object_at(text, at):
             found.append(one)
-        elif begun := _BEGUN.match(text, at):
-            broken.append(begun["name"])
+        elif opening := _BEGUN.match(text, at):
+            broken.append(opening["name"])
         at = text.find("{", one.end if one else at + 1)
     return Objects(found, broken)
 
@@ -173,9 +173,9 @@ def _tags(text: str) -> list[re.Match[str]]:
     tags = list(_TAG.finditer(text))
     if not tags:
         return []
-    found = objects(text).found
-    ends = [0, *(one.end for one in found)]
-    starts = [one.start for one in found]
+    spans = objects(text).found
+    ends = [0, *(one.end for one in spans)]
+    starts = [one.start for one in spans]
     # The end of the last object that begins before a tag; none of them overlap.
     return [tag for tag in tags if ends[bisect(starts, tag.start())] <= tag.start()]
 

@@ -143,11 +143,11 @@ def own_words(text: str, material: Sequence[str]) -> str:
         text: The reply.
         material: The texts that the model may be quoting.
     """
-    shown = "\n".join(map(_comparable, material))
-    if not shown:
+    source = "\n".join(map(_comparable, material))
+    if not source:
         return text
     lines = text.split("\n")
-    known: dict[str, bool] = {}
+    lookups: dict[str, bool] = {}
     before = ""
     for number, line in enumerate(lines):
         words = _comparable(line) if len(line) <= _LONGEST else ""
@@ -156,9 +156,9 @@ def own_words(text: str, material: Sequence[str]) -> str:
         # Of a short line the one before decides: both together are a quotation.
         sought = words if len(words) >= _TELLING else f"{before} {words}".strip()
         if len(sought) >= _TELLING:
-            if sought not in known and len(known) < _MOST_LINES:
-                known[sought] = sought in shown
-            if known.get(sought, True):
+            if sought not in lookups and len(lookups) < _MOST_LINES:
+                lookups[sought] = sought in source
+            if lookups.get(sought, True):
                 lines[number] = " " * len(line)
         before = words
     return "\n".join(lines)

@@ -73,25 +73,25 @@ def _closed(node: Any, text_limit: int | None) -> Any:
         return [_closed(part, text_limit) for part in node]
     if not isinstance(node, dict):
         return node
-    kept = {
+    schema = {
         key: {name: _closed(part, text_limit) for name, part in value.items()}
         if key == "properties"
         else _closed(value, text_limit)
         for key, value in node.items()
         if key not in {"title", "default"} or not isinstance(value, str)
     }
-    if kept.get("type") == "object":
-        kept["additionalProperties"] = False
+    if schema.get("type") == "object":
+        schema["additionalProperties"] = False
         # The docstring of a class, written for readers of the code.
-        kept.pop("description", None)
-    if kept.get("type") == "string" and "enum" not in kept:
+        schema.pop("description", None)
+    if schema.get("type") == "string" and "enum" not in schema:
         # Not every provider's strict mode knows bounds on strings; the check knows them.
-        kept.pop("minLength", None)
-        kept.pop("pattern", None)
-        longest: Any = kept.pop("maxLength", text_limit)
+        schema.pop("minLength", None)
+        schema.pop("pattern", None)
+        longest: Any = schema.pop("maxLength", text_limit)
         if text_limit:
-            kept["maxLength"] = min(longest, text_limit)
-    return kept
+            schema["maxLength"] = min(longest, text_limit)
+    return schema
 
 
 def read(
@@ -134,13 +134,13 @@ def _arguments(message: AIMessage, tool: str | None) -> list[Any]:
         for call in message.additional_kwargs.get("tool_calls") or []
         if isinstance(call, dict)
     }
-    found: list[Any] = []
+    arguments: list[Any] = []
     for call in message.tool_calls:
         if call["name"] == tool:
             # Client libraries keep the last of two members with one name.
             written = whole_object(str(raw.get(call["id"], "")))
-            found.append(written.value if written else call["args"])
-    return found
+            arguments.append(written.value if written else call["args"])
+    return arguments
 
 
 def _ending(message: AIMessage) -> Problem | None:

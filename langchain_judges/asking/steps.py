@@ -79,11 +79,11 @@ def _in_threads(parts: list[Steps[T]]) -> list[T]:
 
 
 async def _in_tasks(parts: list[Steps[T]]) -> list[T]:
-    done = await asyncio.gather(*(arun(part) for part in parts), return_exceptions=True)
-    for result in done:
+    results = await asyncio.gather(*(arun(part) for part in parts), return_exceptions=True)
+    for result in results:
         if isinstance(result, BaseException):
             raise result
-    return cast("list[T]", done)
+    return cast("list[T]", results)
 
 
 class Node(Runnable[Any, Update]):
