@@ -13,6 +13,7 @@ from langchain_openai import ChatOpenAI
 
 from langchain_judges.testing import FakeModelServer
 from tests.model_server import Behaviour, good
+from tests.small_sets import write_sets
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -37,6 +38,12 @@ def serve() -> Iterator[Callable[..., FakeModelServer]]:
     yield start
     for server in running:
         server.__exit__()
+
+
+@pytest.fixture(scope="session")
+def small_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of public sets in small, in the files of the real ones."""
+    return write_sets(tmp_path_factory.mktemp("sets"))
 
 
 @pytest.fixture

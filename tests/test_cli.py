@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from langchain_judges.cli import app
 from langchain_judges.testing import Answer, error, reply
-from tests.conftest import DATA
 from tests.model_server import cut, good, pairs, refusal, scores, tool_call
 from tests.processes import held, interrupt, rows_in, start, wait_until
 
@@ -68,16 +67,14 @@ def test_a_table_is_judged_as_lines_are(serve, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["judge", "compare"])
-def test_a_folder_named_as_a_public_set_is_data(serve, command):
-    if not (DATA / "llmbar").is_dir():
-        pytest.skip(f"no data at {DATA}")
+def test_a_folder_named_as_a_public_set_is_data(serve, small_sets, command):
     more = ["--methods", "direct", "--budget-calls", "1"] if command == "compare" else []
     server = serve()
     known = ["--model", "fake", "--base-url", server.url, "--limit", "2", "--dry-run", *more]
-    done = invoke(command, DATA / "llmbar", *known)
+    done = invoke(command, small_sets / "llmbar", *known)
     assert done.exit_code == 0, done.output
     assert ("2 pairs by bsm" if command == "judge" else "at most 2 calls") in done.stderr
-    items = invoke("judge", DATA / "cogeval", "--method", "allure", *known[:7])
+    items = invoke("judge", small_sets / "cogeval", "--method", "allure", *known[:7])
     assert "2 items by allure" in items.stderr
 
 

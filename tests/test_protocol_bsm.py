@@ -12,7 +12,6 @@ import pytest
 from langchain_judges.datasets.chat import MT_BENCH_CATEGORIES
 from tests.fakes import FakeChatModel, judged_by
 from tests.model_server import responses, scores
-from tests.test_datasets import folder
 
 
 def scorer(decide: Callable[[str, str], tuple[int, int]]) -> FakeChatModel:
@@ -231,13 +230,14 @@ def test_votes_of_the_hub_give_both_turns_and_references(
     assert (line["turn 2"]["LB"], line["turn 2"]["for_the_shorter"]) == (1.0, 1)
 
 
-def test_the_program_prints_and_keeps_its_tables(serve, tmp_path: Path, capsys) -> None:
-    data = folder("mtbench_human200")
+def test_the_program_prints_and_keeps_its_tables(
+    serve, small_sets, tmp_path: Path, capsys
+) -> None:
     server = serve()
     found = protocol.main(
         model="openai:fake",
         base_url=server.url,
-        data=data.parent,
+        data=small_sets,
         out=tmp_path,
         only="3,5",
         limit=2,

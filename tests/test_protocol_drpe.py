@@ -1,4 +1,4 @@
-"""The protocol scripts of the cookbook, on the real data and a model over HTTP."""
+"""The protocol scripts of the cookbook, on small data and a model over HTTP."""
 
 import json
 import math
@@ -9,10 +9,7 @@ import protocol_drpe
 import pytest
 
 from langchain_judges.testing import reply
-from tests.conftest import DATA
 from tests.test_drpe import READERS, in_tokens, readers
-
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the human-labelled data are absent")
 
 
 def longer(call):
@@ -41,52 +38,52 @@ def longer(call):
     return in_tokens(text, surety) if call.body.get("logprobs") else reply(text)
 
 
-def study(server, out, **more):
-    where = {"base_url": server.url, "data": DATA, "out": out}
+def study(server, data, out, **more):
+    where = {"base_url": server.url, "data": data, "out": out}
     return protocol_drpe.main("fake", resamples=50, **where, **more)
 
 
-def test_the_drpe_study_counts_correlates_and_resumes(serve, tmp_path, capsys):
+def test_the_drpe_study_counts_correlates_and_resumes(serve, small_sets, tmp_path, capsys):
     server = serve(longer)
     methods = "drpe, no_batch, drpe_v1, llm_score, rouge1"
-    chosen = {"only": "cnn2022", "limit": 4, "methods": methods, "sweeps": False}
-    found = study(server, tmp_path, **chosen)
+    chosen = {"only": "cnn2022", "limit": 6, "methods": methods, "sweeps": False}
+    found = study(server, small_sets, tmp_path, **chosen)
     cnn = found["studies"]["cnn2022"]
-    assert (cnn["articles"], cnn["summaries"]) == (4, 8)
+    assert (cnn["articles"], cnn["summaries"]) == (6, 12)
     # References are one call for each article; panels are drawn once for both summaries.
-    assert cnn["cost"]["drpe"]["calls"] == 4 * 2 + 8
-    assert cnn["cost"]["no_batch"]["calls"] == 4 * 2 + 8 * 7
-    assert cnn["cost"]["drpe_v1"]["calls"] == 4 * 2
-    assert cnn["cost"]["llm_score"]["calls"] == 8
-    assert len(server.calls) == 4 + 16 + 64 + 8 + 8
+    assert cnn["cost"]["drpe"]["calls"] == 6 * 2 + 12
+    assert cnn["cost"]["no_batch"]["calls"] == 6 * 2 + 12 * 7
+    assert cnn["cost"]["drpe_v1"]["calls"] == 6 * 2
+    assert cnn["cost"]["llm_score"]["calls"] == 12
+    assert len(server.calls) == 6 + 24 + 96 + 12 + 12
     rows = [json.loads(x) for x in (tmp_path / "cnn2022/drpe.jsonl").read_text().splitlines()]
     scores = [row["score_norm"] for row in rows]
     expected = abs(np.corrcoef(scores, [row["label"] for row in rows])[0, 1])
     drpe = cnn["methods"]["drpe"]
     assert drpe["pearson"] == pytest.approx(expected)
     assert drpe["pearson_95"][0] <= drpe["pearson"] <= drpe["pearson_95"][1]
-    assert drpe["n"] == 8
+    assert drpe["n"] == 12
     assert "williams" not in cnn["methods"]["llm_score"]
     assert cnn["methods"]["rouge1"]["pearson"] is not None
     printed = capsys.readouterr().out
-    assert "rule 'unique' keeps 71 CNN and 80 BBC articles" in printed
-    assert "rule 'any' keeps 84 CNN and 91 BBC articles" in printed
+    assert "rule 'unique' keeps 6 CNN and 6 BBC articles" in printed
+    assert "rule 'any' keeps 7 CNN and 7 BBC articles" in printed
     assert "saved" in printed
-    study(server, tmp_path, **chosen)
-    assert len(server.calls) == 100
+    study(server, small_sets, tmp_path, **chosen)
+    assert len(server.calls) == 150
     # A run that was killed in the middle of a line pays for that reference alone.
     references = tmp_path / "references-cnn2022.jsonl"
     whole = references.read_text()
     references.write_text(whole[:-20])
-    study(server, tmp_path, **chosen)
-    assert len(server.calls) == 101
+    study(server, small_sets, tmp_path, **chosen)
+    assert len(server.calls) == 151
     assert references.read_text() == whole
 
 
-def test_the_drpe_study_varies_sizes_and_wordings(serve, tmp_path):
+def test_the_drpe_study_varies_sizes_and_wordings(serve, small_sets, tmp_path):
     server = serve(longer)
     chosen = {"only": "summeval", "limit": 2, "methods": "drpe"}
-    found = study(server, tmp_path, **chosen)["studies"]["summeval"]
+    found = study(server, small_sets, tmp_path, **chosen)["studies"]["summeval"]
     assert found["summaries"] == 8
     assert {name: len(values) for name, values in found["sizes"].items()} == {
         "drpe": 4,
