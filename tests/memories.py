@@ -7,9 +7,13 @@ import json
 from contextvars import ContextVar
 from typing import Any
 
+from langchain_judges.memory.recall import Recalled
+
 
 class ListMemory:
     """Recalls the latest examples of a family, but none of the item's own group."""
+
+    how, budget = "knn:8", None
 
     def __init__(self, *examples: dict[str, Any]) -> None:
         self.examples: dict[str, dict[str, Any]] = {}
@@ -36,7 +40,7 @@ class ListMemory:
             if example["family"] == item.get("family")
             and (allow_leak or not _related(example, item))
         ]
-        return found if how == "all" else found[: int(str(how).partition(":")[2])]
+        return Recalled(found if how == "all" else found[: int(str(how).partition(":")[2])])
 
     async def arecall(self, item, how="all", *, allow_leak=False):
         return self.recall(item, how, allow_leak=allow_leak)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Protocol
+
+from langchain_judges.errors import OptionError
+from langchain_judges.memory.recall import Recall, Recalled
 
 
 class Block(Protocol):
@@ -37,18 +40,24 @@ class Memory(Protocol):
     """Where audited examples are kept; `FailureMemory` is one."""
 
     @property
+    def how(self) -> Recall | str:
+        """Which examples are shown where a judge is not told otherwise."""
+
+    @property
+    def budget(self) -> int | None:
+        """Most characters of examples that a judge is shown; None: the judge's own limit."""
+
+    @property
     def version(self) -> Any:
         """What changes with the content."""
 
     def __len__(self) -> int:
         """Return how many examples there are."""
 
-    def recall(self, item: Any, how: Any = ..., *, allow_leak: bool = ...) -> Sequence[Any]:
+    def recall(self, item: Any, how: Any = ..., *, allow_leak: bool = ...) -> Recalled:
         """Return the examples to show for an item."""
 
-    async def arecall(
-        self, item: Any, how: Any = ..., *, allow_leak: bool = ...
-    ) -> Sequence[Any]:
+    async def arecall(self, item: Any, how: Any = ..., *, allow_leak: bool = ...) -> Recalled:
         """Return the examples to show for an item."""
 
     def remember(self, examples: Any) -> list[str]:
@@ -65,3 +74,23 @@ class Memory(Protocol):
 
     def trial(self, examples: Iterable[Mapping[str, Any]]) -> Block:
         """Return a block in which the memory reads as if it held some examples more."""
+
+
+_NEEDED = ("recall", "arecall", "remember", "aremember", "forget", "aforget", "trial")
+
+
+def is_memory(value: object) -> bool:
+    """Say whether an object is a `Memory`, by its methods: its version may be dear to read."""
+    return all(callable(getattr(type(value), name, None)) for name in _NEEDED)
+
+
+def check_memory(value: Any) -> Memory | None:
+    """Return a memory, or None for None.
+
+    Raises:
+        OptionError: It is something else.
+    """
+    if value is None or is_memory(value):
+        memory: Memory | None = value
+        return memory
+    raise OptionError(f"`memory` must be a FailureMemory, got {type(value).__name__}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NotRequired, TypeVar
+from typing import Any, NotRequired, TypeVar
 
 from langchain_core.runnables import RunnableLambda
 from typing_extensions import TypedDict
@@ -13,12 +13,10 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example, texts_of
+from langchain_judges.memory.protocol import Memory, check_memory
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.verdict import Failure, Pair
-
-if TYPE_CHECKING:
-    from langchain_judges.memory.failures import FailureMemory
 
 T = TypeVar("T")
 
@@ -83,7 +81,7 @@ class Reminded(TypedDict):
 class Reminder:
     """A judge's memory, and how the judge asks it."""
 
-    memory: FailureMemory
+    memory: Memory
     how: Recall
     allow_leak: bool
     context: int | None = None
@@ -151,7 +149,7 @@ class Reminder:
             recalled,
             self._room(item),
             lambda example: sum(map(len, told([example]))),
-            newest=recalled.how.kind == "all",
+            newest=self.how.kind == "all",
         )
         ids = [example["id"] for example in shown]
         account: Account = {
@@ -178,7 +176,7 @@ def fitting(
 
 
 def reminder(
-    memory: FailureMemory | None,
+    memory: Memory | None,
     recall: Recall | str | None,
     allow_leak: bool,
     contexts: Sequence[int | None] = (),
@@ -200,11 +198,8 @@ def reminder(
         if recall is not None or allow_leak:
             raise OptionError("`recall` and `allow_leak` need a `memory`")
         return None
-    from langchain_judges.memory.failures import FailureMemory
-
-    if not isinstance(memory, FailureMemory):
-        raise OptionError(f"`memory` must be a FailureMemory, got {type(memory).__name__}")
-    how = memory.how if recall is None else read_recall(recall)
+    check_memory(memory)
+    how = read_recall(memory.how if recall is None else recall)
     return Reminder(memory, how, allow_leak, min(filter(None, contexts), default=None))
 
 

@@ -17,14 +17,14 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
-from pydantic import AfterValidator, BaseModel, InstanceOf, field_validator
+from pydantic import AfterValidator, BaseModel, InstanceOf, SkipValidation, field_validator
 
 from langchain_judges.asking import nodes
 from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.memory.failures import FailureMemory
+from langchain_judges.memory.protocol import Memory, is_memory
 from langchain_judges.memory.recall import Recall
 from langchain_judges.memory.rendering import Reminder, reminder
 from langchain_judges.methods.budgets import Budget
@@ -125,13 +125,21 @@ class GraphOptions(Options):
         raise NotImplementedError
 
 
+def _memory(value: Any) -> Any:
+    if value is not None and not is_memory(value):
+        raise ValueError
+    return value
+
+
 class JudgeOptions(GraphOptions):
     """What every judge takes."""
 
     takes: ClassVar[Kind] = "pair"
     """What it judges: two texts, or one."""
 
-    memory: Annotated[FailureMemory | None, Here()] = None
+    memory: Annotated[
+        Memory | None, SkipValidation, AfterValidator(_memory), Rule("a FailureMemory"), Here()
+    ] = None
     """Audited mistakes; those that fit a row are shown where it is judged."""
     recall: Annotated[
         Recall | str | None,
@@ -303,7 +311,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return {"method": self.options.method, "model": self.model, "options": options}
 
     @property
-    def memory(self) -> FailureMemory | None:
+    def memory(self) -> Memory | None:
         """The memory that the verdicts depend on."""
         return getattr(self.options, "memory", None)
 
