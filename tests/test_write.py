@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +17,7 @@ from langchain_judges.writing.direct import create_direct_writer
 from langchain_judges.writing.registry import WRITERS, load_writer
 from langchain_judges.writing.split import Tree, placed, runs
 from tests.fakes import FakeChatModel, writes
+from tests.processes import wait_until
 
 TEN = ["vest", "snow", "wall", "pit", "deck", "wine", "goat", "piano", "ice cream", "run"]
 TASK = {"concepts": TEN}
@@ -579,17 +579,22 @@ class Died(BaseException):
 
 @pytest.mark.parametrize("step", [is_solve, is_merge, is_repair])
 def test_what_was_paid_before_a_crash_is_not_paid_again(step):
-    dying = [True]
+    dying, saver = [True], InMemorySaver()
+
+    def other_group_saved():
+        *_, latest = list(saver.writes.values())
+        return "pieces" in [channel for _, channel, *_ in list(latest.values())]
 
     def respond(prompt):
         if step(prompt) and dying and (not is_solve(prompt) or "snow" in prompt):
             dying.clear()
-            time.sleep(0.2)
+            if is_solve(prompt):
+                wait_until(other_group_saved)
             raise Died
         return lossy(prompt)
 
     model = scripted(respond)
-    writer = create_bsm_writer(model, checkpointer=InMemorySaver())
+    writer = create_bsm_writer(model, checkpointer=saver)
     config = {"configurable": {"thread_id": "1"}}
     with pytest.raises(Died):
         writer.invoke(TASK, config)
