@@ -19,9 +19,9 @@ from langsmith.run_helpers import tracing_context
 
 from langchain_judges import create_sc2_judge, judge_many, load_judge
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
+from langchain_judges.methods.budgets import fit as fit_budget
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.methods.sc2 import budget_settings
 from langchain_judges.methods.sc2.inference import (
     champion,
     cyclic_triples,
@@ -30,8 +30,10 @@ from langchain_judges.methods.sc2.inference import (
     next_round,
     rounds_of,
 )
+from langchain_judges.methods.sc2.judge import SC2
 from langchain_judges.methods.sc2.parse import parse_aspects, parse_decision, parse_preference
 from langchain_judges.methods.sc2.tables import fit, parse_table, read_rows
+from langchain_judges.options import check_client
 from langchain_judges.testing import error, reply, with_logprobs
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
@@ -161,8 +163,8 @@ def test_options_add_the_calls_they_say(options, calls):
 
 @pytest.mark.parametrize(("budget", "expected"), [(8, (4, 1)), (15, (7, 2)), (24, (12, 1))])
 def test_a_budget_becomes_tables_and_what_is_left_another_sample(budget, expected):
-    found = budget_settings(budget)
-    assert (found["samples"], found["preference_samples"]) == expected
+    found = fit_budget("sc2", budget)
+    assert (found["samples"], found.get("preference_samples", 1)) == expected
     _, model = judged(**found)
     assert len(model.prompts) == budget
 
@@ -1016,7 +1018,10 @@ def test_a_pair_that_is_none_is_refused_before_any_call():
         ),
         ({"shots": 6}, "`shots` must be between 0 and 5, got 6"),
         ({"examples": [{"input": "x"}], "shots": 1}, "an example lacks"),
-        ({"examples": [1], "shots": 1}, "an example must be a dictionary .* got 1"),
+        (
+            {"examples": [1], "shots": 1},
+            r"`examples` must be a list of .*, each a dictionary as in .*, got \[1\]",
+        ),
         ({"examples": "abc", "shots": 1}, "`examples` must be a list"),
         (
             {"examples": [{**WORKED[0], "rows": [{"aspect": "x"}]}], "shots": 1},
@@ -1028,20 +1033,28 @@ def test_a_pair_that_is_none_is_refused_before_any_call():
         ),
         ({"orders": "both"}, "`orders` must be one of"),
         ({"agreement": "x"}, "`agreement` must be one of 'frequency', 'list_medoid'"),
-        ({"table_check": {"nil": 1}}, "`table_check` must be true, false"),
+        ({"table_check": {"nil": 1}}, "'table_check' has no option 'nil'; did you mean 'nli'"),
         ({"table_check": {"embed": "no"}}, "`embed` must be true or false, got 'no'"),
         ({"table_check": {"prefilter": 1}}, "`prefilter` must be true or false, got 1"),
-        ({"table_check": {"support": 2}}, "`support` must be between 0 and 1"),
+        ({"table_check": {"support": 2}}, "`support` must be .* at least 0 and at most 1"),
+        (
+            {"table_check": "yes"},
+            "`table_check` must be true, false, a TableCheck or a mapping",
+        ),
         ({"table_only": "yes"}, "`table_only` must be true or false"),
         ({"max_table": 10}, "`max_table` must be a whole number of at least 200"),
-        ({"seed": "x"}, "`seed` must be a whole number of at least 0, got 'x'"),
-        ({"instructions": 3}, "`instructions` must be a text"),
-        ({"prompts": {"x": None}}, "`prompts` takes"),
     ],
 )
 def test_options_are_checked_with_the_rule_and_the_value(options, message):
     with pytest.raises(OptionError, match=message):
         create_sc2_judge(FakeChatModel(), **options)
+
+
+@pytest.mark.parametrize("aspects", ["support", "/etc/passwd", "../mine.json", {"aspects": []}])
+def test_a_client_of_a_server_names_no_file_of_aspects(aspects):
+    with pytest.raises(OptionError, match="`aspects` must be a list of phrases, got"):
+        check_client(SC2, {"aspects": aspects})
+    check_client(SC2, {"aspects": ["Tone"], "table_check": {"embed": False}})
 
 
 def trace(work):

@@ -161,8 +161,8 @@ def test_learned_aspects_are_kept_and_found_by_name_and_path(tmp_path, monkeypat
     for given in ("mine", file, str(file), learned):
         judge = create_sc2_judge(model, aspects=given)
         options = judge.config["metadata"]["options"]
-        assert options["aspects"] == learned["aspects"]
-        assert options["learned"]["corpus"] == learned["corpus"]
+        assert options["aspects"]["aspects"] == learned["aspects"]
+        assert options["aspects"]["corpus"] == learned["corpus"]
 
 
 def test_the_corpus_is_known_by_its_hash():
@@ -406,7 +406,8 @@ def test_an_entailment_model_can_be_used():
     assert found["entailment"] == pytest.approx((0.2 + 0.9 + 0.2) / 3, abs=1e-4)
     assert (A, "x") in asked
     assert ("x. y", sentences(A)[0]) in asked
-    assert check.as_json()["nli"] == "nli"
+    judge = create_sc2_judge(FakeChatModel(), aspects=["x"], table_check=check)
+    assert judge.config["metadata"]["options"]["nli"].endswith("nli")
 
 
 @pytest.mark.parametrize("said", [float("nan"), -0.1, 1.1, None, "high", ZeroDivisionError])

@@ -7,11 +7,14 @@ without are shown the same cases; right answers stand in either slot.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Self
 
+from pydantic import model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.base import JudgeOptions
+from langchain_judges.options import ClientMost, Rule
 
 
 class WorkedExample(TypedDict):
@@ -95,6 +98,28 @@ WORKED: tuple[WorkedExample, ...] = (
     },
 )
 """Five worked examples; `shots=3` shows the first three."""
+
+
+class FewShot(JudgeOptions):
+    """A judge that can show worked examples."""
+
+    shots: Annotated[int, ClientMost(20)] = 0
+    """Worked examples shown first; 0 to 5, where they are ours."""
+    examples: Annotated[
+        Sequence[Mapping[str, Any]] | None,
+        Rule("a list of worked examples, each a dictionary as in `WORKED`"),
+    ] = None
+    """Worked examples of your own instead, in the form of `few_shot.WORKED`."""
+
+    @property
+    def worked(self) -> Sequence[WorkedExample]:
+        """The worked examples that are shown."""
+        return worked_examples(self.shots, self.examples)
+
+    @model_validator(mode="after")
+    def _enough_examples(self) -> Self:
+        worked_examples(self.shots, self.examples)
+        return self
 
 
 def worked_examples(

@@ -21,7 +21,7 @@ from langchain_judges.methods.direct.judge import (
     SelfConsistency,
 )
 from langchain_judges.methods.drpe.judge import DRPE
-from langchain_judges.methods.sc2 import create_sc2_judge
+from langchain_judges.methods.sc2.judge import SC2
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
@@ -78,29 +78,12 @@ METHODS: dict[str, Method] = {
         },
         kind="item",
     ),
-    "sc2": Method(
-        factory=create_sc2_judge,
-        summary="SC²: tables of what is shared and what differs; the most consistent decides.",
-        presets={
-            "paper": {"samples": 8, "inference": "tournament"},
-            "one_table": {"samples": 1},
-            "random": {"inference": "random"},
-            "exact": {"inference": "exact"},
-            "exact_unordered": {"inference": "exact_unordered"},
-            "double_round": {"inference": "double_round"},
-            "swiss": {"inference": "swiss"},
-            "row_wise": {"row_wise": True},
-            "few_shot": {"shots": 3},
-            "both_orders": {"orders": "strict"},
-            "table_only": {"table_only": True},
-            "table_check": {"table_check": True},
-        },
-    ),
     **{
         kind.method: Method.of(kind)
         for kind in (
             BSM,
             DRPE,
+            SC2,
             Relative,
             Absolute,
             Direct,

@@ -18,7 +18,7 @@ from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.budgets import RULES, BudgetError, fit
 from langchain_judges.methods.registry import METHODS, load_judge
-from langchain_judges.methods.sc2.options import AspectsLike, read_aspects
+from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
 from langchain_judges.options import Rule, with_options
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.runs.many import judge_many

@@ -26,7 +26,7 @@ from langchain_judges.methods.drpe.replies import RoleVote
 from langchain_judges.methods.drpe.votes import spoken_votes
 from langchain_judges.methods.plans import scores_shape
 from langchain_judges.methods.sc2.parse import parse_preference
-from langchain_judges.methods.sc2.state import Preferred
+from langchain_judges.methods.sc2.replies import Preferred
 
 
 class Kind(NamedTuple):

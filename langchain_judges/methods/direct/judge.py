@@ -38,7 +38,7 @@ from langchain_judges.methods.direct.replies import (
 )
 from langchain_judges.methods.direct.shots import render_shots
 from langchain_judges.methods.direct.tally import decide, order_totals, weights
-from langchain_judges.methods.few_shot import WorkedExample, worked_examples
+from langchain_judges.methods.few_shot import FewShot, WorkedExample
 from langchain_judges.methods.pairs import Next, PairSteps, begin, examples_in, pair_of
 from langchain_judges.methods.plans import (
     Criterion,
@@ -134,23 +134,8 @@ class Baseline(JudgeOptions):
         return _graph(BaselineSteps(setup, self))
 
 
-class ShownExamples(Baseline):
+class ShownExamples(FewShot, Baseline):
     """A baseline that can show worked examples."""
-
-    shots: Annotated[int, ClientMost(20)] = 0
-    """Worked examples shown first; 0 to 5, where they are ours."""
-    examples: Sequence[Mapping[str, Any]] | None = None
-    """Worked examples of your own instead, in the form of `few_shot.WORKED`."""
-
-    @property
-    def worked(self) -> Sequence[WorkedExample]:
-        """The worked examples that are shown."""
-        return worked_examples(self.shots, self.examples)
-
-    @model_validator(mode="after")
-    def _enough_examples(self) -> Self:
-        worked_examples(self.shots, self.examples)
-        return self
 
 
 class Relative(ShownExamples):

@@ -8,14 +8,12 @@ from langchain_judges.methods.sc2.learn import (
     learn_aspects,
     load_aspects,
 )
-from langchain_judges.methods.sc2.options import budget_settings
 from langchain_judges.methods.sc2.table_view import render_table
 
 __all__ = [
     "AspectSet",
     "TableCheck",
     "alearn_aspects",
-    "budget_settings",
     "create_sc2_judge",
     "learn_aspects",
     "load_aspects",

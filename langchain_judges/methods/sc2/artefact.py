@@ -1,10 +1,10 @@
-"""Learned aspects as a small JSON file: saved, and found again by name or path."""
+"""Aspects as callers give them; learned ones are a small JSON file, found by name or path."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from errno import EISDIR
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.sc2.aspects import distinct
 from langchain_judges.verdict import Failure, Usage
 
 FOLDER_VARIABLE = "LANGCHAIN_JUDGES_ASPECTS"
@@ -32,6 +33,10 @@ class AspectSet(TypedDict):
     texts: int
     failures: list[Failure]
     usage: Usage
+
+
+AspectsLike = Sequence[str] | AspectSet | str | os.PathLike[str]
+"""Aspects as callers give them: a list, what `learn_aspects` returned, its name or path."""
 
 
 def aspects_path(name: str | os.PathLike[str]) -> Path:
@@ -97,9 +102,39 @@ def load_aspects(name: str | os.PathLike[str]) -> AspectSet:
     listed = data.get("aspects") if isinstance(data, Mapping) else None
     if not isinstance(listed, list) or not listed or not all(map(_phrase, listed)):
         raise OptionError(f"{file} holds no learned aspects: no list of texts under `aspects`")
-    found: AspectSet = data
-    return found
+    learned: AspectSet = data
+    return learned
 
 
 def _phrase(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
+
+
+def read_aspects(
+    aspects: AspectsLike | None,
+) -> tuple[tuple[str, ...], Mapping[str, Any] | None]:
+    """Return the aspects, each meaning once, and where learned ones came from.
+
+    Raises:
+        OptionError: They are of another type or empty, or there is no such artefact.
+    """
+    if aspects is None:
+        return (), None
+    learned = None
+    source: Any = load_aspects(aspects) if isinstance(aspects, str | os.PathLike) else aspects
+    if isinstance(source, Mapping):
+        learned = {key: source[key] for key in _SOURCE if key in source}
+        source = source.get("aspects", [])
+    listed = (
+        list(source) if isinstance(source, Sequence) and not isinstance(source, str) else []
+    )
+    if not listed or not all(isinstance(each, str) and distinct([each]) for each in listed):
+        raise OptionError(
+            "`aspects` must be a list of at least one text, each with a word, what "
+            f"`learn_aspects` returned, or its name or path, got {aspects!r}"
+        )
+    return tuple(distinct(listed)), learned
+
+
+_SOURCE = ("name", "corpus", "prompt_version", "model")
+"""What is kept of learned aspects beside their names."""

@@ -13,14 +13,17 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Annotated
+
+from annotated_types import Ge, Le
 
 from langchain_judges.asking.faults import in_a_line
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.methods.sc2.aspects import cosine, normal_form
-from langchain_judges.methods.sc2.state import Checked, Row, Table
+from langchain_judges.methods.sc2.replies import Checked, Row, Table
 from langchain_judges.methods.sc2.table_view import NOTHING
 from langchain_judges.methods.sc2.tables import cells_of
+from langchain_judges.options import Here, Options, Rule
 
 Nli = Callable[[str, str], float]
 """From a premise and a hypothesis to the probability of entailment, in [0, 1]."""
@@ -43,55 +46,30 @@ _LONGEST = 60
 """Sentences of a text that are looked at."""
 
 
-@dataclass(frozen=True)
-class TableCheck:
-    """How tables are checked; the limits are ours, and untuned.
+class TableCheck(Options):
+    """How tables are checked; the limits are ours, and untuned."""
 
-    Args:
-        lexical: Share of the shorter cell's content words, found again in the other, from
-            which a shared and an exclusive cell overlap.
-        cosine: Cosine of their embeddings from which they overlap.
-        support: Least support of a cell by a text.
-        prefilter: Let a table that passes win against one that does not, without asking
-            the comparator.
-        embed: Use embeddings beside words.
-        nli: An entailment model instead of words and embeddings for support and coverage,
-            called as `nli(premise, hypothesis)`; it returns a number from 0 to 1.
-    """
+    called = "table_check"
 
-    lexical: float = 0.7
-    cosine: float = 0.9
-    support: float = 0.5
+    lexical: Annotated[float, Ge(0), Le(1)] = 0.7
+    """Share of the shorter cell's content words, found again in the other, from which a shared
+    and an exclusive cell overlap."""
+    cosine: Annotated[float, Ge(0), Le(1)] = 0.9
+    """Cosine of their embeddings from which they overlap."""
+    support: Annotated[float, Ge(0), Le(1)] = 0.5
+    """Least support of a cell by a text."""
     prefilter: bool = True
+    """Let a table that passes win against one that does not, without asking the comparator."""
     embed: bool = True
-    nli: Nli | None = None
+    """Use embeddings beside words."""
+    nli: Annotated[Nli | None, Here(), Rule("a function of two texts")] = None
+    """An entailment model instead of words and embeddings for support and coverage, called as
+    `nli(premise, hypothesis)`; it returns a number from 0 to 1."""
 
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        for name in ("lexical", "cosine", "support"):
-            value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not 0 <= value <= 1:
-                raise OptionError(f"`{name}` must be between 0 and 1, got {value!r}")
-        for name in ("prefilter", "embed"):
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(
-                    f"`{name}` must be true or false, got {getattr(self, name)!r}"
-                )
-        if self.nli is not None and not callable(self.nli):
-            raise OptionError(f"`nli` must be a function of two texts, got {self.nli!r}")
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the limits as plain data; an entailment model by its name."""
-        named = getattr(self.nli, "__name__", type(self.nli).__name__) if self.nli else None
-        return {
-            "lexical": self.lexical,
-            "cosine": self.cosine,
-            "support": self.support,
-            "prefilter": self.prefilter,
-            "embed": self.embed,
-            "nli": named,
-        }
+    @property
+    def nli_name(self) -> str | None:
+        """What the entailment model is called."""
+        return getattr(self.nli, "__name__", type(self.nli).__name__) if self.nli else None
 
 
 Vectors = Mapping[str, Sequence[float]]
@@ -189,7 +167,7 @@ class _Supports:
         return max([_share(sentence, " ".join(cells)), *near])
 
     def _entailment(self, nli: Nli, premise: str, hypothesis: str) -> float:
-        named = f"the entailment model `nli` ({self.check.as_json()['nli']})"
+        named = f"the entailment model `nli` ({self.check.nli_name})"
         try:
             said = nli(premise, hypothesis)
         except JudgeError:

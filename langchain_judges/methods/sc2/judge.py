@@ -2,88 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from langchain_core.caches import BaseCache
+from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from langchain_core.prompts import ChatPromptTemplate
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
-from langgraph.types import Checkpointer
+from langgraph.graph import END, StateGraph
+from pydantic import BeforeValidator, PlainValidator
 
-from langchain_judges.asking.ask import Question
-from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
-from langchain_judges.asking.steps import Node
-from langchain_judges.memory.recall import Recall
-from langchain_judges.memory.rendering import RememberedPair, reminder
-from langchain_judges.methods.old_base import check_common, finish, prompt_set
+from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.methods.base import JudgeGraph, OtherModel, Seed, Setup
+from langchain_judges.methods.budgets import ASPECTS, Budget
+from langchain_judges.methods.few_shot import FewShot
+from langchain_judges.methods.pairs import Next, begin
 from langchain_judges.methods.sc2 import prompts as texts
+from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
+from langchain_judges.methods.sc2.aspect_steps import AspectSteps
 from langchain_judges.methods.sc2.aspects import Agreement
 from langchain_judges.methods.sc2.check import TableCheck
-from langchain_judges.methods.sc2.inference import Inference
-from langchain_judges.methods.sc2.nodes import Reasoning
-from langchain_judges.methods.sc2.options import AspectsLike, check_options
-from langchain_judges.methods.sc2.parse import (
-    label_probability,
-    parse_aspects,
-    parse_decision,
-    parse_preference,
-)
-from langchain_judges.methods.sc2.state import (
-    Aspects,
-    Decision,
-    Preferred,
-    SC2Result,
-    SC2State,
-    aspects_shape,
-)
+from langchain_judges.methods.sc2.inference import Inference, most_comparisons
+from langchain_judges.methods.sc2.match_steps import MatchSteps
+from langchain_judges.methods.sc2.preference_steps import PreferenceSteps
+from langchain_judges.methods.sc2.replies import SC2Result, SC2State
+from langchain_judges.methods.sc2.table_steps import TableSteps
+from langchain_judges.methods.sc2.tasks import TASKS, Task, read_task
+from langchain_judges.options import ClientMost, ForClient, Here, Rule, factory, group
 from langchain_judges.orders import OrderRule
-from langchain_judges.verdict import Pair
-
-if TYPE_CHECKING:
-    from langchain_judges.memory.failures import FailureMemory
 
 
-def create_sc2_judge(  # noqa: PLR0913 - the options of the paper's settings
-    model: str | BaseChatModel,
-    *,
-    aspect_model: str | BaseChatModel | None = None,
-    comparison_model: str | BaseChatModel | None = None,
-    comparator_model: str | BaseChatModel | None = None,
-    aspects: AspectsLike | None = None,
-    samples: int = 8,
-    inference: Inference = "tournament",
-    task: str | Mapping[str, str] = "helpful",
-    orders: OrderRule = "none",
-    shots: int = 0,
-    examples: Sequence[Mapping[str, Any]] | None = None,
-    n_aspects: int = 5,
-    aspect_samples: int = 8,
-    agreement: Agreement = "frequency",
-    row_wise: bool = False,
-    table_check: bool | TableCheck | Mapping[str, Any] = False,
-    table_only: bool = False,
-    max_table: int = 4000,
-    preference_samples: int = 1,
-    embeddings: Embeddings | None = None,
-    seed: int = 0,
-    instructions: str | None = None,
-    memory: FailureMemory | None = None,
-    recall: Recall | str | None = None,
-    allow_leak: bool = False,
-    temperature: float | None = None,
-    repairs: int = 1,
-    prompts: Mapping[str, ChatPromptTemplate] | None = None,
-    name: str = "sc2",
-    checkpointer: Checkpointer = None,
-    cache: BaseCache | None = None,
-    store: BaseStore | None = None,
-) -> CompiledStateGraph[SC2State, None, Pair, SC2Result]:
+def _settled(aspects: AspectsLike | None) -> object:
+    """Return aspects without their file: a list, or learned ones with where they come from."""
+    phrases, learned = read_aspects(aspects)
+    return phrases or None if learned is None else {"aspects": list(phrases), **learned}
+
+
+def _checked(task: Any) -> Any:
+    read_task(task)
+    return task
+
+
+Aspects = Annotated[
+    AspectsLike | None,
+    PlainValidator(_settled),
+    ForClient(Annotated[list[str] | None, Rule("a list of phrases")]),
+]
+"""What texts are compared in; a name or path of learned aspects is the owner's to set."""
+AboutTask = Annotated[
+    str | Mapping[str, str],
+    BeforeValidator(_checked),
+    Rule(f"one of {sorted(TASKS)!r} or {{'question', 'quality'}}"),
+]
+"""What the preference is about."""
+
+
+class SC2(FewShot):
     """Create a judge that compares by tables before it prefers (Yan et al. 2023, SC²).
 
     `aspects` names what the texts can be compared in; `table` samples |C| tables of what
@@ -103,52 +77,6 @@ def create_sc2_judge(  # noqa: PLR0913 - the options of the paper's settings
     without a usable row lose without a call; if no table is usable the texts are compared
     directly, and `failures` say so; eight online samples at temperature 0.7.
 
-    Args:
-        model: Chat model that prefers, and does everything else unless others are given.
-        aspect_model: Finds aspects instead of `model`.
-        comparison_model: Makes tables instead of `model`.
-        comparator_model: Compares tables instead of `model`.
-        aspects: Phrases of your own, what `learn_aspects` returned, or its name or path;
-            None finds them online.
-        samples: Tables, the paper's |C|.
-        inference: `"tournament"` (|C| - 1 comparisons); `"exact"`, all ordered pairs
-            (|C|(|C| - 1)); `"exact_unordered"`, half of them; `"double_round"`, a knockout
-            in both orders (2(|C| - 1)), a coin where they disagree; `"swiss"`, as many
-            rounds as a knockout in which nobody drops out; `"random"`, one table of the |C|
-            and no comparison.
-        task: `"helpful"`, `"harmless"`, `"summary"`, `"document"`, or
-            `{"question", "quality"}` of your own.
-        orders: In which orders the preference is asked; `"strict"`, `"lenient"` and
-            `"score_mean"` ask both (one more call); see `orders.py`.
-        shots: Worked examples in the preference prompt; the paper's Table 5 has 3 and 5.
-        examples: Worked examples of your own; see `few_shot.py`.
-        n_aspects: Most aspects that are kept of those found online.
-        aspect_samples: Online samples of aspects.
-        agreement: `"frequency"` keeps what most samples name; `"list_medoid"` the sample
-            that is most like the others.
-        row_wise: Find the best row of each aspect by a search of its own and put the winners
-            together (our reading of the formula; the paper compares whole tables).
-        table_check: Check tables without a model and let those that pass win against those
-            that do not, which saves calls; see `TableCheck`.
-        table_only: Hide the texts when the preference is asked.
-        max_table: Characters of all cells of a table; longer cells are cut, never rows.
-        preference_samples: Preference calls for each order, at temperature 0.7 if several.
-        embeddings: Finds near-duplicate aspects and serves the table check; default
-            all-MiniLM-L6-v2.
-        seed: Of tables, aspects, shuffles and coins.
-        instructions: Your rubric, or the language to answer in; shown to every step.
-        memory: Audited mistakes; those that fit a pair are shown where the preference is asked.
-        recall: Which of them, such as `"knn:8"`; default the memory's own choice.
-        allow_leak: Allow examples of the pair itself and its group; results then say so.
-        temperature: Overrides the model's own.
-        repairs: Turns in which a model may mend an unusable reply.
-        prompts: Replacements for `sc2.prompts.PROMPTS`, with the same variables.
-        name: Name of the graph in traces.
-        checkpointer: LangGraph checkpointer: `SqliteSaver` for `invoke`,
-            `AsyncSqliteSaver` for `ainvoke`.
-        cache: LangChain cache for checked replies.
-        store: LangGraph store, passed on.
-
     Returns:
         A compiled graph from `Pair` to `{"verdict", "aspects", "proposals", "tables",
         "checks", "bracket", "table", "comparisons", "choices"}`. `verdict.score` is the
@@ -158,129 +86,188 @@ def create_sc2_judge(  # noqa: PLR0913 - the options of the paper's settings
         OptionError: An option is not allowed.
         ModelSetupError: A model cannot be made.
     """
-    check_common(
-        aspect_model=aspect_model,
-        comparison_model=comparison_model,
-        comparator_model=comparator_model,
-        embeddings=embeddings,
-        seed=seed,
-        instructions=instructions,
-        repairs=repairs,
-        name=name,
-        checkpointer=checkpointer,
-        cache=cache,
-        store=store,
-    )
-    options = check_options(
-        aspects=aspects,
-        task=task,
-        table_check=table_check,
-        shots=shots,
-        examples=examples,
-        instructions=instructions,
-        samples=samples,
-        inference=inference,
-        orders=orders,
-        n_aspects=n_aspects,
-        aspect_samples=aspect_samples,
-        agreement=agreement,
-        row_wise=row_wise,
-        table_only=table_only,
-        max_table=max_table,
-        preference_samples=preference_samples,
-        seed=seed,
-        repairs=repairs,
-    )
-    chosen, version = prompt_set(texts.PROMPTS, prompts)
-    own = Channel(model, temperature)
-    others = {"aspects": aspect_model, "table": comparison_model, "match": comparator_model}
-    channels = {
-        step: Channel(other, temperature) if other else own for step, other in others.items()
+
+    method = "sc2"
+    summary = "SC²: tables of what is shared and what differs; the most consistent decides."
+    presets = {
+        "paper": {"samples": 8, "inference": "tournament"},
+        "one_table": {"samples": 1},
+        "random": {"inference": "random"},
+        "exact": {"inference": "exact"},
+        "exact_unordered": {"inference": "exact_unordered"},
+        "double_round": {"inference": "double_round"},
+        "swiss": {"inference": "swiss"},
+        "row_wise": {"row_wise": True},
+        "few_shot": {"shots": 3},
+        "both_orders": {"orders": "strict"},
+        "table_only": {"table_only": True},
+        "table_check": {"table_check": True},
     }
-    channels["preference"] = own
-    ask_as = partial(Question, method="sc2", version=version, repairs=repairs, cache=cache)
-    compares = not options.aspects or (options.table_check and options.table_check.embed)
-    embed = embeddings or (default_embeddings() if compares else SentenceEmbeddings())
-    reminding = reminder(memory, recall, allow_leak, [own.context])
-    judge = Reasoning(
-        options,
-        aspects=ask_as(
-            step="aspects",
-            channel=channels["aspects"],
-            prompt=chosen["aspects"],
-            shape=aspects_shape(n_aspects),
-            parse=parse_aspects,
-            sampled=True,
-        ),
-        table=ask_as(
-            step="table",
-            channel=channels["table"],
-            prompt=chosen["table"],
-            shape=Aspects,  # replaced for each pair: its rows are the pair's aspects
-            label="{unit}",
-            sampled=True,
-        ),
-        match=ask_as(
-            step="match",
-            channel=channels["match"],
-            prompt=chosen["match"],
-            shape=Decision,
-            parse=parse_decision,
-            label="{unit}",
-        ),
-        preference=ask_as(
-            step="preference",
-            channel=own,
-            prompt=chosen["table_only" if table_only else "preference"],
-            shape=Preferred,
-            parse=parse_preference,
-            measure=label_probability,
-            sampled=preference_samples > 1,
-            logprobs=True,
-        ),
-        embeddings=embed,
-        reminding=reminding,
-    )
-    compiled = _graph(judge).compile(checkpointer=checkpointer, store=store, name=name)
-    return finish(
-        compiled,
-        method="sc2",
-        options={
-            **options.as_json(),
-            "embeddings": type(embed).__name__,
-            **({"memory": reminding.mark()} if reminding else {}),
-        },
-        models={step: channel.identity for step, channel in channels.items()},
-        prompt_version=version,
-        calls=options.calls(),
-        branches=options.branches(),
-        memory=memory,
-    )
+    # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
+    budgets = (Budget(0, 2, "samples", spare="preference_samples", also={"aspects": ASPECTS}),)
+    events = {
+        "proposals": "proposal",
+        "aspects": "aspect",
+        "tables": "table",
+        "bracket": "match",
+        "choices": "choice",
+    }
+    templates = texts.PROMPTS
+
+    aspect_model: OtherModel = None
+    """Finds aspects instead of `model`."""
+    comparison_model: OtherModel = None
+    """Makes tables instead of `model`."""
+    comparator_model: OtherModel = None
+    """Compares tables instead of `model`."""
+    aspects: Aspects = None
+    """Phrases of your own, what `learn_aspects` returned, or its name or path; None finds
+    them online."""
+    samples: Annotated[int, Ge(1), ClientMost(32)] = 8
+    """Tables, the paper's |C|."""
+    inference: Inference = "tournament"
+    """`"tournament"` (|C| - 1 comparisons); `"exact"`, all ordered pairs (|C|(|C| - 1));
+    `"exact_unordered"`, half of them; `"double_round"`, a knockout in both orders
+    (2(|C| - 1)), a coin where they disagree; `"swiss"`, as many rounds as a knockout in which
+    nobody drops out; `"random"`, one table of the |C| and no comparison."""
+    task: AboutTask = "helpful"
+    """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, or `{"question", "quality"}` of
+    your own."""
+    orders: OrderRule = "none"
+    """In which orders the preference is asked; `"strict"`, `"lenient"` and `"score_mean"` ask
+    both (one more call); see `orders.py`."""
+    n_aspects: Annotated[int, Ge(1), ClientMost(20)] = 5
+    """Most aspects that are kept of those found online."""
+    aspect_samples: Annotated[int, Ge(1), ClientMost(32)] = 8
+    """Online samples of aspects."""
+    agreement: Agreement = "frequency"
+    """`"frequency"` keeps what most samples name; `"list_medoid"` the sample that is most like
+    the others."""
+    row_wise: bool = False
+    """Find the best row of each aspect by a search of its own and put the winners together
+    (our reading of the formula; the paper compares whole tables)."""
+    table_check: Annotated[
+        bool | TableCheck | Mapping[str, Any],
+        group(TableCheck),
+        Rule("true, false, a TableCheck or a mapping of its options"),
+    ] = False
+    """Check tables without a model and let those that pass win against those that do not,
+    which saves calls; see `TableCheck`."""
+    table_only: bool = False
+    """Hide the texts when the preference is asked."""
+    max_table: Annotated[int, Ge(200), ClientMost(20_000)] = 4000
+    """Characters of all cells of a table; longer cells are cut, never rows."""
+    preference_samples: Annotated[int, Ge(1), ClientMost(32)] = 1
+    """Preference calls for each order, at temperature 0.7 if several."""
+    embeddings: Annotated[
+        Embeddings | None, Here(), Rule("a LangChain `Embeddings` or None")
+    ] = None
+    """Finds near-duplicate aspects and serves the table check; default all-MiniLM-L6-v2."""
+    seed: Seed = 0
+    """Of tables, aspects, shuffles and coins."""
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """The aspects, each meaning once; empty where they are found online."""
+        return read_aspects(self.aspects)[0]
+
+    @property
+    def aim(self) -> Task:
+        """What the preference is about."""
+        return read_task(self.task)
+
+    @property
+    def check(self) -> TableCheck | None:
+        """How tables are checked."""
+        if isinstance(self.table_check, TableCheck):
+            return self.table_check
+        return TableCheck() if self.table_check else None
+
+    @property
+    def tables(self) -> int:
+        """How many tables are sampled; `random` needs only the one it draws."""
+        return 1 if self.inference == "random" else self.samples
+
+    @property
+    def proposals(self) -> int:
+        """How many online samples name aspects."""
+        return 0 if self.aspects else self.aspect_samples
+
+    @property
+    def comparisons(self) -> int:
+        """How many comparisons the search takes at most."""
+        lanes = (len(self.phrases) or self.n_aspects) if self.row_wise else 1
+        return lanes * most_comparisons(self.inference, self.samples)
+
+    @property
+    def preferences(self) -> int:
+        """How often the preference is asked."""
+        return len(self.order_list) * self.preference_samples
+
+    def calls(self) -> int:
+        """Return the calls for one pair, excluding repairs.
+
+        With m online samples, C tables and a tournament that is m + 2C: C tables, C - 1
+        comparisons and a preference.
+        """
+        return self.proposals + self.tables + self.comparisons + self.preferences
+
+    def branches(self) -> int:
+        """Return the most calls that are in flight at the same time."""
+        return max(self.proposals, self.tables, self.comparisons, self.preferences)
+
+    def build(self, model: str | BaseChatModel) -> JudgeGraph:
+        """Return the judge."""
+        models = {
+            "aspects": self.aspect_model,
+            "table": self.comparison_model,
+            "match": self.comparator_model,
+            "preference": None,
+        }
+        setup = Setup.of(self, model, models, shown=("preference",))
+        compares = not self.aspects or (self.check and self.check.embed)
+        unused = SentenceEmbeddings()
+        return _graph(
+            setup, self, self.embeddings or (default_embeddings() if compares else unused)
+        )
 
 
-def _graph(judge: Reasoning) -> StateGraph[SC2State, None, Pair, SC2Result]:
-    graph: StateGraph[SC2State, None, Pair, SC2Result] = StateGraph(
+def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
+    aspects, tables, matches, preferences = (
+        AspectSteps(setup, own, embeddings),
+        TableSteps(setup, own, embeddings),
+        MatchSteps(setup, own, embeddings),
+        PreferenceSteps(setup, own, embeddings),
+    )
+
+    def after_round(state: SC2State) -> Next:
+        return matches.ask_each(state) or preferences.ask_each(state)
+
+    graph: StateGraph[SC2State, None, RememberedPair, SC2Result] = StateGraph(
         SC2State, input_schema=RememberedPair, output_schema=SC2Result
     )
-    after: Literal["check", "round"] = "check" if judge.options.table_check else "round"
-    graph.add_node("begin", Node(judge.begin))
-    graph.add_node("aspects", Node(judge.propose))
-    graph.add_node("agree", Node(judge.agree))
-    graph.add_node("table", Node(judge.compare))
-    if after == "check":
-        graph.add_node("check", Node(judge.check))
-        graph.add_edge("check", "round")
-    graph.add_node("round", Node(judge.round))
-    graph.add_node("match", Node(judge.meet))
-    graph.add_node("preference", Node(judge.prefer))
-    graph.add_node("verdict", Node(judge.conclude))
-    graph.add_edge(START, "begin")
-    graph.add_conditional_edges("begin", judge.ask_aspects, ["aspects", "agree", END])
+    graph.add_node("aspects", setup.asks(aspects.aspects, aspects.named))
+    graph.add_node("agree", setup.node(aspects.agree))
+    graph.add_node("table", setup.asks(tables.table, tables.tabled))
+    graph.add_node("round", setup.node(matches.round))
+    graph.add_node("match", setup.asks(matches.match, matches.met))
+    graph.add_node("preference", setup.asks(preferences.preference, preferences.preferred))
+    graph.add_node("verdict", setup.plain(preferences.verdict))
+    begin(graph, aspects, aspects.ask_each, ["aspects", "agree"])
     graph.add_edge("aspects", "agree")
-    graph.add_conditional_edges("agree", judge.ask_tables, ["table", "round"])
-    graph.add_edge("table", after)
-    graph.add_conditional_edges("round", judge.go_on, ["match", "preference", "verdict"])
+    graph.add_conditional_edges("agree", tables.ask_each, ["table", "round"])
+    if own.check:
+        graph.add_node("check", setup.node(tables.check))
+        graph.add_edge("check", "round")
+    graph.add_edge("table", "check" if own.check else "round")
+    graph.add_conditional_edges("round", after_round, ["match", "preference", "verdict"])
     graph.add_edge("match", "round")
     graph.add_edge("preference", "verdict")
     graph.add_edge("verdict", END)
-    return graph
+    nli = {"nli": own.check.nli_name} if own.check and own.check.nli else {}
+    return setup.finish(
+        graph, embeddings=type(embeddings).__name__, worked=list(own.worked), **nli
+    )
+
+
+create_sc2_judge = factory(SC2, SC2.build, "create_sc2_judge")

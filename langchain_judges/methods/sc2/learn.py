@@ -19,6 +19,7 @@ from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import Steps, arun, run, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.old_base import check_common, prompt_set
+from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.sc2 import prompts as texts_of
 from langchain_judges.methods.sc2.artefact import (
     AspectSet,
@@ -27,10 +28,9 @@ from langchain_judges.methods.sc2.artefact import (
     save_aspects,
 )
 from langchain_judges.methods.sc2.aspects import distinct, normal_form
-from langchain_judges.methods.sc2.options import read_task
 from langchain_judges.methods.sc2.parse import parse_aspects
-from langchain_judges.methods.sc2.prompts import Task
-from langchain_judges.methods.sc2.state import Extracted, merged_shape
+from langchain_judges.methods.sc2.replies import Extracted, merged_shape
+from langchain_judges.methods.sc2.tasks import Task, read_task
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_text, fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
@@ -148,7 +148,7 @@ def _setting(
         raise OptionError(f"`batch` must be at least twice `n` ({2 * n}), got {batch!r}")
     check_common(instructions=instructions)
     added = (instructions or "").strip()
-    shown = texts_of.INSTRUCTIONS.format(instructions=added) if added else ""
+    shown = INSTRUCTIONS.format(instructions=added) if added else ""
     return _Setting(n, read_task(task), batch, max_concurrency, shown)
 
 

@@ -10,7 +10,6 @@ their own, so that the part before them is the same in every call.
 from __future__ import annotations
 
 from langchain_core.prompts import ChatPromptTemplate
-from typing_extensions import TypedDict
 
 _MATERIAL = """<request-{fence}>
 {request}
@@ -268,36 +267,3 @@ An answer known to be good, to measure both responses by:
 {reference}
 </reference-answer-{fence}>"""
 """Added to PREFERENCE and TABLE_ONLY where the pair has a reference answer."""
-
-INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
-"""Added where the caller gave instructions."""
-
-
-class Task(TypedDict):
-    """What a preference is about: a question, and what a good text is like."""
-
-    question: str
-    quality: str
-
-
-TASKS: dict[str, Task] = {
-    "helpful": {
-        "question": "Which of the two responses is more helpful to the person who asked?",
-        "quality": "A helpful response does what was asked, correctly and to the point.",
-    },
-    "harmless": {
-        "question": "Which of the two responses is more harmless?",
-        "quality": "A harmless response keeps from hurting, misleading or endangering anybody.",
-    },
-    "summary": {
-        "question": "Which of the two responses sums up the most important points of the text "
-        "in the request better?",
-        "quality": "A good summary is precise and concise.",
-    },
-    "document": {
-        "question": "Which of the two responses, each a document, fits the search query in the "
-        "request better?",
-        "quality": "A good document is relevant to what the query is after.",
-    },
-}
-"""The paper's tasks by name: RLAIF-HH helpful and harmless, TL;DR and CNN/DM, TREC News."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_judges.methods.sc2.aspects import normal_form
-from langchain_judges.methods.sc2.state import Row, Table
+from langchain_judges.methods.sc2.replies import Row, Table
 from langchain_judges.methods.sc2.table_view import NOTHING, markdown
 from langchain_judges.orders import Order, in_slots
 

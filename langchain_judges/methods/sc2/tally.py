@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import TYPE_CHECKING
 
-from langchain_judges.methods.sc2.options import Options
-from langchain_judges.methods.sc2.state import Choice, Comparisons, Table
+from langchain_judges.methods.sc2.replies import Choice, Comparisons, Table
 from langchain_judges.orders import Order, combine, disagree, prefer
 from langchain_judges.verdict import (
     ConfidenceSource,
@@ -17,6 +17,9 @@ from langchain_judges.verdict import (
     not_judged,
 )
 
+if TYPE_CHECKING:
+    from langchain_judges.methods.sc2.judge import SC2
+
 FORCED = 0.51
 """Least probability that a chosen label counts with: where a reply's format forced it, its own
 tokens may have had less, and still it is what the model prefers of the two."""
@@ -25,7 +28,7 @@ _WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": 
 
 
 def decide(
-    options: Options,
+    options: SC2,
     choices: Sequence[Choice],
     failures: Sequence[Failure],
     usage: Usage,
@@ -52,10 +55,10 @@ def decide(
         chances[order] = fmean(chance_of_a(choice, probable) for choice in said)
     preferences = [_side(chance, coin) for chance in chances.values()]
     score = fmean(chances.values())
-    if options.orders == "score_mean":
+    if options.order_rule == "score_mean":
         preference = prefer({"A": round(score, 9), "B": round(1 - score, 9)})
     else:
-        preference = combine(options.orders, preferences)
+        preference = combine(options.order_rule, preferences)
     if preference == "tie":
         score = 0.5
     elif round(score, 9) == 0.5:

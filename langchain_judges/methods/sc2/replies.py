@@ -1,18 +1,18 @@
-"""State of the SC² judge, and the shapes its models reply in."""
+"""The state of SC², and the shapes in which its models reply."""
 
 from __future__ import annotations
 
 import operator
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.rendering import Account, RememberedPair, Reminded
+from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.sc2.inference import Match
 from langchain_judges.orders import Order, Slot
-from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict
+from langchain_judges.verdict import Pair, Preference
 
 CELL_CHARACTERS = 450
 """Characters of all cells of a table, where a model's replies are cut soon."""
@@ -89,8 +89,8 @@ class Choice(TypedDict):
     comparison: str
 
 
-class SC2State(RememberedPair, total=False):
-    """State of the graph; every value is plain JSON."""
+class SC2State(PairState, total=False):
+    """State of the graph."""
 
     proposals: Annotated[list[Proposal], operator.add]
     aspects: list[str]
@@ -104,20 +104,11 @@ class SC2State(RememberedPair, total=False):
     """The table that won; None where there is none."""
     comparisons: Comparisons | None
     choices: Annotated[list[Choice], operator.add]
-    reminded: Reminded
-    """What the memory recalled; only with a memory."""
-    recalled: Account
-    failures: Annotated[list[Failure], operator.add]
-    usages: Annotated[list[Usage], operator.add]
-    verdict: Verdict | None
 
 
-class SC2Result(TypedDict):
+class SC2Result(PairResult):
     """What the graph returns."""
 
-    id: str | None
-    """The id that was given, if there was one."""
-    verdict: Verdict
     aspects: list[str]
     proposals: list[Proposal]
     tables: list[Table]
@@ -126,8 +117,6 @@ class SC2Result(TypedDict):
     table: Table | None
     comparisons: Comparisons | None
     choices: list[Choice]
-    recalled: NotRequired[Account]
-    """Which remembered examples were shown; only with a memory."""
 
 
 class TableWork(TypedDict):
@@ -150,11 +139,10 @@ class PreferenceWork(TypedDict):
     """Input of one preference call."""
 
     pair: Pair
-    aspects: list[str]
     table: Table | None
     order: Order
     sample: int
-    examples: NotRequired[list[Example]]
+    examples: list[Example]
 
 
 Phrases = list[Annotated[str, Field(json_schema_extra={"maxLength": 40})]]

@@ -1,0 +1,245 @@
+"""Letting tables meet, two at a time, until the most consistent one is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from langgraph.types import Send
+
+from langchain_judges.asking.ask import Question, Reply, recorded
+from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.methods.pairs import pair_of
+from langchain_judges.methods.sc2.inference import (
+    DecidedBy,
+    Match,
+    Pairing,
+    champion,
+    cyclic_triples,
+    disputed,
+    next_round,
+    seeded,
+)
+from langchain_judges.methods.sc2.parse import parse_decision
+from langchain_judges.methods.sc2.replies import (
+    Checked,
+    Comparisons,
+    Decision,
+    MatchWork,
+    SC2State,
+    Table,
+)
+from langchain_judges.methods.sc2.steps import SC2Steps
+from langchain_judges.methods.sc2.tables import in_prompt, only_row, silent_rows
+from langchain_judges.rows.texts import fence_token
+from langchain_judges.verdict import Failure
+
+
+class MatchSteps(SC2Steps):
+    """The steps that search the best table."""
+
+    @cached_property
+    def question(self) -> Question:
+        """What the comparator is asked."""
+        return self.setup.question("match", Decision, parse=parse_decision, label="{unit}")
+
+    def round(self, state: SC2State) -> Steps[Update]:
+        """Draw the next matches, deciding those that need no comparator; or crown a table."""
+        tables = {table["number"]: table for table in state["tables"]}
+        if not any(table["valid"] for table in tables.values()):
+            return {"pending": [], "table": None, "failures": [self._fallback()]}
+        seed = self.chance(pair_of(state))
+        decided: list[Match] = []
+        pending: list[Match] = []
+        for lane in self.lanes(state["aspects"]):
+            ended, open_ = self._advance(lane, state, tables, f"{seed}:{lane}")
+            decided += ended
+            pending += open_
+        for match in decided:
+            if match["decided_by"] in {"validity", "check"}:
+                yield recorded(self.question, match, {**match}, unit=match_name(match))
+        if pending:
+            return {"bracket": decided, "pending": pending}
+        played = [*state["bracket"], *decided]
+        return {
+            "bracket": decided,
+            "pending": [],
+            "table": self._crowned(state["aspects"], tables, played, seed),
+            "comparisons": self._counted(tables, played),
+        }
+
+    def ask_each(self, state: SC2State) -> list[Send]:
+        """Send the matches of this round."""
+        tables = {table["number"]: table for table in state["tables"]}
+        return [
+            Send(
+                "match",
+                MatchWork(
+                    pair=pair_of(state),
+                    match=match,
+                    tables=[tables[n] for n in match["tables"]],
+                ),
+            )
+            for match in state["pending"]
+        ]
+
+    def match(self, work: MatchWork) -> Call:
+        """Ask which of two tables is more consistent."""
+        match, pair = work["match"], work["pair"]
+        rows = [only_row(table, match["aspect"])["rows"] for table in work["tables"]]
+        first, second = (in_prompt(each) for each in rows)
+        variables = {
+            **self.material(pair, "AB"),
+            "table_fence": fence_token([self.texts_token(pair), first, second]),
+            "table_1": first,
+            "table_2": second,
+        }
+        return Call(self.question, variables, match_name(match))
+
+    def met(self, work: MatchWork, reply: Reply) -> Update:
+        """Keep who won; a coin where the reply says neither."""
+        match = work["match"]
+        one, other = match["tables"]
+        if reply.data:
+            winner = one if reply.data["more_consistent"] == "1" else other
+            why = " ".join(reply.data["justification"].split())[:500]
+            return {"bracket": [_won(match, winner, "comparator", why)]}
+        coin = seeded(self.chance(work["pair"]), "neither", match_name(match))
+        why = "the comparator's reply could not be used"
+        return {"bracket": [_won(match, coin.choice(sorted(match["tables"])), "coin", why)]}
+
+    def _advance(
+        self, lane: str, state: SC2State, tables: Mapping[int, Table], seed: str
+    ) -> tuple[list[Match], list[Match]]:
+        """Return matches that decide themselves, and the next that need the comparator."""
+        played = [match for match in state["bracket"] if match["aspect"] == lane]
+        decided = disputed(played, seed)
+        checks = {check["number"]: check for check in state["checks"]}
+        while True:
+            done = [*played, *decided]
+            number = max((match["round"] for match in done), default=0) + 1
+            pairings = next_round(self.own.inference, sorted(tables), done, seed)
+            pending: list[Match] = []
+            for pairing in pairings:
+                match = _drawn(pairing, number, lane)
+                free = self._free(match, tables, checks, seed)
+                if not free:
+                    pending.append(match)
+                elif not any(_same(free, other) for other in decided):
+                    decided.append(free)
+            if pending or not pairings:
+                return decided, pending
+
+    def _free(
+        self,
+        match: Match,
+        tables: Mapping[int, Table],
+        checks: Mapping[int, Checked],
+        seed: str,
+    ) -> Match | None:
+        """Decide a match without the comparator, if that can be done."""
+        free: Match = {**match, "asked": False}
+        if len(match["tables"]) == 1:
+            return _won(free, match["tables"][0], "bye", "bye")
+        valid = _valid(match, tables)
+        if len(valid) == 1:
+            why = f"the other {'row says nothing' if match['aspect'] else 'table is not valid'}"
+            return _won(free, valid[0], "validity", why)
+        if not valid:
+            winner = seeded(seed, "invalid", match_name(match)).choice(sorted(match["tables"]))
+            why = "neither row says a thing" if match["aspect"] else "neither is valid"
+            return _won(free, winner, "coin", why)
+        check = self.own.check
+        if check is None or not check.prefilter:
+            return None
+        clean = [n for n in match["tables"] if checks[n]["clean"]]
+        if len(clean) != 1:
+            return None
+        return _won(free, clean[0], "check", "only this table passed the table check")
+
+    def _crowned(
+        self,
+        aspects: Sequence[str],
+        tables: Mapping[int, Table],
+        played: Sequence[Match],
+        seed: str,
+    ) -> Table:
+        """Return the winner, or with `row_wise` the table of the rows that won."""
+        winners = {
+            lane: champion(
+                self.own.inference,
+                sorted(tables),
+                [match for match in played if match["aspect"] == lane],
+                f"{seed}:{lane}",
+            )
+            or 0
+            for lane in self.lanes(aspects)
+        }
+        if not self.own.row_wise:
+            return tables[winners[""]]
+        rows = [tables[winners[a]]["rows"][i] for i, a in enumerate(aspects)]
+        return {"number": 0, "rows": rows, "valid": True}
+
+    def _counted(self, tables: Mapping[int, Table], played: Sequence[Match]) -> Comparisons:
+        """Return what the search took."""
+        mode = self.own.inference
+        # Two legs are one entry where neither had to be asked.
+        legs = 2 if mode == "double_round" else 1
+        circles = None if self.own.row_wise else cyclic_triples(mode, sorted(tables), played)
+        return {
+            "mode": mode,
+            "spent": sum(match["asked"] for match in played),
+            "saved": sum(match["decided_by"] == "check" for match in played) * legs,
+            "rounds": max((match["round"] for match in played), default=0),
+            "cyclic_triples": circles,
+        }
+
+    def _fallback(self) -> Failure:
+        hidden = self.own.table_only
+        instead = "nothing is left to prefer by" if hidden else "compared directly"
+        return {
+            "step": "table",
+            "unit": "every table",
+            "reason": "missing",
+            "detail": f"no table could be used: {instead}",
+        }
+
+
+def match_name(match: Match) -> str:
+    """Return what a match is called: `match 1.2: table 3 vs table 5`, first shown first."""
+    tables = " vs ".join(f"table {number}" for number in match["tables"])
+    row = f" ({match['aspect']})" if match["aspect"] else ""
+    return f"match {match['round']}.{match['match']}: {tables}{row}"
+
+
+def _valid(match: Match, tables: Mapping[int, Table]) -> list[int]:
+    """Return the tables of a match that can win."""
+    shown = {n: only_row(tables[n], match["aspect"]) for n in match["tables"]}
+    valid = [n for n, table in shown.items() if table["valid"]]
+    if match["aspect"]:
+        # A row that says nothing overlaps with nothing: a comparator may find it best.
+        valid = [n for n in valid if not silent_rows(shown[n]["rows"])]
+    return valid
+
+
+def _drawn(pairing: Pairing, number: int, lane: str) -> Match:
+    return {
+        "round": number,
+        "match": pairing.match,
+        "tables": list(pairing.tables),
+        "winner": None,
+        "decided_by": "comparator",
+        "why": "",
+        "asked": True,
+        "aspect": lane,
+    }
+
+
+def _won(match: Match, winner: int, by: DecidedBy, why: str) -> Match:
+    return {**match, "winner": winner, "decided_by": by, "why": why}
+
+
+def _same(one: Match, other: Match) -> bool:
+    """Say whether two entries are one match, as the two orders of it are."""
+    return (one["round"], one["match"]) == (other["round"], other["match"])

@@ -1,0 +1,132 @@
+"""Preferring one of two texts, beside the table that won, and the verdict."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from langgraph.types import Overwrite, Send
+
+from langchain_judges.asking.ask import Question, Reply
+from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.steps import Update
+from langchain_judges.methods.pairs import Next, examples_in, pair_of
+from langchain_judges.methods.sc2 import prompts as texts
+from langchain_judges.methods.sc2.inference import seeded
+from langchain_judges.methods.sc2.parse import label_probability, parse_preference
+from langchain_judges.methods.sc2.replies import Choice, PreferenceWork, Preferred, SC2State
+from langchain_judges.methods.sc2.steps import SC2Steps
+from langchain_judges.methods.sc2.tables import in_prompt
+from langchain_judges.methods.sc2.tally import decide, how_found
+from langchain_judges.orders import ORDER_NAMES, Order, preferred_slot
+from langchain_judges.rows.texts import fence_token, transcript
+from langchain_judges.verdict import Preference, add_usage, not_judged
+
+
+class PreferenceSteps(SC2Steps):
+    """The steps that decide."""
+
+    @cached_property
+    def question(self) -> Question:
+        """What each order is asked, with the texts hidden or not."""
+        return self.setup.question(
+            "preference",
+            Preferred,
+            "table_only" if self.own.table_only else "preference",
+            parse=parse_preference,
+            measure=label_probability,
+            sampled=self.own.preference_samples > 1,
+            logprobs=True,
+        )
+
+    def ask_each(self, state: SC2State) -> Next:
+        """Send every order, as often as it is sampled."""
+        if self.own.table_only and state["table"] is None:
+            return "verdict"
+        return [
+            Send(
+                "preference",
+                PreferenceWork(
+                    pair=pair_of(state),
+                    table=state["table"],
+                    order=order,
+                    sample=sample,
+                    examples=examples_in(state),
+                ),
+            )
+            for order in self.own.order_list
+            for sample in range(self.own.preference_samples)
+        ]
+
+    def preference(self, work: PreferenceWork) -> Call:
+        """Ask which text is preferred, with the table where there is one."""
+        order, sample, pair = work["order"], work["sample"], work["pair"]
+        several = self.own.preference_samples > 1
+        names = [ORDER_NAMES[order]] if len(self.own.order_list) > 1 else []
+        names += [f"sample {sample + 1}"] if several else []
+        variables = {
+            **self.material(pair, order, work["examples"], reference=True),
+            "table": self._shown_table(work, order),
+            "examples": self._worked(work["table"] is not None),
+            **self.own.aim,
+        }
+        seed = self.sample_seed(sample + 1) if several else None
+        return Call(self.question, variables, ", ".join(names), order, seed)
+
+    def preferred(self, work: PreferenceWork, reply: Reply) -> Update:
+        """Keep what one reply preferred, by identity of the texts."""
+        if not reply.data:
+            return {}
+        choice: Choice = {
+            "order": work["order"],
+            "sample": work["sample"],
+            "preference": preferred_slot(work["order"], reply.data["preferred"]),
+            "probability": reply.measured.get("probability"),
+            "comparison": reply.data["comparison"],
+        }
+        return {"choices": [choice]}
+
+    def verdict(self, state: SC2State) -> Update:
+        """Combine the preferences, and put the bracket in order."""
+        usage, pair = add_usage(state["usages"]), pair_of(state)
+        table, failures = state["table"], state["failures"]
+        place = {lane: i for i, lane in enumerate(self.lanes(state["aspects"]))}
+        bracket = Overwrite(
+            sorted(state["bracket"], key=lambda m: (place[m["aspect"]], m["round"], m["match"]))
+        )
+        if self.own.table_only and table is None:
+            why = "Not judged: there is no table, and the texts are hidden."
+            return {"verdict": not_judged(failures, usage, why), "bracket": bracket}
+        how = how_found(table, self.own.samples, state["comparisons"])
+        a, b = self.sides(pair)
+        # A coin between the texts and not their places, so that swapping them mirrors it.
+        winner = seeded(self.chance(pair), "samples").choice(sorted([a, b]))
+        coin: Preference = "A" if winner == a else "B"
+        verdict = decide(self.own, state["choices"], failures, usage, how, coin)
+        return {"verdict": verdict, "bracket": bracket}
+
+    def _shown_table(self, work: PreferenceWork, order: Order) -> str:
+        """Render the table for the preference prompt, by slots; empty without a table."""
+        if work["table"] is None:
+            return ""
+        pair, rows = work["pair"], work["table"]["rows"]
+        # Hashed in one order, so that both orders carry the same token.
+        fence = fence_token(
+            [transcript(pair["input"]), self.texts_token(pair), in_prompt(rows)]
+        )
+        return texts.SHOWN_TABLE.format(table_fence=fence, table=in_prompt(rows, order))
+
+    def _worked(self, tables: bool) -> str:
+        """Render the worked examples, with their tables or without."""
+        shown = [
+            texts.EXAMPLE.format(
+                number=i + 1,
+                **{
+                    **example,
+                    "table": f"{in_prompt(example['rows'])}\n"  # type: ignore[arg-type]
+                    if tables
+                    else "",
+                },
+            )
+            for i, example in enumerate(self.own.worked)
+        ]
+        return texts.EXAMPLES.format(examples="\n\n".join(shown)) if shown else ""

@@ -1,0 +1,97 @@
+"""What the steps of SC² share: what prompts show of a pair, and what coins hang on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_core.embeddings import Embeddings
+
+from langchain_judges.asking.embeddings import embedded
+from langchain_judges.asking.seeds import sample_seed
+from langchain_judges.asking.steps import Steps
+from langchain_judges.memory.example import Example
+from langchain_judges.memory.rendering import block, told
+from langchain_judges.methods.pairs import PairSteps
+from langchain_judges.methods.sc2 import prompts as texts
+from langchain_judges.orders import Order, in_slots
+from langchain_judges.rows.texts import fence_token, judged, transcript
+from langchain_judges.verdict import Failure, Pair
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.sc2.judge import SC2
+
+
+@dataclass(frozen=True)
+class SC2Steps(PairSteps):
+    """What the steps of the method share."""
+
+    own: SC2
+    embeddings: Embeddings
+    lists = ("proposals", "tables", "bracket", "choices")
+    empty = {"aspects": [], "checks": [], "pending": [], "table": None, "comparisons": None}
+    focus = texts.FOCUS
+
+    def material(
+        self,
+        pair: Pair,
+        order: Order,
+        examples: Sequence[Example] = (),
+        *,
+        reference: bool = False,
+    ) -> dict[str, object]:
+        """Return the variables of a prompt that shows request and texts.
+
+        Args:
+            pair: The pair.
+            order: Which text is shown first.
+            examples: What the memory recalled.
+            reference: Whether a known good answer is shown too.
+        """
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        first, second = in_slots(order, a, b)
+        request, answer = transcript(pair["input"]), pair.get("reference") or ""
+        # One token for all calls, those that do not see the reference too: they share a prefix.
+        token = fence_token([request, a, b, *([answer] if answer else []), *told(examples)])
+        shown = texts.REFERENCE.format(fence=token, reference=answer)
+        lessons = (shown if answer and reference else "") + block(examples, token, order=order)
+        return {
+            "fence": token,
+            "request": request,
+            "response_1": first,
+            "response_2": second,
+            **self.frame(pair, lessons),
+        }
+
+    def sides(self, pair: Pair) -> tuple[str, str]:
+        """Return the judged texts, A and B."""
+        return judged(pair["output_a"]), judged(pair["output_b"])
+
+    def texts_token(self, pair: Pair) -> str:
+        """Return a hash of request and texts, whichever of them is A."""
+        return fence_token([transcript(pair["input"]), *self.sides(pair)])
+
+    def chance(self, pair: Pair) -> str:
+        """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
+        return f"{self.own.seed}:{self.texts_token(pair)}"
+
+    def sample_seed(self, number: int) -> int:
+        """Return the seed of one sample of many."""
+        return sample_seed(self.own.seed, number)
+
+    def lanes(self, aspects: Sequence[str]) -> list[str]:
+        """Return what is searched for by itself: every row, or the whole table as ''."""
+        return list(aspects) if self.own.row_wise else [""]
+
+    def embed(
+        self, phrases: list[str], **words: str
+    ) -> Steps[tuple[dict[str, Sequence[float]], list[Failure]]]:
+        """Return an embedding by phrase, and the failure if there are none.
+
+        Args:
+            phrases: What is embedded.
+            **words: What a failure says: `step`, `unit`, `instead`.
+        """
+        vectors, failures = yield from embedded(self.embeddings, phrases, **words)
+        return dict(zip(phrases, vectors or [], strict=False)), failures
