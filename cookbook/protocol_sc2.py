@@ -247,7 +247,8 @@ class Protocol:
 
         # Its results are kept by its name: other aspects or another model are another judge.
         mark = _mark([model_identity(self.model), found, options])
-        return RunnableLambda(judge, name=f"direct online {mark}")
+        name = f"direct online {mark}"
+        return RunnableLambda(judge, name=name).with_config(metadata={"method": name})
 
     def run(self, study: str, arms: list[Arm], rows: list[dict[str, Any]]) -> Comparison:
         """Run the arms that can be run, and write what the study came to."""

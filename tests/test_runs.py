@@ -18,6 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -39,7 +41,7 @@ from langchain_judges.errors import (
 )
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
-from langchain_judges.runs.workload import places_of
+from langchain_judges.runs.workload import Workload, places_of
 from langchain_judges.testing import Answer, error, reply
 from langchain_judges.verdict import even_verdict
 from tests.conftest import chat
@@ -346,6 +348,36 @@ def test_models_of_one_class_with_other_settings_are_not_the_same(tmp_path):
         judge = create_bsm_judge(Mine(model_path=path), criteria=["Depth"])
         _, summary = collect(judge, pairs(1), "sync", out=tmp_path / "o.jsonl")
         assert summary.resumed == 0
+
+
+def test_prompts_filled_beforehand_and_other_embedders_make_another_judge():
+    def mark(judge):
+        return Workload(judge, [], RunOptions()).name["mark"]
+
+    def bsm(tone):
+        text = "Score {response_1} and {response_2}, be {tone}."
+        prompt = ChatPromptTemplate.from_template(text).partial(tone=tone)
+        return create_bsm_judge(FakeChatModel(), prompts={"solve": prompt})
+
+    def drpe(size):
+        embedder = DeterministicFakeEmbedding(size=size)
+        return create_drpe_judge(FakeChatModel(), embeddings=embedder)
+
+    assert mark(bsm("kind")) == mark(bsm("kind")) != mark(bsm("strict"))
+    assert mark(drpe(8)) == mark(drpe(8)) != mark(drpe(16))
+
+
+@pytest.mark.parametrize("form", ["function", "sequence"])
+def test_what_does_not_say_what_decides_its_verdicts_has_no_results_file(tmp_path, form):
+    judge = RunnableLambda(lambda _: {"verdict": even_verdict()})
+    if form == "sequence":
+        judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"]) | judge
+    out = tmp_path / "o.jsonl"
+    with pytest.raises(OptionError, match="`out` needs a judge that says what decides"):
+        judge_many(judge, pairs(1), out=out)
+    marked = judge.with_config(metadata={"method": "mine 1"})
+    collect(marked, pairs(1), "sync", out=out)
+    assert collect(marked, pairs(1), "sync", out=out)[1].resumed == 1
 
 
 def test_a_judge_within_another_runnable_is_still_known_as_itself(tmp_path):
@@ -687,6 +719,7 @@ def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, kept, bytes_ea
     # A run that kept pairs or results would grow by more than their texts, 1 kB each. What
     # a results file needs is eight bytes of hash for each pair, in a set.
     judge = RunnableLambda(lambda pair: {"verdict": even_verdict()})
+    judge = judge.with_config(metadata={"method": "even"})
     endless = (
         {"input": f"{i:01000d}", "output_a": f"{i}", "output_b": "b"} for i in range(100_000)
     )

@@ -384,4 +384,12 @@ def prompt_set(
 
 
 def _texts(prompt: ChatPromptTemplate) -> list[str]:
-    return [message.pretty_repr() for message in prompt.messages]
+    """Return a prompt's messages, and what stands in them already (`partial`)."""
+    filled = {
+        name: f"{value.__module__}.{value.__qualname__}()" if callable(value) else str(value)
+        for name, value in sorted(prompt.partial_variables.items())
+    }
+    return [
+        *(message.pretty_repr() for message in prompt.messages),
+        *(f"{name}={value}" for name, value in filled.items()),
+    ]

@@ -47,12 +47,14 @@ def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
 
     Returns:
         An iterator over `{"index", "key", "kind", "judged", "id", "verdict", …}`, in the order
-        of the rows; its `summary` counts verdicts, failures, calls and tokens. On Ctrl-C calls in flight
-        get ten seconds, then `KeyboardInterrupt` is raised; a thread whose call still hangs
-        keeps the process alive until the model's own time-out (`ajudge_many` cancels it).
+        of the rows; its `summary` counts verdicts, failures, calls and tokens. On Ctrl-C
+        calls in flight get ten seconds, then `KeyboardInterrupt` is raised; a thread whose
+        call still hangs keeps the process alive until the model's own time-out (`ajudge_many`
+        cancels it).
 
     Raises:
-        OptionError: `judge` is no judge, `rows` cannot be iterated, or a limit is wrong.
+        OptionError: `judge` is no judge, `rows` cannot be iterated, a limit is wrong, or
+            there is `out` and nothing says what decides the verdicts of `judge`.
         InputError: The first row is not one (while iterating); a later one costs only its
             row, which says `invalid_input`.
         ModelAccessError: The provider refuses the key, or all of the first rows (while

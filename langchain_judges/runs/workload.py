@@ -108,9 +108,17 @@ class Workload:
         self.fatal: BaseException | None = None
         self.exhausted = False
         self.marks, self.calls_each = _marks(judge)
+        marked = "method" in self.marks
+        self.marks.setdefault("method", judge.get_name())
         # A memory recalls nothing of the item's own group, so the judge must know it.
         remembers = memory_of(judge) is not None
         self._shown = (*_SHOWN, "id", "group") if remembers else (*_SHOWN, "id")
+        if options.out is not None and not marked:
+            raise OptionError(
+                "`out` needs a judge that says what decides its verdicts, so that a later run "
+                f"can tell whether it is the same; {judge.get_name()!r} does not. Name it and "
+                'its version by `.with_config(metadata={"method": "my judge, version 1"})`'
+            )
         self.name = _name(self.marks)
         self.when_stopped: Callable[[], object] | None = None
         self._rows = enumerate(rows)
@@ -399,7 +407,8 @@ class Workload:
 def _marks(judge: Judge) -> tuple[dict[str, Any], int]:
     """Return what decides a judge's verdicts, and the calls it makes for a pair.
 
-    Its factory attached both; of another runnable only the name is known.
+    Its factory attached both, or whoever made it did, by its metadata; of a sequence around
+    a judge nothing is known, for its other parts may decide too.
     """
     metadata = metadata_of(judge)
     marks = {key: metadata[key] for key in _DECIDES if key in metadata}
@@ -408,7 +417,13 @@ def _marks(judge: Judge) -> tuple[dict[str, Any], int]:
         marks["options"] = {key: value for key, value in options.items() if key != "name"}
     if (memory := memory_of(judge)) is not None:
         marks["memory"] = str(memory.version)
-    return marks or {"method": judge.get_name()}, int(metadata.get("calls", 0))
+    embeddings = getattr(getattr(unwrapped(judge), "options", None), "embeddings", None)
+    if embeddings is not None:
+        # Loaded on use: most judges embed nothing.
+        from langchain_judges.memory.faiss.embedder import identity_of
+
+        marks["embeddings"] = identity_of(embeddings)
+    return marks, int(metadata.get("calls", 0))
 
 
 def _check(kind: RowKind, row: object) -> None:

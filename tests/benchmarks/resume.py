@@ -32,6 +32,7 @@ def main() -> None:
         for i in range(ROWS)
     ]
     judge = RunnableLambda(lambda _: {"verdict": even_verdict(), "subscores": [SAMPLE] * 3})
+    judge = judge.with_config(metadata={"method": "sample"})  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.jsonl"
         for _ in judge_many(judge, pairs, out=out, progress=False):
