@@ -77,6 +77,11 @@ if TYPE_CHECKING:
         oracle_agreement,
         people_agreement,
     )
+    from langchain_judges.metrics.power import (
+        label_next,
+        labels_needed,
+        power_of_lead,
+    )
     from langchain_judges.metrics.ranking import (
         bradley_terry,
     )
@@ -127,6 +132,10 @@ if TYPE_CHECKING:
         style_features,
         style_slopes,
     )
+    from langchain_judges.metrics.truth import (
+        dawid_skene,
+        transitivity,
+    )
 
 # Resolved on first use: scipy costs a second to load.
 _HOMES = {
@@ -149,6 +158,7 @@ _HOMES = {
     "confusion": "raters",
     "corrected_rate": "fewlabels",
     "correlate": "correlation",
+    "dawid_skene": "truth",
     "decision_aid": "studies",
     "decision_aid_by_arm": "studies",
     "delong_test": "signals",
@@ -162,6 +172,8 @@ _HOMES = {
     "holm": "comparisons",
     "kendall": "correlation",
     "krippendorff_alpha": "raters",
+    "label_next": "power",
+    "labels_needed": "power",
     "length_baseline": "rates",
     "length_bias": "bias",
     "length_slope": "style",
@@ -187,6 +199,7 @@ _HOMES = {
     "plan_overlap": "studies",
     "position_bias": "bias",
     "post_stratified_mean": "fewlabels",
+    "power_of_lead": "power",
     "ppi_mean": "fewlabels",
     "ppi_plus_plus_mean": "fewlabels",
     "precision": "detection",
@@ -205,6 +218,7 @@ _HOMES = {
     "style_features": "style",
     "style_slopes": "style",
     "tie_rate": "rates",
+    "transitivity": "truth",
     "verdict_entropy": "calibration",
     "vote_agreement": "agreement",
     "williams_test": "correlation",
@@ -232,6 +246,7 @@ __all__ = [
     "confusion",
     "corrected_rate",
     "correlate",
+    "dawid_skene",
     "decision_aid",
     "decision_aid_by_arm",
     "delong_test",
@@ -245,6 +260,8 @@ __all__ = [
     "holm",
     "kendall",
     "krippendorff_alpha",
+    "label_next",
+    "labels_needed",
     "length_baseline",
     "length_bias",
     "length_slope",
@@ -270,6 +287,7 @@ __all__ = [
     "plan_overlap",
     "position_bias",
     "post_stratified_mean",
+    "power_of_lead",
     "ppi_mean",
     "ppi_plus_plus_mean",
     "precision",
@@ -288,6 +306,7 @@ __all__ = [
     "style_features",
     "style_slopes",
     "tie_rate",
+    "transitivity",
     "verdict_entropy",
     "vote_agreement",
     "williams_test",

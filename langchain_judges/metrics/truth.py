@@ -1,0 +1,170 @@
+"""What is likely true where people err, and where a judge contradicts itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from langchain_judges.metrics.inputs import (
+    POINTS,
+    Floats,
+    as_list,
+    is_missing,
+    one_of,
+    same_length,
+    values_of,
+)
+from langchain_judges.metrics.intervals import rate
+from langchain_judges.metrics.raters import classes_of
+from langchain_judges.metrics.result import Findings, Result
+
+
+@dataclass(frozen=True)
+class DawidSkene(Findings):
+    """The truth behind raters who err, each in their own way."""
+
+    classes: list[Any]
+    labels: list[Any]
+    """The likeliest label of each item; None where nobody rated it."""
+    chances: list[list[float] | None]
+    """The chance of each class, in the order of `classes`, for each item."""
+    accuracy: list[float]
+    """How often each rater is right, by the chances; NaN for one who rated nothing."""
+    confusion: list[list[list[float]]]
+    """For each rater, by true class (rows), the share of each answer."""
+    shares: list[float]
+    """The share of each class."""
+    n: int
+    """Items that somebody rated."""
+    converged: bool
+
+
+def dawid_skene(
+    ratings: Iterable[Sequence[Any]], *, most_steps: int = 2000, smoothing: float = 0.5
+) -> DawidSkene:
+    """Estimate the true label of each item and each rater's mistakes, by EM.
+
+    A judge may be one of the raters. Three raters or more are needed for it to tell more than
+    the majority does, and they must err apart from each other.
+
+    Args:
+        ratings: One row for each rater, (raters, items); None is no rating.
+        most_steps: Most steps of EM.
+        smoothing: Answers of each kind that a rater is lent, spread over the classes, so that
+            few ratings make nobody infallible.
+
+    Returns:
+        Chances that start from the shares of votes, so that raters who are mostly right keep
+        their sense of the classes.
+
+    Source: Dawid & Skene 1979 (Appl. Stat. 28).
+    """
+    rows = [values_of(row)[0] for row in as_list(ratings)]
+    same_length(**{f"rater {number}": row for number, row in enumerate(rows, 1)})
+    classes = classes_of(value for row in rows for value in row if value is not None)
+    place = {label: index for index, label in enumerate(classes)}
+    size, items = len(classes), len(rows[0]) if rows else 0
+    # (raters, items, answers): 1 where the rater gave the answer.
+    said = np.zeros((len(rows), items, size))
+    for number, row in enumerate(rows):
+        for item, value in enumerate(row):
+            if value is not None:
+                said[number, item, place[value]] = 1.0
+    rated = said.sum(axis=(0, 2)) > 0
+    if not rated.any():
+        return DawidSkene([], [None] * items, [None] * items, [], [], [], 0, True)
+    chances, confusion, shares, converged = _expect(said[:, rated], most_steps, smoothing)
+    right = np.einsum("ric,ic->r", said[:, rated], chances)
+    given = said.sum(axis=(1, 2))
+    everywhere = iter(chances.tolist())
+    by_item = [next(everywhere) if known else None for known in rated]
+    return DawidSkene(
+        classes,
+        [None if own is None else classes[int(np.argmax(own))] for own in by_item],
+        by_item,
+        [float(r / g) if g else math.nan for r, g in zip(right, given, strict=True)],
+        confusion.tolist(),
+        shares.tolist(),
+        int(rated.sum()),
+        converged,
+    )
+
+
+def _expect(
+    said: Floats, most_steps: int, smoothing: float
+) -> tuple[Floats, Floats, Floats, bool]:
+    """Alternate between the raters' mistakes and the items' chances until neither moves."""
+    size = said.shape[2]
+    chances = said.sum(axis=0) / said.sum(axis=(0, 2))[:, None]
+    for _ in range(most_steps):
+        confusion = np.einsum("it,ria->rta", chances, said) + smoothing / size
+        confusion /= confusion.sum(axis=2, keepdims=True)
+        shares = chances.mean(axis=0)
+        weights = np.einsum("ria,rta->it", said, np.log(confusion))
+        weights += np.log(np.maximum(shares, 1e-300))
+        better = np.exp(weights - weights.max(axis=1, keepdims=True))
+        better /= better.sum(axis=1, keepdims=True)
+        moved = float(np.abs(better - chances).max())
+        chances = better
+        if moved < 1e-6:
+            return chances, confusion, shares, True
+    return chances, confusion, shares, False
+
+
+def transitivity(
+    preferences: Iterable[Any],
+    systems: Iterable[tuple[Any, Any]],
+    groups: Iterable[Any],
+    *,
+    confidence: float = 0.95,
+) -> Result:
+    """Return how often a judge's verdicts on three texts can be put in one order.
+
+    It needs no labels: a judge that prefers x to y, y to z and z to x contradicts itself,
+    whoever is right. So does one that calls x and y, and y and z, ties, and prefers x to z.
+
+    Args:
+        preferences: `A`, `B`, `tie` or None for each pair, or verdicts or rows.
+        systems: What A and B are, such as the names of their systems.
+        groups: The question of each pair: only texts on the same question are compared.
+        confidence: The level of the interval, by questions.
+
+    Returns:
+        The share in [0, 1] of `n` triples of texts of which all three pairs were judged; NaN
+        without any. Of pairs judged several times the sum counts.
+
+    Source: total order violations as in Sage (arXiv 2512.16041); ties by weak orders.
+    """
+    values, failed = values_of(preferences)
+    wrote, keys = [tuple(pair) for pair in as_list(systems)], as_list(groups)
+    same_length(preferences=values, systems=wrote, groups=keys)
+    leads: dict[Any, dict[tuple[Any, Any], float]] = {}
+    for value, (a, b), key in zip(values, wrote, keys, strict=True):
+        if value is None or is_missing(a) or is_missing(b) or a == b:
+            continue
+        one_of("preferences", value, POINTS)
+        own = leads.setdefault(key, {})
+        own[a, b] = own.get((a, b), 0.0) + 2 * POINTS[value] - 1
+        own[b, a] = -own[a, b]
+    hits: list[float] = []
+    clusters: list[Any] = []
+    for key, own in leads.items():
+        names = list(dict.fromkeys(name for pair in own for name in pair))
+        for x, y, z in combinations(names, 3):
+            pairs = (x, y), (y, z), (z, x)
+            if all(pair in own for pair in pairs):
+                hits.append(float(_ordered([float(np.sign(own[pair])) for pair in pairs])))
+                clusters.append(key)
+    if not hits:
+        return Result.undefined("no three texts were all compared", n_failed=failed)
+    return rate(hits, groups=clusters, confidence=confidence).with_failed(failed)
+
+
+def _ordered(signs: Sequence[float]) -> bool:
+    """Say whether x > y, y > z and z > x by these signs fit a weak order: no way round."""
+    return not any(signs) or (min(signs) < 0 < max(signs))

@@ -1,0 +1,122 @@
+"""How many labels, which rows, what is likely true, and where a judge contradicts itself."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.metrics import (
+    dawid_skene,
+    label_next,
+    labels_needed,
+    mcnemar,
+    power_of_lead,
+    stratified_ppi_mean,
+    transitivity,
+)
+
+
+def test_the_power_is_that_of_the_test_itself() -> None:
+    rng, rejected = np.random.default_rng(0), 0
+    for _ in range(400):
+        u = rng.random(150)
+        # The first alone is right on .2 of the items, the second alone on .1.
+        first, second = (u < 0.2) | (u > 0.5), ((u >= 0.2) & (u < 0.3)) | (u > 0.5)
+        found = mcnemar(first, second)
+        rejected += found.p <= 0.05 and found.only_first > found.only_second
+    assert power_of_lead(0.1, 0.3, 150) == pytest.approx(rejected / 400, abs=0.07)
+
+
+def test_smaller_leads_take_more_labels() -> None:
+    few, many = labels_needed(0.1, 0.2), labels_needed(0.05, 0.2)
+    # Connor 1987: (1.96 √d + .84 √(d − lead²))² / lead², with d = .2: 155 and 625.
+    assert few == pytest.approx(155, rel=0.15)
+    assert many == pytest.approx(625, rel=0.1)
+    assert power_of_lead(0.05, 0.2, many) >= 0.8
+    with pytest.raises(OptionError, match="at most `disagreement`"):
+        power_of_lead(0.3, 0.2, 50)
+
+
+def test_labels_go_where_the_judge_errs() -> None:
+    # Ten labels in each half: right in the first, wrong every other time in the second.
+    strata = ["easy"] * 100 + ["hard"] * 100
+    labels = [1] * 10 + [None] * 90 + [1, 0] * 5 + [None] * 90
+    chosen = label_next([1] * 200, labels, strata, 40)
+    assert len(chosen) == len(set(chosen)) == 40
+    assert sum(place >= 100 for place in chosen) > 30
+    assert all(labels[place] is None for place in chosen)
+    assert label_next([1] * 200, labels, strata, 40) == chosen
+    with pytest.raises(InputError, match="every row is labelled"):
+        label_next([1, 1], [1, 0], ["a", "a"], 1)
+    assert label_next([1, 1, 1], [None] * 3, ["a", "b", "b"], 9) == [0, 1, 2]
+
+
+def test_the_estimate_stays_right_when_labels_are_chosen_so() -> None:
+    rng, covered = np.random.default_rng(1), 0
+    for trial in range(100):
+        hard = rng.random(1000) < 0.4
+        truth = (rng.random(1000) < np.where(hard, 0.3, 0.7)).astype(float)
+        judged = np.where(rng.random(1000) < np.where(hard, 0.6, 0.95), truth, 1 - truth)
+        labels: list = [None] * 1000
+        for _ in range(2):
+            for place in label_next(judged, labels, hard.tolist(), 60, seed=trial):
+                labels[place] = truth[place]
+        known = [i for i, label in enumerate(labels) if label is not None]
+        found = stratified_ppi_mean(
+            truth[known], judged[known], hard[known].tolist(), judged, hard.tolist()
+        )
+        covered += found.interval.covers(0.4 * 0.3 + 0.6 * 0.7)
+    assert covered >= 88
+
+
+def test_dawid_and_skene_find_the_truth_behind_a_bad_majority() -> None:
+    # One rater of five is nearly always right, the others hardly better than chance.
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 3000)
+    skills = [0.97, 0.6, 0.6, 0.6, 0.75]
+    ratings = [np.where(rng.random(3000) < s, truth, 1 - truth).tolist() for s in skills]
+    found = dawid_skene(ratings)
+    majority = (np.mean(ratings, axis=0) > 0.5).astype(int)
+    assert found.converged
+    assert np.mean(np.asarray(found.labels) == truth) > np.mean(majority == truth) + 0.05
+    assert found.accuracy[0] == pytest.approx(0.97, abs=0.04)
+    assert found.accuracy[1] == pytest.approx(0.6, abs=0.04)
+
+
+def test_dawid_and_skene_leave_unrated_items_open() -> None:
+    found = dawid_skene([["x", None, "y"], ["x", None, "y"], ["x", None, None]])
+    assert found.labels == ["x", None, "y"]
+    assert found.chances[1] is None
+    assert sum(found.chances[0]) == pytest.approx(1.0)
+    assert found.n == 2
+    assert math.isnan(dawid_skene([["x"], [None]]).accuracy[1])
+    assert dawid_skene([[None]]).labels == [None]
+
+
+TRIPLE = [("x", "y"), ("y", "z"), ("z", "x")]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "ordered"),
+    [
+        ("A A A", 0.0),  # x > y > z > x
+        ("A A B", 1.0),  # x > y > z and x > z
+        ("tie tie tie", 1.0),
+        ("tie tie B", 0.0),  # x = y = z, but x > z
+        ("A tie B", 1.0),  # x > y = z and x > z
+        ("A tie tie", 0.0),  # x > y = z = x
+    ],
+)
+def test_verdicts_that_go_round_fit_no_order(verdicts, ordered) -> None:
+    found = transitivity(verdicts.split(), TRIPLE, ["q"] * 3)
+    assert (found, found.n) == (ordered, 1)
+
+
+def test_only_texts_on_the_same_question_are_put_in_order() -> None:
+    verdicts = ["A", "A", "A", None]
+    assert transitivity(verdicts, [*TRIPLE, ("x", "y")], [1, 1, 2, 2]).reason is not None
+    two = transitivity(["A", "A", "A", "A", "A", "B"], TRIPLE * 2, [1, 1, 1, 2, 2, 2])
+    assert (two, two.n) == (0.5, 2)
