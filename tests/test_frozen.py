@@ -134,7 +134,7 @@ def run_case(case: Case, *, later: bool = False) -> tuple[dict[str, Any], list[C
 def run_learning() -> tuple[dict[str, Any], list[Call]]:
     """Record how aspects are learned from a corpus."""
     recorder = Recorder()
-    learned = learn_aspects(model_of(recorder), [PAIR], 2, instructions="Be brief.")
+    learned = learn_aspects(model_of(recorder), [PAIR], n=2, instructions="Be brief.")
     return {**asked(recorder.calls), "aspects": learned["aspects"]}, recorder.calls
 
 

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, StateGraph
-from pydantic import BeforeValidator, PlainValidator
+from pydantic import PlainValidator
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.memory.rendering import RememberedPair
@@ -27,7 +27,7 @@ from langchain_judges.methods.sc2.match_steps import MatchSteps
 from langchain_judges.methods.sc2.preference_steps import PreferenceSteps
 from langchain_judges.methods.sc2.replies import SC2Result, SC2State
 from langchain_judges.methods.sc2.table_steps import TableSteps
-from langchain_judges.methods.sc2.tasks import TASKS, Task, read_task
+from langchain_judges.methods.sc2.tasks import AboutTask, Task, read_task
 from langchain_judges.options import ClientMost, ForClient, Here, Rule, factory, group
 from langchain_judges.orders import OrderRule
 
@@ -38,23 +38,12 @@ def _settled(aspects: AspectsLike | None) -> object:
     return phrases or None if learned is None else {"aspects": list(phrases), **learned}
 
 
-def _checked(task: Any) -> Any:
-    read_task(task)
-    return task
-
-
 Aspects = Annotated[
     AspectsLike | None,
     PlainValidator(_settled),
     ForClient(Annotated[list[str] | None, Rule("a list of phrases")]),
 ]
 """What texts are compared in; a name or path of learned aspects is the owner's to set."""
-AboutTask = Annotated[
-    str | Mapping[str, str],
-    BeforeValidator(_checked),
-    Rule(f"one of {sorted(TASKS)!r} or {{'question', 'quality'}}"),
-]
-"""What the preference is about."""
 
 
 class SC2(FewShot):

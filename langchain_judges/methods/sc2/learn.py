@@ -8,17 +8,19 @@ import os
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Self
 
+from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
+from pydantic import InstanceOf, PlainValidator, model_validator
 
 from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import Steps, arun, run, together
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.old_base import check_common, prompt_set
+from langchain_judges.methods.base import prompt_set
 from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.sc2 import prompts as texts_of
 from langchain_judges.methods.sc2.artefact import (
@@ -30,34 +32,85 @@ from langchain_judges.methods.sc2.artefact import (
 from langchain_judges.methods.sc2.aspects import distinct, normal_form
 from langchain_judges.methods.sc2.parse import parse_aspects
 from langchain_judges.methods.sc2.replies import Extracted, merged_shape
-from langchain_judges.methods.sc2.tasks import Task, read_task
+from langchain_judges.methods.sc2.tasks import AboutTask, read_task
+from langchain_judges.options import Here, Options, Owner, Rule, with_options
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_text, fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 
 __all__ = ["AspectSet", "alearn_aspects", "learn_aspects", "load_aspects", "save_aspects"]
 
-_BATCH = 60
-"""Aspects that are merged in one call."""
-
 TextLike = str | Mapping[str, Any]
 """A text, or a pair, both of whose texts are read beside the request they answer."""
 
 
-def learn_aspects(  # noqa: PLR0913 - the settings of a preparation that is done once
-    model: str | BaseChatModel,
-    texts: Iterable[TextLike],
-    n: int = 5,
-    *,
-    name: str | os.PathLike[str] | None = None,
-    task: str | Mapping[str, str] = "helpful",
-    batch: int = _BATCH,
-    max_concurrency: int = 8,
-    instructions: str | None = None,
-    temperature: float | None = None,
-    repairs: int = 1,
-    prompts: Mapping[str, ChatPromptTemplate] | None = None,
-    cache: BaseCache | None = None,
+def _named(name: object) -> object:
+    if not (name is None or (isinstance(name, str | os.PathLike) and str(name).strip())):
+        raise ValueError("no name and no path")
+    return name
+
+
+class LearnOptions(Options):
+    """How aspects are learned from a corpus."""
+
+    called = "learn_aspects"
+
+    n: Annotated[int, Ge(1)] = 5
+    """Aspects wanted."""
+    name: Annotated[
+        str | os.PathLike[str] | None,
+        PlainValidator(_named),
+        Owner(),
+        Rule("a name, a path or None"),
+    ] = None
+    """Keep the result as `aspects/NAME.json` (the folder is the environment variable
+    `LANGCHAIN_JUDGES_ASPECTS`), or at a path; None keeps nothing."""
+    task: AboutTask = "helpful"
+    """What the texts will be compared by, as in `create_sc2_judge`."""
+    batch: Annotated[int, Ge(2)] = 60
+    """Aspects that are merged in one call; at least twice `n`."""
+    max_concurrency: Annotated[int, Ge(1)] = 8
+    """Most model calls in flight."""
+    instructions: str | None = None
+    """Your own words, shown to every step."""
+    temperature: Annotated[float, Ge(0), Le(2)] | None = None
+    """Overrides the model's own."""
+    repairs: Annotated[int, Ge(0)] = 1
+    """Turns in which a model may correct an unusable reply."""
+    prompts: Annotated[
+        Mapping[str, InstanceOf[ChatPromptTemplate]] | None,
+        Here(),
+        Rule("prompts by step, each a `ChatPromptTemplate`"),
+    ] = None
+    """Replacements for `sc2.prompts.LEARN_PROMPTS`."""
+    cache: Annotated[BaseCache | None, Here(), Rule("a LangChain `BaseCache` or None")] = None
+    """LangChain cache for checked replies; a second try pays for failures only."""
+
+    @model_validator(mode="after")
+    def _batches_shrink(self) -> Self:
+        if self.batch < 2 * self.n:
+            # Merging a batch must make the list shorter, or it would never end.
+            least = 2 * self.n
+            raise OptionError(
+                f"`batch` must be at least twice `n` ({least}), got {self.batch!r}"
+            )
+        return self
+
+    @property
+    def question(self) -> str:
+        """What the texts will be compared by."""
+        return read_task(self.task)["question"]
+
+    @property
+    def words(self) -> str:
+        """The caller's own words, as prompts show them."""
+        added = (self.instructions or "").strip()
+        return INSTRUCTIONS.format(instructions=added) if added else ""
+
+
+@with_options(LearnOptions)
+def learn_aspects(
+    model: str | BaseChatModel, texts: Iterable[TextLike], options: LearnOptions
 ) -> AspectSet:
     """Learn n aspects from a corpus, once for a kind of texts (SC², section 3.1, offline).
 
@@ -68,17 +121,7 @@ def learn_aspects(  # noqa: PLR0913 - the settings of a preparation that is done
     Args:
         model: What `resolve_model` takes.
         texts: The corpus: texts, or pairs `{"input", "output_a", "output_b"}`.
-        n: Aspects wanted.
-        name: Keep the result as `aspects/NAME.json` (the folder is the environment variable
-            `LANGCHAIN_JUDGES_ASPECTS`), or at a path; None keeps nothing.
-        task: What the texts will be compared by, as in `create_sc2_judge`.
-        batch: Aspects that are merged in one call.
-        max_concurrency: Most model calls in flight.
-        instructions: Your own words, shown to every step.
-        temperature: Overrides the model's own.
-        repairs: Turns in which a model may mend an unusable reply.
-        prompts: Replacements for `sc2.prompts.LEARN_PROMPTS`.
-        cache: LangChain cache for checked replies; a second try pays for failures only.
+        options: Each by its name.
 
     Returns:
         The aspects with the task, prompt version, model, hash of the corpus, failures and
@@ -90,96 +133,42 @@ def learn_aspects(  # noqa: PLR0913 - the settings of a preparation that is done
             aspects were found.
         InputError: A text is none.
     """
-    setting = _setting(n, task, batch, max_concurrency, instructions)
-    questions = _questions(model, n, temperature, repairs, prompts, cache)
-    return run(_Learner(setting, *questions).learn(texts, name))
+    return run(_Learner(options, *_questions(model, options)).learn(texts))
 
 
-async def alearn_aspects(  # noqa: PLR0913 - as learn_aspects
-    model: str | BaseChatModel,
-    texts: Iterable[TextLike],
-    n: int = 5,
-    *,
-    name: str | os.PathLike[str] | None = None,
-    task: str | Mapping[str, str] = "helpful",
-    batch: int = _BATCH,
-    max_concurrency: int = 8,
-    instructions: str | None = None,
-    temperature: float | None = None,
-    repairs: int = 1,
-    prompts: Mapping[str, ChatPromptTemplate] | None = None,
-    cache: BaseCache | None = None,
+@with_options(LearnOptions)
+async def alearn_aspects(
+    model: str | BaseChatModel, texts: Iterable[TextLike], options: LearnOptions
 ) -> AspectSet:
-    """Learn aspects in the running event loop; takes and raises what `learn_aspects` does."""
-    setting = _setting(n, task, batch, max_concurrency, instructions)
-    questions = _questions(model, n, temperature, repairs, prompts, cache)
-    return await arun(_Learner(setting, *questions).learn(texts, name))
+    """Learn aspects in the running event loop; takes and raises what `learn_aspects` does.
+
+    Args:
+        model: What `resolve_model` takes.
+        texts: The corpus: texts, or pairs `{"input", "output_a", "output_b"}`.
+        options: Each by its name.
+    """
+    return await arun(_Learner(options, *_questions(model, options)).learn(texts))
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """The checked options."""
-
-    n: int
-    task: Task
-    batch: int
-    max_concurrency: int
-    instructions: str
-
-
-def _setting(
-    n: int,
-    task: str | Mapping[str, str],
-    batch: int,
-    max_concurrency: int,
-    instructions: str | None,
-) -> _Setting:
-    for option, value, least in (
-        ("n", n, 1),
-        ("batch", batch, 2),
-        ("max_concurrency", max_concurrency, 1),
-    ):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise OptionError(
-                f"`{option}` must be a whole number of at least {least}, got {value!r}"
-            )
-    if batch < 2 * n:
-        # Merging a batch must make the list shorter, or it would never end.
-        raise OptionError(f"`batch` must be at least twice `n` ({2 * n}), got {batch!r}")
-    check_common(instructions=instructions)
-    added = (instructions or "").strip()
-    shown = INSTRUCTIONS.format(instructions=added) if added else ""
-    return _Setting(n, read_task(task), batch, max_concurrency, shown)
-
-
-def _questions(
-    model: str | BaseChatModel,
-    n: int,
-    temperature: float | None,
-    repairs: int,
-    prompts: Mapping[str, ChatPromptTemplate] | None,
-    cache: BaseCache | None,
-) -> tuple[Question, Question]:
-    check_common(repairs=repairs, cache=cache)
-    chosen, version = prompt_set(texts_of.LEARN_PROMPTS, prompts)
+def _questions(model: str | BaseChatModel, options: LearnOptions) -> tuple[Question, Question]:
+    prompts, version = prompt_set(texts_of.LEARN_PROMPTS, options.prompts)
     extract = Question(
         method="sc2",
         step="extract",
-        channel=Channel(model, temperature),
-        prompt=chosen["extract"],
+        channel=Channel(model, options.temperature),
+        prompt=prompts["extract"],
         shape=Extracted,
         version=version,
         parse=parse_aspects,
-        repairs=repairs,
-        cache=cache,
+        repairs=options.repairs,
+        cache=options.cache,
     )
-    merged = merged_shape(n)
     consolidate = replace(
         extract,
         step="consolidate",
-        prompt=chosen["consolidate"],
-        shape=merged,
-        parse=lambda text: _numbered(text, n),
+        prompt=prompts["consolidate"],
+        shape=merged_shape(options.n),
+        parse=lambda text: _numbered(text, options.n),
     )
     return extract, consolidate
 
@@ -194,15 +183,13 @@ def _numbered(text: str, n: int) -> dict[str, Any] | None:
 class _Learner:
     """The two steps of learning: extract, then consolidate."""
 
-    setting: _Setting
+    options: LearnOptions
     extract: Question
     consolidate: Question
 
-    def learn(
-        self, texts: Iterable[TextLike], name: str | os.PathLike[str] | None
-    ) -> Steps[AspectSet]:
+    def learn(self, texts: Iterable[TextLike]) -> Steps[AspectSet]:
         """Read the corpus, merge what it names, and keep the result."""
-        corpus = _corpus(texts)
+        corpus, name = _corpus(texts), self.options.name
         if name is not None:
             # What cannot be kept must not be paid for.
             check_savable(name)
@@ -220,7 +207,7 @@ class _Learner:
         ]
         usages = [reply.usage for reply in replies]
         phrases = _by_frequency(replies)
-        n = self.setting.n
+        n = self.options.n
         if len(phrases) < n:
             raise OptionError(
                 f"{n} aspects were wanted, and {len(phrases)} found in {len(corpus)} texts"
@@ -230,7 +217,7 @@ class _Learner:
         learned: AspectSet = {
             "name": str(name or ""),
             "aspects": aspects,
-            "task": self.setting.task["question"],
+            "task": self.options.question,
             "prompt_version": self.extract.version,
             "model": self.extract.channel.identity,
             "corpus": _hash(corpus),
@@ -255,7 +242,7 @@ class _Learner:
                     return
                 replies[index] = yield from self._read(index, request, text)
 
-        hands = min(self.setting.max_concurrency, len(corpus))
+        hands = min(self.options.max_concurrency, len(corpus))
         yield from together([work() for _ in range(hands)])
         return [replies[index] for index in range(len(corpus))]
 
@@ -266,8 +253,8 @@ class _Learner:
             "fence": fence,
             "context": context,
             "text": text,
-            "question": self.setting.task["question"],
-            "instructions": self.setting.instructions,
+            "question": self.options.question,
+            "instructions": self.options.words,
         }
         return ask(self.extract, variables, unit=f"text {index + 1}")
 
@@ -275,7 +262,7 @@ class _Learner:
         self, phrases: list[str], failures: list[Failure], usages: list[Usage]
     ) -> Steps[list[str]]:
         """Merge batches until one is left, then that one: map, then reduce."""
-        batch, level = self.setting.batch, 1
+        batch, level = self.options.batch, 1
         while True:
             parts = [phrases[i : i + batch] for i in range(0, len(phrases), batch)]
             whole = len(parts) == 1
@@ -293,26 +280,26 @@ class _Learner:
 
     def _merge(self, phrases: list[str], unit: str) -> Steps[tuple[Reply, list[str]]]:
         """Merge one batch; where that fails, its most frequent phrases stand in."""
-        if len(phrases) <= self.setting.n:
+        if len(phrases) <= self.options.n:
             return Reply({}, [], no_usage()), phrases
         listed = "\n".join(f"- {phrase}" for phrase in phrases)
         variables = {
             "fence": fence_token([listed]),
             "phrases": listed,
-            "n": self.setting.n,
-            "question": self.setting.task["question"],
-            "instructions": self.setting.instructions,
+            "n": self.options.n,
+            "question": self.options.question,
+            "instructions": self.options.words,
         }
         reply = yield from ask(self.consolidate, variables, unit=unit)
         if reply.data is None:
-            return reply, phrases[: self.setting.n]
+            return reply, phrases[: self.options.n]
         return reply, distinct(reply.data.values())
 
     def _exactly(
         self, merged: list[str], phrases: list[str], failures: list[Failure]
     ) -> list[str]:
         """Return n aspects; phrases as they were found fill up what merging left open."""
-        n = self.setting.n
+        n = self.options.n
         if len(merged) < n:
             detail = f"{len(merged)} distinct aspects came of {n}; the most frequent fill up"
             failures.append(

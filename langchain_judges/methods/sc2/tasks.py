@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Any
 
+from pydantic import BeforeValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
+from langchain_judges.options import Rule
 
 
 class Task(TypedDict):
@@ -63,3 +66,16 @@ def read_task(task: str | Mapping[str, str]) -> Task:
 
 
 _TASK = {"question", "quality"}
+
+
+def _checked(task: Any) -> Any:
+    read_task(task)
+    return task
+
+
+AboutTask = Annotated[
+    str | Mapping[str, str],
+    BeforeValidator(_checked),
+    Rule(f"one of {sorted(TASKS)!r} or {{'question', 'quality'}}"),
+]
+"""An option that says what a preference is about."""
