@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.prompts import FewShotPromptTemplate, PromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_judges import FailureMemory, FaissStore
 from langchain_judges.errors import InputError, OptionError
@@ -28,6 +30,7 @@ from langchain_judges.memory.failures import (
 )
 from langchain_judges.memory.guard import same
 from langchain_judges.memory.recall import read_recall
+from langchain_judges.memory.selection import _spread
 
 COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
 
@@ -297,6 +300,14 @@ def test_mmr_takes_unlike_examples(memory):
     memory.remember([*alike, example(3), example(4)])
     outputs = [e["output"] for e in memory.recall({**ITEM, "output": "apple"}, mmr(3))]
     assert len(set(outputs)) == 3
+
+
+@pytest.mark.parametrize("relevance", [0, 0.3, 0.5, 1])
+def test_mmr_takes_what_langchain_would_take(relevance):
+    rows = np.random.default_rng(3).normal(size=(40, 6))
+    query = rows[0] + rows[7]
+    expected = maximal_marginal_relevance(query, list(rows), relevance, 12)
+    assert _spread(rows, query, relevance, 12) == expected
 
 
 def test_uniform_is_seeded_and_grows_without_changing(memory):

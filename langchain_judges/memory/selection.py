@@ -11,7 +11,6 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError
@@ -218,8 +217,7 @@ class Chooser:
         vectors = yield from self._embedded(wish, near)
         import numpy as np
 
-        rows: Any = list(vectors)
-        picked = maximal_marginal_relevance(np.array(vector), rows, wish.how.relevance, m)
+        picked = _spread(np.array(vectors), np.array(vector), wish.how.relevance, m)
         return [near[place] for place in picked]
 
     def _embedded(self, wish: Wish, examples: Sequence[Example]) -> Steps[Sequence[Vector]]:
@@ -246,6 +244,26 @@ class Chooser:
         if place not in self._greedy:
             self._greedy[place] = yield from _greedily(wish.how, pool)
         return self._greedy[place]
+
+
+def _spread(vectors: Any, query: Any, relevance: float, m: int) -> list[int]:
+    """Return the places of `m` vectors that are near to a query and unlike each other.
+
+    Maximal marginal relevance (Carbonell & Goldstein 1998): each next one has the largest
+    `relevance · cos(query) − (1 − relevance) · the largest cosine with one that is taken`.
+    """
+    import numpy as np
+
+    rows = _unit(vectors)
+    nearness = rows @ _unit(query[None])[0]
+    likeness = np.full(len(rows), -np.inf)
+    taken: list[int] = []
+    while len(taken) < min(m, len(rows)):
+        worth = relevance * nearness - (1 - relevance) * likeness if taken else nearness.copy()
+        worth[taken] = -np.inf
+        taken.append(int(np.argmax(worth)))
+        likeness = np.maximum(likeness, rows @ rows[taken[-1]])
+    return taken
 
 
 def _unit(vectors: Any) -> Any:

@@ -93,7 +93,20 @@ def changes(count: int, times: int) -> dict[str, float]:
         less = timed(lambda: memory.forget(ids.pop()), times)
         held = memory.examples()[:times]
         inside = timed(lambda: memory.forget(held.pop()["id"]), times)
-    return {"remember one": more, "forget the last": less, "forget an old one": inside}
+        with Path(folder, "probe").open("wb") as probe:
+
+            def synced() -> None:
+                probe.write(b"x" * 2000)
+                probe.flush()
+                os.fsync(probe.fileno())
+
+            disk = timed(synced, times)
+    return {
+        "one fsync of this disk": disk,
+        "remember one": more,
+        "forget the last": less,
+        "forget an old one": inside,
+    }
 
 
 def recalls(count: int, times: int) -> dict[str, float]:
