@@ -66,6 +66,9 @@ def test_no_address_name_or_key_is_told_and_none_decides_which_model_it_is():
         {"model_kwargs": {"odd": {"way": 2}}},
         {"model_kwargs": {"min_tokens": 5}},
         {"model_kwargs": {"stop_token_ids": [7]}},
+        {"model_kwargs": {"adapter_name": "poet"}},
+        {"model_kwargs": {"lora_name": "poet"}},
+        {"model_kwargs": {"base_model": "large"}},
     ],
 )
 def test_what_may_decide_the_replies_makes_it_another_model(settings):

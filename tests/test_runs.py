@@ -663,6 +663,32 @@ def test_after_a_stop_the_grace_is_given_once(serve, monkeypatch):
     assert sum(graces) == pytest.approx(0.2, abs=0.1)
 
 
+def test_three_quick_cancellations_leave_the_results_file_free(tmp_path):
+    async def hang(pair):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.Event().wait()  # what clears up takes its time too
+
+    judge = RunnableLambda(lambda _: {"verdict": even_verdict()}, hang)
+    judge = judge.with_config(metadata={"method": "even"})
+    out = tmp_path / "o.jsonl"
+
+    async def cancelled():
+        async def judged():
+            return [r async for r in ajudge_many(judge, pairs(4), out=out, progress=False)]
+
+        task = asyncio.create_task(judged())
+        while not task.done():
+            for _ in range(20):  # turns of the loop until the next wait is reached
+                await asyncio.sleep(0)
+            task.cancel()
+        assert task.cancelled()
+        assert len(collect(judge, pairs(4), "sync", out=out)[0]) == 4
+
+    asyncio.run(cancelled())
+
+
 def test_a_good_row_among_the_first_ten_lets_the_run_go_on(serve):
     def behave(call):
         return reply(scores(4, 2)) if "Why 9?" in call.prompt else error(400, "no")

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _NO_IDENTITY = re.compile(
-    r"key|secret|password|token(?!s|_id|iz)|auth|credential|url|uri|base|host|port|address|endpoint|domain"
+    r"key|secret|password|token(?!s|_id|iz)|auth|credential|url|uri|api_base|host|address|endpoint|domain"
     r"|proxy|header|cache|verbose|timeout|retries|organization|project|region|zone|location"
-    r"|stream|usage|user|account|tenant|workspace|name|tags|callback"
+    r"|stream|usage|user|account|tenant|workspace|tags|callback"
+    r"|^(user_?|run_|deployment_|azure_)*(name|base|port)$"
 )
 """Settings that say where, how and by whom a model is reached, and not what it replies."""
 _SAMPLING = frozenset(

@@ -231,17 +231,23 @@ class AsyncRun(AsyncIterator[Result]):
                 while await self._next_is_there(window, changed):
                     yield window.pop().result()
         finally:
+            # Each wait may be cancelled in its turn, and the file is closed all the same.
             try:
                 work.stop()
                 await self._drain(window.rows)
             finally:
-                work.stop(at_once=True)
-                for task in window.rows:
-                    task.cancel()
-                await asyncio.gather(*window.rows, return_exceptions=True)
-                work.finish(window)
+                try:
+                    await self._cancel(window.rows)
+                finally:
+                    work.finish(window)
         if work.fatal:
             raise work.fatal
+
+    async def _cancel(self, tasks: Collection[asyncio.Future[Result]]) -> None:
+        self._work.stop(at_once=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _next_is_there(
         self, window: Window[asyncio.Future[Result]], changed: asyncio.Event
