@@ -15,6 +15,7 @@ from langchain_judges.metrics import (
     mcnemar,
     power_of_lead,
     stratified_ppi_mean,
+    style_controlled_strengths,
     transitivity,
 )
 
@@ -120,3 +121,42 @@ def test_only_texts_on_the_same_question_are_put_in_order() -> None:
     assert transitivity(verdicts, [*TRIPLE, ("x", "y")], [1, 1, 2, 2]).reason is not None
     two = transitivity(["A", "A", "A", "A", "A", "B"], TRIPLE * 2, [1, 1, 1, 2, 2, 2])
     assert (two, two.n) == (0.5, 2)
+
+
+def played_with_style(rng, games: int) -> tuple[list, list, list, list]:
+    """Return verdicts, systems and texts: x is stronger, z only writes longer texts."""
+    strengths = {"x": 0.8, "y": -0.4, "z": -0.4}
+    pairs = [
+        tuple(rng.choice(list(strengths), 2, replace=False).tolist()) for _ in range(games)
+    ]
+    texts = [
+        ["w" * int(rng.integers(20, 60) * (3 if s == "z" else 1)) for s in pair]
+        for pair in pairs
+    ]
+    leads = [(len(a) - len(b)) / (len(a) + len(b)) for a, b in texts]
+    odds = [
+        strengths[a] - strengths[b] + 2 * lead
+        for (a, b), lead in zip(pairs, leads, strict=True)
+    ]
+    said = np.where(rng.random(games) < 1 / (1 + np.exp(-np.asarray(odds))), "A", "B").tolist()
+    return said, pairs, [a for a, _ in texts], [b for _, b in texts]
+
+
+def test_strength_is_told_from_length() -> None:
+    said, pairs, a, b = played_with_style(np.random.default_rng(3), 3000)
+    found = style_controlled_strengths(said, pairs, a, b, groups=[i // 3 for i in range(3000)])
+    assert next(iter(found.strengths)) == "x"
+    for name, strength in {"x": 0.8, "y": -0.4, "z": -0.4}.items():
+        assert found.strengths[name].interval.covers(strength)
+    assert sum(found.strengths.values()) == pytest.approx(0.0, abs=1e-6)
+    assert found.style["characters"].interval.low > 0.3
+    assert found.first.interval.covers(0.0)
+
+
+def test_pairs_of_unknown_systems_have_no_strength() -> None:
+    said, pairs, a, b = played_with_style(np.random.default_rng(4), 200)
+    pairs[0] = (None, "x")
+    found = style_controlled_strengths(said, pairs, a, b)
+    assert (found.n, found.n_failed) == (199, {"no_feature": 1})
+    with pytest.raises(InputError, match="two systems"):
+        style_controlled_strengths(["A"], [("x", "x")], ["t"], ["u"])

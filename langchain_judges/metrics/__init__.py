@@ -19,6 +19,9 @@ if TYPE_CHECKING:
         order_agreement,
         vote_agreement,
     )
+    from langchain_judges.metrics.arena import (
+        style_controlled_strengths,
+    )
     from langchain_judges.metrics.bias import (
         length_bias,
         lesser_bias,
@@ -215,6 +218,7 @@ _HOMES = {
     "signal_detection": "signals",
     "spearman": "correlation",
     "stratified_ppi_mean": "fewlabels",
+    "style_controlled_strengths": "arena",
     "style_features": "style",
     "style_slopes": "style",
     "tie_rate": "rates",
@@ -303,6 +307,7 @@ __all__ = [
     "signal_detection",
     "spearman",
     "stratified_ppi_mean",
+    "style_controlled_strengths",
     "style_features",
     "style_slopes",
     "tie_rate",

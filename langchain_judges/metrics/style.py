@@ -285,16 +285,25 @@ def style_slopes(
 
     Source: the style control of Arena-Hard v2.
     """
-    counted = [[style_features(text) for text in texts] for texts in (outputs_a, outputs_b)]
-    features: dict[str, Any] = {}
-    for name in ("characters", "list_items", "headers", "bold"):
-        gaps = [_relative(name, a, b) for a, b in zip(*counted, strict=True)]
-        if len(set(gaps)) > 1:
-            features[name] = _spread_of(gaps)
+    features: dict[str, Any] = style_gaps(outputs_a, outputs_b)
     if labels is not None:
         features["quality"] = _quality(labels)
     told: dict[str, Any] = {"groups": groups, "confidence": confidence}
     return preference_slopes(preferences, features, **told)
+
+
+def style_gaps(outputs_a: Iterable[str], outputs_b: Iterable[str]) -> dict[str, list[float]]:
+    """Return by feature how far each text A is ahead of its B, in standard deviations.
+
+    A feature in which no pair differs from another is absent.
+    """
+    counted = [[style_features(text) for text in texts] for texts in (outputs_a, outputs_b)]
+    features = {}
+    for name in ("characters", "list_items", "headers", "bold"):
+        gaps = [_relative(name, a, b) for a, b in zip(*counted, strict=True)]
+        if len(set(gaps)) > 1:
+            features[name] = _spread_of(gaps)
+    return features
 
 
 def _relative(name: str, a: Mapping[str, int], b: Mapping[str, int]) -> float:
