@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, NotRequired, cast, get_origin, get_type_hints
@@ -28,6 +28,7 @@ from langchain_judges.memory.protocol import Memory, is_memory
 from langchain_judges.memory.recall import Recall
 from langchain_judges.memory.rendering import Reminder, reminder
 from langchain_judges.methods.budgets import Budget
+from langchain_judges.methods.evidence import EvidenceTable, Sketch
 from langchain_judges.methods.marks import Kind
 from langchain_judges.options import ClientMost, ForClient, Here, Options, Owner, Rule
 from langchain_judges.orders import Order, OrderRule, orders_of
@@ -74,6 +75,10 @@ class GraphOptions(Options):
     """How it spends a budget of calls for a pair; the first rule that fits counts."""
     events: ClassVar[Mapping[str, str]] = {}
     """State keys whose items are streamed one by one, and what an item is called."""
+    evidence: ClassVar[Sequence[EvidenceTable]] = ()
+    """What a page shows of its results, beside the verdict."""
+    sketches: ClassVar[Sequence[Sketch]] = ()
+    """What a terminal shows of a result, beside the verdict."""
     templates: ClassVar[Mapping[str, ChatPromptTemplate]]
     """The prompt of each step."""
 

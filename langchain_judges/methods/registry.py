@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,7 @@ from langchain_judges.methods.direct.judge import (
     SelfConsistency,
 )
 from langchain_judges.methods.drpe.judge import DRPE
+from langchain_judges.methods.evidence import EvidenceTable, Sketch
 from langchain_judges.methods.sc2.judge import SC2
 from langchain_judges.options import factory
 
@@ -122,6 +123,21 @@ def load_judge(
         OptionError: The method, preset or an option is unknown.
     """
     return load(METHODS, method, model, preset, options)
+
+
+def evidence_tables() -> Sequence[EvidenceTable]:
+    """Return what the methods show of their results on a page; each key once."""
+    tables = [each for kind in _declared() for each in kind.evidence]
+    return list({each.key: each for each in tables}.values())
+
+
+def sketches() -> Sequence[Sketch]:
+    """Return what the methods show of a result on a terminal."""
+    return list(dict.fromkeys(each for kind in _declared() for each in kind.sketches))
+
+
+def _declared() -> Sequence[type[GraphOptions]]:
+    return [each.options_class for each in METHODS.values() if each.options_class]
 
 
 def register(kind: type[GraphOptions]) -> None:

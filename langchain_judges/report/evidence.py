@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from langchain_judges.methods.registry import evidence_tables
 from langchain_judges.report.measure import Sample
 from langchain_judges.report.rows import JudgedRow, preference_points
 from langchain_judges.rows.texts import transcript
@@ -13,50 +14,6 @@ from langchain_judges.rows.texts import transcript
 LONGEST = 20_000
 """Characters of a text that a page shows."""
 
-_TABLES: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
-    (
-        "votes",
-        "Votes of the panel",
-        (
-            ("role", "Role"),
-            ("preference", "Vote"),
-            ("confidence", "Weight"),
-            ("reason", "Reason"),
-        ),
-    ),
-    (
-        "subscores",
-        "Scores by criterion",
-        (
-            ("criterion", "Criterion"),
-            ("order", "Order"),
-            ("scores.A", "A"),
-            ("scores.B", "B"),
-            ("explanation", "Explanation"),
-        ),
-    ),
-    (
-        "ballots",
-        "Answers",
-        (
-            ("order", "Order"),
-            ("sample", "Sample"),
-            ("preference", "Verdict"),
-            ("explanation", "Explanation"),
-        ),
-    ),
-    (
-        "choices",
-        "Preferences beside the table",
-        (("order", "Order"), ("preference", "Verdict"), ("comparison", "Comparison")),
-    ),
-)
-_COMPARED = (
-    ("aspect", "Aspect"),
-    ("common", "In both"),
-    ("only_a", "Only in A"),
-    ("only_b", "Only in B"),
-)
 _TEXTS = (
     ("output_a", "A"),
     ("output_b", "B"),
@@ -154,33 +111,26 @@ def shown(text: Any) -> str:
 
 def evidence(row: Mapping[str, Any]) -> list[Table]:
     """Return what a judge left beside its verdict: votes, tables, scores, orders, failures."""
-    found = []
-    if row.get("by_order"):
-        each = row["by_order"].items()
-        rows = [{"order": o, "preference": (r or {}).get("preference")} for o, r in each]
-        head = (("order", "Order"), ("preference", "Verdict"))
-        found.append(_table("Each order on its own", head, rows))
-    for key, title, columns in _TABLES:
-        if row.get(key):
-            found.append(_table(title, columns, row[key]))
-    compared = (row.get("table") or {}).get("rows")
-    if compared:
-        found.append(_table("The table that won", _COMPARED, compared))
+    tables = [
+        _table(each.title, each.columns, rows)
+        for each in evidence_tables()
+        if row.get(each.key) and (rows := each.rows(row, row[each.key]))
+    ]
     verdict = row.get("verdict") or {}
     if verdict.get("recalled"):
         ids = [{"id": own} for own in verdict["recalled"]]
-        found.append(_table("Remembered examples shown", (("id", "Example"),), ids))
+        tables.append(_table("Remembered examples shown", (("id", "Example"),), ids))
     if verdict.get("failures"):
-        found.append(_table("What went wrong", _WENT_WRONG, verdict["failures"]))
-    return found
+        tables.append(_table("What went wrong", _WENT_WRONG, verdict["failures"]))
+    return tables
 
 
 def _table(
     title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Mapping[str, Any]]
 ) -> Table:
-    kept = [(key, name) for key, name in columns if any(_cell(row, key) for row in rows)]
-    cells = [[_cell(row, key) for key, _ in kept] for row in rows]
-    return Table(title, [name for _, name in kept], cells)
+    filled = [(key, name) for key, name in columns if any(_cell(row, key) for row in rows)]
+    cells = [[_cell(row, key) for key, _ in filled] for row in rows]
+    return Table(title, [name for _, name in filled], cells)
 
 
 def _cell(row: Mapping[str, Any], key: str) -> str:

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from langchain_judges.report.bracket import comparison_parts
+from langchain_judges.methods.registry import sketches
 from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.printable import clean
 
@@ -22,11 +22,8 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
     """Render one result: the verdict, what decided, and the method's own findings."""
     verdict = row["verdict"]
     parts: list[RenderableType] = [Text(clean(verdict["rationale"]))]
-    if row.get("subscores"):
-        parts.append(_subscores(row))
-    if row.get("votes"):
-        parts.append(_votes(row))
-    parts += comparison_parts(row)
+    for sketch in sketches():
+        parts += sketch(row)
     if row.get("leak_allowed") or verdict.get("recalled"):
         parts.append(_recalled(row))
     return _panel(row, kind_of_result(row), _headline(verdict), [*parts, *_costs(verdict)])
@@ -87,36 +84,6 @@ def _recalled(row: Mapping[str, Any]) -> Text:
     if row.get("leak_allowed"):
         told += "; those of the item's own group were allowed, so this is no test"
     return Text(told, style="yellow" if row.get("leak_allowed") else "dim")
-
-
-def _votes(row: Mapping[str, Any]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("role", "vote", "weight", "reason"):
-        table.add_column(column)
-    for vote in row["votes"]:
-        weight = "-" if vote["confidence"] is None else f"{vote['confidence']:.2f}"
-        reason = Text(clean(vote["reason"][:120]))
-        table.add_row(Text(clean(vote["role"])), vote["preference"] or "-", weight, reason)
-    return table
-
-
-def _subscores(row: Mapping[str, Any]) -> Table:
-    orders = list(dict.fromkeys(s["order"] for s in row["subscores"]))
-    table = Table(box=None, pad_edge=False)
-    table.add_column("criterion")
-    for order in orders:
-        table.add_column(f"{order[0]} first (A:B)", justify="right")
-    for criterion in dict.fromkeys(s["criterion"] for s in row["subscores"]):
-        cells = []
-        for order in orders:
-            found = [
-                f"{s['scores']['A']}:{s['scores']['B']}"
-                for s in row["subscores"]
-                if (s["criterion"], s["order"]) == (criterion, order)
-            ]
-            cells.append(" ".join(found) or "-")
-        table.add_row(Text(clean(criterion)), *cells)
-    return table
 
 
 def summary_table(summary: Summary) -> Table:

@@ -29,6 +29,7 @@ from langchain_judges.methods.base import (
     check_quorum,
 )
 from langchain_judges.methods.bsm import prompts as texts
+from langchain_judges.methods.bsm.evidence import EVIDENCE
 from langchain_judges.methods.bsm.parse import parse_plan, parse_scores
 from langchain_judges.methods.bsm.replies import (
     Answer,
@@ -40,6 +41,7 @@ from langchain_judges.methods.bsm.replies import (
 )
 from langchain_judges.methods.bsm.tally import Cells, decide, mean_scores, order_totals, quorum
 from langchain_judges.methods.budgets import Budget
+from langchain_judges.methods.evidence import scores_by_criterion
 from langchain_judges.methods.pairs import (
     Next,
     PairSteps,
@@ -113,6 +115,8 @@ class BSM(JudgeOptions):
     }
     budgets = (Budget(1, 2, "max_criteria"),)
     events = {"criteria": "criterion", "subscores": "subscore"}
+    evidence = EVIDENCE
+    sketches = (scores_by_criterion,)
     templates = texts.PROMPTS
 
     criteria: Criteria = None

@@ -23,6 +23,7 @@ from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.base import JudgeGraph, JudgeOptions, Seed, Setup, check_quorum
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.direct import prompts as texts
+from langchain_judges.methods.direct.evidence import ANSWERS
 from langchain_judges.methods.direct.parse import measure, spoken_choice, spoken_scores
 from langchain_judges.methods.direct.replies import (
     Ballot,
@@ -38,6 +39,7 @@ from langchain_judges.methods.direct.replies import (
 )
 from langchain_judges.methods.direct.shots import render_shots
 from langchain_judges.methods.direct.tally import decide, order_totals, weights
+from langchain_judges.methods.evidence import SUBSCORES, EvidenceTable, scores_by_criterion
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
 from langchain_judges.methods.pairs import Next, PairSteps, begin, examples_in, pair_of
 from langchain_judges.methods.plans import (
@@ -65,6 +67,7 @@ Reads = Literal["label", "forced_label", "scores"]
 class Baseline(JudgeOptions):
     """What all baselines share."""
 
+    evidence: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
     reply: ClassVar[Reads] = "forced_label"
     result: ClassVar[type[Any]] = DirectResult
     noun: ClassVar[str] = "response"
@@ -397,6 +400,8 @@ class PlanSolve(Baseline):
     presets = {"ten_points": {"scale": (1, 10)}}
     budgets = (Budget(3),)
     events = {"ballots": "vote", "criteria": "criterion", "subscores": "subscore"}
+    evidence = (ANSWERS, SUBSCORES)
+    sketches = (scores_by_criterion,)
     templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
     reply = "scores"
     result = PlanSolveResult

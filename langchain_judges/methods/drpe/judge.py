@@ -37,6 +37,7 @@ from langchain_judges.methods.drpe.ballots import (
     vote_failure,
     weighed,
 )
+from langchain_judges.methods.drpe.evidence import EVIDENCE, sketch
 from langchain_judges.methods.drpe.options import Panel, Voting
 from langchain_judges.methods.drpe.replies import (
     DRPEResult,
@@ -138,6 +139,8 @@ class DRPE(JudgeOptions):
         Budget(1, also={"panel": {"dynamic": 0}}),
     )
     events = {"roles": "role", "ballots": "vote"}
+    evidence = EVIDENCE
+    sketches = (sketch,)
     templates = texts.PROMPTS
 
     panel: Annotated[

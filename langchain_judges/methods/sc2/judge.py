@@ -22,6 +22,7 @@ from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.aspect_steps import AspectSteps
 from langchain_judges.methods.sc2.aspects import Agreement
 from langchain_judges.methods.sc2.check import TableCheck
+from langchain_judges.methods.sc2.evidence import EVIDENCE, sketch
 from langchain_judges.methods.sc2.inference import Inference, most_comparisons
 from langchain_judges.methods.sc2.match_steps import MatchSteps
 from langchain_judges.methods.sc2.preference_steps import PreferenceSteps
@@ -101,6 +102,8 @@ class SC2(FewShot):
         "bracket": "match",
         "choices": "choice",
     }
+    evidence = EVIDENCE
+    sketches = (sketch,)
     templates = texts.PROMPTS
 
     aspect_model: OtherModel = None

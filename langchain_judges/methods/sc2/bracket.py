@@ -17,8 +17,8 @@ _MOST = 12
 """Matches that are listed one by one, where all met."""
 
 
-def comparison_parts(row: Mapping[str, Any]) -> list[RenderableType]:
-    """Render the aspects, the winning table and how it was found."""
+def bracket_parts(row: Mapping[str, Any]) -> list[RenderableType]:
+    """Sketch the aspects, the winning table and how it was chosen."""
     parts: list[RenderableType] = []
     if row.get("aspects"):
         names = Text(" · ".join(map(clean, row["aspects"])), style="bold")
@@ -40,7 +40,7 @@ def _tree(played: Sequence[Mapping[str, Any]]) -> Tree:
     # Of the two orders of a match the last entry decides.
     ended = {(match["round"], match["match"]): match for match in played}
     final = ended[max(ended)]
-    tree = Tree(_told(final), guide_style="dim")
+    tree = Tree(_line(final), guide_style="dim")
     _grow(tree, final, ended)
     return tree
 
@@ -55,10 +55,10 @@ def _grow(
             if round_ == match["round"] - 1 and m["winner"] == number
         ]
         for each in before:
-            _grow(tree.add(_told(each)), each, ended)
+            _grow(tree.add(_line(each)), each, ended)
 
 
-def _told(match: Mapping[str, Any]) -> Text:
+def _line(match: Mapping[str, Any]) -> Text:
     winner = Text(f"table {match['winner']}", style="bold")
     losers = [n for n in match["tables"] if n != match["winner"]]
     beat = f" beat table {losers[0]}" if losers else " had a bye"
@@ -80,7 +80,7 @@ def _list(played: Sequence[Mapping[str, Any]], comparisons: Mapping[str, Any]) -
     told = "" if circles is None else f"; {circles} circles of three"
     table.add_row(Text(f"wins: {standing}{told}"))
     for match in played[:_MOST]:
-        table.add_row(_told(match))
+        table.add_row(_line(match))
     if len(played) > _MOST:
         table.add_row(Text(f"… and {len(played) - _MOST} more matches", style="dim"))
     return table

@@ -1,0 +1,26 @@
+"""What Branch-Solve-Merge shows beside its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_judges.methods.evidence import SUBSCORES, Cells, EvidenceTable
+
+
+def _orders(_: Mapping[str, Any], by_order: Mapping[str, Any]) -> Sequence[Cells]:
+    return [
+        {"order": order, "preference": (result or {}).get("preference")}
+        for order, result in by_order.items()
+    ]
+
+
+EVIDENCE = (
+    EvidenceTable(
+        "by_order",
+        "Each order on its own",
+        (("order", "Order"), ("preference", "Verdict")),
+        _orders,
+    ),
+    SUBSCORES,
+)

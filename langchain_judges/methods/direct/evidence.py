@@ -1,0 +1,16 @@
+"""What the baselines show beside their verdict."""
+
+from __future__ import annotations
+
+from langchain_judges.methods.evidence import EvidenceTable
+
+ANSWERS = EvidenceTable(
+    "ballots",
+    "Answers",
+    (
+        ("order", "Order"),
+        ("sample", "Sample"),
+        ("preference", "Verdict"),
+        ("explanation", "Explanation"),
+    ),
+)

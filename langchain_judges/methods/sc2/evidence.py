@@ -1,0 +1,39 @@
+"""What SC² shows beside its verdict: preferences, the winning table, the bracket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_judges.methods.evidence import Cells, EvidenceTable
+
+
+def _rows(_: Mapping[str, Any], table: Mapping[str, Any]) -> Sequence[Cells]:
+    return table.get("rows") or []
+
+
+EVIDENCE = (
+    EvidenceTable(
+        "choices",
+        "Preferences beside the table",
+        (("order", "Order"), ("preference", "Verdict"), ("comparison", "Comparison")),
+    ),
+    EvidenceTable(
+        "table",
+        "The table that won",
+        (
+            ("aspect", "Aspect"),
+            ("common", "In both"),
+            ("only_a", "Only in A"),
+            ("only_b", "Only in B"),
+        ),
+        _rows,
+    ),
+)
+
+
+def sketch(row: Mapping[str, Any]) -> list[Any]:
+    """Sketch the aspects, the winning table and how it was chosen."""
+    from langchain_judges.methods.sc2.bracket import bracket_parts
+
+    return list(bracket_parts(row))
