@@ -47,8 +47,8 @@ from protocols import (
 import langchain_judges
 from langchain_judges.asking.models import model_identity, resolve_model
 from langchain_judges.cli.common import table_console
-from langchain_judges.methods.budgets import ASPECTS, fit
-from langchain_judges.methods.registry import METHODS, load_judge
+from langchain_judges.methods.budgets import ASPECTS
+from langchain_judges.methods.registry import METHODS, load_judge, within_budget
 from langchain_judges.report.side_by_side import comparison_table
 from langchain_judges.runs.contest import Comparison, Contestant, compare, save
 
@@ -159,7 +159,7 @@ def studies(aspects: list[str]) -> dict[str, list[Arm]]:
         return Arm(f"cot_sc {n}", "cot_sc", {"samples": n})
 
     def few_shot(shots: int, budget: int) -> list[Arm]:
-        half = {**fit("sc2", budget), "aspects": aspects, "shots": shots}
+        half = {**within_budget("sc2", budget), "aspects": aspects, "shots": shots}
         whole = {"samples": budget, "shots": shots}
         return [
             Arm(f"cot_sc {budget} {shots}s", "cot_sc", whole),
@@ -167,7 +167,9 @@ def studies(aspects: list[str]) -> dict[str, list[Arm]]:
         ]
 
     def budgeted(budget: int) -> Arm:
-        return Arm(f"sc2 of {budget}", "sc2", {**fit("sc2", budget), "aspects": aspects})
+        return Arm(
+            f"sc2 of {budget}", "sc2", {**within_budget("sc2", budget), "aspects": aspects}
+        )
 
     def inference(how: str) -> Arm:
         return Arm(f"sc2 {how}", "sc2", {"aspects": aspects, "samples": 8, "inference": how})

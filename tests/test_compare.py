@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 from langchain_judges import load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.budgets import RULES, fit
-from langchain_judges.methods.registry import METHODS
+from langchain_judges.methods.registry import METHODS, within_budget
 from langchain_judges.runs.contest import compare, line_up, rate
 from langchain_judges.testing import error, reply
 from tests.fakes import FakeChatModel
@@ -71,7 +70,7 @@ def contest(methods, pairs, replies=answer, budget=16, out=None, **options):
     ],
 )
 def test_a_budget_becomes_settings(method, budget, options):
-    assert fit(method, budget) == options
+    assert within_budget(method, budget) == options
 
 
 @pytest.mark.parametrize(
@@ -79,30 +78,32 @@ def test_a_budget_becomes_settings(method, budget, options):
 )
 def test_half_of_a_budget_are_tables(budget, tables, preferences):
     # SC², Table 4: budgets 8, 15 and 24; a spare call is one more preference.
-    found = fit("sc2", budget)
+    found = within_budget("sc2", budget)
     assert found["samples"] == tables
     assert found.get("preference_samples", 1) == preferences
 
 
 @pytest.mark.parametrize("budget", range(1, 25))
-@pytest.mark.parametrize("method", sorted(RULES.keys() & METHODS.keys()))
+@pytest.mark.parametrize(
+    "method", sorted(name for name, each in METHODS.items() if each.budgets)
+)
 def test_no_method_asks_more_than_its_budget(method, budget):
-    least = min(rule.fixed + rule.each * rule.least for rule in RULES[method])
+    least = min(rule.fixed + rule.each * rule.least for rule in METHODS[method].budgets)
     if budget < least:
         with pytest.raises(OptionError, match=f"needs at least {least} calls"):
-            fit(method, budget)
+            within_budget(method, budget)
         return
-    judge = load_judge(method, FakeChatModel(), **fit(method, budget))
+    judge = load_judge(method, FakeChatModel(), **within_budget(method, budget))
     calls = judge.config["metadata"]["calls"]
     assert calls <= budget
-    spends = any(rule.each for rule in RULES[method]) and method != "drpe"
+    spends = any(rule.each for rule in METHODS[method].budgets) and method != "drpe"
     assert not spends or calls >= budget - 1
 
 
 @pytest.mark.parametrize("budget", [0, -1, True, 2.5])
 def test_a_budget_is_a_whole_number(budget):
     with pytest.raises(OptionError, match="`budget` must be a whole number"):
-        fit("bsm", budget)
+        within_budget("bsm", budget)
 
 
 def test_every_contestant_judges_the_same_rows_within_the_budget():
@@ -168,12 +169,10 @@ def test_flips_are_out_of_the_rows_asked_in_both_orders():
     assert (direct["flips"], direct["both_orders"]) == (0, 0)
 
 
-def test_methods_that_are_not_registered_or_too_dear_take_no_part(monkeypatch):
-    monkeypatch.delitem(METHODS, "sc2", raising=False)
-    done, _ = contest(["sc2", "bsm", "plan_solve", "direct"], rows(1), budget=2)
+def test_methods_that_are_too_dear_take_no_part():
+    done, _ = contest(["bsm", "plan_solve", "direct"], rows(1), budget=2)
     assert list(done["methods"]) == ["direct"]
     assert done["skipped"] == {
-        "sc2": "not registered",
         "bsm": "'bsm' needs at least 3 calls for a pair, got 2",
         "plan_solve": "'plan_solve' needs at least 3 calls for a pair, got 2",
     }
@@ -235,7 +234,6 @@ def test_what_are_no_aspects_is_refused(given):
         line_up(["direct"], FakeChatModel(), budget=8, aspects=given)
 
 
-@pytest.mark.skipif("sc2" not in METHODS, reason="SC² is not registered")
 def test_sc2_takes_part_with_half_of_the_budget_as_tables():
     found, skipped = line_up(["sc2"], FakeChatModel(), budget=16, shots=3)
     assert skipped == {}

@@ -19,9 +19,8 @@ from langsmith.run_helpers import tracing_context
 
 from langchain_judges import create_sc2_judge, judge_many, load_judge
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
-from langchain_judges.methods.budgets import fit as fit_budget
 from langchain_judges.methods.few_shot import WORKED
-from langchain_judges.methods.registry import METHODS
+from langchain_judges.methods.registry import METHODS, within_budget
 from langchain_judges.methods.sc2.inference import (
     champion,
     cyclic_triples,
@@ -163,7 +162,7 @@ def test_options_add_the_calls_they_say(options, calls):
 
 @pytest.mark.parametrize(("budget", "expected"), [(8, (4, 1)), (15, (7, 2)), (24, (12, 1))])
 def test_a_budget_becomes_tables_and_what_is_left_another_sample(budget, expected):
-    found = fit_budget("sc2", budget)
+    found = within_budget("sc2", budget)
     assert (found["samples"], found.get("preference_samples", 1)) == expected
     _, model = judged(**found)
     assert len(model.prompts) == budget

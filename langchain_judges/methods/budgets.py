@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,46 +28,27 @@ class Budget:
     """Options that go with it."""
 
 
-RULES: dict[str, tuple[Budget, ...]] = {
-    "bsm": (Budget(1, 2, "max_criteria"),),
-    # Four readers or more, each asked alone, as many as the paper's sweep has; else a panel
-    # of seven asked at once; else the static roles.
-    "drpe": (
-        Budget(5, 1, "panel.dynamic", least=4, most=6, also={"voting": {"batch": False}}),
-        Budget(3),
-        Budget(1, also={"panel": {"dynamic": 0}}),
-    ),
-    # |C| tables, |C| - 1 matches and a preference (SC², Table 4).
-    "sc2": (Budget(0, 2, "samples", spare="preference_samples", also={"aspects": ASPECTS}),),
-    "cot_sc": (Budget(0, 1, "samples"),),
-    "relative_sc": (Budget(0, 2, "samples"),),
-    "relative": (Budget(2),),
-    "absolute": (Budget(2),),
-    "direct": (Budget(1),),
-    "cot": (Budget(1),),
-    "plan_solve": (Budget(3),),
-    "llm_score": (Budget(1),),
-}
-"""How each method spends a budget; of several rules the first that the budget allows."""
-
-
 class BudgetError(OptionError):
     """A budget is too small for a method."""
 
 
-def fit(method: str, budget: int) -> dict[str, Any]:
+def fit(method: str, rules: Sequence[Budget], budget: int) -> dict[str, Any]:
     """Return the options with which a method spends at most `budget` calls for a pair.
+
+    Args:
+        method: Its name, for messages.
+        rules: How it spends a budget; the first that the budget allows counts.
+        budget: Calls for a pair.
 
     Raises:
         BudgetError: The budget is too small for the method.
         OptionError: It is not a whole number of at least 1.
 
-    >>> fit("cot_sc", 16), fit("bsm", 16)
-    ({'samples': 16}, {'max_criteria': 7})
+    >>> fit("bsm", [Budget(1, 2, "max_criteria")], 16)
+    {'max_criteria': 7}
     """
     if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
         raise OptionError(f"`budget` must be a whole number of at least 1, got {budget!r}")
-    rules = RULES[method]
     for rule in rules:
         if budget >= rule.fixed + rule.each * rule.least:
             return _spent(rule, budget)

@@ -10,6 +10,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.allure import create_allure_judge
 from langchain_judges.methods.base import GraphOptions
 from langchain_judges.methods.bsm.judge import BSM
+from langchain_judges.methods.budgets import Budget, fit
 from langchain_judges.methods.direct.judge import (
     Absolute,
     ChainOfThought,
@@ -55,6 +56,11 @@ class Method:
             kind=getattr(kind, "takes", "pair"),
             options_class=kind,
         )
+
+    @property
+    def budgets(self) -> Sequence[Budget]:
+        """How it spends a budget of calls for a pair."""
+        return self.options_class.budgets if self.options_class else ()
 
     @property
     def defaults(self) -> Mapping[str, Any]:
@@ -123,6 +129,21 @@ def load_judge(
         OptionError: The method, preset or an option is unknown.
     """
     return load(METHODS, method, model, preset, options)
+
+
+def within_budget(method: str, budget: int) -> dict[str, Any]:
+    """Return the options with which a method spends at most `budget` calls for a pair.
+
+    Raises:
+        BudgetError: The budget is too small for the method.
+        OptionError: It is not a whole number of at least 1, or the method has no rule for it.
+
+    >>> within_budget("cot_sc", 16), within_budget("bsm", 16)
+    ({'samples': 16}, {'max_criteria': 7})
+    """
+    if not (rules := method_of(method).budgets):
+        raise OptionError(f"{method!r} has no rule how it spends a budget")
+    return fit(method, rules, budget)
 
 
 def evidence_tables() -> Sequence[EvidenceTable]:

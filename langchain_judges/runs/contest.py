@@ -16,8 +16,8 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.budgets import RULES, BudgetError, fit
-from langchain_judges.methods.registry import METHODS, load_judge
+from langchain_judges.methods.budgets import BudgetError
+from langchain_judges.methods.registry import METHODS, load_judge, within_budget
 from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
 from langchain_judges.options import Rule, with_options
 from langchain_judges.rows.labels import SIDES
@@ -306,9 +306,9 @@ class _NoPart(Exception):
 def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
     if len(set(methods)) < len(methods):
         raise OptionError(f"each method can take part once, got {list(methods)!r}")
-    unknown = set(methods) - METHODS.keys() - RULES.keys()
+    unknown = set(methods) - METHODS.keys()
     if unknown or not methods:
-        known = ", ".join(sorted(METHODS.keys() & RULES.keys()))
+        known = ", ".join(sorted(name for name, each in METHODS.items() if each.budgets))
         raise OptionError(f"`methods` must be among {known}; got {sorted(unknown)!r}")
     if beyond := set(options) - set(methods):
         raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
@@ -318,14 +318,12 @@ def _chosen(
     method: str, budget: int, shared: Mapping[str, Any], own: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a method's options: the budget's, those that methods share, then its own."""
-    if method not in METHODS:
-        raise _NoPart("not registered")
     if METHODS[method].kind == "item":
         raise _NoPart("it labels single texts, and these are contests of pairs")
-    if method not in RULES:
+    if not METHODS[method].budgets:
         raise _NoPart("there is no rule how it spends a budget")
     try:
-        chosen = fit(method, budget)
+        chosen = within_budget(method, budget)
     except BudgetError as exc:
         raise _NoPart(str(exc)) from exc
     takes = METHODS[method].defaults
