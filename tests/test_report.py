@@ -435,6 +435,8 @@ def test_judges_are_tested_in_pairs():
     assert first.bootstrap_p == metrics.paired_bootstrap(*right).p_two_sided
     p_values = [each.mcnemar_p for each in made.contests]
     assert [each.holm_p for each in made.contests] == metrics.holm(p_values).p
+    drawn = [each.bootstrap_p for each in made.contests]
+    assert [each.holm_bootstrap_p for each in made.contests] == metrics.holm(drawn).p
     assert made["none"]["agreement.label.wrong"] == 0
     assert list(made.contests_dataframe()["second"]) == ["poor", "none", "none"]
     assert set(made.to_dataframe()["judge"]) == {"good", "poor", "none"}

@@ -38,6 +38,8 @@ class Contest:
     """Of McNemar's exact test on these two counts, by groups where rows have them."""
     holm_p: float
     """`mcnemar_p` adjusted for all pairs of judges."""
+    holm_bootstrap_p: float
+    """`bootstrap_p` adjusted in the same way."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data, flat."""
@@ -139,12 +141,19 @@ def compare(
 def contests(reports: Sequence[TrustReport], confidence: float) -> list[Contest]:
     """Test every judge against every other, Holm's adjustment included."""
     drafts = [_contest(a, b, confidence) for a, b in combinations(reports, 2)]
-    known = [i for i, draft in enumerate(drafts) if not math.isnan(draft["mcnemar_p"])]
-    adjusted = metrics.holm([drafts[i]["mcnemar_p"] for i in known]).p
-    by_place = dict(zip(known, adjusted, strict=True))
+    exact, drawn = (
+        _adjusted([d[name] for d in drafts]) for name in ("mcnemar_p", "bootstrap_p")
+    )
     return [
-        Contest(**draft, holm_p=by_place.get(i, math.nan)) for i, draft in enumerate(drafts)
+        Contest(**draft, holm_p=p, holm_bootstrap_p=q)
+        for draft, p, q in zip(drafts, exact, drawn, strict=True)
     ]
+
+
+def _adjusted(p_values: Sequence[float]) -> list[float]:
+    """Return Holm's p-values; what is undefined stays so and counts for nothing."""
+    known = iter(metrics.holm([p for p in p_values if not math.isnan(p)]).p)
+    return [p if math.isnan(p) else next(known) for p in p_values]
 
 
 def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict[str, Any]:
