@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from langchain_judges.integrations.best_of import best_of
     from langchain_judges.integrations.evaluators import as_comparative_evaluator, as_evaluator
     from langchain_judges.integrations.middleware import JudgeMiddleware
+    from langchain_judges.integrations.server import serve
     from langchain_judges.memory.failures import FailureMemory
     from langchain_judges.memory.faiss.store import FaissStore
     from langchain_judges.methods.allure import create_allure_audit, create_allure_judge
@@ -80,6 +81,7 @@ _HOMES = {
     "learn_aspects": "methods.sc2",
     "load_judge": "methods.registry",
     "resolve_model": "asking.models",
+    "serve": "integrations.server",
 }
 
 __all__ = [
@@ -120,6 +122,7 @@ __all__ = [
     "learn_aspects",
     "load_judge",
     "resolve_model",
+    "serve",
 ]
 
 

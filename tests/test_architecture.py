@@ -162,6 +162,7 @@ def test_public_names_are_these() -> None:
         "learn_aspects",
         "load_judge",
         "resolve_model",
+        "serve",
     ]
 
 

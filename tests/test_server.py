@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -95,13 +96,10 @@ def here(method, model):
     return of_method(method, chat(model)).invoke(item_of(method))["verdict"]
 
 
-def test_every_method_is_an_assistant_and_every_entry_point_is_short(client):
+def test_every_method_is_an_assistant(client):
     served = {assistant["graph_id"] for assistant in client.assistants.search(limit=100)}
     assert served == set(CONFIG["graphs"])
     assert served == {*METHODS, "audit", "write"}
-    for path in CONFIG["graphs"].values():
-        lines = (ROOT / path.partition(":")[0]).read_text().splitlines()
-        assert len(lines) <= 15
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
@@ -220,11 +218,34 @@ def test_what_an_audit_remembers_is_shown_to_the_served_judge(client):
     assert result["verdict"]["recalled"] == [name]
 
 
-def test_an_unknown_option_is_named(client):
-    result = client.runs.wait(
-        None, "bsm", input=PAIR, context={"criterias": ["x"]}, raise_error=False
-    )
-    assert "there is no option 'criterias'" in str(result)
+HARMFUL = [
+    ("bsm", {"criterias": ["x"]}, "'bsm' has no option 'criterias'; did you mean 'criteria'"),
+    ("sc2", {"aspects": "/etc/passwd"}, "`aspects` must be a list of phrases"),
+    ("bsm", {"merge_model": "local"}, "`merge_model` can be set by the owner of the server"),
+    ("bsm", {"repairs": 300}, "`repairs` must be a whole number of at least 0 and at most 3"),
+    ("cot_sc", {"samples": 1_000_000}, "`samples` must be .* at most 32"),
+    ("sc2", {"samples": 32, "inference": "exact"}, "2,066 calls; this server allows 500"),
+    ("direct", {"instructions": "x" * 200_000}, "characters; this server allows 100,000"),
+    ("audit", {"check": "pattern"}, "there is no option 'check'"),
+    ("audit", {"max_rounds": 1000}, "`max_rounds` must be at most 20"),
+]
+
+
+@pytest.mark.parametrize(("graph", "context", "message"), HARMFUL)
+def test_what_only_the_owner_may_do_is_refused_before_any_call(
+    client, model, graph, context, message
+):
+    asked = len(model.calls)
+    result = client.runs.wait(None, graph, input=PAIR, context=context, raise_error=False)
+    assert re.search(message, str(result))
+    assert len(model.calls) == asked
+
+
+def test_clients_see_what_they_may_set(client):
+    assistant = client.assistants.search(graph_id="sc2")[0]
+    schema = client.assistants.get_schemas(assistant["assistant_id"])["context_schema"]
+    assert schema["properties"]["samples"]["maximum"] == 32
+    assert "aspect_model" not in schema["properties"]
 
 
 def test_graphs_are_drawn_without_a_model(client, model):

@@ -30,7 +30,15 @@ from langchain_judges.memory.rendering import Reminder, reminder
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.evidence import EvidenceTable, Sketch
 from langchain_judges.methods.marks import Kind
-from langchain_judges.options import ClientMost, ForClient, Here, Options, Owner, Rule
+from langchain_judges.options import (
+    ClientMost,
+    ForClient,
+    Here,
+    Options,
+    Owner,
+    Rule,
+    for_clients,
+)
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.messages import plain_row
 
@@ -288,6 +296,10 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     options: GraphOptions
     model: str | BaseChatModel
+
+    def get_context_jsonschema(self) -> dict[str, Any]:
+        """Return the options that the client of a server may set, as a JSON schema."""
+        return for_clients(type(self.options)).model_json_schema()
 
     def __init__(
         self, *, options: GraphOptions, model: str | BaseChatModel, **fields: Any

@@ -1,0 +1,217 @@
+"""Judges as the graphs of a LangGraph server, with clients that need not be trusted.
+
+A run's context, or its assistant's, holds options of the method, and `preset`. What a client
+may set is declared with each option: no path, no model, no pattern, and no number above its
+bound. The owner of the server sets by environment variables:
+
+- `JUDGES_MODEL`: the model, by name; default `local`. It is made at the first run, never when
+  the server starts or only draws a graph.
+- `JUDGES_MEMORY`: folder of the memory that all judges of the server share; without it the
+  ALLURE judge and its audit have one that ends with the server.
+- `JUDGES_MAX_CALLS`: most calls of one run, corrections of unusable replies included; 500.
+- `JUDGES_MAX_CHARACTERS`: most characters of a run's options; 100,000.
+- `JUDGES_LIMITS`: other bounds of numbers, as JSON: `{"samples": 64, "panel.dynamic": 30}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph_sdk.runtime import ServerRuntime
+
+from langchain_judges.asking.models import resolve_model
+from langchain_judges.errors import OptionError
+from langchain_judges.memory.failures import FailureMemory
+from langchain_judges.methods.allure import create_allure_audit, create_allure_judge
+from langchain_judges.methods.marks import metadata_of
+from langchain_judges.methods.registry import METHODS, Method, load_judge, named
+from langchain_judges.options import Options, check_client
+from langchain_judges.writing.registry import WRITERS, load_writer
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+Entry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[Graph]]
+Make = Callable[..., Graph]
+Check = Callable[[Mapping[str, Any]], None]
+
+_OWNERS = {
+    "auditor",
+    "cache",
+    "check",
+    "checkpointer",
+    "embeddings",
+    "max_concurrency",
+    "memory",
+    "name",
+    "prompts",
+    "store",
+}
+"""Options of ALLURE that no client may set: live objects, models and patterns."""
+
+
+def serve(name: str) -> Entry:
+    """Return the entry point of a graph for a LangGraph server's `langgraph.json`.
+
+    Args:
+        name: A judge's method, `"write"` for the Branch-Solve-Merge writer, or `"audit"` for
+            the audit of an ALLURE judge, whose clients set options of both.
+
+    Raises:
+        OptionError: There is no such graph.
+
+    Example:
+        >>> from langchain_judges import serve
+        >>> bsm = serve("bsm")
+    """
+    if name == "audit":
+        return _entry(_make_audit, _check_names(_AUDITED))
+    if name == "write":
+        return _entry(_make_writer, _check_of(WRITERS["bsm"]))
+    method: Method = named(METHODS, name, "graph")
+
+    def make(model: str | BaseChatModel, **options: Any) -> Graph:
+        if name == "allure" or os.environ.get("JUDGES_MEMORY"):
+            options["memory"] = _memory()
+        return load_judge(name, model, **options)
+
+    return _entry(make, _check_of(method))
+
+
+def _make_writer(model: str | BaseChatModel, **options: Any) -> Graph:
+    return load_writer("bsm", model, **options)
+
+
+def _make_audit(model: str | BaseChatModel, **options: Any) -> Graph:
+    of_judge, of_audit = _keywords(create_allure_judge), _keywords(create_allure_audit)
+    judged = {name: value for name, value in options.items() if name in of_judge}
+    judge = create_allure_judge(model, memory=_memory(), **judged)
+    # An audit takes these two only where it makes the judge.
+    loop = of_audit - {"instructions", "temperature"}
+    rest = {name: value for name, value in options.items() if name in loop}
+    return create_allure_audit(judge, _memory(), **rest)
+
+
+def _entry(make: Make, check: Check) -> Entry:
+    """Return an entry point.
+
+    Args:
+        make: Takes a model and options, and returns a compiled graph without checkpointer.
+        check: Refuses options that a client may not set.
+    """
+
+    @lru_cache(maxsize=64)
+    def made(options: str) -> Graph:
+        graph = make(_model(os.environ.get("JUDGES_MODEL", "local")), **json.loads(options))
+        _check_calls(graph, json.loads(options))
+        return graph
+
+    async def entry(config: RunnableConfig, runtime: ServerRuntime[Any]) -> Graph:
+        execution = runtime.execution_runtime
+        if execution is None:
+            # Drawing a graph or reading a thread needs its form and no model.
+            return await asyncio.to_thread(make, GenericFakeChatModel(messages=iter(())))
+        context = execution.context or config.get("configurable") or {}
+        options = {name: value for name, value in context.items() if not _of_server(name)}
+        text = json.dumps(options, sort_keys=True)
+        _check_characters(text)
+        check({name: value for name, value in options.items() if name != "preset"})
+        return await asyncio.to_thread(made, text)
+
+    return entry
+
+
+def _check_of(method: Method) -> Check:
+    kind: type[Options] | None = method.options_class
+    if kind is None:
+        return _check_names(set(method.defaults) - _OWNERS)
+    return lambda options: check_client(kind, options, _limits())
+
+
+def _check_names(accepted: set[str]) -> Check:
+    """Return the check of options that are not declared yet: by name and by size."""
+
+    def check(options: Mapping[str, Any]) -> None:
+        for name, value in options.items():
+            if name not in accepted:
+                raise OptionError(
+                    f"there is no option {name!r}; there are {', '.join(sorted(accepted))}"
+                )
+            most = _limits().get(name, _MOST.get(name, 100))
+            if isinstance(value, int | float) and value > most:
+                raise OptionError(f"`{name}` must be at most {most}, got {value!r}")
+
+    return check
+
+
+def _check_calls(graph: Graph, options: Mapping[str, Any]) -> None:
+    """Check how much a run may ask, before it does.
+
+    Raises:
+        OptionError: It is more than the owner allows.
+    """
+    most = _number("JUDGES_MAX_CALLS", 500)
+    calls = metadata_of(graph).get("calls", 0) * (1 + options.get("repairs", 1))
+    if calls > most:
+        raise OptionError(
+            f"a run with these options may ask {calls:,} calls; this server allows {most:,}"
+        )
+
+
+def _check_characters(options: str) -> None:
+    most = _number("JUDGES_MAX_CHARACTERS", 100_000)
+    if len(options) > most:
+        raise OptionError(
+            f"the options have {len(options):,} characters; this server allows {most:,}"
+        )
+
+
+def _number(variable: str, default: int) -> int:
+    text = os.environ.get(variable) or str(default)
+    if not text.isdecimal():
+        raise OptionError(f"{variable} must be a whole number, got {text!r}")
+    return int(text)
+
+
+def _limits() -> dict[str, int]:
+    text = os.environ.get("JUDGES_LIMITS") or "{}"
+    try:
+        limits = json.loads(text)
+    except ValueError:
+        limits = None
+    if not isinstance(limits, dict) or not all(type(most) is int for most in limits.values()):
+        raise OptionError(
+            f"JUDGES_LIMITS must be whole numbers by option, as JSON; got {text!r}"
+        )
+    return limits
+
+
+@lru_cache(maxsize=1)
+def _memory() -> FailureMemory:
+    return FailureMemory(path=os.environ.get("JUDGES_MEMORY"))
+
+
+@lru_cache(maxsize=8)
+def _model(name: str) -> BaseChatModel:
+    return resolve_model(name)
+
+
+def _keywords(factory: Callable[..., Graph]) -> set[str]:
+    return set(factory.__kwdefaults__ or {})
+
+
+def _of_server(name: str) -> bool:
+    """Say whether a key of a run's context is the server's own."""
+    return name.startswith(("__", "langgraph_", "checkpoint", "x-")) or name.endswith("_id")
+
+
+_AUDITED = (_keywords(create_allure_judge) | _keywords(create_allure_audit)) - _OWNERS
+_MOST = {"seed": 2**53, "repairs": 3, "max_rounds": 20}
+"""The highest numbers of options that are not declared yet; of others 100."""
