@@ -218,7 +218,7 @@ class Protocol:
         path = self.out / f"learned_aspects-{mark}.json"
         if path.exists():
             return list(json.loads(path.read_text("utf-8"))["aspects"])
-        return list(learn(self.model, texts, 5, task=self.set.task, name=path)["aspects"])
+        return list(learn(self.model, texts, n=5, task=self.set.task, name=path)["aspects"])
 
     def contestant(self, arm: Arm) -> Contestant:
         """Return the judge of an arm, told what the set is about."""
