@@ -26,8 +26,8 @@ def type_of(kind: type[Options], name: str) -> str:
 
 
 def factory(
-    kind: Callable[P, Options], make: Callable[[Any, Any], T], name: str, first: str = "model"
-) -> Callable[Concatenate[Any, P], T]:
+    kind: Callable[P, Options], make: Callable[[Any, A], T], name: str, first: str = "model"
+) -> Callable[Concatenate[A, P], T]:
     """Return a function that makes something of a first argument and the options of a kind.
 
     Type checkers see every option of the kind, with its type and default; `help()` and the
@@ -56,7 +56,7 @@ def factory(
     create.__module__ = options.__module__
     create.__doc__ = _docstring(options, first)
     create.__signature__ = _signature(options, first)  # type: ignore[attr-defined]
-    return cast("Callable[Concatenate[Any, P], T]", create)
+    return cast("Callable[Concatenate[A, P], T]", create)
 
 
 def with_options(
