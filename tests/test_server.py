@@ -225,7 +225,11 @@ HARMFUL = [
     ("bsm", {"repairs": 300}, "`repairs` must be a whole number of at least 0 and at most 3"),
     ("cot_sc", {"samples": 1_000_000}, "`samples` must be .* at most 32"),
     ("sc2", {"samples": 32, "inference": "exact"}, "2,066 calls; this server allows 500"),
-    ("direct", {"instructions": "x" * 200_000}, "characters; this server allows 100,000"),
+    (
+        "direct",
+        {"instructions": "x" * 200_000},
+        "the context has 200,",
+    ),
     ("audit", {"check": "pattern"}, "there is no option 'check'"),
     ("audit", {"max_rounds": 1000}, "`max_rounds` must be at most 20"),
 ]

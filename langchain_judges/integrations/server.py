@@ -9,7 +9,7 @@ bound. The owner of the server sets by environment variables:
 - `JUDGES_MEMORY`: folder of the memory that all judges of the server share; without it the
   ALLURE judge and its audit have one that ends with the server.
 - `JUDGES_MAX_CALLS`: most calls of one run, corrections of unusable replies included; 500.
-- `JUDGES_MAX_CHARACTERS`: most characters of a run's options; 100,000.
+- `JUDGES_MAX_CHARACTERS`: most characters of a run's input, and of its options; 100,000.
 - `JUDGES_LIMITS`: other bounds of numbers, as JSON: `{"samples": 64, "panel.dynamic": 30}`.
 """
 
@@ -32,6 +32,7 @@ from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.failures import FailureMemory
 from langchain_judges.methods.allure import create_allure_audit, create_allure_judge
+from langchain_judges.methods.base import JudgeGraph, check_length
 from langchain_judges.methods.marks import metadata_of
 from langchain_judges.methods.registry import METHODS, Method, load_judge, named
 from langchain_judges.options import Options, check_client
@@ -111,6 +112,8 @@ def _entry(make: Make, check: Check) -> Entry:
     def made(options: str) -> Graph:
         graph = make(_model(os.environ.get("JUDGES_MODEL", "local")), **json.loads(options))
         _check_calls(graph, json.loads(options))
+        if isinstance(graph, JudgeGraph):
+            return graph.copy({"most_characters": _most_characters()})
         return graph
 
     async def entry(config: RunnableConfig, runtime: ServerRuntime[Any]) -> Graph:
@@ -121,7 +124,7 @@ def _entry(make: Make, check: Check) -> Entry:
         context = execution.context or config.get("configurable") or {}
         options = {name: value for name, value in context.items() if not _of_server(name)}
         text = json.dumps(options, sort_keys=True)
-        _check_characters(text)
+        check_length("the context", options, _most_characters())
         check({name: value for name, value in options.items() if name != "preset"})
         return await asyncio.to_thread(made, text)
 
@@ -165,12 +168,8 @@ def _check_calls(graph: Graph, options: Mapping[str, Any]) -> None:
         )
 
 
-def _check_characters(options: str) -> None:
-    most = _number("JUDGES_MAX_CHARACTERS", 100_000)
-    if len(options) > most:
-        raise OptionError(
-            f"the options have {len(options):,} characters; this server allows {most:,}"
-        )
+def _most_characters() -> int:
+    return _number("JUDGES_MAX_CHARACTERS", 100_000)
 
 
 def _number(variable: str, default: int) -> int:

@@ -301,13 +301,22 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """Return the options that the client of a server may set, as a JSON schema."""
         return for_clients(type(self.options)).model_json_schema()
 
+    most_characters: int | None
+    """Of an input; a longer one is refused."""
+
     def __init__(
-        self, *, options: GraphOptions, model: str | BaseChatModel, **fields: Any
+        self,
+        *,
+        options: GraphOptions,
+        model: str | BaseChatModel,
+        most_characters: int | None = None,
+        **fields: Any,
     ) -> None:
         """Take over the fields of a compiled graph."""
         super().__init__(**fields)
         self.options = options
         self.model = model
+        self.most_characters = most_characters
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -354,7 +363,21 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if lacking:
             there = ", ".join(map(repr, given)) or "no fields"
             raise InputError(f"the field `{lacking[0]}` is missing or null; there are {there}")
-        return {**dict.fromkeys((*needed, *optional)), **plain_row(given)}
+        row = {**dict.fromkeys((*needed, *optional)), **plain_row(given)}
+        if self.most_characters is not None:
+            check_length("the input", row, self.most_characters)
+        return row
+
+
+def check_length(name: str, data: Any, most: int) -> None:
+    """Check how long plain data is, written as JSON.
+
+    Raises:
+        InputError: It is longer than `most` characters.
+    """
+    length = len(json.dumps(data, default=str, ensure_ascii=False))
+    if length > most:
+        raise InputError(f"{name} has {length:,} characters; {most:,} are allowed here")
 
 
 @cache

@@ -1,0 +1,51 @@
+"""What an entry point of a LangGraph server refuses, without a server."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from langchain_judges import serve
+from langchain_judges.errors import InputError, OptionError
+
+PAIR = {"input": "Why?", "output_a": "good", "output_b": "bad"}
+
+
+@pytest.fixture(autouse=True)
+def named_model(monkeypatch):
+    monkeypatch.setenv("JUDGES_MODEL", "openai:fake")
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+
+
+async def served(name, **context):
+    runtime = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
+    return await serve(name)({}, runtime)
+
+
+async def test_an_owner_allows_more_calls_and_larger_numbers(monkeypatch):
+    # 40 samples, and each may be asked again once.
+    with pytest.raises(OptionError, match="`samples` must be a whole number"):
+        await served("cot_sc", samples=40)
+    monkeypatch.setenv("JUDGES_LIMITS", '{"samples": 40}')
+    assert (await served("cot_sc", samples=40)).options.samples == 40
+    monkeypatch.setenv("JUDGES_MAX_CALLS", "79")
+    with pytest.raises(OptionError, match="may ask 80 calls; this server allows 79"):
+        await served("cot_sc", samples=40)
+
+
+async def test_a_longer_input_than_the_owner_allows_is_refused(monkeypatch):
+    monkeypatch.setenv("JUDGES_MAX_CHARACTERS", "200")
+    graph = await served("direct")
+    with pytest.raises(InputError, match="characters; 200 are allowed here"):
+        graph.invoke({**PAIR, "output_b": "bad" * 100})
+
+
+@pytest.mark.parametrize("limits", ["x", "[1]", '{"samples": "many"}'])
+async def test_limits_that_are_none_are_said_to_the_owner(monkeypatch, limits):
+    monkeypatch.setenv("JUDGES_LIMITS", limits)
+    with pytest.raises(OptionError, match="JUDGES_LIMITS must be whole numbers by option"):
+        await served("direct")
+
+
+def test_a_graph_that_is_none_is_refused():
+    with pytest.raises(OptionError, match="there is no graph 'poems'; there are absolute, "):
+        serve("poems")
