@@ -33,6 +33,7 @@ class ListMemory:
         return len(self.seen)
 
     def recall(self, item, how="all", *, allow_leak=False):
+        how = str(how)
         self.asked.append(how)
         found = [
             example
@@ -40,7 +41,7 @@ class ListMemory:
             if example["family"] == item.get("family")
             and (allow_leak or not _related(example, item))
         ]
-        return Recalled(found if how == "all" else found[: int(str(how).partition(":")[2])])
+        return Recalled(found if how == "all" else found[: int(how.partition(":")[2] or 0)])
 
     async def arecall(self, item, how="all", *, allow_leak=False):
         return self.recall(item, how, allow_leak=allow_leak)

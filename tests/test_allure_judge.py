@@ -118,12 +118,20 @@ def test_remembered_mistakes_are_shown_as_turns_before_the_item():
     assert system.startswith("You label responses")
 
 
-def test_the_recall_strategy_reaches_the_memory_and_none_asks_it_nothing():
+def test_the_recall_strategy_reaches_the_memory_whose_own_it_is_by_default():
     memory = ListMemory(example("1", 0), example("3", 0))
     assert len(judged_with(memory, recall="all")["recalled"]) == 2
     assert len(judged_with(memory, recall="knn:1")["recalled"]) == 1
-    assert judged_with(memory, recall=None)["recalled"] == []
-    assert memory.asked == ["all", "knn:1"]
+    assert len(judged_with(memory, recall=None)["recalled"]) == 2
+    assert judged_with(memory, recall="none")["recalled"] == []
+    assert memory.asked == ["all", "knn:1", "knn:8", "none"]
+
+
+def test_a_memory_whose_own_choice_is_none_shows_no_example():
+    memory = FailureMemory(embeddings=Letters(), recall="none")
+    [own] = memory.remember([example("1", 0)])
+    assert list(memory.recall(ITEM)) == judged_with(memory)["recalled"] == []
+    assert judged_with(memory, recall="all")["recalled"] == [own]
 
 
 def judged_with(memory, item=ITEM, **options):
@@ -440,7 +448,9 @@ def test_the_prompts_are_these(snapshot):
 def test_the_graph_is_this():
     drawn = create_allure_judge(says("1")).get_graph()
     assert [(edge.source, edge.target) for edge in drawn.edges] == [
-        ("__start__", "recall"),
-        ("recall", "evaluate"),
+        ("__start__", "begin"),
+        ("begin", "evaluate"),
         ("evaluate", "__end__"),
     ]
+    taught = create_allure_judge(says("1"), memory=ListMemory()).get_graph()
+    assert {"begin", "recall", "evaluate"} < set(taught.nodes)

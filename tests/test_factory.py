@@ -51,11 +51,6 @@ def test_a_replaced_prompt_must_be_one(factory):
         factory(FakeChatModel(), prompts={step: "hi"})
 
 
-def test_a_judge_is_named_by_a_text_and_no_none():
-    with pytest.raises(OptionError, match="`name` must be a text"):
-        create_allure_judge(FakeChatModel(), name=None)
-
-
 def test_steps_are_a_list():
     with pytest.raises(OptionError, match="`steps` must be a list of texts, got 5"):
         create_allure_judge(FakeChatModel(), steps=5)

@@ -267,7 +267,7 @@ def test_every_step_of_an_audit_and_every_label_in_it(traced, kind):
     for step in seen.children(root)[1:3]:
         [judged] = seen.children(step)
         assert judged["name"] == "allure"
-        assert [run["name"] for run in seen.children(judged)] == ["recall", "evaluate"]
+        assert [run["name"] for run in seen.children(judged)] == ["begin", "recall", "evaluate"]
     asked = {run["name"] for run in seen.runs.values() if run["run_type"] == "llm"}
     assert asked == {"evaluate:0r", "evaluate:0w"}
 

@@ -20,9 +20,8 @@ from allure_sweep.averages import (
 from allure_sweep.plan import Arm, Plan, system_of
 from langchain_judges.memory.example import texts_of
 from langchain_judges.memory.failures import FailureMemory, knn
-from langchain_judges.methods.allure.audit.checks import expected_answers
 from langchain_judges.methods.allure.audit.holdout import group_of
-from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.rows.texts import expected_answers, judged, transcript
 
 MAP_SEEDS = (0, 1, 2)
 """Seeds of the t-SNE map: what does not come back under another seed is not there."""

@@ -16,6 +16,7 @@ bound. The owner of the server sets by environment variables:
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -203,7 +204,8 @@ def _model(name: str) -> BaseChatModel:
 
 
 def _keywords(factory: Callable[..., Graph]) -> set[str]:
-    return set(factory.__kwdefaults__ or {})
+    names = inspect.signature(factory).parameters.values()
+    return {each.name for each in names if each.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
 def _of_server(name: str) -> bool:

@@ -41,6 +41,7 @@ from langchain_judges.memory.recall import (
     knn,
     leave_out,
     mmr,
+    none,
     read_recall,
     uniform,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "knn",
     "leave_out",
     "mmr",
+    "none",
     "uniform",
 ]
 

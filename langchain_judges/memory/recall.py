@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example, Label, copied
 
-Kind = Literal["all", "uniform", "balanced", "knn", "mmr", "leave_out", "greedy_dev"]
+Kind = Literal["none", "all", "uniform", "balanced", "knn", "mmr", "leave_out", "greedy_dev"]
 Score = Callable[[list[Any]], Any]
 """How well a judge does on development data with some examples; it may be async."""
 
@@ -58,6 +58,11 @@ class Recall:
         if self.score:
             own["score"] = getattr(self.score, "__qualname__", type(self.score).__name__)
         return own
+
+
+def none() -> Recall:
+    """Choose no example."""
+    return Recall("none")
 
 
 def all_(*, any_family: bool = False) -> Recall:
@@ -142,6 +147,8 @@ def read_recall(how: Recall | str) -> Recall:
     if isinstance(how, Recall):
         return how
     name, _, rest = how.partition(":") if isinstance(how, str) else ("", "", "")
+    if name == "none" and not rest:
+        return none()
     if name == "all" and not rest:
         return all_()
     if name == "leave_out" and rest:
@@ -150,7 +157,7 @@ def read_recall(how: Recall | str) -> Recall:
     if name in _MADE and (rest.isdigit() or (not rest and name in {"knn", "mmr"})):
         return _MADE[name](int(rest or 8))
     raise OptionError(
-        "`recall` must be 'all', 'uniform:m', 'balanced:m', 'knn:m', 'mmr:m', "
+        "`recall` must be 'none', 'all', 'uniform:m', 'balanced:m', 'knn:m', 'mmr:m', "
         f"'leave_out:mode:…' or made by a function of `recall.py`, got {how!r}"
     )
 

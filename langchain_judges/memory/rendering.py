@@ -128,12 +128,17 @@ class Reminder:
     def recall(self, item: Mapping[str, Any]) -> Steps[Reminded]:
         """Recall examples for an item; the caller gives the work a name in traces."""
         asked = {name: value for name, value in item.items() if value is not None}
+        return self.fitted((yield from self.fetch(asked)), asked)
+
+    def fetch(self, item: Mapping[str, Any]) -> Steps[Recalled]:
+        """Ask the memory for examples for an item, whether there is room for them or not."""
+        asked = {name: value for name, value in item.items() if value is not None}
         memory, how, leak = self.memory, self.how, self.allow_leak
         recalled: Recalled = yield Effect(
             lambda: memory.recall(asked, how, allow_leak=leak),
             lambda: memory.arecall(asked, how, allow_leak=leak),
         )
-        return self._fitted(recalled, asked)
+        return recalled
 
     def _room(self, item: Mapping[str, Any]) -> int:
         """Return how many characters of examples may be shown beside an item."""
@@ -143,7 +148,7 @@ class Reminder:
         taken = sum(map(len, (own.task, *own.outputs, own.expected)))
         return min(self._budget, _CHARACTERS * (self.context - _KEPT_FREE) - taken)
 
-    def _fitted(self, recalled: Recalled, item: Mapping[str, Any]) -> Reminded:
+    def fitted(self, recalled: Recalled, item: Mapping[str, Any]) -> Reminded:
         """Keep what fits: the first ones, or the newest where all are shown."""
         shown: list[Example] = fitting(
             recalled,

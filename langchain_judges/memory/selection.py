@@ -98,7 +98,7 @@ class Chooser:
     def chosen(self, wish: Wish) -> Steps[Sequence[Example]]:
         """Return the examples of a wish, in the order they are shown."""
         how, known = wish.how, wish.known
-        if not known.has(wish.family, wish.outputs):
+        if how.kind == "none" or not known.has(wish.family, wish.outputs):
             return []
         if how.kind in {"knn", "mmr"}:
             vector = yield from self._asked(wish)

@@ -25,7 +25,7 @@ from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.protocol import Memory, is_memory
-from langchain_judges.memory.recall import Recall
+from langchain_judges.memory.recall import Recall, read_recall
 from langchain_judges.memory.rendering import Reminder, reminder
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.evidence import EvidenceTable, Sketch
@@ -144,6 +144,12 @@ def _memory(value: Any) -> Any:
     return value
 
 
+def _choice(recall: Recall | str | None) -> Recall | str | None:
+    if recall is not None:
+        read_recall(recall)
+    return recall
+
+
 class JudgeOptions(GraphOptions):
     """What every judge takes."""
 
@@ -156,12 +162,22 @@ class JudgeOptions(GraphOptions):
     """Audited mistakes; those that fit a row are shown where it is judged."""
     recall: Annotated[
         Recall | str | None,
+        AfterValidator(_choice),
         Rule("a choice of examples such as 'knn:8'"),
         ForClient(str | None),
     ] = None
-    """Which of the memory's examples, such as `"knn:8"`; None: the memory's own choice."""
+    """Which of the memory's examples, such as `"knn:8"`; `"none"`: no example; None: the
+    memory's own choice."""
     allow_leak: bool = False
     """Allow examples of the row itself and of its group; results then say so."""
+
+    def reminder(self, contexts: Sequence[int | None]) -> Reminder | None:
+        """Return how the judge asks its memory; None without one.
+
+        Args:
+            contexts: Tokens that the models take that are shown examples, where known.
+        """
+        return reminder(self.memory, self.recall, self.allow_leak, contexts)
 
     @property
     def order_rule(self) -> OrderRule:
@@ -219,7 +235,7 @@ class Setup:
         contexts = [channels[step].context for step in shown]
         memory = None
         if isinstance(options, JudgeOptions):
-            memory = reminder(options.memory, options.recall, options.allow_leak, contexts)
+            memory = options.reminder(contexts)
         return cls(options, prompts, version, channels, memory, model)
 
     def question(

@@ -30,10 +30,7 @@ def metadata_of(runnable: object) -> dict[str, Any]:
 
 def memory_of(runnable: object) -> Any:
     """Return the memory that a graph's verdicts depend on, or None."""
-    graph = unwrapped(runnable)
-    return getattr(graph, "memory", None) or getattr(
-        getattr(graph, "builder", None), "memory", None
-    )
+    return getattr(unwrapped(runnable), "memory", None)
 
 
 def is_local(runnable: object) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.allure import create_allure_judge
+from langchain_judges.methods.allure.judge import ALLURE
 from langchain_judges.methods.base import GraphOptions
 from langchain_judges.methods.bsm.judge import BSM
 from langchain_judges.methods.budgets import Budget, fit
@@ -72,35 +72,21 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
-    "allure": Method(
-        factory=create_allure_judge,
-        summary="ALLURE: label one text, shown the audited mistakes that matter for it.",
-        presets={
-            "bare": {"instruct": "bare", "recall": None},
-            "criteria": {"instruct": "criteria", "recall": None},
-            "steps": {"instruct": "steps", "recall": None},
-            "examples": {"instruct": "steps"},
-            "e1": {"rubric": "correctness", "recall": "all", "explain": "none"},
-            "e2": {"rubric": "consistency", "recall": "all", "explain": "none"},
-        },
-        kind="item",
-    ),
-    **{
-        kind.method: Method.of(kind)
-        for kind in (
-            BSM,
-            DRPE,
-            SC2,
-            Relative,
-            Absolute,
-            Direct,
-            ChainOfThought,
-            SelfConsistency,
-            RelativeSelfConsistency,
-            PlanSolve,
-            LLMScore,
-        )
-    },
+    kind.method: Method.of(kind)
+    for kind in (
+        ALLURE,
+        BSM,
+        DRPE,
+        SC2,
+        Relative,
+        Absolute,
+        Direct,
+        ChainOfThought,
+        SelfConsistency,
+        RelativeSelfConsistency,
+        PlanSolve,
+        LLMScore,
+    )
 }
 
 

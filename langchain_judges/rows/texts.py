@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_judges.errors import InputError
@@ -166,6 +166,18 @@ def _seen(row: dict[str, Any]) -> str:
     if any(";" in str(name) for name in row):
         told += "; the columns seem to be separated by semicolons: separate them by commas"
     return told
+
+
+def expected_answers(item: Mapping[str, Any]) -> list[str]:
+    """Return an item's expected answers as a list, empty if it has none."""
+    expected = item.get("expected")
+    if expected is None:
+        return []
+    if isinstance(expected, str):
+        return [expected]
+    if isinstance(expected, Iterable):
+        return [str(answer) for answer in expected]
+    raise InputError(f"`expected` must be a text or a list of texts, got {expected!r}")
 
 
 def check_basis(item: dict[str, Any], rubric: str | None) -> None:

@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 from langchain_judges.methods.allure.labels import spoken_label
-from langchain_judges.methods.allure.state import label_shape
+from langchain_judges.methods.allure.replies import label_shape
 from langchain_judges.methods.bsm.parse import parse_scores
 from langchain_judges.methods.direct.parse import spoken_choice
 from langchain_judges.methods.direct.replies import Choice

@@ -70,25 +70,6 @@ the reason first, in one or two sentences.""",
 PROMPTS = {"evaluate": EVALUATE, "example": EXAMPLE}
 """Every prompt of the judge, by name."""
 
-EXPECTED = """
-<expected-answer-{fence}>
-{expected}
-</expected-answer-{fence}>"""
-"""Added where the item has an expected answer."""
-
-ANY_OF = """
-<expected-answers-{fence}>
-Any of these is right:
-{expected}
-</expected-answers-{fence}>"""
-"""Added where the item has several expected answers."""
-
-SOURCE = """
-<source-{fence}>
-{source}
-</source-{fence}>"""
-"""Added where the item has a source that is not its task."""
-
 RUBRICS = {
     "correctness": (
         "A response is right if its final answer says what the expected answer says. Another "
@@ -128,6 +109,3 @@ STEPS_ALONE = (
     "Give the label.",
 )
 """How to judge by the caller's own rubric alone, with nothing to compare a response with."""
-
-INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
-"""Added where the caller gave instructions."""

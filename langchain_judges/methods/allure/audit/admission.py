@@ -29,7 +29,7 @@ from langchain_judges.methods.allure.audit.state import (
     Verdicts,
     Waiting,
 )
-from langchain_judges.methods.allure.state import shown_of
+from langchain_judges.methods.items import item_of
 
 Unmeasured = Literal["wait", "admit"]
 """What becomes of examples that no item of dev can be shown."""
@@ -118,7 +118,7 @@ class Admission:
         """Send the items of dev that the examples may change, in as many parts as lanes."""
         families = {example.get("family") for example in state["batch"]}
         items = [
-            {"id": item["id"], "item": shown_of(item)}
+            {"id": item["id"], "item": item_of(item)}
             for item in self.reach.touched(state["dev"], families)
         ]
         parts = [items[lane :: self.lanes] for lane in range(self.lanes)]

@@ -20,7 +20,7 @@ from langchain_judges.methods.allure.audit.journal import Journal, key_of
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.review import Decision, Proposal, read_answers
 from langchain_judges.methods.allure.audit.state import audited_shape
-from langchain_judges.methods.allure.judge import material
+from langchain_judges.methods.items import material
 from langchain_judges.methods.old_base import prompt_set
 from langchain_judges.verdict import Usage
 

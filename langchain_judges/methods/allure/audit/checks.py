@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.rows.texts import judged
+from langchain_judges.rows.texts import expected_answers, judged
 
 Label = int | float | str
 """What a judge says of a text: 0 and 1, a grade, or a word."""
@@ -284,18 +284,6 @@ def matches(match: Match, item: Mapping[str, Any]) -> bool | None:
     if any(said):
         return True
     return False if False in said else None
-
-
-def expected_answers(item: Mapping[str, Any]) -> list[str]:
-    """Return an item's expected answers as a list, empty if it has none."""
-    expected = item.get("expected")
-    if expected is None:
-        return []
-    if isinstance(expected, str):
-        return [expected]
-    if isinstance(expected, Iterable):
-        return [str(answer) for answer in expected]
-    raise InputError(f"`expected` must be a text or a list of texts, got {expected!r}")
 
 
 def _verdict(right: bool, label: Label, labels: Sequence[Label], why: str) -> Doubt | None:

@@ -139,7 +139,7 @@ def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
     known = read_modes(modes)
     named = read_labels(own.get("labels") or (0, 1) if labels is None else labels)
     # What a judge that is not ours may be shown, nobody knows.
-    everywhere = again == "all" or _across(own.get("recall"))
+    everywhere = again == "all" or _across((own.get("memory") or {}).get("recall"))
     admission = Admission(
         memory=memory,
         reach=Reach(everywhere or metadata.get("method") != "allure"),

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.allure.audit.checks import NOUNS, expected_answers
-from langchain_judges.rows.texts import judged, transcript
+from langchain_judges.methods.allure.audit.checks import NOUNS
+from langchain_judges.rows.texts import expected_answers, judged, transcript
 
 _WORD = re.compile(r"\w+")
 _COMMON_SHARE = 0.6

@@ -39,7 +39,7 @@ from langchain_judges.methods.allure.audit.state import (
     Verdicts,
     Work,
 )
-from langchain_judges.methods.allure.state import shown_of
+from langchain_judges.methods.items import item_of
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_item
 from langchain_judges.verdict import add_usage, no_usage
@@ -124,7 +124,7 @@ class Loop:
     ) -> Iterator[Work]:
         for item in items:
             if item["id"] in ids:
-                yield {"id": item["id"], "part": part, "item": shown_of(item)}
+                yield {"id": item["id"], "part": part, "item": item_of(item)}
 
     def evaluate(self, work: Work) -> Steps[Update]:
         """Judge one item with what the memory now holds."""

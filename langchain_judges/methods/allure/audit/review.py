@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.methods.allure.audit.checks import Label, expected_answers
-from langchain_judges.rows.texts import judged, with_source
+from langchain_judges.methods.allure.audit.checks import Label
+from langchain_judges.rows.texts import expected_answers, judged, with_source
 
 Answer = Literal["accept", "reject", "label", "mode", "check_wrong"]
 """What an auditor answers: the judge was wrong and the check right; nothing to learn here;

@@ -1,0 +1,167 @@
+"""What all judges of one text share: state, how a judgment begins, what a prompt shows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NotRequired
+
+from langgraph.graph import START, StateGraph
+from langgraph.types import Overwrite
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.memory.example import Example
+from langchain_judges.memory.recall import Recalled
+from langchain_judges.memory.rendering import Account, Reminded, cut_failures
+from langchain_judges.methods.base import Setup
+from langchain_judges.rows.texts import (
+    check_basis,
+    check_item,
+    expected_answers,
+    fence_token,
+    judged,
+    transcript,
+)
+from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage
+
+EXPECTED = """
+<expected-answer-{fence}>
+{expected}
+</expected-answer-{fence}>"""
+"""Added where the item has an expected answer."""
+ANY_OF = """
+<expected-answers-{fence}>
+Any of these is right:
+{expected}
+</expected-answers-{fence}>"""
+"""Added where the item has several expected answers."""
+SOURCE = """
+<source-{fence}>
+{source}
+</source-{fence}>"""
+"""Added where the item has a source that is not its task."""
+
+
+class ItemState(Item, total=False):
+    """What the state of every judge of one text holds; every value is plain JSON."""
+
+    reminded: Reminded
+    """What the memory recalled, in the order in which it is shown; only with a memory."""
+    recalled: Account
+    failures: Annotated[list[Failure], operator.add]
+    usages: Annotated[list[Usage], operator.add]
+    """What each question cost."""
+    verdict: LabelVerdict | None
+
+
+class ItemResult(TypedDict):
+    """What every judge of one text returns."""
+
+    id: str | None
+    """The id that was given, if there was one."""
+    verdict: LabelVerdict
+    recalled: NotRequired[Account]
+    """Which examples were shown, and which of them leak; only with a memory."""
+
+
+@dataclass(frozen=True)
+class ItemSteps:
+    """The steps of a judge of one text; a method adds its own."""
+
+    setup: Setup
+    empty: ClassVar[Mapping[str, Any]] = {}
+    """State keys of the method as they are before it begins."""
+
+    @property
+    def criteria(self) -> str | None:
+        """The caller's own criteria; without them an item needs an answer or a source."""
+        return None
+
+    def begin(self, state: ItemState) -> Update:
+        """Check the item, and that there is something to judge it by."""
+        check_item(state)
+        check_basis(item_of(state), self.criteria)
+        # A checkpointed thread still holds the lists of its previous run.
+        lists = {key: Overwrite([]) for key in ("failures", "usages")}
+        return {**lists, **self.empty, "verdict": None}
+
+    def recall(self, state: ItemState) -> Steps[Update]:
+        """Recall the audited mistakes that fit the item."""
+        reminder = self.setup.reminder
+        assert reminder  # noqa: S101 - the node exists only with a memory
+        item = item_of(state)
+        recalled = yield from reminder.fetch(item)
+        examples, failures = self.fitting(item, recalled)
+        ids = [str(example["id"]) for example in examples]
+        account: Account = {
+            "ids": ids,
+            "left_out": len(recalled) - len(ids),
+            "leaked": [name for name in recalled.leaked if name in ids],
+            "allow_leak": reminder.allow_leak,
+            "version": str(reminder.memory.version),
+        }
+        return {
+            "reminded": {"examples": examples, "account": account},
+            "recalled": account,
+            "failures": failures,
+        }
+
+    def fitting(
+        self, item: Mapping[str, Any], recalled: Recalled
+    ) -> tuple[list[Example], list[Failure]]:
+        """Return the examples that can be shown, and a note for those that cannot."""
+        reminder = self.setup.reminder
+        assert reminder  # noqa: S101 - see `recall`
+        reminded = reminder.fitted(recalled, item)
+        return reminded["examples"], cut_failures(reminded["account"])
+
+
+def begin(graph: StateGraph[Any, Any, Any, Any], steps: ItemSteps, first: str) -> None:
+    """Add the nodes with which every judgment of one text begins: `begin`, and `recall`.
+
+    Args:
+        graph: The graph of the method.
+        steps: Its steps.
+        first: The node where the method itself begins.
+    """
+    graph.add_node("begin", steps.setup.plain(steps.begin))
+    graph.add_edge(START, "begin")
+    if steps.setup.reminder:
+        graph.add_node("recall", steps.setup.node(steps.recall))
+        graph.add_edge("begin", "recall")
+    graph.add_edge("recall" if steps.setup.reminder else "begin", first)
+
+
+def item_of(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a judge may see of an item; what people know of it stays behind."""
+    return {field: state[field] for field in Item.__annotations__ if field in state}
+
+
+def material(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str]:
+    """Return one case as a prompt shows it, fenced by a token of its own.
+
+    Args:
+        item: An item, or a remembered example.
+        also: Further texts that the same fence encloses.
+    """
+    task, response = transcript(item["input"]), judged(item["output"])
+    answers, source = expected_answers(item), item.get("source") or ""
+    # An example's `source` is the id of the item that it comes from, and no text.
+    source = "" if "corrected" in item else source
+    token = fence_token([task, response, *answers, source, *also])
+    expected = ""
+    if len(answers) == 1:
+        expected = EXPECTED.format(fence=token, expected=answers[0])
+    elif answers:
+        listed = "\n".join(f"- {answer}" for answer in answers)
+        expected = ANY_OF.format(fence=token, expected=listed)
+    apart = source and source != task
+    return {
+        "fence": token,
+        "task": task,
+        "response": response,
+        "expected": expected,
+        "source": SOURCE.format(fence=token, source=source) if apart else "",
+    }
