@@ -73,6 +73,8 @@ class Item(TypedDict):
     output: str | list[dict[str, Any]]
     expected: NotRequired[str | list[str]]
     source: NotRequired[str]
+    rubric: NotRequired[str]
+    """Criteria for this item alone, in place of the judge's."""
     family: NotRequired[str]
     group: NotRequired[str]
     id: NotRequired[str]

@@ -92,12 +92,13 @@ def labels(label: Any = None) -> Any:
         yield from ()
         said = label or int("good" in state["output"])
         against = state.get("expected") or state.get("source")
+        rubric = state.get("rubric")
         verdict: LabelVerdict = {
             "label": said,
             "score": 0.9 if said else 0.1,
             "confidence": None,
             "confidence_source": "none",
-            "rationale": f"against {against}",
+            "rationale": f"by {rubric}" if rubric else f"against {against}",
             "failures": [],
             "usage": no_usage(),
             "recalled": [],

@@ -69,8 +69,8 @@ async def test_a_prediction_is_compared_with_its_reference(kind):
 @KINDS
 async def test_a_judge_of_one_text_needs_no_reference(kind):
     evaluator = JudgeStringEvaluator(labels())
-    result = await single(evaluator, kind, prediction="good", input="Why?")
-    assert (result["score"], result["reasoning"]) == (1, "against Why?")
+    result = await single(evaluator, kind, prediction="good", input="Why?", context="a text")
+    assert (result["score"], result["reasoning"]) == (1, "against a text")
     evaluator = JudgeStringEvaluator(labels(), reference=True)
     result = await single(evaluator, kind, prediction="x", input="Why?", reference="known")
     assert (result["score"], result["reasoning"]) == (0, "against known")

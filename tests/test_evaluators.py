@@ -176,12 +176,12 @@ def test_a_baseline_stands_for_b_and_the_reference_is_shown_as_one():
     )
 
 
-def test_a_judge_of_one_text_labels_the_output_against_reference_or_source():
+def test_a_judge_of_one_text_labels_the_output_against_reference_or_context():
     evaluator = as_evaluator(labels())
     known = evaluator.evaluate_run(a_run(GOOD), an_example({"answer": "known"}))
     assert (known.score, known.value, known.comment) == (1, None, "against known")
     alone = evaluator.evaluate_run(a_run(BAD), None)
-    assert (alone.score, alone.comment) == (0, "against Why?")
+    assert (alone.score, alone.comment) == (0, "against None")
     named = as_evaluator(labels("spam")).evaluate_run(a_run(GOOD), None)
     assert (named.score, named.value) == (0.9, "spam")
 

@@ -11,9 +11,14 @@ from langsmith import Client
 from langsmith.run_helpers import tracing_context
 
 from langchain_judges import JudgeMiddleware, best_of, create_allure_judge, create_bsm_judge
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import (
+    InputError,
+    ModelAccessError,
+    ModelSetupError,
+    OptionError,
+)
 from langchain_judges.integrations.middleware import judge_tool
-from langchain_judges.testing import reply
+from langchain_judges.testing import error, reply
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import PAIR, broken, bsm, fixed, labels, of_method
@@ -85,7 +90,7 @@ def test_a_judge_of_one_text_takes_a_rubric():
     made, _ = agent(labels(), "bad", "good", rubric="says good")
     state = made.invoke(ASKED)
     assert [each["score"] for each in state["judged"]] == [0, 1]
-    assert state["judged"][0]["verdict"]["rationale"] == "against says good"
+    assert state["judged"][0]["verdict"]["rationale"] == "by says good"
 
 
 def test_the_reference_may_depend_on_the_state_and_the_task_is_what_was_asked():
@@ -104,6 +109,58 @@ def test_an_answer_that_could_not_be_judged_is_left_as_it_is():
     assert state["judged"][0]["score"] is None
     assert state["judged"][0]["verdict"]["failures"][0]["reason"] == "unparsable"
     assert model is None
+
+
+def refused(serve):
+    return create_bsm_judge(chat(serve(lambda call: error(401))), criteria=["Depth"])
+
+
+@KINDS
+async def test_a_refused_key_of_the_judge_lets_the_answer_out(serve, kind):
+    state, _ = await both(agent(refused(serve), "an answer", reference="good"), kind)
+    assert [m.text for m in state["messages"]] == ["Why?", "an answer"]
+    (judged,) = state["judged"]
+    assert judged["score"] is None
+    assert judged["verdict"]["failures"][0]["reason"] == "provider_error"
+
+
+def test_a_refused_key_of_the_judge_is_raised_where_that_is_wanted(serve):
+    with pytest.raises(ModelAccessError):
+        agent(refused(serve), "x", reference="good", on_error="raise")[0].invoke(ASKED)
+
+
+def test_an_answer_that_the_judge_failed_on_has_feedback_that_says_so(serve):
+    with LangSmithServer() as server:
+        client = Client(api_url=server.url, api_key="x")
+        with tracing_context(enabled=True, client=client, project_name="P"):
+            agent(refused(serve), "x", reference="good")[0].invoke(ASKED)
+        wait_until(lambda: client.flush() or server.read().feedback)
+        (feedback,) = server.read().feedback
+        client.cleanup()
+    assert feedback.get("score") is None
+    assert feedback["comment"].startswith("Not judged: provider_error.")
+
+
+@pytest.mark.parametrize(
+    ("drafts", "kept"),
+    [(["bad", "good good good"], "good good good"), (["good x", "bad"], "good x")],
+    ids=["the last stands", "an earlier one stands"],
+)
+def test_rejected_drafts_can_be_dropped_from_the_history(drafts, kept):
+    made, model = agent(bsm(), *drafts, reference="good good", keep_drafts=False)
+    state = made.invoke(ASKED)
+    assert [m.text for m in state["messages"]] == ["Why?", kept]
+    assert [each["answer"] for each in state["judged"]] == drafts
+    assert drafts[0] in model.prompts[1]
+
+
+def test_a_better_answer_is_asked_for_in_the_users_own_words():
+    options = {"reference": "good", "request": "Encore! {reasons}"}
+    made, model = agent(bsm(), "bad", "good good", **options)
+    state = made.invoke(ASKED)
+    (request,) = [m.text for m in state["messages"] if m.name == "judge"]
+    assert request == f"Encore! {state['judged'][0]['verdict']['rationale']}"
+    assert request in model.prompts[1]
 
 
 def test_each_run_on_a_thread_has_its_own_revisions():
@@ -171,6 +228,10 @@ def test_a_langsmith_that_hangs_does_not_hold_the_agent():
         ({"threshold": float("nan")}, "`threshold` must be a number"),
         ({"reference": 4}, "`reference` must be a text or a function"),
         ({"key": 4}, "`key` must be a text"),
+        ({"on_error": "ignore"}, "`on_error` must be one of"),
+        ({"keep_drafts": "no"}, "`keep_drafts` must be one of"),
+        ({"request": 4}, "`request` must be a text"),
+        ({"context": 4}, "`context` must be a text or a function"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options, says):
@@ -270,6 +331,15 @@ def test_samples_of_a_server_carry_distinct_seeds(serve):
     best_of(3, bsm(), chat(server), seed=4).invoke("Why?")
     assert not {call.body["seed"] for call in server.calls} & {0, 1, 2}
     assert {call.body["temperature"] for call in server.calls} == {0.7}
+
+
+def test_the_model_that_writes_may_be_named(serve, monkeypatch):
+    server = serve(lambda call: reply("an answer"))
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    assert best_of(1, bsm(), "openai:small").invoke("Why?")["output"] == "an answer"
+    assert server.calls[0].body["model"] == "small"
+    with pytest.raises(ModelSetupError, match="nobody"):
+        best_of(1, bsm(), "nobody:nothing")
 
 
 def test_a_message_is_an_answer_too():

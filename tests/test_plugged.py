@@ -48,7 +48,7 @@ async def test_an_evaluator_says_what_its_judge_says(method, kind):
 
 
 @KINDS
-async def test_a_label_is_against_the_reference_or_the_inputs(kind):
+async def test_a_label_is_against_the_reference_or_the_context(kind):
     model = FakeChatModel(replies=answer)
     evaluator = as_evaluator(of_method("allure", model))
 
@@ -61,9 +61,9 @@ async def test_a_label_is_against_the_reference_or_the_inputs(kind):
     known = await prompt(outputs=GOOD, reference_outputs={"answer": "known"})
     assert "known" in known.split("<expected-answer-")[1].split("</expected")[0]
     assert RUBRICS["correctness"] in known
-    alone = await prompt(outputs=BAD)
-    # The inputs are the source already, so they are shown once.
+    alone = await prompt(outputs=BAD, context="It rained.")
     assert "Why?" in alone.split("<task-")[1].split("</task")[0]
+    assert "It rained." in alone.split("<source-")[1].split("</source")[0]
     assert RUBRICS["consistency"] in alone
     assert "<expected-answer-" not in alone
 
@@ -105,7 +105,7 @@ async def test_a_judge_is_a_tool(method, kind):
 @METHODS
 async def test_the_best_of_three(method, kind):
     best = best_of(3, of_method(method))
-    given = {"input": "Why?", "answers": ["x", "good good", "y"]}
+    given = {"input": "Why?", "answers": ["x", "good good", "y"], "reference": "good"}
     result = best.invoke(given) if kind == "sync" else await best.ainvoke(given)
     assert (result["output"], result["failures"]) == ("good good", [])
 

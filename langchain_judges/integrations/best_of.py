@@ -12,18 +12,26 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, e
 from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.models import is_openai_kin
+from langchain_judges.asking.models import is_openai_kin, resolve_model
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Effect, Steps, arun, run, together
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations.cases import check_basis_of, pair_for
 from langchain_judges.integrations.evaluators import config_for, verdict_of
 from langchain_judges.methods.marks import kind_of
-from langchain_judges.rows.applications import answer_in, decision, score_of, task_in
+from langchain_judges.rows.applications import (
+    answer_in,
+    decision,
+    expected_in,
+    score_of,
+    source_in,
+    task_in,
+)
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 
-Answer = BaseChatModel | Runnable[Any, Any] | Callable[[Any], Any] | None
+Answer = str | BaseChatModel | Runnable[Any, Any] | Callable[[Any], Any] | None
 
 
 class Match(TypedDict):
@@ -63,10 +71,11 @@ def best_of(
     Args:
         n: How many answers.
         judge: A judge of this package, or a runnable that declares what it takes.
-        answer: What writes an answer: a chat model, any runnable, or a function. A chat
-            model of OpenAI's kin gets a seed of its own for each sample, and temperature
-            0.7 unless it sets its own. Without it the input brings the answers:
-            `{"input": …, "answers": […]}`.
+        answer: What writes an answer: a chat model or its name, any runnable, or a
+            function. A chat model of OpenAI's kin gets a seed of its own for each sample,
+            and temperature 0.7 unless it sets its own. Without it the input brings the answers:
+            `{"input": …, "answers": […]}`. It may also bring a `reference` and a `context`,
+            which the judge is shown as such.
         seed: Of the draw.
 
     Returns:
@@ -75,14 +84,19 @@ def best_of(
 
     Raises:
         OptionError: An option is not allowed.
+        ModelSetupError: There is no such model.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise OptionError(f"`n` must be a whole number of at least 1, got {n!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise OptionError(f"`seed` must be a whole number of at least 0, got {seed!r}")
+    if isinstance(answer, str):
+        answer = resolve_model(answer)
     if answer is not None and not isinstance(answer, Runnable):
         if not callable(answer):
-            raise OptionError(f"`answer` must be a runnable or a function, got {answer!r}")
+            raise OptionError(
+                f"`answer` must be a model, its name, a runnable or a function, got {answer!r}"
+            )
         answer = RunnableLambda(answer)
     knockout = _Knockout(n, judge, cast("Runnable[Any, Any] | None", answer), seed)
 
@@ -103,19 +117,23 @@ class _Knockout:
         self.kind = kind_of(judge)
 
     def play(self, given: Any, config: RunnableConfig) -> Steps[Best]:
+        task, told = task_in(given), self._told(given)
+        if self.kind == "item":
+            check_basis_of(self.judge, told)
         answers, failures = yield from self._answers(given, ensure_config(config))
-        task = task_in(given)
         left = [i for i, text in enumerate(answers) if text is not None]
         if not left:
             details = "; ".join(failure["detail"] for failure in failures)
             raise InputError(f"there is no answer to choose from: {details}")
         if self.kind == "item":
-            bracket = yield from together([self._label(task, answers, i) for i in left])
+            bracket = yield from together(
+                [self._label({"input": task, **told}, answers, i) for i in left]
+            )
             scores = {m["a"]: score_of(m["verdict"]) for m in bracket}
             known = [i for i in left if scores[i] is not None]
             winner = max(known or left[:1], key=lambda i: (scores[i] or 0, -i))
         else:
-            winner, bracket = yield from self._rounds(task, answers, left)
+            winner, bracket = yield from self._rounds((task, told), answers, left)
         for match in bracket:
             failures += match["verdict"].get("failures") or []
         usages = [match["verdict"].get("usage") or no_usage() for match in bracket]
@@ -127,6 +145,14 @@ class _Knockout:
             "failures": failures,
             "usage": add_usage(usages),
         }
+
+    def _told(self, given: Any) -> dict[str, Any]:
+        """Return the reference and the source that the input brings, by an item's names."""
+        if not isinstance(given, Mapping):
+            return {}
+        known = next(filter(None, map(given.get, ("expected", "reference"))), None)
+        told = {"expected": known and expected_in(known), "source": source_in(given, None)}
+        return {name: value for name, value in told.items() if value}
 
     def _rounds(
         self, task: Any, answers: Sequence[str | None], left: list[int]
@@ -158,19 +184,24 @@ class _Knockout:
     ) -> Steps[Match]:
         a, b = sides
         name = f"match {place[0]}.{place[1]}: answer {a + 1} vs answer {b + 1}"
-        pair = {"input": task, "output_a": answers[a], "output_b": answers[b]}
+        text, told = task
+        texts = cast("tuple[str, str]", (answers[a], answers[b]))
+        source, known = told.get("source"), told.get("expected")
+        reference = known[0] if isinstance(known, list) else known
+        pair = pair_for(text, *texts, reference=reference, source=source)
         verdict = yield from verdict_of(self.judge, pair, config_for(self.judge, run_name=name))
         winner = b if decision(verdict) == "B" else a
         match: Match = {"round": place[0], "a": a, "b": b, "winner": winner, "verdict": verdict}
         tell("match", "best_of", match, name)
         return match
 
-    def _label(self, task: Any, answers: Sequence[str | None], i: int) -> Steps[Match]:
-        item = {"input": task, "output": answers[i]}
-        source = task if isinstance(task, str) else answer_in(task)
+    def _label(
+        self, told: Mapping[str, Any], answers: Sequence[str | None], i: int
+    ) -> Steps[Match]:
+        item = {**told, "output": answers[i]}
         name = f"answer {i + 1}"
         config = config_for(self.judge, run_name=name)
-        verdict = yield from verdict_of(self.judge, {**item, "source": source}, config)
+        verdict = yield from verdict_of(self.judge, item, config)
         winner = None if decision(verdict) is None else i
         match: Match = {"round": 1, "a": i, "b": None, "winner": winner, "verdict": verdict}
         tell("match", "best_of", match, name)

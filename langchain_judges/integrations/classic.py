@@ -8,10 +8,11 @@ from langchain_core.language_models import BaseChatModel
 
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import OptionError, needs
+from langchain_judges.integrations.cases import item_for, pair_for
 from langchain_judges.integrations.evaluators import config_for, verdict_of
 from langchain_judges.methods.marks import kind_of, marks_of
 from langchain_judges.methods.registry import load_judge
-from langchain_judges.rows.applications import comment_of, decision, score_of
+from langchain_judges.rows.applications import comment_of, context_in, decision, score_of
 from langchain_judges.rows.texts import check_text
 from langchain_judges.runs.workload import Judge
 
@@ -25,7 +26,8 @@ class JudgeStringEvaluator(StringEvaluator):
     """Judges a prediction: by itself, or, with a judge of pairs, against a reference.
 
     Returns `{"score", "value", "reasoning", "verdict"}`: the label, or how far the prediction
-    is preferred to the reference; `score` and `value` are None where nothing was judged.
+    is preferred to the reference; `score` and `value` are None where nothing was judged. The
+    keyword `context` is the source that the prediction is checked against.
     """
 
     def __init__(self, judge: Judge, *, reference: bool | None = None) -> None:
@@ -79,12 +81,11 @@ class JudgeStringEvaluator(StringEvaluator):
     def _steps(
         self, prediction: Any, reference: Any, task: Any, kwargs: dict[str, Any]
     ) -> Steps[dict[str, Any]]:
+        source = context_in(kwargs.pop("context", None))
         if self._pairs:
-            case = {"input": task, "output_a": prediction, "output_b": reference}
-        elif reference is not None:
-            case = {"input": task, "output": prediction, "expected": reference}
+            case = pair_for(task, prediction, reference, source=source)
         else:
-            case = {"input": task, "output": prediction, "source": task}
+            case = item_for(self.judge, task, prediction, expected=reference, source=source)
         return (yield from _judged(self.judge, case, kwargs))
 
 

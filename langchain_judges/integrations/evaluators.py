@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from threading import Lock
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
 from langsmith import Client, utils
@@ -22,21 +22,24 @@ from langsmith.schemas import Example, Run
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Effect, Steps, arun, run
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, JudgeError, OptionError
+from langchain_judges.integrations.cases import item_for, pair_for, wants_reference
 from langchain_judges.methods.marks import kind_of, marks_of, unwrapped
+from langchain_judges.options import unknown_option
 from langchain_judges.rows.applications import (
     Source,
     answer_in,
     check_sources,
     check_words,
     comment_of,
+    context_in,
     decision,
     expected_in,
     reason_of,
     score_of,
+    source_in,
     task_in,
 )
-from langchain_judges.rows.texts import transcript
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import no_usage, not_judged
 
@@ -57,21 +60,23 @@ class Feedback(TypedDict):
     source_run_id: str | None
 
 
-def as_evaluator(
+def as_evaluator(  # noqa: PLR0913 - where each text stands
     judge: Judge,
     *,
     key: str | None = None,
     input: Source = None,
     output: Source = None,
     reference: Source = None,
+    context: Source = None,
     baseline: Baseline | None = None,
 ) -> JudgeEvaluator:
     """Make a judge an evaluator of LangSmith's, which can be called as openevals' are.
 
     A judge of pairs takes the run's output as A and the reference output, or the baseline's
     output, as B; its score is how far A is preferred. A judge of one text takes the output
-    alone, with the reference as what is expected or, without one, with the inputs as the
-    source; its score is the label.
+    alone, with the reference as what is expected and the context as its source; its score is
+    the label. Where neither is there and the judge has no rubric of its own, the row is not
+    judged. The task is never taken for a source.
 
     Args:
         judge: A judge of this package, or a runnable from a `Pair` or an `Item` to
@@ -80,14 +85,19 @@ def as_evaluator(
         input: Where the task stands in the inputs: a key, a path (`"question.text"`,
             `"messages.0"`), a function of the inputs, or None to find it by usual names.
         output: Where the text stands in the outputs, the same way.
-        reference: Where the known text stands in the reference outputs.
+        reference: Where the known text stands in the reference outputs. A judge with a
+            rubric of its own is shown a data set's reference only where this names it.
+        context: Where the source that the text is checked against stands: a key or a path
+            of the inputs or of the outputs, or a function of `{"inputs", "outputs"}`. None:
+            the usual names in the inputs (`context`, `documents`, `source`). A judge of pairs
+            reads it behind the task.
         baseline: For a judge of pairs: other outputs to compare with, by the id of the
             example (`baseline_outputs` reads those of an experiment) or a function of the
             inputs. The reference is then shown to the judge as one.
 
     Returns:
-        An evaluator for `Client.evaluate` and `aevaluate`. Called with `inputs`, `outputs`
-        and `reference_outputs` it returns `{"key", "score", "comment", "metadata",
+        An evaluator for `Client.evaluate` and `aevaluate`. Called with `inputs`, `outputs`,
+        `reference_outputs` and `context` it returns `{"key", "score", "comment", "metadata",
         "source_run_id"}`; `acall` is the same for an event loop.
 
     Raises:
@@ -95,22 +105,38 @@ def as_evaluator(
             a baseline, or an option is not allowed.
     """
     check_words(key=key)
-    return JudgeEvaluator(judge, key, _Reading(judge, input, output, reference, baseline))
+    places = _Places(input, output, reference, context)
+    return JudgeEvaluator(judge, key, _Reading(judge, places, baseline))
+
+
+class _Places(NamedTuple):
+    """Where each text stands."""
+
+    input: Source
+    output: Source
+    reference: Source
+    context: Source
+
+
+class _Row(NamedTuple):
+    """What is known of one row."""
+
+    inputs: Any
+    outputs: Any
+    reference: Any = None
+    example: str | None = None
+    """The id of the data set's example."""
+    context: Any = None
+    called: bool = False
+    """Whether somebody gave the reference to this evaluator, and not a data set."""
 
 
 class _Reading:
     """Reads what a judge takes from inputs, outputs and references."""
 
-    def __init__(
-        self,
-        judge: Judge,
-        input: Source,
-        output: Source,
-        reference: Source,
-        baseline: Baseline | None,
-    ) -> None:
-        self.kind = kind_of(judge)
-        check_sources(input=input, output=output, reference=reference)
+    def __init__(self, judge: Judge, places: _Places, baseline: Baseline | None) -> None:
+        self.judge, self.kind, self.places = judge, kind_of(judge), places
+        check_sources(**places._asdict())
         if not (baseline is None or isinstance(baseline, Mapping) or callable(baseline)):
             raise OptionError(
                 "`baseline` must be outputs by the id of the example, or a function of the "
@@ -118,37 +144,54 @@ class _Reading:
             )
         if baseline is not None and self.kind == "item":
             raise OptionError("`baseline` is for judges of pairs; this one labels one text")
-        self.input, self.output, self.reference = input, output, reference
         self.baseline = baseline
 
-    def case(
-        self, inputs: Any, outputs: Any, reference: Any, example: str | None = None
-    ) -> dict[str, Any]:
+    def case(self, row: _Row) -> dict[str, Any]:
         """Return a `Pair` or an `Item`.
 
         Raises:
             InputError: A text cannot be found; the message says what was wanted and seen.
         """
-        task = task_in(inputs, self.input)
-        text = answer_in(outputs, self.output)
-        known = reference is not None and reference != {}
+        task = task_in(row.inputs, self.places.input)
+        text = answer_in(row.outputs, self.places.output)
+        source = context_in(row.context) or self._source(row.inputs, row.outputs)
         if self.kind == "item":
-            item: dict[str, Any] = {"input": task, "output": text}
-            if known:
-                item["expected"] = expected_in(reference, self.reference)
-            else:
-                item["source"] = transcript(task)
-            return item
-        if self.baseline is None:
-            if not known:
-                raise InputError("`reference`: a text to compare with is wanted, saw nothing")
-            other = answer_in(reference, self.reference, "reference")
-            return {"input": task, "output_a": text, "output_b": other}
-        other = answer_in(self._other(inputs, example), self.output)
-        pair = {"input": task, "output_a": text, "output_b": other}
-        if known:
-            pair["reference"] = answer_in(reference, self.reference, "reference")
-        return pair
+            expected = (
+                expected_in(row.reference, self.places.reference)
+                if (row.reference and (row.called or self._names_reference))
+                else None
+            )
+            return item_for(self.judge, task, text, expected=expected, source=source)
+        known = self._known(row.reference)
+        if self.baseline is not None:
+            other = answer_in(self._other(row.inputs, row.example), self.places.output)
+            return pair_for(task, text, other, reference=known, source=source)
+        if known is None:
+            raise InputError("`reference`: a text to compare with is wanted, saw nothing")
+        return pair_for(task, text, known, source=source)
+
+    def sides(self, inputs: Any, a: Any, b: Any, reference: Any) -> dict[str, Any]:
+        """Return the pair of two outputs for the same inputs; the reference is shown as one.
+
+        Raises:
+            InputError: A text cannot be found.
+        """
+        task = task_in(inputs, self.places.input)
+        texts = [answer_in(side, self.places.output) for side in (a, b)]
+        source = self._source(inputs, None)
+        return pair_for(task, *texts, reference=self._known(reference), source=source)
+
+    @property
+    def _names_reference(self) -> bool:
+        return self.places.reference is not None or wants_reference(self.judge)
+
+    def _source(self, inputs: Any, outputs: Any) -> str | None:
+        return source_in(inputs, outputs, self.places.context)
+
+    def _known(self, reference: Any) -> str | None:
+        if reference is None or reference == {}:
+            return None
+        return answer_in(reference, self.places.reference, "reference")
 
     def _other(self, inputs: Any, example: str | None) -> Any:
         assert self.baseline is not None  # noqa: S101 - for the type checker
@@ -196,24 +239,47 @@ class JudgeEvaluator(RunEvaluator):
         return await arun(self._evaluate(run, example, evaluator_run_id))
 
     def __call__(
-        self, *, inputs: Any = None, outputs: Any, reference_outputs: Any = None, **_: Any
+        self,
+        *,
+        inputs: Any = None,
+        outputs: Any,
+        reference_outputs: Any = None,
+        context: Any = None,
+        **unknown: Any,
     ) -> Feedback:
-        """Judge some outputs, as openevals' evaluators do."""
-        return _run(self._call(inputs, outputs, reference_outputs))
+        """Judge some outputs, as openevals' evaluators do.
+
+        Raises:
+            OptionError: A keyword is unknown.
+        """
+        _refuse(unknown)
+        return _run(self._call(_Row(inputs, outputs, reference_outputs, None, context, True)))
 
     async def acall(
-        self, *, inputs: Any = None, outputs: Any, reference_outputs: Any = None, **_: Any
+        self,
+        *,
+        inputs: Any = None,
+        outputs: Any,
+        reference_outputs: Any = None,
+        context: Any = None,
+        **unknown: Any,
     ) -> Feedback:
-        """Judge some outputs in the running event loop."""
-        return await arun(self._call(inputs, outputs, reference_outputs))
+        """Judge some outputs in the running event loop.
+
+        Raises:
+            OptionError: A keyword is unknown.
+        """
+        _refuse(unknown)
+        row = _Row(inputs, outputs, reference_outputs, None, context, True)
+        return await arun(self._call(row))
 
     def verdict_on(self, run_id: object) -> dict[str, Any] | None:
         """Return what is remembered of the verdict on a run; None if there is none."""
         return self._verdicts.get(str(run_id))
 
-    def _call(self, inputs: Any, outputs: Any, reference: Any) -> Steps[Feedback]:
+    def _call(self, row: _Row) -> Steps[Feedback]:
         run_id = uuid.uuid4()
-        verdict, ran = yield from self._judge((inputs, outputs, reference), run_id, {})
+        verdict, ran = yield from self._judge(row, run_id, {})
         traced = ran and utils.tracing_is_enabled() is True
         return {
             "key": self.key,
@@ -229,12 +295,12 @@ class JudgeEvaluator(RunEvaluator):
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
         told = {"target_run_id": str(run.id)}
-        case = (inputs, run.outputs, reference, str(example.id) if example else None)
+        row = _Row(inputs, run.outputs, reference, str(example.id) if example else None)
         if not run.outputs and run.error:
             lost = InputError(f"the run failed and has no output: {run.error[:300]}")
-            verdict, ran = _unread(lost), False
+            verdict, ran = not_done(lost), False
         else:
-            verdict, ran = yield from self._judge(case, run_id or uuid.uuid4(), told)
+            verdict, ran = yield from self._judge(row, run_id or uuid.uuid4(), told)
         self._remember(run.id, verdict)
         decided = decision(verdict)
         number = score_of(verdict)
@@ -251,15 +317,15 @@ class JudgeEvaluator(RunEvaluator):
         )
 
     def _judge(
-        self, case: Sequence[Any], run_id: uuid.UUID, told: dict[str, str]
+        self, row: _Row, run_id: uuid.UUID, told: dict[str, str]
     ) -> Steps[tuple[dict[str, Any], bool]]:
         """Return the verdict, and whether the judge ran at all."""
         try:
-            given = self._reading.case(*case)
+            given = self._reading.case(row)
             config = config_for(self.judge, run_id=run_id, run_name=self.key, metadata=told)
             return (yield from verdict_of(self.judge, given, config)), True
         except InputError as exc:
-            return _unread(exc), False
+            return not_done(exc), False
 
     def _remember(self, run_id: object, verdict: Mapping[str, Any]) -> None:
         slim = {
@@ -271,6 +337,12 @@ class JudgeEvaluator(RunEvaluator):
             self._verdicts[str(run_id)] = slim
             if len(self._verdicts) > _KEPT:
                 self._verdicts.popitem(last=False)
+
+
+def _refuse(unknown: Mapping[str, Any]) -> None:
+    for name in unknown:
+        taken = ("inputs", "outputs", "reference_outputs", "context")
+        raise unknown_option("as_evaluator", name, taken)
 
 
 _run = run  # `run` is also LangSmith's name for what an evaluator is given
@@ -299,9 +371,15 @@ def verdict_of(
     return verdict
 
 
-def _unread(exc: InputError) -> dict[str, Any]:
-    """Return the verdict on a row whose texts cannot be read."""
-    failure: Any = {"step": "input", "unit": "", "reason": "missing", "detail": str(exc)}
+def not_done(exc: JudgeError) -> dict[str, Any]:
+    """Return the verdict where an error came before any: texts missing, a key refused."""
+    unread = isinstance(exc, InputError)
+    failure: Any = {
+        "step": "input" if unread else "judge",
+        "unit": "",
+        "reason": "missing" if unread else "provider_error",
+        "detail": str(exc),
+    }
     return dict(not_judged([failure], no_usage()))
 
 
@@ -351,6 +429,7 @@ def as_comparative_evaluator(
     input: Source = None,
     output: Source = None,
     reference: Source = None,
+    context: Source = None,
 ) -> Callable[[Sequence[Run], Example | None], dict[str, Any]]:
     """Make a judge an evaluator for `langsmith.evaluation.evaluate_comparative`.
 
@@ -364,7 +443,9 @@ def as_comparative_evaluator(
             text.
         input: Where the task stands in the example's inputs.
         output: Where the text stands in each run's outputs.
-        reference: Where the known text stands in the example's outputs.
+        reference: Where the known text stands in the example's outputs, as in
+            `as_evaluator`.
+        context: Where the source stands, as in `as_evaluator`; of a pair, in the inputs.
 
     Returns:
         A function of the runs and the example to `{"key", "scores", "comment"}`; scores are
@@ -375,7 +456,7 @@ def as_comparative_evaluator(
         OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
     """
     check_words(key=key)
-    readings = _Reading(judge, input, output, reference, None)
+    readings = _Reading(judge, _Places(input, output, reference, context), None)
     name = key or ("preference" if readings.kind == "pair" else marks_of(judge)["method"])
 
     def compare(runs: Sequence[Run], example: Example | None) -> dict[str, Any]:
@@ -416,14 +497,11 @@ def _compared(
 ) -> Steps[dict[str, Any]]:
     try:
         if reading.kind == "item":
-            case = reading.case(inputs, sides[0].outputs, known)
+            case = reading.case(_Row(inputs, sides[0].outputs, known))
         else:
-            a, b = (answer_in(side.outputs, reading.output) for side in sides)
-            case = {"input": task_in(inputs, reading.input), "output_a": a, "output_b": b}
-            if known:
-                case["reference"] = answer_in(known, reading.reference, "reference")
+            case = reading.sides(inputs, sides[0].outputs, sides[1].outputs, known)
         told = {f"run_{'ab'[i]}": str(side.id) for i, side in enumerate(sides)}
         config = config_for(judge, metadata=told)
         return (yield from verdict_of(judge, case, config))
     except InputError as exc:
-        return _unread(exc)
+        return not_done(exc)

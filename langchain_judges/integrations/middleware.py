@@ -9,10 +9,11 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NotRequired
+from itertools import pairwise
+from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.runtime import Runtime
 from langsmith import Client
@@ -23,12 +24,13 @@ from pydantic import BaseModel, BeforeValidator, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Steps, arun, run
-from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.evaluators import config_for, verdict_of
+from langchain_judges.errors import InputError, JudgeError, OptionError
+from langchain_judges.integrations.cases import check_basis_of, item_for, pair_for
+from langchain_judges.integrations.evaluators import config_for, not_done, verdict_of
 from langchain_judges.methods.marks import kind_of, marks_of, scale_of
 from langchain_judges.rows.applications import check_words, comment_of, messages_in, score_of
 from langchain_judges.rows.messages import message_in
-from langchain_judges.rows.texts import check_text, plain, transcript
+from langchain_judges.rows.texts import check_text, plain
 from langchain_judges.runs.workload import Judge
 
 _LOGGER = logging.getLogger(__name__)
@@ -37,6 +39,10 @@ _JUDGE = "judge"
 
 Reference = str | Callable[[Any], str | None] | None
 """A text, or a function of the agent's state."""
+OnError = Literal["pass", "raise"]
+"""What an error of the judge does."""
+_Given = tuple[str | list[dict[str, Any]], str | None]
+"""The task and the source."""
 
 
 class Judged(TypedDict):
@@ -60,11 +66,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     A judge of pairs takes the answer as A and the reference as B; without a reference B is
     the best draft so far, so the first answer is always revised once. A judge of one text
-    takes the answer alone, against the reference, or the rubric, or the task as its source.
+    takes the answer alone, with the reference as what is expected, the context as its source
+    and the rubric as its criteria.
     Below `threshold` the reasons go back to the model for one more turn. The best answer
     stands at the end, though it be an earlier one; the scores stand in the state under
     `judged`, and in LangSmith as feedback on the agent's trace. An answer that could not be
-    judged is left as it is.
+    judged is left as it is, and the feedback says why.
 
     Args:
         judge: A judge of this package, or a runnable that declares what it takes.
@@ -72,8 +79,16 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             the scale of its labels for a judge of one text.
         max_revisions: Most turns of revision in one run of the agent.
         reference: A known good answer: a text, or a function of the agent's state.
-        rubric: For a judge of one text: what an answer must satisfy. A judge of pairs
-            gets its rubric when it is made (`instructions=`).
+        rubric: For a judge of one text: its criteria, in place of those that it was made
+            with. A judge of pairs gets its rubric when it is made (`instructions=`).
+        context: What the answer must be true to: a text, or a function of the agent's
+            state. A judge of pairs reads it behind the task.
+        request: How a better answer is asked for, in your own words; `{reasons}` in it
+            becomes what the judge said. Default: two sentences around the reasons.
+        keep_drafts: Whether rejected drafts and the requests to revise them stay in the
+            agent's messages when it is done. The state's `judged` has the drafts anyway.
+        on_error: What an error of the judge does, such as a key that is refused: `"pass"`
+            lets the answer out as not judged, `"raise"` ends the agent's run.
         key: Name of the feedback; default the method.
 
     Raises:
@@ -82,7 +97,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
 
     state_schema = JudgedState
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the options
         self,
         judge: Judge,
         *,
@@ -90,6 +105,10 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         max_revisions: int = 1,
         reference: Reference = None,
         rubric: str | None = None,
+        context: Reference = None,
+        request: str | None = None,
+        keep_drafts: bool = True,
+        on_error: OnError = "pass",
         key: str | None = None,
     ) -> None:
         """Check the options; nothing is asked."""
@@ -97,12 +116,18 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         self.judge = judge
         self.kind = kind_of(judge)
         _check_threshold(judge, threshold)
-        check_words(rubric=rubric, key=key)
-        if not (reference is None or isinstance(reference, str) or callable(reference)):
-            raise OptionError(
-                "`reference` must be a text or a function of the agent's state, got "
-                f"{reference!r}"
-            )
+        check_words(rubric=rubric, request=request, key=key)
+        for name, option, allowed in (
+            ("keep_drafts", keep_drafts, (True, False)),
+            ("on_error", on_error, get_args(OnError)),
+        ):
+            if option not in allowed:
+                raise OptionError(f"`{name}` must be one of {allowed!r}, got {option!r}")
+        for name, text in (("reference", reference), ("context", context)):
+            if not (text is None or isinstance(text, str) or callable(text)):
+                raise OptionError(
+                    f"`{name}` must be a text or a function of the agent's state, got {text!r}"
+                )
         if isinstance(max_revisions, bool) or not isinstance(max_revisions, int):
             raise OptionError(f"`max_revisions` must be a whole number, got {max_revisions!r}")
         if max_revisions < 0:
@@ -113,7 +138,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
                 "`instructions` when you create it"
             )
         self.threshold, self.max_revisions = threshold, max_revisions
-        self.reference, self.rubric = reference, rubric
+        self.reference, self.rubric, self.context = reference, rubric, context
+        self.request, self.keep_drafts, self.on_error = request, keep_drafts, on_error
         self.marks = marks_of(judge)
         self.key = key or str(self.marks["method"])
 
@@ -142,13 +168,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return None
         earlier: list[Judged] = list(state.get("judged") or [])
         known = self.reference(state) if callable(self.reference) else self.reference
-        case = self._case(_task(messages), last.text, known, earlier)
+        source = self.context(state) if callable(self.context) else self.context
         judge_run = uuid.uuid4()
-        now: Judged = {"answer": last.text, "score": None, "verdict": None}
-        if case is not None:
-            config = config_for(self.judge, run_id=judge_run, run_name=self.key)
-            verdict = yield from verdict_of(self.judge, case, config)
-            now = {"answer": last.text, "score": score_of(verdict), "verdict": verdict}
+        given = _task(messages), source
+        verdict = yield from self._verdict(given, last.text, known, earlier, judge_run)
+        score = None if verdict is None else score_of(verdict)
+        now: Judged = {"answer": last.text, "score": score, "verdict": verdict}
         judged = [*earlier, now]
         if self._wanting(now) and len(judged) <= self.max_revisions:
             return {
@@ -158,27 +183,48 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             }
         if now["verdict"]:
             _send_feedback(self.key, now, self.marks, judge_run, revisions=len(earlier))
-        best = self._best(judged)
-        update: dict[str, Any] = {"judged": judged}
-        if best["answer"] != last.text:
-            update["messages"] = [AIMessage(best["answer"])]
-        return update
+        best = self._best(judged)["answer"]
+        changes: list[Any] = [] if self.keep_drafts else _drafts(messages)
+        if best != last.text:
+            changes += [] if self.keep_drafts else [RemoveMessage(id=str(last.id))]
+            changes.append(AIMessage(best))
+        return {"judged": judged, **({"messages": changes} if changes else {})}
+
+    def _verdict(
+        self,
+        given: _Given,
+        answer: str,
+        known: str | None,
+        earlier: Sequence[Judged],
+        judge_run: uuid.UUID,
+    ) -> Steps[dict[str, Any] | None]:
+        """Return the verdict; None where there is nothing to compare with yet."""
+        try:
+            case = self._case(given, answer, known, earlier)
+            if case is None:
+                return None
+            config = config_for(self.judge, run_id=judge_run, run_name=self.key)
+            return (yield from verdict_of(self.judge, case, config))
+        except JudgeError as exc:
+            if self.on_error == "raise":
+                raise
+            _LOGGER.warning("The answer was not judged: %s", exc)
+            return not_done(exc)
 
     def _case(
         self,
-        task: str | list[dict[str, Any]],
+        given: _Given,
         answer: str,
         known: str | None,
         earlier: Sequence[Judged],
     ) -> dict[str, Any] | None:
         """Return a `Pair` or an `Item`; None where there is nothing to compare with yet."""
-        if self.kind == "pair":
-            other = known or (self._best(earlier)["answer"] if earlier else None)
-            return other and {"input": task, "output_a": answer, "output_b": other}  # type: ignore[return-value]
-        item: dict[str, Any] = {"input": task, "output": answer}
-        if known:
-            return {**item, "expected": known}
-        return {**item, "source": self.rubric or transcript(task)}
+        task, source = given
+        if self.kind == "item":
+            told = {"expected": known, "source": source, "rubric": self.rubric}
+            return item_for(self.judge, task, answer, **told)
+        other = known or (self._best(earlier)["answer"] if earlier else None)
+        return pair_for(task, answer, other, source=source) if other else None
 
     def _wanting(self, now: Judged) -> bool:
         if now["verdict"] is None:
@@ -196,9 +242,11 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         return best
 
     def _reasons(self, now: Judged, known: str | None) -> str:
+        said = comment_of(now["verdict"]) if now["verdict"] else ""
+        if self.request is not None:
+            return self.request.replace("{reasons}", said)
         if not now["verdict"]:
             return "Look at your answer again and give a better one, whole and on its own."
-        said = comment_of(now["verdict"])
         if self.kind == "pair":
             other = "a known answer" if known else "your earlier draft"
             said = f"A is your answer and B {other}. {said}"
@@ -226,6 +274,15 @@ def _task(messages: Sequence[AnyMessage]) -> str | list[dict[str, Any]]:
     if len(read) == 1 and isinstance(read[0]["content"], str):
         return read[0]["content"]
     return read or "(no task)"
+
+
+def _drafts(messages: Sequence[AnyMessage]) -> list[RemoveMessage]:
+    """Return what removes each request to revise and the draft before it."""
+    removed: list[AnyMessage] = []
+    for before, message in pairwise(messages):
+        if message.type == "human" and message.name == _JUDGE:
+            removed += [before, message] if before.type == "ai" else [message]
+    return [RemoveMessage(id=str(message.id)) for message in removed]
 
 
 def _send_feedback(
@@ -281,9 +338,10 @@ class PairArguments(BaseModel):
 class ItemArguments(BaseModel):
     """What a model gives a judge of one text."""
 
-    input: Words = Field(description="The task that the text answers, or its source.")
+    input: Words = Field(description="The task that the text answers.")
     output: Words = Field(description="The text to judge.")
     expected: Words | None = Field(None, description="A known answer, if there is one.")
+    source: Words | None = Field(None, description="What the text must be true to, if any.")
 
 
 def judge_tool(
@@ -307,11 +365,11 @@ def judge_tool(
 
     def steps(given: dict[str, Any]) -> Steps[tuple[str, dict[str, Any]]]:
         case = {field: value for field, value in given.items() if value is not None}
-        if not pairs and "expected" not in case:
-            case["source"] = case["input"]
         try:
             for field in case:
                 check_text(case[field], field)
+            if not pairs:
+                check_basis_of(judge, case)
             verdict = yield from verdict_of(judge, case, config_for(judge))
         except InputError as exc:
             raise ToolException(str(exc)) from exc

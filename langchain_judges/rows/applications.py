@@ -20,7 +20,7 @@ Source = str | Callable[[Any], Any] | None
 """Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function
 of the whole value, or None: found by itself."""
 
-Field = Literal["input", "output", "reference"]
+Field = Literal["input", "output", "reference", "context"]
 
 _USUAL: dict[Field, tuple[str, ...]] = {
     "input": (
@@ -34,6 +34,10 @@ _USUAL: dict[Field, tuple[str, ...]] = {
     "reference": (
         *("reference", "expected", "output", "answer", "response", "target", "ground_truth"),
         *("completion", "summary", "messages", "text", "content"),
+    ),
+    "context": (
+        *("context", "contexts", "documents", "source", "sources", "source_documents"),
+        *("retrieved_documents", "passages"),
     ),
 }
 
@@ -126,6 +130,55 @@ def expected_in(value: Any, source: Source = None) -> str | list[str]:
     if isinstance(found, list) and found and all(isinstance(part, str) for part in found):
         return found
     return answer_in(found, None, "reference")
+
+
+def context_in(value: Any) -> str | None:
+    r"""Return what some context says, its parts one after the other; None: it is empty.
+
+    >>> context_in({"documents": ["It rained.", {"page_content": "It snowed."}]})
+    'It rained.\n\nIt snowed.'
+    """
+    if value is None or isinstance(value, str):
+        return value or None
+    if messages := messages_in(value):
+        return "\n\n".join(plain(message["content"]) for message in messages)
+    if isinstance(value, list | tuple):
+        return "\n\n".join(filter(None, map(context_in, value))) or None
+    if isinstance(text := getattr(value, "page_content", None), str):
+        return text or None
+    if isinstance(value, Mapping):
+        known = [name for name in ("page_content", "text", "content") if value.get(name)]
+        if known or len(value) == 1:
+            return context_in(value[known[0]] if known else next(iter(value.values())))
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def source_in(inputs: Any, outputs: Any, source: Source = None) -> str | None:
+    """Return the source that an application used: it stands in its inputs or its outputs.
+
+    Args:
+        inputs: What the application was given.
+        outputs: What it returned; one that retrieves may return its documents.
+        source: A key or a path of either, a function of `{"inputs": …, "outputs": …}`, or
+            None: the usual names in the inputs.
+
+    Raises:
+        InputError: `source` names what neither has.
+    """
+    if callable(source):
+        found = _find({"inputs": inputs, "outputs": outputs}, "context", source)
+    elif source is None:
+        known = inputs if isinstance(inputs, Mapping) else {}
+        found = next((known[name] for name in _USUAL["context"] if known.get(name)), None)
+    else:
+        try:
+            found = _follow(inputs, "context", source)
+        except InputError:
+            found = _follow(outputs, "context", source)
+    text = context_in(found)
+    if source is not None and text is None:
+        raise InputError("`context`: there is nothing to check against, saw nothing")
+    return text
 
 
 def messages_in(value: Any) -> list[dict[str, Any]]:

@@ -190,7 +190,7 @@ def check_basis(item: dict[str, Any], rubric: str | None) -> None:
     Raises:
         InputError: There is neither an expected answer, nor a source, nor a rubric.
     """
-    if not (item.get("expected") or item.get("source") or rubric):
+    if not (item.get("expected") or item.get("source") or item.get("rubric") or rubric):
         raise InputError(
             "an item needs `expected` or `source`, or the judge a `rubric` to judge by"
         )
@@ -269,7 +269,7 @@ def check_item(item: object) -> None:
     if not isinstance(item, dict):
         raise InputError(f"an item must be an object, got {type(item).__name__}")
     _check_texts(item, ("input", "output"))
-    for field in ("source", "family", "group"):
+    for field in ("source", "rubric", "family", "group"):
         value = item.get(field)
         if value is not None and not isinstance(value, str):
             raise InputError(f"`{field}` must be a text, got {type(value).__name__}")

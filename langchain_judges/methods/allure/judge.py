@@ -131,17 +131,17 @@ class ALLURE(JudgeOptions):
         return len(self.labels) > 2 and not isinstance(self.labels[0], str)
 
     def criteria_of(self, item: Mapping[str, Any]) -> str:
-        """Return what is judged: the caller's rubric, or the one for this kind of item."""
-        return texts.RUBRICS.get(self.rubric or _basis(item), self.rubric or "")
+        """Return what is judged: the item's rubric, the caller's, or that of the kind."""
+        rubric = item.get("rubric") or self.rubric or _basis(item)
+        return texts.RUBRICS.get(rubric, rubric)
 
     def steps_of(self, item: Mapping[str, Any]) -> Sequence[str]:
         """Return the steps to take: the caller's, or those for this kind of item."""
         if self.steps:
             return self.steps
-        named = self.rubric if self.rubric in texts.STEPS else None
-        if self.rubric and not named and not (item.get("expected") or item.get("source")):
-            return texts.STEPS_ALONE
-        return texts.STEPS[named or _basis(item)]
+        # A rubric of one's own compares with nothing, whatever else the item brings.
+        rubric = item.get("rubric") or self.rubric or _basis(item)
+        return texts.STEPS.get(rubric, texts.STEPS_ALONE)
 
     def reminder(self, contexts: Sequence[int | None]) -> Reminder | None:
         """Return how the judge asks its memory; None without one.

@@ -1,0 +1,224 @@
+"""What each path shows a judge of what the user gave: under its name, and nothing else."""
+
+import json
+import re
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage
+
+from langchain_judges import (
+    JudgeMiddleware,
+    as_comparative_evaluator,
+    as_evaluator,
+    best_of,
+    create_allure_judge,
+    create_relative_judge,
+)
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.integrations.classic import JudgeStringEvaluator
+from langchain_judges.integrations.middleware import judge_tool
+from langchain_judges.methods.allure.prompts import STEPS, STEPS_ALONE
+from tests.fakes import FakeChatModel
+from tests.judges import answer
+from tests.test_evaluators import a_run, an_example
+
+TASK, TEXT, KNOWN, SOURCE = "Greet the guest.", "Hey you.", "Good evening.", "The guest is Ann."
+RUBRIC = "Is the reply polite?"
+NAMES = {"reference": "expected-answer", "source": "source"}
+
+
+def invoke(judge, reference=None, source=None):
+    given = {"expected": reference, "source": source}
+    case = {"input": TASK, "output": TEXT} | {k: v for k, v in given.items() if v}
+    judge.invoke(case)
+
+
+def called(judge, reference=None, source=None):
+    as_evaluator(judge)(
+        inputs={"question": TASK}, outputs=TEXT, reference_outputs=reference, context=source
+    )
+
+
+def rows(judge, reference=None, source=None):
+    inputs = {"question": TASK, **({"context": source} if source else {})}
+    example = an_example(reference and {"answer": reference})
+    example = example.model_copy(update={"inputs": inputs})
+    as_evaluator(judge, reference="answer").evaluate_run(a_run({"answer": TEXT}), example)
+
+
+def compared(judge, reference=None, source=None):
+    example = an_example(reference and {"answer": reference})
+    inputs = {"question": TASK, "documents": [source] if source else None}
+    example = example.model_copy(update={"inputs": inputs})
+    compare = as_comparative_evaluator(judge, reference="answer")
+    compare([a_run({"answer": TEXT})], example)
+
+
+def middleware(judge, reference=None, source=None):
+    options = {"reference": reference, "context": source, "max_revisions": 0}
+    made = create_agent(
+        FakeChatModel(replies=[TEXT]), middleware=[JudgeMiddleware(judge, **options)]
+    )
+    made.invoke({"messages": [HumanMessage(TASK)]})
+
+
+def tool(judge, reference=None, source=None):
+    given = {"input": TASK, "output": TEXT, "expected": reference, "source": source}
+    judge_tool(judge).invoke({name: text for name, text in given.items() if text})
+
+
+def best(judge, reference=None, source=None):
+    given = {"input": TASK, "answers": [TEXT], "reference": reference, "context": source}
+    best_of(1, judge).invoke(given)
+
+
+def classic(judge, reference=None, source=None):
+    JudgeStringEvaluator(judge, reference=bool(reference)).evaluate_strings(
+        prediction=TEXT, input=TASK, reference=reference, context=source
+    )
+
+
+PATHS = [invoke, called, rows, compared, middleware, tool, best, classic]
+"""Every path of a judge of one text."""
+EACH = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.__name__)
+
+
+def blocks(prompt):
+    """Return what stands between the tags of a prompt, by the name of the tag."""
+    return dict(re.findall(r"<([a-z-]+?)(?:-\d)?-\w{10}>\n(.*?)\n</", prompt, re.DOTALL))
+
+
+def prompt_of(path, given, **options):
+    model = FakeChatModel(replies=answer)
+    path(create_allure_judge(model, **options), **given)
+    (prompt,) = model.prompts
+    return prompt
+
+
+@EACH
+@pytest.mark.parametrize("what", [(), ("reference",), ("source",), ("reference", "source")])
+def test_a_prompt_holds_what_was_given_under_its_name_and_nothing_else(path, what):
+    texts = {"reference": KNOWN, "source": SOURCE}
+    prompt = prompt_of(path, {name: texts[name] for name in what}, rubric=RUBRIC)
+    told = {NAMES[name]: texts[name] for name in what}
+    assert blocks(prompt) == {"task": TASK, "response": TEXT, **told}
+    assert RUBRIC in prompt.split("<task-")[0]
+
+
+@EACH
+@pytest.mark.parametrize("what", [{}, {"reference": KNOWN}, {"source": SOURCE}])
+def test_a_rubric_gets_the_steps_of_a_rubric_on_every_path(path, what):
+    prompt = prompt_of(path, what, rubric=RUBRIC)
+    assert STEPS_ALONE[2] in prompt
+    assert not any(steps[2] in prompt for steps in STEPS.values())
+
+
+@EACH
+def test_with_nothing_to_judge_by_no_model_is_asked(path):
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model)
+    if path in (invoke, best, classic):
+        with pytest.raises(InputError):
+            path(judge)
+    else:
+        path(judge)
+    assert model.prompts == []
+
+
+def test_with_nothing_to_judge_by_the_feedback_says_what_is_needed():
+    judge = create_allure_judge(FakeChatModel(replies=answer))
+    result = as_evaluator(judge)(inputs=TASK, outputs=TEXT)
+    assert result["score"] is None
+    assert result["comment"].startswith("Not judged")
+    assert "needs a reference to compare with, or a source" in result["comment"]
+
+
+@pytest.mark.parametrize(
+    ("rubric", "given", "wanted"),
+    [("correctness", {"context": SOURCE}, "a reference"), ("consistency", {}, "a source")],
+)
+def test_a_named_rubric_needs_what_it_speaks_of(rubric, given, wanted):
+    judge = create_allure_judge(FakeChatModel(replies=answer), rubric=rubric)
+    result = as_evaluator(judge)(inputs=TASK, outputs=TEXT, **given)
+    assert (result["score"], f"the judge needs {wanted}" in result["comment"]) == (None, True)
+
+
+def test_a_rubric_is_not_shown_a_reference_that_nobody_named():
+    model = FakeChatModel(replies=answer)
+    evaluator = as_evaluator(create_allure_judge(model, rubric=RUBRIC))
+    evaluator.evaluate_run(a_run({"answer": TEXT}), an_example({"answer": KNOWN}))
+    assert blocks(model.prompts[0]) == {"task": "Why?", "response": TEXT}
+
+
+CONTEXTS = {
+    "documents": {"context": {"documents": [SOURCE]}},
+    "objects": {"context": [Document(SOURCE)]},
+    "a key": {"inputs": {"question": TASK, "found": SOURCE}, "where": "found"},
+    "a path": {"inputs": {"question": TASK, "rag": {"found": [SOURCE]}}, "where": "rag.found"},
+    "of the outputs": {"outputs": {"answer": TEXT, "docs": [SOURCE]}, "where": "docs"},
+    "a function": {
+        "outputs": {"answer": TEXT, "docs": [SOURCE]},
+        "where": lambda row: row["outputs"]["docs"],
+    },
+    "a usual name": {"inputs": {"question": TASK, "context": SOURCE}},
+}
+
+
+@pytest.mark.parametrize("case", CONTEXTS)
+def test_the_context_is_the_source_wherever_it_stands(case):
+    given = {"inputs": {"question": TASK}, "outputs": {"answer": TEXT}, **CONTEXTS[case]}
+    model, where = FakeChatModel(replies=answer), given.pop("where", None)
+    as_evaluator(create_allure_judge(model), context=where)(**given)
+    assert blocks(model.prompts[0]) == {"task": TASK, "response": TEXT, "source": SOURCE}
+
+
+def test_a_context_that_is_not_there_is_not_judged():
+    model = FakeChatModel(replies=answer)
+    result = as_evaluator(create_allure_judge(model), context="docs")(
+        inputs={"question": TASK}, outputs={"answer": TEXT}
+    )
+    assert (result["score"], model.prompts) == (None, [])
+    assert "`context`: wanted the key 'docs', saw the keys 'answer'" in result["comment"]
+
+
+def test_a_judge_of_pairs_reads_the_context_behind_the_task():
+    model = FakeChatModel(replies=answer)
+    judge = create_relative_judge(model)
+    given = {"outputs": TEXT, "reference_outputs": KNOWN, "context": SOURCE}
+    as_evaluator(judge)(inputs=TASK, **given)
+    assert f"{TASK}\n\n[source]\n{SOURCE}\n" in model.prompts[0]
+    as_evaluator(judge)(inputs=[HumanMessage(TASK)], **given)
+    assert f"{TASK}\n\n[source]\n{SOURCE}\n" in model.prompts[-1]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_an_unknown_keyword_is_refused_by_name(kind):
+    model = FakeChatModel(replies=answer)
+    evaluator = as_evaluator(create_allure_judge(model, rubric=RUBRIC))
+    given = {"inputs": TASK, "outputs": TEXT, "refrence_outputs": KNOWN}
+    with pytest.raises(OptionError, match="'refrence_outputs'; did you mean 'reference_outp"):
+        evaluator(**given) if kind == "sync" else await evaluator.acall(**given)
+    assert model.prompts == []
+
+
+def test_the_rubric_of_the_middleware_is_the_criteria():
+    model = FakeChatModel(replies=answer)
+    options = {"rubric": RUBRIC, "max_revisions": 0}
+    made = create_agent(
+        FakeChatModel(replies=[TEXT]),
+        middleware=[JudgeMiddleware(create_allure_judge(model), **options)],
+    )
+    made.invoke({"messages": [HumanMessage(TASK)]})
+    assert blocks(model.prompts[0]) == {"task": TASK, "response": TEXT}
+    assert RUBRIC in model.prompts[0].split("<task-")[0]
+    assert STEPS_ALONE[2] in model.prompts[0]
+
+
+def test_a_tool_tells_the_model_that_there_is_nothing_to_judge_by():
+    judge = create_allure_judge(FakeChatModel(replies=answer))
+    told = judge_tool(judge).invoke({"input": TASK, "output": TEXT})
+    assert "there is nothing to judge by" in told
+    given = {"input": TASK, "output": TEXT, "source": SOURCE}
+    assert json.loads(judge_tool(judge).invoke(given))["label"] == 0
