@@ -6,7 +6,14 @@ import re
 import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage
+from langchain_core.load import dumpd
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    ToolMessage,
+    convert_to_openai_messages,
+    messages_to_dict,
+)
 
 from langchain_judges import (
     JudgeMiddleware,
@@ -20,6 +27,8 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.classic import JudgeStringEvaluator
 from langchain_judges.integrations.middleware import judge_tool
 from langchain_judges.methods.allure.prompts import STEPS, STEPS_ALONE
+from langchain_judges.testing import reply
+from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import answer
 from tests.test_evaluators import a_run, an_example
@@ -95,6 +104,77 @@ def prompt_of(path, given, **options):
     path(create_allure_judge(model, **options), **given)
     (prompt,) = model.prompts
     return prompt
+
+
+CALL = {"name": "look_up", "args": {"guest": "Ann"}, "id": "1"}
+WORK = [
+    HumanMessage(TASK),
+    AIMessage("", tool_calls=[CALL]),
+    ToolMessage("x" * 2500, tool_call_id="1"),
+    AIMessage("Good evening, Ann."),
+]
+SHOWN = (
+    '[call of look_up]\n{"guest": "Ann"}\n\n'
+    f"[result of look_up]\n{'x' * 2000}\n[the first 2000 of 2500 characters]\n\n"
+    "[final answer]\nGood evening, Ann."
+)
+FORMS = {
+    "objects": WORK,
+    "dictionaries": convert_to_openai_messages(WORK),
+    "dumps": messages_to_dict(WORK),
+    "serialised": [dumpd(message) for message in WORK],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_agents_work_is_shown_with_its_calls_results_and_final_answer(form):
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    judge.invoke({"input": TASK, "output": FORMS[form]})
+    as_evaluator(judge)(inputs={"question": TASK}, outputs={"messages": FORMS[form]})
+    as_evaluator(judge).evaluate_run(a_run({"messages": FORMS[form]}), None)
+    as_comparative_evaluator(judge)([a_run({"messages": FORMS[form]})], None)
+    assert [blocks(prompt)["response"] for prompt in model.prompts] == [SHOWN] * 4
+
+
+def test_judges_of_pairs_compare_an_agents_work():
+    model = FakeChatModel(replies=answer)
+    judge = create_relative_judge(model)
+    judge.invoke({"input": TASK, "output_a": WORK, "output_b": WORK[:3]})
+    given = {"outputs": {"messages": WORK}, "reference_outputs": {"messages": WORK[:3]}}
+    as_evaluator(judge)(inputs=TASK, **given)
+    unfinished = SHOWN.replace("[final answer]\nGood evening, Ann.", "[no final answer]")
+    assert all(SHOWN in prompt and unfinished in prompt for prompt in model.prompts)
+
+
+def test_the_answer_alone_is_judged_where_its_place_is_named():
+    model = FakeChatModel(replies=answer)
+    evaluator = as_evaluator(create_allure_judge(model, rubric=RUBRIC), output="messages.-1")
+    evaluator(inputs={"question": TASK}, outputs={"messages": WORK})
+    assert blocks(model.prompts[0]) == {"task": TASK, "response": "Good evening, Ann."}
+
+
+def test_an_agent_with_tools_is_judged_by_what_it_did(serve):
+    turns = iter([reply(None, finish="tool_calls", tool_calls=[WIRE]), reply("Done.")])
+    agent = create_agent(chat(serve(lambda call: next(turns))), [look_up])
+    state = agent.invoke({"messages": [HumanMessage(TASK)]})
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    as_evaluator(judge)(inputs={"question": TASK}, outputs=state)
+    did = '[call of look_up]\n{"guest": "Ann"}\n\n[result of look_up]\nAnn is here.'
+    assert blocks(model.prompts[0])["response"] == f"{did}\n\n[final answer]\nDone."
+
+
+def look_up(guest: str) -> str:
+    """Look a guest up."""
+    return f"{guest} is here."
+
+
+WIRE = {
+    "id": "1",
+    "type": "function",
+    "function": {"name": "look_up", "arguments": '{"guest": "Ann"}'},
+}
 
 
 @EACH

@@ -14,7 +14,7 @@ from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.evaluators import runs_of
-from langchain_judges.rows.applications import answer_in, task_in
+from langchain_judges.rows.applications import task_in, work_in
 
 Label = str | int | float
 
@@ -85,7 +85,7 @@ def _case(run: Run | None, judging: Run | None) -> dict[str, Any]:
     if "output" in told:
         return {name: told.get(name) for name in ("input", "output", "expected")}
     try:
-        task, text = task_in(run and run.inputs), answer_in(run and run.outputs)
+        task, text = task_in(run and run.inputs), work_in(run and run.outputs)
     except InputError:
         task, text = (run and run.inputs) or "", (run and run.outputs) or ""  # type: ignore[assignment]
     return {"input": task, "output": text, "expected": None}

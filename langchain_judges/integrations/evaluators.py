@@ -28,7 +28,6 @@ from langchain_judges.methods.marks import kind_of, marks_of, unwrapped
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.applications import (
     Source,
-    answer_in,
     check_sources,
     check_words,
     comment_of,
@@ -39,6 +38,7 @@ from langchain_judges.rows.applications import (
     score_of,
     source_in,
     task_in,
+    work_in,
 )
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import no_usage, not_judged
@@ -153,7 +153,7 @@ class _Reading:
             InputError: A text cannot be found; the message says what was wanted and seen.
         """
         task = task_in(row.inputs, self.places.input)
-        text = answer_in(row.outputs, self.places.output)
+        text = work_in(row.outputs, self.places.output)
         source = context_in(row.context) or self._source(row.inputs, row.outputs)
         if self.kind == "item":
             expected = (
@@ -164,7 +164,7 @@ class _Reading:
             return item_for(self.judge, task, text, expected=expected, source=source)
         known = self._known(row.reference)
         if self.baseline is not None:
-            other = answer_in(self._other(row.inputs, row.example), self.places.output)
+            other = work_in(self._other(row.inputs, row.example), self.places.output)
             return pair_for(task, text, other, reference=known, source=source)
         if known is None:
             raise InputError("`reference`: a text to compare with is wanted, saw nothing")
@@ -177,7 +177,7 @@ class _Reading:
             InputError: A text cannot be found.
         """
         task = task_in(inputs, self.places.input)
-        texts = [answer_in(side, self.places.output) for side in (a, b)]
+        texts = [work_in(side, self.places.output) for side in (a, b)]
         source = self._source(inputs, None)
         return pair_for(task, *texts, reference=self._known(reference), source=source)
 
@@ -191,7 +191,7 @@ class _Reading:
     def _known(self, reference: Any) -> str | None:
         if reference is None or reference == {}:
             return None
-        return answer_in(reference, self.places.reference, "reference")
+        return work_in(reference, self.places.reference, "reference")
 
     def _other(self, inputs: Any, example: str | None) -> Any:
         assert self.baseline is not None  # noqa: S101 - for the type checker

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.messages import message_in
 from langchain_judges.rows.texts import plain
+from langchain_judges.rows.trajectories import is_trajectory, trajectory
 
 Source = str | Callable[[Any], Any] | None
 """Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function
@@ -120,6 +121,16 @@ def answer_in(value: Any, source: Source = None, field: Field = "output") -> str
     return _text(found, field)
 
 
+def work_in(value: Any, source: Source = None, field: Field = "output") -> str:
+    """Return the text of some outputs, or an agent's whole work where it used tools.
+
+    Raises:
+        InputError: There is none.
+    """
+    found = _find(value, field, source)
+    return trajectory(found) if is_trajectory(found) else answer_in(found, None, field)
+
+
 def expected_in(value: Any, source: Source = None) -> str | list[str]:
     """Return the expected answer that some reference holds, or a list of accepted ones.
 
@@ -129,7 +140,7 @@ def expected_in(value: Any, source: Source = None) -> str | list[str]:
     found = _find(value, "reference", source)
     if isinstance(found, list) and found and all(isinstance(part, str) for part in found):
         return found
-    return answer_in(found, None, "reference")
+    return work_in(found, None, "reference")
 
 
 def context_in(value: Any) -> str | None:

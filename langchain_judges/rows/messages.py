@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, ChatMessage, convert_to_messages
 
 from langchain_judges.rows.texts import plain
+from langchain_judges.rows.trajectories import is_trajectory, trajectory
 
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
 _TEXTS = ("input", "output", "output_a", "output_b")
@@ -63,11 +64,16 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': [{'role': 'assistant', 'content': 'So.'}]}
     """  # noqa: E501 - a line that doctest prints
     told = dict(row)
+    told.update({name: _work(told[name]) for name in _TEXTS[1:] if name in told})
     told.update({name: _messages(told[name]) for name in _TEXTS if name in told})
     told.update({name: _words(told[name]) for name in _WORDS if name in told})
     if isinstance(items := told.get("items"), list):  # of an audit
         told["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
     return told
+
+
+def _work(value: Any) -> Any:
+    return trajectory(value) if is_trajectory(value) else value
 
 
 def _messages(value: Any) -> Any:
@@ -86,6 +92,7 @@ def _kept(part: Any) -> Any:
 
 
 def _words(value: Any) -> Any:
+    value = _work(value)
     if isinstance(value, list):
         return [_words(part) for part in value]
     message = message_in(value)

@@ -1,0 +1,137 @@
+"""An agent's work as text: what it said, which tools it called, what they returned.
+
+A trajectory is a list of chat messages of which one calls a tool or is a tool's result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from langchain_judges.rows.texts import plain
+
+RESULT_CHARACTERS = 2000
+"""Characters of each tool result that a judge is shown."""
+_ANSWERS = ("ai", "assistant", "AIMessageChunk")
+_ASKS = ("human", "user", "system", "developer")
+
+
+def is_trajectory(value: Any) -> bool:
+    """Say whether a value is a list of messages in which tools are used."""
+    if not isinstance(value, list | tuple) or isinstance(value, str):
+        return False
+    steps = [_step(part) for part in value]
+    known = [step for step in steps if step is not None]
+    return len(known) == len(steps) and any(
+        step["role"] == "tool" or step["calls"] for step in known
+    )
+
+
+def trajectory(messages: Sequence[Any]) -> str:
+    """Render an agent's messages, from its first own one on.
+
+    Calls are shown with their arguments, results up to `RESULT_CHARACTERS` characters, with
+    how many there were; what the agent says last, without a call, is its final answer.
+
+    >>> from langchain_core.messages import AIMessage, ToolMessage
+    >>> call = {"name": "add", "args": {"a": 1, "b": 2}, "id": "1"}
+    >>> asked = AIMessage("", tool_calls=[call])
+    >>> print(trajectory([asked, ToolMessage("3", tool_call_id="1")]))
+    [call of add]
+    {"a": 1, "b": 2}
+    <BLANKLINE>
+    [result of add]
+    3
+    <BLANKLINE>
+    [no final answer]
+    """
+    steps = [step for message in messages if (step := _step(message)) is not None]
+    while steps and steps[0]["role"] in _ASKS:
+        steps = steps[1:]
+    names: dict[str, str] = {}
+    parts: list[str] = []
+    for place, step in enumerate(steps):
+        parts += _parts(step, names, final=place == len(steps) - 1)
+    last: Mapping[str, Any] = steps[-1] if steps else {"role": ""}
+    if last["role"] not in _ANSWERS or last["calls"] or not last["text"].strip():
+        parts.append("[no final answer]")
+    return "\n\n".join(parts)
+
+
+def _parts(step: Mapping[str, Any], names: dict[str, str], *, final: bool) -> list[str]:
+    """Return what one message adds; `names` are the tools by the id of their calls."""
+    text = step["text"]
+    if step["role"] == "tool":
+        name = step["name"] or names.get(step["answers"]) or "a tool"
+        return [f"[result of {name}]\n{_cut(text) or '(nothing)'}"]
+    role = "assistant" if step["role"] in _ANSWERS else step["role"]
+    if final and role == "assistant" and not step["calls"]:
+        role = "final answer"
+    parts = [f"[{role}]\n{text}"] if text.strip() else []
+    for name, arguments, call in step["calls"]:
+        names[call] = name
+        parts.append(f"[call of {name}]\n{arguments}")
+    return parts
+
+
+def _cut(text: str) -> str:
+    if len(text) <= RESULT_CHARACTERS:
+        return text
+    return (
+        f"{text[:RESULT_CHARACTERS]}\n[the first {RESULT_CHARACTERS} of {len(text)} characters]"
+    )
+
+
+def _step(value: Any) -> dict[str, Any] | None:
+    """Return a message's role, text, calls, and the call that it answers; None: no message."""
+    record = _record(value)
+    role = record.get("role") or record.get("type")
+    content = record.get("content")
+    calls = record.get("tool_calls") or _blocks(content)
+    if not isinstance(role, str) or not (isinstance(content, str | list) or calls):
+        return None
+    return {
+        "role": role,
+        "text": plain(content),
+        "calls": [_call(call) for call in calls],
+        "name": record.get("name"),
+        "answers": str(record.get("tool_call_id") or ""),
+    }
+
+
+def _record(value: Any) -> Mapping[str, Any]:
+    """Return the fields of a message: of an object, a dump, or a serialised form."""
+    if isinstance(value, BaseMessage):
+        return value.model_dump()
+    # JSON has no tuples: in a file ("user", "Hello") is a list.
+    if isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str):
+        return {"role": value[0], "content": value[1]}
+    if not isinstance(value, Mapping):
+        return {}
+    if value.get("lc") and isinstance(value.get("kwargs"), Mapping):
+        kind = str((value.get("id") or [""])[-1]).removesuffix("Chunk").removesuffix("Message")
+        return {"type": kind.lower(), **value["kwargs"]}
+    if isinstance(value.get("data"), Mapping) and "content" in value["data"]:
+        return {**value["data"], "type": value.get("type")}
+    return value
+
+
+def _blocks(content: Any) -> list[Any]:
+    """Return the calls that stand in a message's content, as some providers have them."""
+    blocks = content if isinstance(content, list) else []
+    kinds = {"tool_use", "tool_call"}
+    return [b for b in blocks if isinstance(b, Mapping) and b.get("type") in kinds]
+
+
+def _call(call: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return a call's name, its arguments as JSON, and its id."""
+    function = call.get("function")
+    inner = function if isinstance(function, Mapping) else call
+    found = (inner.get(name) for name in ("args", "arguments", "input"))
+    arguments: Any = next((value for value in found if value is not None), {})
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+    return str(inner.get("name") or "a tool"), arguments, str(call.get("id") or "")
