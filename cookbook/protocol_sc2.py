@@ -223,7 +223,7 @@ class Protocol:
     def contestant(self, arm: Arm) -> Contestant:
         """Return the judge of an arm, told what the set is about."""
         options = dict(arm.options)
-        takes = METHODS[arm.method].defaults
+        takes = METHODS[arm.method].defaults()
         if "task" in takes:
             options["task"] = self.set.task
         elif self.set.instructions:

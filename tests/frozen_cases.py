@@ -158,7 +158,7 @@ def _of_every_method() -> dict[str, Case]:
             method, {**few, "instructions": RUBRIC, "temperature": 0.3}
         )
         cases[f"{method} + memory"] = Case(method, few, memory=True)
-        if known.kind == "pair":
+        if known.takes == "pair":
             cases[f"{method} + reference"] = Case(method, few, REFERENCE)
             cases[f"{method} + turns"] = Case(method, few, TURNS)
     return cases

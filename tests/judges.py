@@ -63,7 +63,7 @@ def of_method(method: str, model: Any = None, **options: Any) -> Any:
 
 def item_of(method: str) -> dict[str, Any]:
     """Return what a method judges."""
-    return PAIR if METHODS[method].kind == "pair" else ITEM
+    return PAIR if METHODS[method].takes == "pair" else ITEM
 
 
 def bsm(**options: Any) -> Any:

@@ -121,8 +121,8 @@ def test_with_an_empty_memory_every_prompt_is_what_it_is_without(method, memory)
     without, verdict = sent(method, item)
     assert verdict.get("preference", verdict.get("label")) in {"A", 1}
     assert sent(method, item, memory=memory) == (without, verdict)
-    wrong, corrected = ("B", "A") if METHODS[method].kind == "pair" else (0, 1)
-    output = lesson()["output"] if METHODS[method].kind == "pair" else "Salt of rivers."
+    wrong, corrected = ("B", "A") if METHODS[method].takes == "pair" else (0, 1)
+    output = lesson()["output"] if METHODS[method].takes == "pair" else "Salt of rivers."
     memory.remember([lesson(wrong=wrong, corrected=corrected, output=output)])
     known, verdict = sent(method, item, memory=memory)
     assert len(known) == len(without)

@@ -103,7 +103,7 @@ def build(case: Case, recorder: Recorder) -> tuple[Any, dict[str, Any]]:
         method = case.method.removeprefix("write ")
         writer = load_writer(method, model, preset=case.preset, **options)
         return writer, {**TASK, **case.row}
-    kind = METHODS[case.method].kind
+    kind = METHODS[case.method].takes
     if case.memory:
         options["memory"] = pair_memory() if kind == "pair" else item_memory()
     if case.method in ("drpe", "sc2"):

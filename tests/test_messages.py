@@ -140,7 +140,7 @@ def test_a_writers_instruction_may_be_a_message():
 
 @pytest.mark.parametrize("method", ["bsm", "allure"])
 def test_best_of_and_a_tool_take_messages(method):
-    options = {} if METHODS[method].kind == "pair" else {"rubric": "Is it good?"}
+    options = {} if METHODS[method].takes == "pair" else {"rubric": "Is it good?"}
     judge = of_method(method, **options)
     answers = [AIMessage("bad"), AIMessage("good good")]
     best = best_of(2, judge).invoke({"input": ASKED, "answers": answers})

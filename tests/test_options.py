@@ -27,7 +27,7 @@ from langchain_judges.options import (
 )
 from tests.fakes import FakeChatModel
 
-DECLARED = [method.options_class for method in METHODS.values() if method.options_class]
+DECLARED = list(METHODS.values())
 
 
 class Timer(Options):

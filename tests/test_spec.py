@@ -9,15 +9,13 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import METHODS
 from tests.fakes import FakeChatModel
 
-CONVERTED = [name for name, method in METHODS.items() if method.options_class]
-
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
 
 
-@pytest.mark.parametrize("method", CONVERTED)
+@pytest.mark.parametrize("method", METHODS)
 def test_a_spec_builds_the_same_judge(method):
     for preset in (None, *METHODS[method].presets):
         judge = load_judge(method, "openai:gpt-5-mini", preset=preset)

@@ -26,7 +26,7 @@ from langchain_judges.rows.texts import check_basis, check_item, check_pair
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from langchain_judges.methods.registry import Method
+    from langchain_judges.methods.registry import Methods
 
 _UNREACHED = re.compile("connect|time(d )?out", re.I)
 _NOT_ON_A_SHELL = {
@@ -148,7 +148,7 @@ def set_options(settings: list[str]) -> dict[str, Any]:
     return options
 
 
-def check_settable(table: Mapping[str, Method], method: str, options: Iterable[str]) -> None:
+def check_settable(table: Methods, method: str, options: Iterable[str]) -> None:
     """Check that a method has the options that `--set` gave; it is loaded elsewhere.
 
     Raises:
@@ -156,7 +156,7 @@ def check_settable(table: Mapping[str, Method], method: str, options: Iterable[s
     """
     if method not in table:
         return
-    takes = set(table[method].defaults) - _NOT_ON_A_SHELL
+    takes = set(table[method].defaults()) - _NOT_ON_A_SHELL
     for option in options:
         if option not in takes:
             raise OptionError(
@@ -182,7 +182,7 @@ def kind_of(method: str) -> str:
     from langchain_judges.methods.registry import METHODS
 
     known = METHODS.get(method)
-    return "pair" if known is None else known.kind
+    return "pair" if known is None else known.takes
 
 
 def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Check:
@@ -196,11 +196,11 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
     from langchain_judges.methods.registry import method_of
 
     known = method_of(method)
-    if known.kind == "pair":
+    if known.takes == "pair":
         return check_labelled_pair
-    told = {**known.options, **known.presets.get(preset or "", {}), **options}
+    told = {**known.presets.get(preset or "", {}), **options}
     rubric = told.get("rubric")
-    labels = told.get("labels") or known.defaults.get("labels") or ()
+    labels = told.get("labels") or known.defaults().get("labels") or ()
     by_text = {str(label): label for label in labels}
 
     def check_labelled_item(row: object) -> None:

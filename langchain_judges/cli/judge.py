@@ -108,7 +108,7 @@ def _announce(judge: Any, rows: int, errors: Console) -> None:
 
     marks = judge.config["metadata"]
     each = marks["calls"]
-    kind = METHODS[marks["method"]].kind
+    kind = METHODS[marks["method"]].takes
     errors.print(
         f"{rows:,} {kind if rows == 1 else kind + 's'} by {marks['method']}: at most "
         f"{rows * each:,} calls ({each} for each {kind}), excluding retries."

@@ -35,7 +35,7 @@ from langchain_judges.memory.failures import FailureMemory
 from langchain_judges.methods.allure import create_allure_audit, create_allure_judge
 from langchain_judges.methods.base import JudgeGraph, check_length
 from langchain_judges.methods.marks import metadata_of
-from langchain_judges.methods.registry import METHODS, Method, load_judge, named
+from langchain_judges.methods.registry import METHODS, load_judge, named
 from langchain_judges.options import Options, check_client
 from langchain_judges.writing.registry import WRITERS, load_writer
 
@@ -77,7 +77,7 @@ def serve(name: str) -> Entry:
         return _entry(_make_audit, _check_names(_AUDITED))
     if name == "write":
         return _entry(_make_writer, _check_of(WRITERS["bsm"]))
-    method: Method = named(METHODS, name, "graph")
+    method: type[Options] = named(METHODS, name, "graph")
 
     def make(model: str | BaseChatModel, **options: Any) -> Graph:
         if name == "allure" or os.environ.get("JUDGES_MEMORY"):
@@ -132,10 +132,7 @@ def _entry(make: Make, check: Check) -> Entry:
     return entry
 
 
-def _check_of(method: Method) -> Check:
-    kind: type[Options] | None = method.options_class
-    if kind is None:
-        return _check_names(set(method.defaults) - _OWNERS)
+def _check_of(kind: type[Options]) -> Check:
     return lambda options: check_client(kind, options, _limits())
 
 

@@ -52,6 +52,14 @@ class Options(BaseModel):
             name for name, field in cls.model_fields.items() if not _is_marked(field, barred)
         )
 
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Return the default of each option."""
+        return {
+            name: field.get_default(call_default_factory=True)
+            for name, field in cls.model_fields.items()
+        }
+
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Show what differs from the defaults: a default group reads as `Voting()`."""
         for name, field in type(self).model_fields.items():

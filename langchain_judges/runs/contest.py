@@ -318,7 +318,7 @@ def _chosen(
     method: str, budget: int, shared: Mapping[str, Any], own: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a method's options: the budget's, those that methods share, then its own."""
-    if METHODS[method].kind == "item":
+    if METHODS[method].takes == "item":
         raise _NoPart("it labels single texts, and these are contests of pairs")
     if not METHODS[method].budgets:
         raise _NoPart("there is no rule how it spends a budget")
@@ -326,6 +326,6 @@ def _chosen(
         chosen = within_budget(method, budget)
     except BudgetError as exc:
         raise _NoPart(str(exc)) from exc
-    takes = METHODS[method].defaults
+    takes = METHODS[method].defaults()
     given = {name: value for name, value in shared.items() if value and name in takes}
     return {**chosen, **given, **own}

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_judges.methods.registry import Method, load
+from langchain_judges.methods.base import JudgeGraph
+from langchain_judges.methods.registry import load
 from langchain_judges.writing.bsm import BSMWriter
 from langchain_judges.writing.direct import DirectWriter
+from langchain_judges.writing.options import WriterOptions
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from langgraph.graph.state import CompiledStateGraph
 
-WRITERS: dict[str, Method] = {
-    kind.method: Method.of(kind) for kind in (BSMWriter, DirectWriter)
+WRITERS: dict[str, type[WriterOptions]] = {
+    kind.method: kind for kind in (BSMWriter, DirectWriter)
 }
 
 
 def load_writer(
     method: str, model: str | BaseChatModel, *, preset: str | None = None, **options: Any
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> JudgeGraph:
     """Create a writer by the name of its method.
 
     Args:
