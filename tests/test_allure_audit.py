@@ -446,7 +446,6 @@ def test_a_split_keeps_groups_whole():
         ("allow_leak", "yes"),
         ("risk", True),
         ("seed", -1),
-        ("name", None),
         ("checkpointer", "x"),
         ("store", "x"),
         ("labels", (1,)),

@@ -352,7 +352,7 @@ def test_a_recorded_judge_runs_as_every_judge_does(tmp_path) -> None:
     rows = list(judge_many(judge, pairs, out=out, progress=False))
     replayed = list(sets.replay([record("AB", "A"), record("BA", "A"), record("AB", "B", "2")]))
     assert [row["verdict"] for row in rows[:2]] == [row["verdict"] for row in replayed]
-    assert rows[0].keys() == {*replayed[0].keys(), *known, "content"}
+    assert rows[0].keys() == {*replayed[0].keys(), *known, "content", "kind", "judged"}
     assert rows[0]["human_votes"] == ["A", "tie"]
     assert rows[2]["verdict"]["failures"][0]["reason"] == "missing"
     again = judge_many(judge, pairs, out=out, progress=False)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_judges.asking.stream import KINDS, tell_update
+from langchain_judges.asking.stream import tell_update
 
 T = TypeVar("T")
 Update = dict[str, Any]
@@ -94,7 +94,7 @@ class Node(Runnable[Any, Update]):
     """
 
     def __init__(
-        self, steps: Callable[[Any], Steps[Update]], events: Mapping[str, str] = KINDS
+        self, steps: Callable[[Any], Steps[Update]], events: Mapping[str, str]
     ) -> None:
         """Make a node that drives `steps` with the state it is given.
 

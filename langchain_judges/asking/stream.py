@@ -15,21 +15,6 @@ from typing import Any
 from langgraph.config import get_stream_writer
 from typing_extensions import TypedDict
 
-KINDS = {
-    "aspects": "aspect",
-    "ballots": "vote",
-    "bracket": "match",
-    "branchings": "split",
-    "choices": "choice",
-    "criteria": "criterion",
-    "pieces": "draft",
-    "proposals": "proposal",
-    "roles": "role",
-    "subscores": "subscore",
-    "tables": "table",
-}
-"""State keys whose items are told one by one, and what an item is called."""
-
 
 class Event(TypedDict):
     """One thing that landed."""
@@ -51,9 +36,7 @@ def tell(kind: str, step: str, data: Any, unit: str = "") -> None:
         writer(event)
 
 
-def tell_update(
-    step: str, update: Mapping[str, Any], events: Mapping[str, str] = KINDS
-) -> None:
+def tell_update(step: str, update: Mapping[str, Any], events: Mapping[str, str]) -> None:
     """Tell every result among the state keys that a node changed.
 
     Args:

@@ -32,7 +32,6 @@ from langchain_judges.cli.options import (
     MaxCalls,
     MaxTokens,
     Memory,
-    Method,
     Model,
     Preset,
     Results,
@@ -48,13 +47,12 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     pairs: Annotated[
         Path,
         typer.Argument(
-            help="JSONL, CSV, TSV or Parquet file with input, output_a, output_b; for "
-            "--method allure: input, output, expected. Or a public data set, by its name or "
-            "folder."
+            help="JSONL, CSV, TSV or Parquet file with input, output_a, output_b; allure: "
+            "input, output, expected. Or a public set by its name or folder."
         ),
     ],
     model: Model,
-    method: Method = "bsm",
+    method: Annotated[str, typer.Option(help="How to judge.")] = "bsm",
     out: Results = None,
     column: Columns = None,
     preset: Preset = None,
@@ -74,7 +72,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     keep_failed: KeepFailed = False,
     strict: Strict = False,
 ) -> None:
-    """Judge every row of a file; the same command resumes where it stopped.
+    """Judge every pair of a file; the same command resumes where it stopped.
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent, 130 Ctrl-C.

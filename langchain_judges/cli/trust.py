@@ -40,7 +40,6 @@ from langchain_judges.cli.options import (
     MaxCalls,
     MaxTokens,
     Memory,
-    Method,
     OptionalModel,
     Preset,
     Settings,
@@ -64,12 +63,10 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = None,
     model: OptionalModel = None,
-    method: Method = "bsm",
+    method: Annotated[str, typer.Option(help="How to judge.")] = "bsm",
     verdicts: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Results of a finished run instead of a model; repeat it for several."
-        ),
+        typer.Option(help="Results of a finished run instead of a model; again for several."),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
         "report.html"

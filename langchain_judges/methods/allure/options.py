@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
@@ -21,38 +21,6 @@ ExampleOrder = Literal["insertion", "shuffle", "modes"]
 
 ClientLabel = str | Annotated[float, Ge(-1000), Le(1000)]
 """A label as the client of a server may name it."""
-
-
-def check_audit(**given: Any) -> None:
-    """Check the options of an audit, each given by its own name.
-
-    Raises:
-        OptionError: The message names the rule and the value.
-    """
-    share, risk, truth = given["dev"], given["risk"], given["truth"]
-    for name in ("max_rounds", "patience", "max_concurrency"):
-        value = given[name]
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise OptionError(f"`{name}` must be a whole number of at least 1, got {value!r}")
-    for name, allowed in (
-        ("admit", ("round", "example")),
-        ("again", get_args(Again)),
-        ("allow_leak", (True, False)),
-    ):
-        if given[name] not in allowed:
-            raise OptionError(f"`{name}` must be one of {allowed!r}, got {given[name]!r}")
-    if not _number(risk) or not 0 <= risk <= 1:
-        raise OptionError(f"`risk` must be between 0 and 1, got {risk!r}")
-    if not isinstance(share, list | tuple | None) and not (_number(share) and 0 < share < 1):
-        raise OptionError(
-            f"`dev` must be a list of items or a share above 0 and below 1, got {share!r}"
-        )
-    if not isinstance(truth, str) or not truth:
-        raise OptionError(f"`truth` must be the name of a field, got {truth!r}")
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def read_labels(labels: object) -> tuple[Label, ...]:

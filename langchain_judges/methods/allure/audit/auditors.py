@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.prompts import ChatPromptTemplate
 from langgraph.types import interrupt
 
 from langchain_judges.asking.ask import Question, ask
@@ -20,8 +21,8 @@ from langchain_judges.methods.allure.audit.journal import Journal, key_of
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.review import Decision, Proposal, read_answers
 from langchain_judges.methods.allure.audit.state import audited_shape
+from langchain_judges.methods.base import prompt_set
 from langchain_judges.methods.items import material
-from langchain_judges.methods.old_base import prompt_set
 from langchain_judges.verdict import Usage
 
 Auditor = str | BaseChatModel | Callable[[Proposal], Any]
@@ -37,8 +38,17 @@ _AT_A_TIME = 8
 """Proposals that a model audits at the same time."""
 
 
-def resolve_auditor(auditor: Auditor, modes: Sequence[Mode]) -> Audit:
+def resolve_auditor(
+    auditor: Auditor,
+    modes: Sequence[Mode],
+    prompts: Mapping[str, ChatPromptTemplate] | None = None,
+) -> Audit:
     """Return who decides.
+
+    Args:
+        auditor: `"human"`, a model, or a function.
+        modes: The failure modes there are.
+        prompts: A replacement for the prompt `audit` of a model.
 
     Raises:
         OptionError: It is nobody.
@@ -47,7 +57,7 @@ def resolve_auditor(auditor: Auditor, modes: Sequence[Mode]) -> Audit:
     if auditor == "human":
         return by_people
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
-        return _by_model(auditor, modes)
+        return _by_model(auditor, modes, prompts)
     if callable(auditor):
         return _by_function(auditor)
     raise OptionError(f"`auditor` must be 'human', a function or a chat model, got {auditor!r}")
@@ -119,8 +129,12 @@ def _by_function(function: Callable[[Proposal], Any]) -> Audit:
     return audit
 
 
-def _by_model(model: str | BaseChatModel, modes: Sequence[Mode]) -> Audit:
-    prompts, version = prompt_set({"audit": texts.AUDIT}, None)
+def _by_model(
+    model: str | BaseChatModel,
+    modes: Sequence[Mode],
+    replaced: Mapping[str, ChatPromptTemplate] | None,
+) -> Audit:
+    prompts, version = prompt_set({"audit": texts.AUDIT}, replaced)
     question = Question(
         method="allure",
         step="audit",

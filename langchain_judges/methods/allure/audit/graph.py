@@ -7,57 +7,118 @@ decides, and what was accepted is shown to the judge in the next round.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from langchain_core.caches import BaseCache
+from annotated_types import Ge, Le
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.store.base import BaseStore
-from langgraph.types import Checkpointer
+from pydantic import AfterValidator, InstanceOf
 
 from langchain_judges.asking.steps import Node, Steps, Update
-from langchain_judges.errors import OptionError
 from langchain_judges.memory.protocol import Memory
+from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.audit.admission import Admission, Reach, Unmeasured
 from langchain_judges.methods.allure.audit.auditors import Auditor, resolve_auditor
-from langchain_judges.methods.allure.audit.checks import CheckLike, Label, resolve_check
+from langchain_judges.methods.allure.audit.checks import CHECKS, Check, Label, resolve_check
 from langchain_judges.methods.allure.audit.journal import Journal
 from langchain_judges.methods.allure.audit.modes import Mode, read_modes
 from langchain_judges.methods.allure.audit.nodes import Loop
 from langchain_judges.methods.allure.audit.state import AuditInput, AuditResult, AuditState
 from langchain_judges.methods.allure.judge import judge_to_audit
-from langchain_judges.methods.allure.options import Again, check_audit, read_labels
-from langchain_judges.methods.old_base import check_common, finish
+from langchain_judges.methods.allure.options import Again, read_labels
+from langchain_judges.methods.base import GraphOptions, JudgeGraph, Seed, Written
+from langchain_judges.options import ClientMost, Here, Owner, Rule, with_options
 
 
-def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
-    judge: Runnable[Any, Any] | str,
-    memory: Memory,
-    *,
-    check: CheckLike | None = None,
-    auditor: Auditor = "human",
-    modes: Sequence[Mode | str | Mapping[str, str]] | None = None,
-    max_rounds: int = 5,
-    patience: int = 2,
-    dev: float | Sequence[Mapping[str, Any]] | None = None,
-    admit: Literal["round", "example"] = "round",
-    unmeasured: Unmeasured = "wait",
-    risk: float = 0.5,
-    truth: str = "label",
-    labels: Sequence[Label] | None = None,
-    again: Again = "families",
-    allow_leak: bool = False,
-    seed: int = 0,
-    max_concurrency: int = 16,
-    instructions: str | None = None,
-    temperature: float | None = None,
-    name: str = "audit",
-    checkpointer: Checkpointer = None,
-    cache: BaseCache | None = None,
-    store: BaseStore | None = None,
-) -> CompiledStateGraph[AuditState, None, AuditInput, AuditResult]:
+def _labels(labels: Sequence[Label] | None) -> tuple[Label, ...] | None:
+    return None if labels is None else read_labels(labels)
+
+
+def _share(dev: float | Sequence[Mapping[str, Any]] | None) -> Any:
+    if isinstance(dev, int | float) and not 0 < dev < 1:
+        raise ValueError("no share")
+    return dev
+
+
+class AuditOptions(GraphOptions):
+    """The options of an audit."""
+
+    method = "allure_audit"
+    summary = "ALLURE's audit: find a judge's mistakes, have them audited, remember them."
+    events = {"proposals": "proposal"}
+    templates = {"audit": texts.AUDIT}
+
+    check: Annotated[
+        InstanceOf[Check] | Callable[..., Any] | str | None,
+        Owner(),
+        Rule(f"one of {sorted(CHECKS)} or a function"),
+    ] = None
+    """Finds likely mistakes: a name (default `"normalised_sequence"`), a `Check`, or a function
+    from item and label; see `checks.py`."""
+    auditor: Annotated[Auditor, Owner(), Rule("'human', a model or a function")] = "human"
+    """`"human"`: the graph is interrupted with all proposals of a round, and resumes with
+    `Command(resume=answers)`; see `review.py` for answers. Or a function from one proposal to
+    an answer, or a model."""
+    modes: Annotated[
+        Sequence[Mode | str | Mapping[str, str]] | None, Here(), Rule("a list of failure modes")
+    ] = None
+    """Failure modes of your own, beside the paper's five."""
+    max_rounds: Annotated[int, Ge(1), ClientMost(10)] = 5
+    """Most rounds."""
+    patience: Annotated[int, Ge(1), ClientMost(10)] = 2
+    """Rounds without a gain in balanced accuracy on dev that end the loop; the paper saw a fall
+    before a gain, so it should be two at least."""
+    dev: Annotated[
+        float | Sequence[Mapping[str, Any]] | None,
+        AfterValidator(_share),
+        Rule("a list of items or a share above 0 and below 1"),
+    ] = None
+    """Items that are judged and never audited, each with its true label: a list, or the share
+    of the items to hold out, by group. With it, examples enter the memory only if balanced
+    accuracy on dev does not fall, on every item of dev that the judge may show them for; the
+    others wait. They are tried on an overlay of the memory that only this judge sees, in this
+    process; a judge elsewhere is not shown them."""
+    admit: Literal["round", "example"] = "round"
+    """Whether the examples of a round are tried together or one by one. What is refused
+    together is halved until those that harm stand alone; what waits is tried again when the
+    memory has changed."""
+    unmeasured: Unmeasured = "wait"
+    """Whether examples of a family that no item of dev can be shown wait, or are admitted and
+    marked; the result names the families."""
+    risk: Annotated[float, Ge(0), Le(1)] = 0.5
+    """Largest share of bootstrap resamples in which dev may have fallen."""
+    truth: Written = "label"
+    """The field in which items carry their true label."""
+    labels: Annotated[
+        Sequence[Label] | None,
+        AfterValidator(_labels),
+        Rule("two or more distinct numbers or texts, from worst to best"),
+    ] = None
+    """The judge's labels, worst first; default those of the judge, else 0 and 1."""
+    again: Again = "families"
+    """`"families"` judges items again only if their family learnt something."""
+    allow_leak: bool = False
+    """Let dev share groups with the items; every result says so."""
+    seed: Seed = 0
+    """Of the split and the bootstrap."""
+    max_concurrency: Annotated[int, Ge(1), ClientMost(32)] = 16
+    """Items judged at the same time."""
+
+    def calls(self) -> int:
+        """Return 0: how much an audit asks depends on what it finds."""
+        return 0
+
+    def branches(self) -> int:
+        """Return the most calls that are in flight at the same time."""
+        return self.max_concurrency
+
+
+@with_options(AuditOptions)
+def create_allure_audit(
+    judge: Runnable[Any, Any] | str, memory: Memory, options: AuditOptions
+) -> JudgeGraph:
     """Create the loop that audits a judge and teaches it its audited mistakes.
 
     Each round judges the items, lets the check doubt labels, has the doubted ones audited,
@@ -73,41 +134,10 @@ def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
 
     Args:
         judge: An ALLURE judge with this memory; a chat model or its name, of which one is
-            made; or any runnable from `Item` to `{"verdict": LabelVerdict}`, such as
-            recorded verdicts.
+            made (with `instructions`, `temperature`, `cache` and `repairs` of the audit); or
+            any runnable from `Item` to `{"verdict": LabelVerdict}`, such as recorded verdicts.
         memory: Where accepted examples go, such as a `FailureMemory`.
-        check: Finds likely mistakes: a name (`"normalised_sequence"`, the default, …), a
-            `Check`, or a function from item and label; see `checks.py`.
-        auditor: `"human"`: the graph is interrupted with all proposals of a round, and goes
-            on with `Command(resume=answers)`; see `review.py` for answers. Or a function
-            from one proposal to an answer, or a model.
-        modes: Failure modes of your own, beside the paper's five.
-        max_rounds: Most rounds.
-        patience: Rounds without a gain in balanced accuracy on dev that end the loop; the
-            paper saw a fall before a gain, so it should be two at least.
-        dev: Items that are judged and never audited, each with its true label: a list, or
-            the share of the items to hold out, by group. With it, examples enter the memory
-            only if balanced accuracy on dev does not fall, on every item of dev that the judge
-            may show them for; the others wait. They are tried on an overlay of the memory that
-            only this judge sees, in this process; a judge elsewhere is not shown them.
-        admit: Whether the examples of a round are tried together or one by one. What is
-            refused together is halved until those that harm stand alone; what waits is tried
-            again when the memory has changed.
-        unmeasured: Whether examples of a family that no item of dev can be shown wait, or are
-            admitted and marked; the result names the families.
-        risk: Largest share of bootstrap resamples in which dev may have fallen.
-        truth: The field in which items carry their true label.
-        labels: The judge's labels, worst first; default those of the judge, else 0 and 1.
-        again: `"families"` judges items again only if their family learnt something.
-        allow_leak: Let dev share groups with the items; every result says so.
-        seed: Of the split and the bootstrap.
-        max_concurrency: Items judged at the same time.
-        instructions: Your words to the judge, where a model is given.
-        temperature: Overrides the model's own, where a model is given.
-        name: Name of the graph in traces.
-        checkpointer: LangGraph checkpointer; an audit by people needs one.
-        cache: LangChain cache for checked replies, where a model is given.
-        store: LangGraph store, passed on.
+        options: The options.
 
     Returns:
         A compiled graph from `{"items": […]}` to `AuditResult`.
@@ -116,42 +146,52 @@ def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
         OptionError: An option is not allowed.
         ModelSetupError: A model cannot be made.
     """
-    check_common(seed=seed, name=name, checkpointer=checkpointer, store=store)
-    judge, metadata = judge_to_audit(
-        judge, memory, labels, instructions=instructions, temperature=temperature, cache=cache
+    teaches, metadata = judge_to_audit(
+        judge,
+        memory,
+        options.labels,
+        instructions=options.instructions,
+        temperature=options.temperature,
+        cache=options.cache,
     )
-    if unmeasured not in get_args(Unmeasured):
-        raise OptionError(
-            f"`unmeasured` must be one of {get_args(Unmeasured)!r}, got {unmeasured!r}"
-        )
-    check_audit(
-        max_rounds=max_rounds,
-        patience=patience,
-        max_concurrency=max_concurrency,
-        dev=dev,
-        admit=admit,
-        risk=risk,
-        truth=truth,
-        again=again,
-        allow_leak=allow_leak,
+    loop = _loop(teaches, memory, metadata, options)
+    compiled = _graph(loop).compile(
+        checkpointer=options.checkpointer,
+        store=options.store,
+        name=options.name or "audit",
     )
+    marks = {
+        "method": options.method,
+        "options": {
+            **options.as_json(),
+            "check": loop.check.name,
+            "modes": [mode.name for mode in loop.modes],
+            "labels": list(loop.labels),
+            "allow_leak": loop.leaky,
+        },
+        "model": metadata.get("model") or {},
+        "prompt_version": str(metadata.get("prompt_version", "")),
+        "calls": 0,
+    }
+    graph = JudgeGraph(**vars(compiled), options=options, model=teaches.get_name())
+    # No threads to spare for checkpoints, as elsewhere: the journal is written first.
+    return graph.with_config(metadata=marks, max_concurrency=options.max_concurrency)
+
+
+def _loop(
+    judge: Runnable[Any, Any],
+    memory: Memory,
+    metadata: Mapping[str, Any],
+    options: AuditOptions,
+) -> Loop:
     own = metadata.get("options") or {}
-    known = read_modes(modes)
-    named = read_labels(own.get("labels") or (0, 1) if labels is None else labels)
+    modes = read_modes(options.modes)
+    labels = read_labels(own.get("labels") or (0, 1)) if options.labels is None else None
+    named = labels or tuple(options.labels or ())
     # What a judge that is not ours may be shown, nobody knows.
-    everywhere = again == "all" or _across((own.get("memory") or {}).get("recall"))
-    admission = Admission(
-        memory=memory,
-        reach=Reach(everywhere or metadata.get("method") != "allure"),
-        labels=named,
-        truth=truth,
-        admit=admit,
-        unmeasured=unmeasured,
-        risk=risk,
-        seed=seed,
-        lanes=max_concurrency,
-    )
-    loop = Loop(
+    everywhere = options.again == "all" or _across((own.get("memory") or {}).get("recall"))
+    checkpointer = options.checkpointer
+    return Loop(
         judge=_alone(judge),
         mark={
             key: metadata.get(key) for key in ("method", "options", "model", "prompt_version")
@@ -160,45 +200,30 @@ def create_allure_audit(  # noqa: PLR0913 - the settings of the loop
         journal=Journal(
             checkpointer if isinstance(checkpointer, BaseCheckpointSaver) else None
         ),
-        admission=admission,
+        admission=Admission(
+            memory=memory,
+            reach=Reach(everywhere or metadata.get("method") != "allure"),
+            labels=named,
+            truth=options.truth,
+            admit=options.admit,
+            unmeasured=options.unmeasured,
+            risk=options.risk,
+            seed=options.seed,
+            lanes=options.max_concurrency,
+        ),
         reach=Reach(everywhere),
-        check=resolve_check("normalised_sequence" if check is None else check),
-        audit_by=resolve_auditor(auditor, known),
-        modes=known,
-        max_rounds=max_rounds,
-        patience=patience,
-        dev=dev,
-        truth=truth,
+        check=resolve_check(options.check or "normalised_sequence"),
+        audit_by=resolve_auditor(options.auditor, modes, options.prompts),
+        modes=modes,
+        max_rounds=options.max_rounds,
+        patience=options.patience,
+        dev=options.dev,
+        truth=options.truth,
         labels=named,
-        allow_leak=allow_leak,
-        leaky=allow_leak or bool(own.get("allow_leak")),
-        seed=seed,
+        allow_leak=options.allow_leak,
+        leaky=options.allow_leak or bool(own.get("allow_leak")),
+        seed=options.seed,
     )
-    compiled = _graph(loop).compile(checkpointer=checkpointer, store=store, name=name)
-    graph = finish(
-        compiled,
-        method="allure_audit",
-        options={
-            "check": loop.check.name,
-            "auditor": auditor if isinstance(auditor, str) else type(auditor).__name__,
-            "modes": [mode.name for mode in known],
-            "labels": list(loop.labels),
-            **{"max_rounds": max_rounds, "patience": patience, "admit": admit, "risk": risk},
-            **{
-                "unmeasured": unmeasured,
-                "truth": truth,
-                "again": again,
-                "allow_leak": loop.leaky,
-                "seed": seed,
-            },
-        },
-        models=metadata.get("model") or {},
-        prompt_version=str(metadata.get("prompt_version", "")),
-        calls=0,
-        branches=max_concurrency,
-    )
-    # No threads to spare for checkpoints, as elsewhere: the journal is written first.
-    return graph.with_config(max_concurrency=max_concurrency)
 
 
 def _graph(loop: Loop) -> StateGraph[AuditState, None, AuditInput, AuditResult]:
@@ -215,7 +240,7 @@ def _graph(loop: Loop) -> StateGraph[AuditState, None, AuditInput, AuditResult]:
         "measure": loop.measure_round,
     }
     for name, step in steps.items():
-        graph.add_node(name, Node(step))
+        graph.add_node(name, Node(step, AuditOptions.events))
     graph.add_edge(START, "prepare")
     graph.add_conditional_edges("prepare", loop.stale_items, ["evaluate", "check"])
     graph.add_edge("evaluate", "check")
