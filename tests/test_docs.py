@@ -105,7 +105,7 @@ def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsy
         for block in blocks(PAGES[0], "python"):
             exec(block.replace("http://127.0.0.1:11434/v1", server.url), names)
     shown = capsys.readouterr().out.splitlines()
-    assert shown[1] == "rude It blames the customer."
+    assert shown[0] == "rude It blames the customer."
     assert shown[2:8] == [f"p{i} A" for i in range(6)]
     assert shown[8].startswith("Agrees with people 100")
     assert "<html" in (tmp_path / "report.html").read_text()
