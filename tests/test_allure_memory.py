@@ -106,7 +106,7 @@ def test_the_command_keeps_the_memory_in_its_folder(serve, tmp_path):
         return CliRunner().invoke(app, arguments, input=keys)
 
     stopped = command("audit", keys="aq")
-    assert "2 of 3 proposals wait" in stopped.stderr, stopped.output
+    assert "2 of 3 proposals are unanswered" in stopped.stderr, stopped.output
     done = command("audit", keys="aa")
     assert done.exit_code == 0, done.output
     assert len(FailureMemory(path=tmp_path / "memory")) == 3

@@ -564,11 +564,14 @@ def test_presets_are_options_by_name(preset):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ({"method": "bms"}, "there is no method 'bms'; there are .*bsm"),
+        (
+            {"method": "bms"},
+            r"there is no method 'bms'; did you mean 'bsm'\? there are absolute",
+        ),
         ({"method": "bsm", "preset": "x"}, "there is no preset of 'bsm' 'x'"),
         (
             {"method": "bsm", "sample": 3},
-            "'bsm' has no option 'sample'; it takes allow_leak, branch_model",
+            "'bsm' has no option 'sample'; did you mean 'samples'\\? it takes allow_leak",
         ),
     ],
 )

@@ -142,10 +142,13 @@ def test_a_gzipped_file_and_a_limit(serve, tmp_path):
             "there is no method 'bms'",
         ),
         (["{in}", "--model", "m", "--base-url", "http://x", "--set", "k=2"], "no option 'k'"),
-        (["{in}", "--model", "m", "--base-url", "http://x", "--set", "scale=5"], "`scale`"),
+        (
+            ["{in}", "--model", "m", "--base-url", "http://x", "--set", "scale=5"],
+            "`--set scale` must",
+        ),
         (["{in}", "--model", "m", "--base-url", "http://x", "--set", "cache=5"], "for Python"),
         (["{in}", "--model", "m", "--base-url", "http://x", "-o", "/"], "cannot be written"),
-        (["/", "--model", "m"], "is no ordinary file"),
+        (["/", "--model", "m"], "is neither a file"),
         (["{in}", "--model", "m", "--base-url", "http://x", "--set", "k"], "is not NAME=VALUE"),
         (
             ["{in}", "--model", "m", "--base-url", "http://x", "--concurrency", "0"],
@@ -222,7 +225,7 @@ def test_no_server_is_a_failure_and_no_verdict(write, monkeypatch):
     assert done.exit_code == 1
     counted = " ".join(done.stdout.split())
     assert "A 0 B 0 tie 0 not judged 2 2 provider_error" in counted
-    assert "2 of 2 rows came to nothing; 2 by provider_error:" in done.stderr
+    assert "2 of 2 rows could not be judged; 2 by provider_error:" in done.stderr
     assert "(http://127.0.0.1:9/v1)" in done.stderr
 
 
@@ -380,7 +383,9 @@ def test_a_judge_of_one_text_judges_items(serve, write):
 def test_rows_are_not_called_bad_where_the_method_is_misspelt(write):
     done = invoke("judge", write(items(2)), "--model", "local", "--method", "alure")
     assert done.exit_code == 2
-    assert done.stderr.startswith("there is no method 'alure'; there are absolute, allure")
+    assert done.stderr.startswith(
+        "there is no method 'alure'; did you mean 'allure'? there are "
+    )
 
 
 def test_an_item_without_a_response_is_named_before_any_call(serve, write):
@@ -407,7 +412,7 @@ def test_a_run_that_judges_nothing_says_why_and_is_exit_1(
     out = tmp_path / "o.jsonl"
     done = judging(write(pairs(3)), serve(behave), "-o", out)
     assert done.exit_code == 1
-    assert "3 of 3 rows came to nothing; 3 by " in done.stderr
+    assert "3 of 3 rows could not be judged; 3 by " in done.stderr
     assert cause in done.stderr
     assert "abc123" not in done.output + out.read_text()
 

@@ -88,7 +88,7 @@ def test_an_answer_is_undone_and_a_proposal_skipped(auditing):
 def test_a_review_goes_on_where_it_was_stopped(auditing, end):
     stopped = auditing("a" + end)
     assert stopped.exit_code == 0, stopped.output
-    assert "2 of 3 proposals wait" in stopped.stderr
+    assert "2 of 3 proposals are unanswered" in stopped.stderr
     assert len(auditing.memory) == 0
     done = auditing("aa")
     assert "2 of 3: 1w" in done.stdout
@@ -127,7 +127,7 @@ def test_proposals_are_reviewed_elsewhere(auditing):
     assert (wrong.exit_code, "1 of 1:" in wrong.stdout) == (2, False)
     for line, problem in (
         ({**left, "id": "foreign", "answer": "accept"}, "'foreign' is none of the proposals"),
-        ({"id": "a row of another file"}, "answers none of the proposals"),
+        ({"id": "a row of another file"}, "has no answer to any of the proposals"),
     ):
         file.write_text(json.dumps(line))
         foreign = auditing("", "--import", file)
@@ -305,7 +305,7 @@ def test_langsmith_out_of_reach_is_one_sentence(auditing, monkeypatch, way):
     monkeypatch.setattr("langsmith.client.Client.list_feedback", refused)
     done = auditing("", way, "queue")
     assert done.exit_code == 2, done.output
-    assert "LangSmith did not do it (LangSmithConnectionError): no way" in done.stderr
+    assert "LangSmith refused (LangSmithConnectionError): no way" in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2
 
 

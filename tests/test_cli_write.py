@@ -92,9 +92,17 @@ def test_the_baselines_have_names(serve, given):
         ([{"concepts": []}], [], "line 1: `concepts` must be a list of at least one word"),
         ([{"input": "x"}], [], "line 1: `concepts` must be a list of at least one word"),
         ([], [], "has no list of concepts"),
-        (tasks(1), ["--method", "drpe"], "there is no method 'drpe'; there are bsm, direct"),
+        (
+            tasks(1),
+            ["--method", "drpe"],
+            "there is no method 'drpe'; did you mean 'direct'? there are bsm",
+        ),
         (tasks(1), ["--set", "criteria=[]"], "'bsm' has no option 'criteria'"),
-        (tasks(1), ["--set", "groups=1"], "`groups` must be a whole number of at least 2"),
+        (
+            tasks(1),
+            ["--set", "groups=1"],
+            "`--set groups` must be a whole number of at least 2",
+        ),
     ],
 )
 def test_wrong_use_is_a_sentence_and_code_2(serve, given, rows, more, message):
@@ -112,7 +120,7 @@ def test_failures_are_counted_shown_and_code_1_under_strict(serve, given):
     done = writing(given(tasks(2)), serve(refusing), "--strict")
     assert done.exit_code == 1
     assert "t0: not written" in done.stdout
-    assert "Nothing usable was written." in done.stdout
+    assert "No usable text was written." in done.stdout
     assert "not written 2 2 refusal" in " ".join(done.stdout.split())
 
 

@@ -346,7 +346,9 @@ def test_strict_fails_where_anything_failed(serve, file):
 def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file):
     done = comparing(file, serve(lambda call: error(400, "no room")), "--methods", "direct,cot")
     assert done.exit_code == 1
-    assert "3 of 3 rows came to nothing; 3 by direct: provider_error: HTTP 400" in done.stderr
+    assert (
+        "3 of 3 rows could not be judged; 3 by direct: provider_error: HTTP 400" in done.stderr
+    )
 
 
 def test_judges_of_single_texts_are_refused_before_the_rows_are_read(serve, tmp_path):

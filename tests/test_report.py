@@ -157,7 +157,7 @@ def test_the_sentence_tells_agreement_ceiling_flips_and_failures():
         ([["A", "A", "B"]], "33 points over people"),
         ([["A", "A"]], "as often as people among themselves"),
         (["A"], "how often people agree among themselves is unknown"),
-        ([None], "is unknown, for no judged row has a label"),
+        ([None], "is unknown, because no judged row has a label"),
     ],
 )
 def test_the_sentence_says_how_people_stand_to_it(votes, said):
@@ -263,7 +263,7 @@ def test_without_data_the_run_is_enough_for_agreement():
     found = report.trust(run_of(["A", "B", "A", "A"], label="A"))
     assert found["agreement.label.wrong"] == 0.75
     assert "baseline.length" not in found.numbers
-    assert "The texts are not known" in found.to_html()
+    assert "The texts are unknown" in found.to_html()
 
 
 def test_rows_that_the_run_does_not_hold_are_told():
@@ -276,14 +276,14 @@ def test_rows_that_the_run_does_not_hold_are_told():
 @pytest.mark.parametrize(
     ("rows", "data", "message"),
     [
-        ([], None, "no verdict to report on"),
+        ([], None, "no verdicts to report on"),
         ([{"id": "x", "index": 0}], None, "without a verdict"),
         (run_of(["A"]), [{"id": "other", "label": "A"}], "1 of rows that are not in the data"),
         (run_of(["A"], label="left"), None, "must be 'A', 'B' or 'tie', got 'left'"),
         (
             [*run_of(["A"]), {"id": "i", "index": 1, "verdict": {"label": 1}}],
             None,
-            "pairs and on single texts are mixed",
+            "pairs and on single texts need separate reports",
         ),
         (
             [*run_of(["A"], judge={"mark": "1"}), *run_of(["A"], judge={"mark": "2"})],
@@ -579,7 +579,7 @@ def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
     done = invoke("trust", labelled, *told)
     assert done.exit_code == 3
     assert "0 of 2 not judged" in done.stdout
-    assert "left out: 2 that were not asked, for the budget was spent" in done.stderr
+    assert "left out: 2 that were not asked because the budget was spent" in done.stderr
     kept = invoke(
         "trust", labelled, "--verdicts", out.with_suffix(".verdicts.jsonl"), "-o", out
     )
@@ -617,7 +617,7 @@ def test_labels_without_texts_or_ids_meet_no_verdict_by_number(serve, tmp_path):
     page = tmp_path / "r.html"
     done = invoke("trust", table, "--verdicts", out, "-o", page)
     assert done.exit_code == 2
-    assert "no verdict is of a row in the data" in done.stderr
+    assert "no verdict belongs to a row of the data" in done.stderr
     assert invoke("trust", table, *columns, "--verdicts", out, "-o", page).exit_code == 0
 
 
@@ -645,7 +645,10 @@ def test_strict_minds_failures(serve, labelled, tmp_path):
     [
         ((), "name either --model"),
         (("--model", "fake"), "name the rows to judge"),
-        (("nowhere.csv", "--model", "fake"), "There is no file nowhere.csv, and no known set"),
+        (
+            ("nowhere.csv", "--model", "fake"),
+            "There is no file nowhere.csv, and no public data set",
+        ),
         (("--verdicts", "nowhere.jsonl"), "there is no file nowhere.jsonl"),
     ],
 )
@@ -709,7 +712,10 @@ def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
     labelled.write_text(json.dumps({**rows[0], "id": "p0"}) + "\n")
     none = invoke("trust", labelled, "--verdicts", kept, "-o", tmp_path / "e4.html")
     assert none.exit_code == 2
-    assert "no verdict is of a row in the data. Verdicts left out: 1 of an older" in none.stderr
+    assert (
+        "no verdict belongs to a row of the data. Verdicts left out: 1 of an older"
+        in none.stderr
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def audit(  # noqa: PLR0913 - one parameter for each option
     model: Model,
     memory: Annotated[Path, typer.Option(help="Folder of the memory; made if missing.")],
     check: Annotated[
-        str, typer.Option(help="What finds likely mistakes.")
+        str, typer.Option(help="The check that finds likely mistakes.")
     ] = "normalised_sequence",
     check_option: Annotated[
         list[str] | None,
@@ -66,7 +66,9 @@ def audit(  # noqa: PLR0913 - one parameter for each option
         float | None, typer.Option(help="Share of the items to hold out, by group.")
     ] = None,
     max_rounds: Annotated[int, typer.Option(min=1, help="Most rounds.")] = 5,
-    patience: Annotated[int, typer.Option(min=1, help="Rounds without gain that end it.")] = 2,
+    patience: Annotated[
+        int, typer.Option(min=1, help="Stop after this many rounds without a gain.")
+    ] = 2,
     truth: Annotated[str, typer.Option(help="Field with an item's true label.")] = "label",
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the proposals here and stop.")
@@ -92,10 +94,10 @@ def audit(  # noqa: PLR0913 - one parameter for each option
     limit: Limit = None,
     skip_bad: SkipBad = False,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Begin again where this audit is finished.")
+        bool, typer.Option("--restart", help="Start again after this audit has finished.")
     ] = False,
 ) -> None:
-    """Audit a judge's labels, one doubtful label a screen; the same command goes on later.
+    """Audit a judge's labels, one doubtful label a screen; the same command resumes.
 
     Exit codes: 0 done or waiting for answers, 2 wrong use or refused, 130 Ctrl-C.
     """
@@ -120,7 +122,7 @@ def audit(  # noqa: PLR0913 - one parameter for each option
             "truth": truth,
             "max_concurrency": concurrency or places_of(built),
         }
-        # How many are judged at once decides nothing: a slower run goes on with this audit.
+        # How many are judged at once decides nothing: a slower run resumes this audit.
         decides = {k: v for k, v in settings.items() if k != "max_concurrency"}
         told = json.dumps([check_option, {**decides, "check": check}], sort_keys=True)
         with opened(built, kept, memory, rows, settings, told) as session:
@@ -303,7 +305,7 @@ def langsmith_client() -> Iterator[Any]:
         yield Client()
     except (LangSmithError, RequestException) as exc:
         said = " ".join(str(exc).split()).partition(". ")[0][:300]
-        raise OutputError(f"LangSmith did not do it ({type(exc).__name__}): {said}") from exc
+        raise OutputError(f"LangSmith refused ({type(exc).__name__}): {said}") from exc
 
 
 def _go(session: Session, errors: Console, elsewhere: Elsewhere, *, restart: bool) -> None:
@@ -311,8 +313,8 @@ def _go(session: Session, errors: Console, elsewhere: Elsewhere, *, restart: boo
     reads = elsewhere.answers is not None or elsewhere.read_from is not None
     if session.result is not None and not restart:
         if reads:
-            raise InputError("this audit is finished and asks nothing more")
-        errors.print("This audit is finished; --restart begins it again.")
+            raise InputError("this audit is finished; it has no more proposals")
+        errors.print("This audit is finished; --restart starts it again.")
         return
     if session.result is not None:
         session.forget_drafts()
@@ -327,14 +329,14 @@ def _go(session: Session, errors: Console, elsewhere: Elsewhere, *, restart: boo
 
 def _import(session: Session, elsewhere: Elsewhere, errors: Console) -> None:
     if session.waiting is None:
-        raise InputError("this audit asks nothing at present")
+        raise InputError("this audit has no open proposals")
     answers = elsewhere.read(session.waiting)
     if not answers and elsewhere.answers is not None:
-        raise InputError(f"{elsewhere.answers} answers none of the proposals")
+        raise InputError(f"{elsewhere.answers} has no answer to any of the proposals")
     session.go_on(errors, answers)
     problems = (session.waiting or {}).get("problems", [])
     if problems:
-        raise InputError("\n".join([*problems, "Mend these answers; the others are taken."]))
+        raise InputError("\n".join([*problems, "Fix these answers; the others were accepted."]))
 
 
 def _export(asked: Mapping[str, Any], path: Path, errors: Console) -> None:
@@ -362,8 +364,8 @@ def _review(session: Session, asked: Mapping[str, Any], errors: Console) -> bool
     )
     if not desk.go_through(review):
         left = len(asked["proposals"]) - len(review.answers)
-        errors.print(f"{left} of {len(asked['proposals'])} proposals wait. The same command "
-                     "goes on here.")  # fmt: skip
+        errors.print(f"{left} of {len(asked['proposals'])} proposals are unanswered. "
+                     "The same command resumes here.")  # fmt: skip
         return False
     session.go_on(errors, list(review.answers.values()))
     review.close()

@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from rich.console import Console
 
 from langchain_judges.datasets.row_file import Check, PairsFile, PairsSet, open_rows
 from langchain_judges.errors import InputError, JudgeError, ModelSetupError, OptionError
+from langchain_judges.options import unknown_option
 from langchain_judges.rows.labels import check_known
 from langchain_judges.rows.texts import check_basis, check_item, check_pair
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.registry import Methods
 
 _UNREACHED = re.compile("connect|time(d )?out", re.I)
-_NOT_ON_A_SHELL = {
+NOT_ON_A_SHELL = {
     "cache",
     "checkpointer",
     "embeddings",
@@ -40,6 +41,7 @@ _NOT_ON_A_SHELL = {
     "prompts",
     "store",
 }
+"""Options that only Python can set."""
 FAILED, MISUSED, SPENT, INTERRUPTED = 1, 2, 3, 130
 """Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
 Ctrl-C."""
@@ -62,11 +64,11 @@ def checked(
     """Return how many good rows there are; stop, or list them, where there are bad ones."""
     there = isinstance(file, PairsSet)
     if not there and not file.path.exists():
-        told = f"There is no file {file.path}, and no known set has this name."
+        told = f"There is no file {file.path}, and no public data set has this name."
         errors.print(told, style="red", markup=False)
         raise typer.Exit(MISUSED)
     if not there and not file.path.is_file():
-        told = f"{file.path} is no ordinary file, and no folder named as a known set."
+        told = f"{file.path} is neither a file nor a folder named after a public data set."
         errors.print(told, style="red", markup=False)
         raise typer.Exit(MISUSED)
     rows = file.count()
@@ -85,7 +87,7 @@ def checked(
         errors.print(f"Bad rows left out: {len(file.bad):,}.")
     if file.repeated:
         errors.print(
-            f"Rows with the id of an earlier row: {file.repeated:,}; each is taken by itself.",
+            f"Rows with the id of an earlier row: {file.repeated:,}; each counts as a row.",
             style="yellow",
         )
     return rows
@@ -120,7 +122,39 @@ def build_judge(  # noqa: PLR0913 - what all commands that judge are told
     options = set_options(settings)
     check_settable(METHODS, method, options)
     chat = chat_model(model, base_url, timeout, dry_run=dry_run)
-    return load_judge(method, chat, preset=preset, **options, **more)
+    with settings_named(options):
+        return load_judge(method, chat, preset=preset, **options, **more)
+
+
+@contextlib.contextmanager
+def settings_named(options: Mapping[str, Any]) -> Iterator[None]:
+    """Let a refusal name the options as `--set` does, and show the JSON that a list needs.
+
+    Args:
+        options: What `--set` gave, by name; for one of several methods `METHOD.NAME`.
+
+    Raises:
+        OptionError: The refusal in these words.
+    """
+    try:
+        yield
+    except OptionError as exc:
+        text = str(exc)
+        for name, value in options.items():
+            text = text.replace(f"`{name.rpartition('.')[2]}` must", f"`--set {name}` must")
+            if isinstance(value, str) and repr(value) in text:
+                text += json_hint(name, value)
+        raise OptionError(text) from exc
+
+
+def json_hint(name: str, value: str) -> str:
+    """Return how a list is written for `--set`, if that is what a text seems to be."""
+    if value.lstrip().startswith(("[", "{")):
+        return '; this is not valid JSON: texts need double quotes, as in \'["a", "b"]\''
+    if "," not in value:
+        return ""
+    listed = json.dumps([part.strip() for part in value.split(",")], ensure_ascii=False)
+    return f"; a list is written as JSON: --set {name}='{listed}'"
 
 
 def chat_model(
@@ -143,7 +177,7 @@ def chat_model(
 def set_options(settings: list[str]) -> dict[str, Any]:
     """Return the options that `--set` gave; some make no sense on a shell."""
     options = dict(setting(each) for each in settings)
-    if beyond := _NOT_ON_A_SHELL & {name.rpartition(".")[2] for name in options}:
+    if beyond := NOT_ON_A_SHELL & {name.rpartition(".")[2] for name in options}:
         raise OptionError(f"--set takes no {sorted(beyond)!r}: these are for Python")
     return options
 
@@ -156,12 +190,10 @@ def check_settable(table: Methods, method: str, options: Iterable[str]) -> None:
     """
     if method not in table:
         return
-    takes = set(table[method].defaults()) - _NOT_ON_A_SHELL
+    takes = set(table[method].defaults()) - NOT_ON_A_SHELL
     for option in options:
         if option not in takes:
-            raise OptionError(
-                f"{method!r} has no option {option!r}; it takes {', '.join(sorted(takes))}"
-            )
+            raise unknown_option(method, option, tuple(takes))
 
 
 def rows_of(
@@ -201,6 +233,9 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
     told = {**known.presets.get(preset or "", {}), **options}
     rubric = told.get("rubric")
     labels = told.get("labels") or known.defaults().get("labels") or ()
+    if isinstance(labels, str):
+        hint = json_hint("labels", labels)
+        raise OptionError(f"`--set labels` must be a list, got {labels!r}{hint}")
     by_text = {str(label): label for label in labels}
 
     def check_labelled_item(row: object) -> None:
@@ -272,7 +307,7 @@ def tell_undone(
     cause, times = causes.most_common(1)[0] if causes else ("unknown", undone)
     at = f" ({address})" if address and _UNREACHED.search(cause) else ""
     errors.print(
-        f"{undone:,} of {rows:,} rows came to nothing; {times:,} by {cause}{at}",
+        f"{undone:,} of {rows:,} rows could not be judged; {times:,} by {cause}{at}",
         style="yellow",
         markup=False,
     )
@@ -281,7 +316,7 @@ def tell_undone(
 def tell_stopped(errors: Console, *, kept: bool = True) -> None:
     """Print what becomes of a run that Ctrl-C ended."""
     promise = (
-        "the same command resumes where it stopped" if kept else "without -o nothing is kept"
+        "the same command resumes where it stopped" if kept else "without -o nothing is saved"
     )
     errors.print(f"Stopped; {promise}.")
 
@@ -386,7 +421,9 @@ async def run_rows(
             # A reply may still be minutes away, and threads cannot be ended.
             os._exit(INTERRUPTED)
         pressed.append(1)
-        Console(stderr=True).print("Stopping: calls in flight may finish. Again: at once.")
+        Console(stderr=True).print(
+            "Stopping: calls in flight may finish. Press Ctrl-C again to stop at once."
+        )
         run.stop()
 
     with contextlib.suppress(NotImplementedError):  # no such handlers on Windows

@@ -24,6 +24,7 @@ from langchain_judges.cli.common import (
     kind_of,
     named_columns,
     set_options,
+    settings_named,
     table_console,
     tell_refusal,
     tell_undone,
@@ -50,10 +51,10 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         Path,
         typer.Argument(
             help="JSONL, CSV, TSV or Parquet file with input, output_a, output_b; or a public "
-            "set by its name or folder."
+            "data set, by its name or folder."
         ),
     ],
-    methods: Annotated[str, typer.Option(help="Names of methods, with commas between.")],
+    methods: Annotated[str, typer.Option(help="Names of methods, separated by commas.")],
     model: Model,
     budget_calls: Annotated[
         int, typer.Option(min=1, help="Most calls that a method may make for a pair.")
@@ -62,7 +63,7 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         int, typer.Option(min=0, help="Worked examples for every method that shows some.")
     ] = 0,
     aspects: Annotated[
-        str | None, typer.Option(help="What to compare by, with commas between.")
+        str | None, typer.Option(help="Aspects to compare by, separated by commas.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -102,14 +103,16 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         _check_methods(names, settings)
         file = open_rows(pairs, limit, check_labelled_pair, named_columns(column))
         rows = checked(file, skip_bad, errors)
-        contestants, skipped = line_up(
-            names,
-            chat_model(model, base_url, timeout, dry_run=dry_run),
-            budget=budget_calls,
-            shots=shots,
-            aspects=_names(aspects) if aspects else None,
-            options=settings,
-        )
+        chat = chat_model(model, base_url, timeout, dry_run=dry_run)
+        with settings_named(set_options(option or [])):
+            contestants, skipped = line_up(
+                names,
+                chat,
+                budget=budget_calls,
+                shots=shots,
+                aspects=_names(aspects) if aspects else None,
+                options=settings,
+            )
         _announce(contestants, skipped, rows, errors)
         if dry_run:
             return

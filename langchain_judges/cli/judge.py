@@ -32,6 +32,7 @@ from langchain_judges.cli.options import (
     MaxCalls,
     MaxTokens,
     Memory,
+    Method,
     Model,
     Preset,
     Results,
@@ -47,12 +48,13 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     pairs: Annotated[
         Path,
         typer.Argument(
-            help="JSONL, CSV, TSV or Parquet file with input, output_a, output_b; allure: "
-            "input, output, expected. Or a public set by its name or folder."
+            help="JSONL, CSV, TSV or Parquet file with input, output_a, output_b; for "
+            "--method allure: input, output, expected. Or a public data set, by its name or "
+            "folder."
         ),
     ],
     model: Model,
-    method: Annotated[str, typer.Option(help="How to judge.")] = "bsm",
+    method: Method = "bsm",
     out: Results = None,
     column: Columns = None,
     preset: Preset = None,
@@ -72,7 +74,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     keep_failed: KeepFailed = False,
     strict: Strict = False,
 ) -> None:
-    """Judge every pair of a file; the same command resumes where it stopped.
+    """Judge every row of a file; the same command resumes where it stopped.
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent, 130 Ctrl-C.

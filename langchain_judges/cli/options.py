@@ -37,10 +37,20 @@ def _marks(annotation: Any) -> list[Any]:
 
 Model = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]
-Preset = Annotated[str | None, typer.Option(help="A preset of the method.")]
+Method = Annotated[
+    str, typer.Option(help="The judging method; langchain-judges methods lists them.")
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(help="A preset of the method; langchain-judges methods METHOD lists them."),
+]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="An option of the method: NAME=VALUE, VALUE as JSON."),
+    typer.Option(
+        "--set",
+        help="An option of the method: NAME=VALUE, with VALUE as JSON, such as "
+        'criteria=\'["Accuracy", "Tone"]\'. langchain-judges methods METHOD lists them.',
+    ),
 ]
 Memory = Annotated[Path | None, typer.Option(help="Folder of a memory of audited mistakes.")]
 BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
@@ -55,7 +65,7 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--column",
-        help="A column of the table: FIELD=COLUMN, such as label=winner; again "
+        help="A column of the table: FIELD=COLUMN, such as label=winner; repeat it "
         "for several. Other columns keep their names.",
     ),
 ]
@@ -70,4 +80,4 @@ KeepFailed = Annotated[bool, flag("keep_failed", "--keep-failed")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything failed.")]
 
 SECONDS = 120.0
-"""How long a command waits for one reply, unless told."""
+"""How long a command waits for one reply by default."""

@@ -23,7 +23,7 @@ Line = Callable[[str], str]
 class Review:
     """Answers to the proposals of one round, while they are being given.
 
-    Each answer is in the file before the next proposal is shown, so that a review goes on
+    Each answer is in the file before the next proposal is shown, so that a review resumes
     where it was after anything.
 
     Args:

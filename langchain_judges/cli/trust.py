@@ -40,6 +40,7 @@ from langchain_judges.cli.options import (
     MaxCalls,
     MaxTokens,
     Memory,
+    Method,
     OptionalModel,
     Preset,
     Settings,
@@ -63,10 +64,12 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = None,
     model: OptionalModel = None,
-    method: Annotated[str, typer.Option(help="How to judge.")] = "bsm",
+    method: Method = "bsm",
     verdicts: Annotated[
         list[Path] | None,
-        typer.Option(help="Results of a finished run instead of a model; again for several."),
+        typer.Option(
+            help="Results of a finished run instead of a model; repeat it for several."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
         "report.html"

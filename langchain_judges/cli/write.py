@@ -18,6 +18,7 @@ from langchain_judges.cli.common import (
     error_console,
     run_to_the_end,
     set_options,
+    settings_named,
     tell_refusal,
 )
 from langchain_judges.cli.options import (
@@ -77,7 +78,8 @@ def write(  # noqa: PLR0913 - one parameter for each option
         settings = set_options(option or [])
         check_settable(WRITERS, method, settings)
         chat = chat_model(model, base_url, timeout, dry_run=dry_run)
-        writer = load_writer(method, chat, preset=preset, **settings)
+        with settings_named(settings):
+            writer = load_writer(method, chat, preset=preset, **settings)
         _announce(writer, rows, errors)
         if dry_run:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import OptionError
@@ -151,7 +152,11 @@ def load(
 
 
 def named(table: Mapping[str, Any], name: str, what: str) -> Any:
-    """Return what stands under a name, or raise `OptionError` with the names there are."""
-    if name not in table:
-        raise OptionError(f"there is no {what} {name!r}; there are {', '.join(sorted(table))}")
-    return table[name]
+    """Return what stands under a name, or raise `OptionError` with all names."""
+    if name in table:
+        return table[name]
+    near = get_close_matches(name, list(table), n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise OptionError(
+        f"there is no {what} {name!r}; {hint}there are {', '.join(sorted(table))}"
+    )

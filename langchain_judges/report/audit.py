@@ -123,7 +123,7 @@ def _gain(done: Mapping[str, Any]) -> str:
 _WHY = {
     "max_rounds": "That was the last round.",
     "nothing_new": "The last round taught nothing new.",
-    "no_gain": "Dev has not gained for as many rounds as there is patience.",
+    "no_gain": "Dev has not improved for as many rounds as --patience allows.",
 }
 
 
@@ -133,7 +133,7 @@ def _waiting(result: Mapping[str, Any]) -> list[RenderableType]:
     fell = sum(each["why"] == "fell" for each in result["waiting"])
     if fell:
         lines.append(
-            Text(f"{fell} accepted examples wait: dev fell with them.", style="yellow")
+            Text(f"{fell} accepted examples wait: they lowered the dev score.", style="yellow")
         )
     families = sorted({name for done in result["history"] for name in done["unmeasured"]})
     if families:
@@ -159,7 +159,7 @@ def audit_report(result: Mapping[str, Any]) -> RenderableType:
     wrong = sum(decision["answer"] == "check_wrong" for decision in result["decisions"])
     if wrong:
         parts.append(
-            Text(f"Answers that the check was wrong: {wrong}. They say where to mend it.")
+            Text(f"Answers that the check was wrong: {wrong}. They show where to fix it.")
         )
     parts += _waiting(result)
     if result["leak_allowed"]:

@@ -1,4 +1,4 @@
-"""Where judge and people part most dearly, with the judge's own evidence."""
+"""The costliest disagreements between judge and people, with the judge's own evidence."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def shown(text: Any) -> str:
 
 
 def evidence(row: Mapping[str, Any]) -> list[Table]:
-    """Return what a judge left beside its verdict: votes, tables, scores, orders, failures."""
+    """Return the evidence beside a verdict: votes, tables, scores, orders, failures."""
     tables = [
         _table(each.title, each.columns, rows)
         for each in evidence_tables()

@@ -244,12 +244,12 @@ def _position(sample: Sample) -> list[Number]:
     if any(row.has_orders for row in sample.rows):
         bias = metrics.position_bias(*in_orders(sample), **sample.told)
         return [
-            Number("bias.flips", "Flips when the texts change places", bias.flip_rate),
-            Number("bias.toward_first", "The first slot won, twice", bias.toward_first),
-            Number("bias.toward_second", "The second slot won, twice", bias.toward_second),
+            Number("bias.flips", "Flips when the texts swap places", bias.flip_rate),
+            Number("bias.toward_first", "The first slot won both orders", bias.toward_first),
+            Number("bias.toward_second", "The second slot won both orders", bias.toward_second),
             Number(
                 "bias.first_slot_rate",
-                "Winners that stood first",
+                "Winners that were shown first",
                 bias.first_slot_rate,
                 note="no bias: 50 %",
             ),
@@ -259,14 +259,14 @@ def _position(sample: Sample) -> list[Number]:
         rate = metrics.rate(flips, **sample.told)
     else:
         rate = Result.undefined("one order was asked")
-    return [Number("bias.flips", "Flips when the texts change places", rate)]
+    return [Number("bias.flips", "Flips when the texts swap places", rate)]
 
 
 def _style(sample: Sample) -> list[Number]:
     if not sample.has_texts or not any(sample.targets):
         why = "the texts are not known" if not sample.has_texts else "no row has a label"
         undefined = Result.undefined(why)
-        return [Number("bias.length_slope", "Pull of length", undefined, "number")]
+        return [Number("bias.length_slope", "Effect of length", undefined, "number")]
     a, b = sample.lengths
     quality = [
         None
@@ -281,7 +281,7 @@ def _style(sample: Sample) -> list[Number]:
     found = [
         Number(
             "bias.length_slope",
-            "Pull of length beyond quality",
+            "Effect of length beyond quality",
             slope,
             "number",
             "log-odds per standard deviation of the difference; no bias: 0",

@@ -108,7 +108,7 @@ def _tiles(report: TrustReport) -> list[dict[str, Any]]:
         (f"best baseline: {best.title[0].lower()}{best.title[1:]}" if best else "", best, ""),
     ]
     if "bias.flips" in numbers:
-        found.append(("flips when the texts change places", numbers["bias.flips"], ""))
+        found.append(("flips when the texts swap places", numbers["bias.flips"], ""))
     elif "agreement.balanced.wrong" in numbers:
         found.append(("balanced accuracy", numbers["agreement.balanced.wrong"], ""))
     found.append(("not judged", numbers["failures.failed"], ""))
@@ -156,7 +156,7 @@ def _agreement_plot(report: TrustReport) -> Markup | None:
         if key.startswith("baseline.") and key != "baseline.lead":
             marks.append(_mark(number, number.title, "baseline"))
     unit = f"share of {'votes' if report.sample.by_votes else 'rows'} matched, %"
-    return plots.shares(marks, unit, f"Agreement beside people and baselines. {_said(marks)}")
+    return plots.shares(marks, unit, f"Agreement: judge, people and baselines. {_said(marks)}")
 
 
 def _said(marks: Sequence[plots.Mark]) -> str:
@@ -188,12 +188,12 @@ def _slot_plot(report: TrustReport) -> Markup | None:
     )
     parts = [
         ("same verdict in both orders", 1 - flips, "judge"),
-        ("the first slot won, twice", first, "people"),
-        ("the second slot won, twice", second, "other"),
+        ("the first slot won both orders", first, "people"),
+        ("the second slot won both orders", second, "other"),
         ("into or out of a tie", max(0.0, flips - first - second), "baseline"),
     ]
     said = "; ".join(f"{name}: {100 * share:.1f} %" for name, share, _ in parts)
-    return plots.slots(parts, f"Verdicts when the texts change places. {said}")
+    return plots.slots(parts, f"Verdicts when the texts swap places. {said}")
 
 
 def _length_plot(report: TrustReport) -> Markup | None:

@@ -117,7 +117,7 @@ class Joined:
         if self.unknown:
             told.append(f"{self.unknown:,} of rows that are not in the data")
         if self.unasked:
-            told.append(f"{self.unasked:,} that were not asked, for the budget was spent")
+            told.append(f"{self.unasked:,} that were not asked because the budget was spent")
         return f"Verdicts left out: {' and '.join(told)}." if told else ""
 
 
@@ -136,15 +136,15 @@ def join(
     rows = rows_in(verdicts, "verdicts")
     table = None if data is None else [plain_row(row) for row in rows_in(data, "data")]
     if not rows:
-        raise InputError("there is no verdict to report on")
+        raise InputError("there are no verdicts to report on")
     if bad := next((row for row in rows if not isinstance(row.get("verdict"), Mapping)), None):
         raise InputError(f"a row without a verdict: {str(bad)[:80]}")
     kinds = set(map(kind_of_result, rows))
     if len(kinds) > 1:
-        raise InputError("verdicts on pairs and on single texts are mixed; report them apart")
+        raise InputError("verdicts on pairs and on single texts need separate reports")
     asked = [row for row in rows if not _unasked(row)]
     if not asked:
-        raise InputError("no row was asked, for the budget was spent")
+        raise InputError("no row was asked: the budget was spent")
     return replace(_joined(asked, table), unasked=len(rows) - len(asked))
 
 
@@ -206,7 +206,7 @@ def _placed(rows: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]
             found.append(_beside(row, {**_kept(row), **table[place]}, place))
     joined = Joined(found, stale, unknown)
     if not found:
-        raise InputError(f"no verdict is of a row in the data. {joined.left_out}")
+        raise InputError(f"no verdict belongs to a row of the data. {joined.left_out}")
     return joined
 
 

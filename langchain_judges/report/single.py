@@ -164,7 +164,7 @@ def trust(
 
     Raises:
         InputError: There are no verdicts, those of several judges, or labels of pairs other
-            than A, B and tie; or no verdict is of a row in the data.
+            than A, B and tie; or no verdict belongs to a row of the data.
     """
     rows = rows_in(verdicts, "verdicts")
     judges = judges_of(rows)

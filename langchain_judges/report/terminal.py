@@ -32,7 +32,7 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
 def text_panel(row: Mapping[str, Any]) -> RenderableType:
     """Render one written text: itself, what it lacks and which step lost it."""
     text, lost = row["text"], row.get("missing") or []
-    parts: list[RenderableType] = [Text(clean(text or "Nothing usable was written."))]
+    parts: list[RenderableType] = [Text(clean(text or "No usable text was written."))]
     for step in ("solve", "merge"):
         names = [each["concept"] for each in lost if each["lost_in"] == step]
         if text and names:
@@ -113,7 +113,7 @@ def summary_table(summary: Summary) -> Table:
     table.add_row("tokens", f"{summary.tokens:,}", "")
     table.add_row("seconds", f"{summary.seconds:,.1f}", "")
     if summary.seconds_full >= 1:
-        of = "seconds in which too many results waited for a slow row"
+        of = "seconds in which results waited for a slow row"
         table.add_row("waited", f"{summary.seconds_full:,.1f}", of)
     if summary.effective_voters is not None:
         of = f"independent ones in a panel of {summary.panel_votes / summary.panels:.1f}"

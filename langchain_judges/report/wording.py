@@ -73,7 +73,7 @@ def sentence(sample: Sample, numbers: Mapping[str, Number]) -> str:
 def _agreed(sample: Sample, numbers: Mapping[str, Number]) -> str:
     found = numbers[headline_key(sample)]
     if math.isnan(found.result):
-        return "how far it agrees with people is unknown, for no judged row has a label"
+        return "how far it agrees with people is unknown, because no judged row has a label"
     whom = "people" if sample.pairs else "the labels"
     said = f"agrees with {whom} {told(found, 0)} ({range_told(found, 0)}) of the time"
     balanced = numbers.get("agreement.balanced.wrong")
@@ -105,7 +105,7 @@ def _flips(numbers: Mapping[str, Number]) -> str:
         failed = numbers.get("failures.failed")
         if failed and failed.result >= 1:
             return "flips unknown"
-        return "flips unknown, for one order was asked"
+        return "flips unknown: only one order was asked"
     return f"flips on {told(flips, 0)}"
 
 

@@ -134,7 +134,7 @@ def _reason(verdict: Mapping[str, Any]) -> str:
 
 
 def cause_of(verdict: Mapping[str, Any]) -> str:
-    """Return in words why a row came to nothing: its first failure."""
+    """Return in words why a row could not be judged: its first failure."""
     first = next(iter(verdict["failures"]), None)
     if first is None:
         return "unknown"

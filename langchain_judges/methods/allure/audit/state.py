@@ -141,7 +141,7 @@ class AuditResult(TypedDict):
     verdicts: Verdicts
     dev_verdicts: Verdicts
     decisions: list[Decision]
-    """Every answer of every round; those with `check_wrong` say where to mend the check."""
+    """Every answer of every round; those with `check_wrong` show where to fix the check."""
     trials: list[Trial]
     examples: list[str]
     """Ids of what entered the memory."""
