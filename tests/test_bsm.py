@@ -496,14 +496,14 @@ def test_a_replaced_prompt_is_sent_and_changes_the_version():
     [
         ({"merge": "vote"}, "`merge` must be one of 'sum', 'model', got 'vote'"),
         ({"scale": (5, 1)}, r"`scale` must be two whole numbers \(low, high\), got \(5, 1\)"),
-        ({"criteria": []}, "`criteria` must be a list of names"),
+        ({"criteria": []}, "`criteria` must be a list with distinct names"),
         ({"criteria": "Depth"}, "`criteria` must be a list"),
         ({"criteria": ["Depth", "depth: x"]}, "distinct names"),
-        ({"criteria": [{"description": "x"}]}, "`criteria` must be a list of names"),
+        ({"criteria": [{"description": "x"}]}, "`criteria` must be a list with distinct names"),
         ({"min_valid": 6}, "`min_valid` must be at most 5, got 6"),
         ({"criteria": 5}, "`criteria` must be a list"),
         ({"criteria": {"a": 1}}, "`criteria` must be a list"),
-        ({"criteria": [{"name": 1}]}, "`criteria` must be a list of names"),
+        ({"criteria": [{"name": 1}]}, "`criteria` must be a list with distinct names"),
         (
             {"prompts": {"branch": ChatPromptTemplate.from_template("{output_a}")}},
             r"the prompt 'branch' may use .* got \['output_a'\] too",

@@ -202,8 +202,13 @@ def test_a_factory_shows_every_option_to_help_and_editors():
     assert "    steep: Minutes." in brew.__doc__
     assert brew.__doc__.index("Args:") < brew.__doc__.index("Returns:")
     assert brew("rain", degrees=80) == brew(water="rain", degrees=80) == ("rain", 80)
-    with pytest.raises(TypeError, match="needs `water`"):
-        brew()
+    for wrong, message in (
+        (lambda: brew(), "needs `water`"),
+        (lambda: brew("rain", water="tap"), "got `water` twice"),
+        (lambda: brew("rain", 80), "takes `water` and options by name"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            wrong()
 
 
 def test_a_type_reads_as_in_source_code():

@@ -55,3 +55,24 @@ def test_what_cannot_be_sent_is_said_in_a_sentence(model, options, message):
 def test_a_spec_is_checked(spec):
     with pytest.raises(OptionError, match="a spec is"):
         build(spec)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"options": [1]},
+        {"options": "x"},
+        {"options": {1: "x"}},
+        {"method": ["bsm"]},
+        {"preset": 0},
+    ],
+)
+def test_the_fields_of_a_spec_are_checked(wrong):
+    with pytest.raises(OptionError, match="of a spec must be"):
+        build({"method": "bsm", "model": "openai:x", **wrong})
+
+
+def test_a_spec_names_options_as_a_factory_does():
+    for name in ("preset", "model", "self"):
+        with pytest.raises(OptionError, match=f"no option '{name}'"):
+            build({"method": "bsm", "model": "openai:x", "options": {name: "paper"}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, NotRequired, cast, get_origin, get_type_hints
 
@@ -359,17 +359,23 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def stream(self, input: Any, *args: Any, **settings: Any) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        yield from super().stream(self._read(input), *args, **settings)
+        return super().stream(self._read(input), *args, **settings)
 
-    async def astream(self, input: Any, *args: Any, **settings: Any) -> AsyncIterator[Any]:
+    def astream(self, input: Any, *args: Any, **settings: Any) -> AsyncIterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        async for chunk in super().astream(self._read(input), *args, **settings):
-            yield chunk
+        # The generator itself, so that closing it closes the run.
+        return super().astream(self._read(input), *args, **settings)
 
     def _read(self, given: object) -> Any:
         if given is None or isinstance(given, Command):  # a run that resumes
             return given
         needed, optional = _fields(cast("Hashable", self.builder.input_schema))
+        if isinstance(given, BaseModel) or (
+            is_dataclass(given) and not isinstance(given, type)
+        ):
+            # The state of a graph that this judge is a node of; it may have fields of its own.
+            state = {name: getattr(given, name, None) for name in (*needed, *optional)}
+            given = {name: value for name, value in state.items() if value is not None}
         if not isinstance(given, Mapping):
             names = ", ".join(f"`{key}`" for key in needed)
             raise InputError(

@@ -9,7 +9,6 @@ from typing import Annotated, Any, NotRequired
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.errors import OptionError
 from langchain_judges.orders import Order
 
 
@@ -37,8 +36,7 @@ def read_criteria(criteria: Sequence[CriterionLike] | None) -> tuple[Criterion, 
     """Return the criteria of a caller in one form.
 
     Raises:
-        ValueError: They are no list of at least one, or one has no name.
-        OptionError: Two have the same name.
+        ValueError: They are no list of at least one, one has no name, or two have the same.
     """
     if criteria is None:
         return None
@@ -47,7 +45,7 @@ def read_criteria(criteria: Sequence[CriterionLike] | None) -> tuple[Criterion, 
     plan = tuple(map(_criterion, criteria))
     names = [criterion["name"].casefold() for criterion in plan]
     if len(set(names)) < len(names):
-        raise OptionError(f"criteria must have distinct names, got {names!r}")
+        raise ValueError("two criteria of one name")
     return plan
 
 

@@ -130,8 +130,17 @@ def build(spec: Mapping[str, Any]) -> JudgeGraph:
             'a spec is {"method", "model", "options", "preset"}, the first two required; '
             f"got {sorted(map(str, names)) or spec!r}"
         )
-    options = spec.get("options") or {}
-    return load_judge(spec["method"], spec["model"], preset=spec.get("preset"), **options)
+    options, preset = spec.get("options"), spec.get("preset")
+    if not isinstance(options, Mapping | None) or not all(map(_is_text, options or ())):
+        raise OptionError(f"the `options` of a spec must be an object, got {options!r}")
+    if not _is_text(spec["method"]) or not isinstance(preset, str | None):
+        wrong = preset if _is_text(spec["method"]) else spec["method"]
+        raise OptionError(f"`method` and `preset` of a spec must be texts, got {wrong!r}")
+    return load(METHODS, spec["method"], spec["model"], preset, options or {})
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def load(

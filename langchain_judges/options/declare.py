@@ -33,7 +33,7 @@ class Options(BaseModel):
     called: ClassVar[str] = "this"
     """What takes the options, as error messages call it."""
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:
         """Check the values."""
         try:
             super().__init__(**values)

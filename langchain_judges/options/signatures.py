@@ -42,16 +42,15 @@ def factory(
     options = cast("type[Options]", kind)
 
     def create(*args: Any, **values: Any) -> T:
-        bound = signature.bind_partial(*args)
-        if first in values and not bound.arguments:
-            bound = signature.bind_partial(values.pop(first))
-        if not bound.arguments:
+        if len(args) > 1:
+            raise TypeError(f"{name}() takes `{first}` and options by name, got {len(args)}")
+        if args and first in values:
+            raise TypeError(f"{name}() got `{first}` twice")
+        if not args and first not in values:
             raise TypeError(f"{name}() needs `{first}`")
-        return make(options(**values), bound.arguments[first])
+        what = args[0] if args else values.pop(first)
+        return make(options(**values), what)
 
-    signature = inspect.Signature(
-        [inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-    )
     create.__name__ = create.__qualname__ = name
     create.__module__ = options.__module__
     create.__doc__ = _docstring(options, first)

@@ -74,7 +74,9 @@ from langchain_judges.verdict import Pair, add_usage, cached_usage, not_judged
 Criteria = Annotated[
     Sequence[CriterionLike] | None,
     AfterValidator(read_criteria),
-    Rule("a list of names, of 'name: description' or of {'name', 'description'}"),
+    Rule(
+        "a list with distinct names, of 'name', 'name: description' or {'name', 'description'}"
+    ),
 ]
 
 

@@ -372,6 +372,7 @@ class RelativeSelfConsistency(SelfConsistency):
     method = "relative_sc"
     summary = "Self-consistency of BSM's paper: five relative verdicts in each order."
     budgets = (Budget(0, 2, "samples"),)
+    templates = {"judge": texts.RELATIVE}
 
     prompt: Literal["cot", "relative"] = "relative"
     """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""

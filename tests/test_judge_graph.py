@@ -1,0 +1,64 @@
+"""A judge inside other graphs, and its streams."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from langgraph.graph import START, StateGraph
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from langchain_judges import create_direct_judge
+from tests.fakes import FakeChatModel
+
+PAIR = {"input": "Why?", "output_a": "Because of rain.", "output_b": "No idea."}
+
+
+def judge():
+    reply = '{"explanation": "It says why.", "preference": "1"}'
+    return create_direct_judge(FakeChatModel(replies=lambda _: reply))
+
+
+class Typed(TypedDict, total=False):
+    input: Any
+    output_a: Any
+    output_b: Any
+    verdict: Any
+
+
+class Model(BaseModel):
+    input: Any = None
+    output_a: str = ""
+    output_b: str = ""
+    verdict: Any = None
+
+
+@dataclass
+class Data:
+    input: Any = None
+    output_a: str = ""
+    output_b: str = ""
+    verdict: Any = None
+
+
+@pytest.mark.parametrize("state", [Typed, Model, Data])
+def test_a_judge_is_a_node_of_a_graph_of_any_state(state):
+    parent = StateGraph(state)
+    parent.add_node("judge", judge())
+    parent.add_edge(START, "judge")
+    assert parent.compile().invoke(PAIR)["verdict"]["preference"] == "A"
+
+
+async def test_closing_a_stream_closes_the_run_below():
+    stream = judge().astream(PAIR, stream_mode="updates")
+    first = await anext(stream)
+    await stream.aclose()
+    assert "begin" in first
+    with pytest.raises(StopAsyncIteration):
+        await anext(stream)
+
+
+def test_a_copy_keeps_what_a_judge_says_of_itself():
+    own = judge()
+    copy = own.with_config(tags=["x"])
+    assert (type(copy), copy.options, copy.model) == (type(own), own.options, own.model)
