@@ -230,8 +230,8 @@ HARMFUL = [
         {"instructions": "x" * 200_000},
         "the context has 200,",
     ),
-    ("audit", {"check": "pattern"}, "there is no option 'check'"),
-    ("audit", {"max_rounds": 1000}, "`max_rounds` must be at most 20"),
+    ("audit", {"check": "pattern"}, "`check` can be set by the owner"),
+    ("audit", {"max_rounds": 1000}, "at least 1 and at most 20, got 1000"),
 ]
 
 

@@ -16,7 +16,6 @@ bound. The owner of the server sets by environment variables:
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -33,6 +32,8 @@ from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.failures import FailureMemory
 from langchain_judges.methods.allure import create_allure_audit, create_allure_judge
+from langchain_judges.methods.allure.audit.graph import AuditOptions
+from langchain_judges.methods.allure.judge import ALLURE
 from langchain_judges.methods.base import JudgeGraph, check_length
 from langchain_judges.methods.marks import metadata_of
 from langchain_judges.methods.registry import METHODS, load_judge, named
@@ -43,20 +44,6 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 Entry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[Graph]]
 Make = Callable[..., Graph]
 Check = Callable[[Mapping[str, Any]], None]
-
-_OWNERS = {
-    "auditor",
-    "cache",
-    "check",
-    "checkpointer",
-    "embeddings",
-    "max_concurrency",
-    "memory",
-    "name",
-    "prompts",
-    "store",
-}
-"""Options of ALLURE that no client may set: live objects, models and patterns."""
 
 
 def serve(name: str) -> Entry:
@@ -74,7 +61,7 @@ def serve(name: str) -> Entry:
         >>> bsm = serve("bsm")
     """
     if name == "audit":
-        return _entry(_make_audit, _check_names(_AUDITED))
+        return _entry(_make_audit, _check_audit)
     if name == "write":
         return _entry(_make_writer, _check_of(WRITERS["bsm"]))
     method: type[Options] = named(METHODS, name, "graph")
@@ -92,11 +79,10 @@ def _make_writer(model: str | BaseChatModel, **options: Any) -> Graph:
 
 
 def _make_audit(model: str | BaseChatModel, **options: Any) -> Graph:
-    of_judge, of_audit = _keywords(create_allure_judge), _keywords(create_allure_audit)
-    judged = {name: value for name, value in options.items() if name in of_judge}
+    judged = {name: value for name, value in options.items() if name in ALLURE.model_fields}
     judge = create_allure_judge(model, memory=_memory(), **judged)
-    # An audit takes these two only where it makes the judge.
-    loop = of_audit - {"instructions", "temperature"}
+    # An audit takes what is the judge's own only where it makes the judge.
+    loop = set(AuditOptions.model_fields) - {"instructions", "temperature"}
     rest = {name: value for name, value in options.items() if name in loop}
     return create_allure_audit(judge, _memory(), **rest)
 
@@ -136,20 +122,12 @@ def _check_of(kind: type[Options]) -> Check:
     return lambda options: check_client(kind, options, _limits())
 
 
-def _check_names(accepted: set[str]) -> Check:
-    """Return the check of options that are not declared yet: by name and by size."""
-
-    def check(options: Mapping[str, Any]) -> None:
-        for name, value in options.items():
-            if name not in accepted:
-                raise OptionError(
-                    f"there is no option {name!r}; there are {', '.join(sorted(accepted))}"
-                )
-            most = _limits().get(name, _MOST.get(name, 100))
-            if isinstance(value, int | float) and value > most:
-                raise OptionError(f"`{name}` must be at most {most}, got {value!r}")
-
-    return check
+def _check_audit(options: Mapping[str, Any]) -> None:
+    """Check the options of an audit and of the judge it teaches, each by its own class."""
+    own = {name: value for name, value in options.items() if name in AuditOptions.model_fields}
+    rest = {name: value for name, value in options.items() if name not in own}
+    check_client(AuditOptions, own, _limits())
+    check_client(ALLURE, rest, _limits())
 
 
 def _check_calls(graph: Graph, options: Mapping[str, Any]) -> None:
@@ -200,16 +178,6 @@ def _model(name: str) -> BaseChatModel:
     return resolve_model(name)
 
 
-def _keywords(factory: Callable[..., Graph]) -> set[str]:
-    names = inspect.signature(factory).parameters.values()
-    return {each.name for each in names if each.kind is inspect.Parameter.KEYWORD_ONLY}
-
-
 def _of_server(name: str) -> bool:
     """Say whether a key of a run's context is the server's own."""
     return name.startswith(("__", "langgraph_", "checkpoint", "x-")) or name.endswith("_id")
-
-
-_AUDITED = (_keywords(create_allure_judge) | _keywords(create_allure_audit)) - _OWNERS
-_MOST = {"seed": 2**53, "repairs": 3, "max_rounds": 20}
-"""The highest numbers of options that are not declared yet; of others 100."""

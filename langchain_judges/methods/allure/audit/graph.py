@@ -65,9 +65,9 @@ class AuditOptions(GraphOptions):
         Sequence[Mode | str | Mapping[str, str]] | None, Here(), Rule("a list of failure modes")
     ] = None
     """Failure modes of your own, beside the paper's five."""
-    max_rounds: Annotated[int, Ge(1), ClientMost(10)] = 5
+    max_rounds: Annotated[int, Ge(1), ClientMost(20)] = 5
     """Most rounds."""
-    patience: Annotated[int, Ge(1), ClientMost(10)] = 2
+    patience: Annotated[int, Ge(1), ClientMost(20)] = 2
     """Rounds without a gain in balanced accuracy on dev that end the loop; the paper saw a fall
     before a gain, so it should be two at least."""
     dev: Annotated[
@@ -103,7 +103,7 @@ class AuditOptions(GraphOptions):
     """Let dev share groups with the items; every result says so."""
     seed: Seed = 0
     """Of the split and the bootstrap."""
-    max_concurrency: Annotated[int, Ge(1), ClientMost(32)] = 16
+    max_concurrency: Annotated[int, Ge(1), Owner()] = 16
     """Items judged at the same time."""
 
     def calls(self) -> int:
