@@ -281,7 +281,7 @@ def test_a_real_list_of_concepts_is_written_of():
     if not CONCEPTS.exists():
         pytest.skip("the concept lists are not beside the checkout, at ../shared/data")
     task = {"concepts": json.loads(CONCEPTS.read_text().splitlines()[0])["concepts"][:6]}
-    result = create_bsm_writer("local", repair=0).invoke(task)
+    result = create_bsm_writer("local", rewrites=0).invoke(task)
     assert sorted(concept for group in result["groups"] for concept in group) == sorted(
         task["concepts"]
     )
