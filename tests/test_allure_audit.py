@@ -539,3 +539,13 @@ def test_bad_items_are_named(items, problem):
 
 def test_the_graph_is_this(snapshot):
     assert loop(ListMemory()).get_graph().draw_mermaid() == snapshot
+
+
+@pytest.mark.parametrize("repairs", [0, 2])
+def test_an_audit_that_makes_its_judge_passes_its_repairs_on(repairs):
+    model = FakeChatModel(replies=lambda _: "no label")
+    memory = ListMemory()
+    audit = create_allure_audit(model, memory, repairs=repairs, max_rounds=1)
+    item = {"id": "1", "input": "2 + 2?", "output": "4", "expected": "4"}
+    audit.invoke({"items": [item]})
+    assert len(model.prompts) == 1 + repairs

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.prompts import ChatPromptTemplate
 from langgraph.types import interrupt
 
 from langchain_judges.asking.ask import Question, ask
@@ -21,7 +20,7 @@ from langchain_judges.methods.allure.audit.journal import Journal, key_of
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.review import Decision, Proposal, read_answers
 from langchain_judges.methods.allure.audit.state import audited_shape
-from langchain_judges.methods.base import prompt_set
+from langchain_judges.methods.base import GraphOptions, prompt_set
 from langchain_judges.methods.items import material
 from langchain_judges.verdict import Usage
 
@@ -41,14 +40,14 @@ _AT_A_TIME = 8
 def resolve_auditor(
     auditor: Auditor,
     modes: Sequence[Mode],
-    prompts: Mapping[str, ChatPromptTemplate] | None = None,
+    options: GraphOptions,
 ) -> Audit:
     """Return who decides.
 
     Args:
         auditor: `"human"`, a model, or a function.
         modes: The failure modes there are.
-        prompts: A replacement for the prompt `audit` of a model.
+        options: Hold a replacement for the prompt of a model, and how it is asked again.
 
     Raises:
         OptionError: It is nobody.
@@ -57,7 +56,7 @@ def resolve_auditor(
     if auditor == "human":
         return by_people
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
-        return _by_model(auditor, modes, prompts)
+        return _by_model(auditor, modes, options)
     if callable(auditor):
         return _by_function(auditor)
     raise OptionError(f"`auditor` must be 'human', a function or a chat model, got {auditor!r}")
@@ -132,9 +131,9 @@ def _by_function(function: Callable[[Proposal], Any]) -> Audit:
 def _by_model(
     model: str | BaseChatModel,
     modes: Sequence[Mode],
-    replaced: Mapping[str, ChatPromptTemplate] | None,
+    options: GraphOptions,
 ) -> Audit:
-    prompts, version = prompt_set({"audit": texts.AUDIT}, replaced)
+    prompts, version = prompt_set({"audit": texts.AUDIT}, options.prompts)
     question = Question(
         method="allure",
         step="audit",
@@ -142,6 +141,7 @@ def _by_model(
         prompt=prompts["audit"],
         shape=audited_shape(tuple(mode.name for mode in modes)),
         version=version,
+        repairs=options.repairs,
     )
     name = str(question.channel.identity["name"])
 

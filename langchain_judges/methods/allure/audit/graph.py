@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
+from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
@@ -153,6 +154,8 @@ def create_allure_audit(
         instructions=options.instructions,
         temperature=options.temperature,
         cache=options.cache,
+        # A judge that is given has its own.
+        repairs=options.repairs if isinstance(judge, str | BaseChatModel) else None,
     )
     loop = _loop(teaches, memory, metadata, options)
     compiled = _graph(loop).compile(
@@ -213,7 +216,7 @@ def _loop(
         ),
         reach=Reach(everywhere),
         check=resolve_check(options.check or "normalised_sequence"),
-        audit_by=resolve_auditor(options.auditor, modes, options.prompts),
+        audit_by=resolve_auditor(options.auditor, modes, options),
         modes=modes,
         max_rounds=options.max_rounds,
         patience=options.patience,
