@@ -1,7 +1,8 @@
 """What every method asks and answers, recorded, so that a rewrite cannot change it unseen.
 
-`frozen.json` holds, for every method and preset and for options that reach other prompts
-(`frozen_cases.py`), judged with a fake model that answers any schema (`schema_models.py`):
+`frozen/` holds, in a file for each method, for every preset and for options that reach other
+prompts (`frozen_cases.py`), judged with a fake model that answers any schema
+(`schema_models.py`):
 
 - `calls`: how many calls were made, and how many the judge's metadata promise;
 - `shapes`: the replies asked for, with their fields, bounds and choices;
@@ -13,6 +14,7 @@ digest of its `--help`, and one row that `judge_many` writes. Prompts are digest
 
     python -m tests.test_frozen --show bsm/paper       # a case's prompts, or a command's help
     python -m tests.test_frozen --update               # records everything anew
+    python -m tests.test_frozen --update bsm help      # records these files anew
 
 A failing test shows the lines that differ and the prompts as they are now; `--show` in a
 checkout from before the change prints what they were. A change on purpose is recorded with
@@ -30,7 +32,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +58,12 @@ from tests.frozen_cases import (
 )
 from tests.schema_models import Call, LetterCounts, Recorder
 
-FILE = Path(__file__).with_name("frozen.json")
-RECORDED: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {}
+FOLDER = Path(__file__).with_name("frozen")
+RECORDED: dict[str, Any] = {
+    name: entry
+    for file in sorted(FOLDER.glob("*.json"))
+    for name, entry in json.loads(file.read_text()).items()
+}
 COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]
 _VOLATILE = {"key", "content", "mark"}
 """Hashes of options and inputs; their form may change."""
@@ -192,7 +198,7 @@ def row_entry() -> dict[str, Any]:
 
 
 def entry_of(name: str) -> tuple[Any, list[Call]]:
-    """Return what stands under a name of `frozen.json`, as it is now, and its calls."""
+    """Return what stands under a name in `frozen/`, as it is now, and its calls."""
     if name == "row":
         return row_entry(), []
     if name.startswith("help "):
@@ -201,6 +207,15 @@ def entry_of(name: str) -> tuple[Any, list[Call]]:
 
 
 NAMES = [*CASES, *OTHERS, *(f"help {command}" for command in COMMANDS), "row"]
+
+
+def file_of(name: str) -> str:
+    """Return the file that holds an entry: its method, `help` or `others`."""
+    first = re.split("[ /]", name)[0]
+    return first if first in {*METHODS, "write", "help"} else "others"
+
+
+FILES = sorted(set(map(file_of, NAMES)))
 
 
 def difference(recorded: Any, now: Any, calls: list[Call]) -> str:
@@ -230,7 +245,7 @@ def test_an_event_loop_asks_and_answers_the_same(method):
     assert now == RECORDED[method], difference(RECORDED[method], now, calls)
 
 
-def test_the_file_holds_no_entry_without_a_case():
+def test_the_files_hold_no_entry_without_a_case():
     assert sorted(RECORDED) == sorted(NAMES)
 
 
@@ -273,7 +288,9 @@ def show(name: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--update", action="store_true", help="record everything anew")
+    parser.add_argument(
+        "--update", nargs="*", metavar="FILE", choices=FILES, help="record these, or all, anew"
+    )
     parser.add_argument("--show", metavar="NAME", choices=NAMES, help="print its prompts")
     args = parser.parse_args()
     for name in list(os.environ):
@@ -281,10 +298,15 @@ def main() -> None:
             del os.environ[name]
     if args.show:
         show(args.show)
-    if args.update:
-        entries = {name: entry_of(name)[0] for name in sorted(NAMES)}
-        FILE.write_text(compact(entries))
-        print(f"{len(entries)} entries recorded in {FILE}")
+    if args.update is not None:
+        update(args.update or FILES)
+
+
+def update(files: Iterable[str]) -> None:
+    for file in files:
+        entries = {name: entry_of(name)[0] for name in sorted(NAMES) if file_of(name) == file}
+        (FOLDER / f"{file}.json").write_text(compact(entries))
+        print(f"{file}: {len(entries)} entries recorded")
 
 
 if __name__ == "__main__":
