@@ -14,6 +14,7 @@ from langchain_judges.integrations.classic import (
 )
 from langchain_judges.integrations.middleware import judge_tool
 from langchain_judges.methods.allure.prompts import RUBRICS
+from langchain_judges.methods.registry import METHODS as METHODS_BY_NAME
 from tests.fakes import FakeChatModel
 from tests.judges import FEW, PAIR, answer, item_of, of_method
 from tests.test_evaluators import BAD, GOOD, QUESTION, a_run, an_example
@@ -99,6 +100,18 @@ async def test_a_judge_is_a_tool(method, kind):
     told = json.loads(message.content)
     assert told.get("preference", told.get("label")) in {"A", 1}
     assert told["rationale"] == message.artifact["rationale"]
+
+
+@pytest.mark.filterwarnings("ignore:This API is in beta")
+@pytest.mark.parametrize("method", METHODS_BY_NAME)
+def test_as_a_tool_a_judge_needs_what_its_input_needs(method):
+    judge, item = of_method(method), item_of(method)
+    tool = judge.as_tool()
+    schema = tool.args_schema.model_json_schema()
+    sides = ["output_a", "output_b"] if METHODS_BY_NAME[method].takes == "pair" else ["output"]
+    assert schema["required"] == ["input", *sides]
+    assert set(schema["properties"]) > {"input", *sides, "id"}
+    assert tool.invoke(item)["verdict"] == judge.invoke(item)["verdict"]
 
 
 @KINDS

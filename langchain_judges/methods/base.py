@@ -13,11 +13,19 @@ from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.tools import BaseTool, convert_runnable_to_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
-from pydantic import AfterValidator, BaseModel, InstanceOf, SkipValidation, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    InstanceOf,
+    SkipValidation,
+    create_model,
+    field_validator,
+)
 
 from langchain_judges.asking import nodes
 from langchain_judges.asking.ask import Question, Reply
@@ -357,6 +365,36 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """The memory that the verdicts depend on."""
         return getattr(self.options, "memory", None)
 
+    def as_tool(
+        self,
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> BaseTool:
+        """Make the judge a tool of its own input; what may be left out is optional.
+
+        LangChain's own method takes every field of a `TypedDict` for required. The tool
+        returns all that `invoke` does; `judge_tool` is made for an agent's model.
+
+        Args:
+            args_schema: The arguments, if not the judge's own input.
+            name: Name of the tool; default that of the graph.
+            description: What a model is told of it.
+            arg_types: The arguments by name, in place of `args_schema`.
+        """
+        name = name or self.get_name()
+        if args_schema is None and arg_types is None:
+            args_schema = _arguments(name, self.builder.input_schema)
+        return convert_runnable_to_tool(
+            self,
+            args_schema=args_schema,
+            name=name,
+            description=description or type(self.options).summary,
+            arg_types=arg_types,
+        )
+
     def stream(self, input: Any, *args: Any, **settings: Any) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
         return super().stream(self._read(input), *args, **settings)
@@ -400,6 +438,16 @@ def check_length(name: str, data: Any, most: int) -> None:
     length = len(json.dumps(data, default=str, ensure_ascii=False))
     if length > most:
         raise InputError(f"{name} has {length:,} characters; {most:,} are allowed here")
+
+
+def _arguments(name: str, schema: Any) -> type[BaseModel]:
+    """Return the fields of an input as the arguments of a tool."""
+    needed, _ = _fields(schema)
+    fields: dict[str, Any] = {
+        field: (hint, ...) if field in needed else (hint | None, None)
+        for field, hint in get_type_hints(schema).items()
+    }
+    return create_model(name, **fields)
 
 
 @cache
