@@ -7,13 +7,21 @@ import json
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar, NotRequired, cast, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    NotRequired,
+    cast,
+    get_origin,
+    get_type_hints,
+)
 
 from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.tools import BaseTool, convert_runnable_to_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
@@ -49,6 +57,9 @@ from langchain_judges.options import (
 )
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.messages import plain_row
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
 
 SPARE_THREADS = 8
 """Threads of a synchronous run beyond its branches: checkpoints are written by the same
@@ -384,6 +395,9 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             description: What a model is told of it.
             arg_types: The arguments by name, in place of `args_schema`.
         """
+        # Loaded on use: every judge would pay for what few are made into.
+        from langchain_core.tools import convert_runnable_to_tool
+
         name = name or self.get_name()
         if args_schema is None and arg_types is None:
             args_schema = _arguments(name, self.builder.input_schema)
