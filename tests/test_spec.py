@@ -3,9 +3,11 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 from langchain_judges import FailureMemory, build, create_bsm_judge, load_judge
-from langchain_judges.errors import OptionError
+from langchain_judges.cli import app
+from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.methods.registry import METHODS
 from tests.fakes import FakeChatModel
 
@@ -76,3 +78,53 @@ def test_a_spec_names_options_as_a_factory_does():
     for name in ("preset", "model", "self"):
         with pytest.raises(OptionError, match=f"no option '{name}'"):
             build({"method": "bsm", "model": "openai:x", "options": {name: "paper"}})
+
+
+MODEL = {
+    "name": "openai:m",
+    "base_url": "http://127.0.0.1:9/v1",
+    "api_key_env": "JUDGE_KEY",
+    "timeout": 9.0,
+    "settings": {"reasoning_effort": "low"},
+}
+
+
+def test_a_spec_describes_its_model(monkeypatch):
+    monkeypatch.setenv("JUDGE_KEY", "a-secret")
+    spec = {"method": "relative", "model": MODEL, "options": {}}
+    judge = build(json.loads(json.dumps(spec)))
+    assert judge.spec == spec
+    own = judge.config["metadata"]["model"]["judge"]
+    assert (own["name"], own["reasoning_effort"]) == ("m", "low")
+    assert "a-secret" not in json.dumps(judge.spec)
+
+
+def test_the_variable_of_a_key_must_be_set(monkeypatch):
+    monkeypatch.delenv("JUDGE_KEY", raising=False)
+    with pytest.raises(ModelSetupError, match="JUDGE_KEY is not set"):
+        build({"method": "relative", "model": MODEL})
+
+
+@pytest.mark.parametrize("model", [{}, {"name": "openai:x", "api_key": "a value"}])
+def test_the_model_of_a_spec_is_checked(model):
+    with pytest.raises(OptionError, match="the `model` of a spec is"):
+        build({"method": "relative", "model": model})
+
+
+def judged(*arguments):
+    return CliRunner().invoke(app, ["judge", "cookbook/data/pairs.jsonl", *arguments])
+
+
+def test_the_command_takes_a_judge_from_a_file(tmp_path):
+    spec = tmp_path / "judge.json"
+    spec.write_text(json.dumps({"method": "relative", "model": "openai:gpt-5-mini"}))
+    assert "by relative: at most" in judged("--spec", str(spec), "--dry-run").stderr
+
+
+def test_a_judge_is_described_once(tmp_path):
+    spec = tmp_path / "judge.json"
+    spec.write_text(json.dumps({"method": "relative", "model": "openai:gpt-5-mini"}))
+    twice = judged("--spec", str(spec), "--model", "local", "--preset", "x")
+    assert "leave --model, --preset out" in twice.stderr
+    assert "name a model by --model, or a judge by --spec" in judged().stderr
+    assert twice.exit_code == judged().exit_code == 2

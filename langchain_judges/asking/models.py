@@ -8,12 +8,30 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from langchain_judges.errors import ModelSetupError, OptionError
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+
+class ModelSpec(TypedDict):
+    """A chat model as plain JSON, to be made in another process; keys are only named."""
+
+    name: str
+    """As `resolve_model` takes it, such as `"openai:gpt-5-mini"`."""
+    base_url: NotRequired[str]
+    """Address of an OpenAI-compatible server."""
+    api_key_env: NotRequired[str]
+    """The environment variable that holds the key; by default the provider's own."""
+    timeout: NotRequired[float]
+    """Seconds to wait for one reply."""
+    settings: NotRequired[dict[str, Any]]
+    """What else the chat model takes, such as `{"reasoning_effort": "low"}`."""
+
 
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _NO_IDENTITY = re.compile(
@@ -70,6 +88,7 @@ def resolve_model(
     base_url: str | None = None,
     api_key: str | None = None,
     timeout: float = 120.0,
+    settings: Mapping[str, Any] | None = None,
 ) -> BaseChatModel:
     """Return the chat model that `model` names.
 
@@ -82,6 +101,7 @@ def resolve_model(
         api_key: Key for that server; default `OPENAI_API_KEY`, else a placeholder.
         timeout: Seconds to wait for one reply, or for its next part; five more and the
             whole of it counts as timed out.
+        settings: What else the chat model takes, such as `{"reasoning_effort": "low"}`.
 
     Raises:
         ModelSetupError: The name is unknown, or a package, key or file is missing.
@@ -102,7 +122,35 @@ def resolve_model(
         from langchain_judges.asking.local import local_model
 
         return local_model(model.partition(":")[2] or None)
-    return _named_model(model, base_url, api_key, timeout)
+    access = {} if api_key is None else {"api_key": api_key}
+    return _named_model(model, base_url, {**(settings or {}), **access, "timeout": timeout})
+
+
+def model_of_spec(spec: ModelSpec) -> BaseChatModel:
+    """Return the chat model that plain JSON describes.
+
+    Raises:
+        OptionError: A field is missing or unknown.
+        ModelSetupError: The model cannot be made, or its key's variable is not set.
+    """
+    fields = set(spec)
+    if "name" not in fields or fields - ModelSpec.__annotations__.keys():
+        raise OptionError(
+            "the `model` of a spec is a name, or an object of "
+            f"{', '.join(ModelSpec.__annotations__)}; got {sorted(map(str, fields))}"
+        )
+    key = None
+    if variable := spec.get("api_key_env"):
+        key = os.environ.get(variable)
+        if key is None:
+            raise ModelSetupError(f"The key's environment variable {variable} is not set.")
+    return resolve_model(
+        spec["name"],
+        base_url=spec.get("base_url"),
+        api_key=key,
+        timeout=spec.get("timeout", 120.0),
+        settings=spec.get("settings"),
+    )
 
 
 def _shown(model: object) -> str:
@@ -112,11 +160,12 @@ def _shown(model: object) -> str:
 
 
 def _named_model(
-    model: str, base_url: str | None, api_key: str | None, timeout: float
+    model: str, base_url: str | None, settings: Mapping[str, Any]
 ) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
-    options: dict[str, Any] = {}
+    # `ask()` retries by its own rule, so the provider's library must not.
+    options: dict[str, Any] = {"max_retries": 0, **settings}
     if model.startswith(("openai:", "gpt-")):
         base_url = base_url or next(filter(None, map(os.environ.get, _ADDRESSES)), None)
     if base_url:
@@ -124,15 +173,13 @@ def _named_model(
         options = {
             "model_provider": "openai",
             "base_url": base_url,
-            "api_key": api_key or os.environ.get("OPENAI_API_KEY") or "none",
+            "api_key": os.environ.get("OPENAI_API_KEY") or "none",
             "use_responses_api": False,
+            **options,
         }
         model = model.removeprefix("openai:")
-    elif api_key:
-        options = {"api_key": api_key}
     try:
-        # `ask()` retries by its own rule, so the provider's library must not.
-        chat: BaseChatModel = init_chat_model(model, timeout=timeout, max_retries=0, **options)
+        chat: BaseChatModel = init_chat_model(model, **options)
     except ImportError as exc:
         raise ModelSetupError(f"The model {model!r} cannot be loaded: {exc}") from exc
     except ValueError as exc:

@@ -9,6 +9,7 @@ import typer
 from langchain_judges.cli.audit import audit
 from langchain_judges.cli.compare import compare
 from langchain_judges.cli.judge import judge
+from langchain_judges.cli.merge import merge
 from langchain_judges.cli.methods import methods
 from langchain_judges.cli.models import models
 from langchain_judges.cli.trust import trust
@@ -18,6 +19,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 app.command()(audit)
 app.command()(judge)
 app.command()(compare)
+app.command()(merge)
 app.command()(methods)
 app.command()(models)
 app.command()(write)

@@ -20,11 +20,13 @@ from langchain_judges.cli.common import (
     INTERRUPTED,
     MISUSED,
     build_judge,
+    chat_model,
     checked,
     error_console,
     kept_apart,
     open_memory,
     rows_of,
+    set_options,
     setting,
 )
 from langchain_judges.cli.keys import read_key
@@ -106,13 +108,13 @@ def audit(  # noqa: PLR0913 - one parameter for each option
     errors = error_console()
     try:
         kept_apart([items], [export, out])
-        file = rows_of(items, "allure", limit, None, preset, option)
+        options = set_options(option or [])
+        file = rows_of(items, "allure", limit, None, preset, options)
         checked(file, skip_bad, errors, "item to judge")
         rows = list(file)
         kept = open_memory(memory)
-        built = build_judge(
-            "allure", model, preset, option or [], base_url, timeout, memory=kept
-        )
+        chat = chat_model(model, base_url, timeout)
+        built = build_judge("allure", chat, preset, options, memory=kept)
         settings = {
             "check": make_check(check, check_option or []),
             "auditor": auditor,

@@ -105,23 +105,17 @@ def _name_bad(file: PairsFile, what: str, errors: Console) -> None:
         errors.print(f"… and {len(file.bad) - 20} more bad lines")
 
 
-def build_judge(  # noqa: PLR0913 - what all commands that judge are told
+def build_judge(
     method: str,
-    model: str,
+    chat: BaseChatModel,
     preset: str | None,
-    settings: list[str],
-    base_url: str | None,
-    timeout: float,
-    *,
-    dry_run: bool = False,
+    options: Mapping[str, Any],
     **more: Any,
 ) -> Any:
-    """Create the judge that the arguments of a command ask for; `more` are its options too."""
+    """Create the judge that a command asks for; `more` are options that `--set` cannot set."""
     from langchain_judges.methods.registry import METHODS, load_judge
 
-    options = set_options(settings)
     check_settable(METHODS, method, options)
-    chat = chat_model(model, base_url, timeout, dry_run=dry_run)
     with settings_named(options):
         return load_judge(method, chat, preset=preset, **options, **more)
 
@@ -158,18 +152,26 @@ def json_hint(name: str, value: str) -> str:
 
 
 def chat_model(
-    model: str, base_url: str | None, timeout: float, *, dry_run: bool = False
+    model: str,
+    base_url: str | None,
+    timeout: float,
+    settings: Sequence[str] | None = None,
+    *,
+    dry_run: bool = False,
 ) -> BaseChatModel:
     """Return the model that a command names; a dry run asks nothing, so it needs no key."""
     from langchain_judges.asking.models import resolve_model
 
+    more = dict(setting(each, "--model-set") for each in settings or ())
     try:
-        return resolve_model(model, base_url=base_url, timeout=timeout)
+        return resolve_model(model, base_url=base_url, timeout=timeout, settings=more)
     except ModelSetupError:
         if not dry_run:
             raise
     # What is wrong but for the key is said as it would be without a dry run.
-    chat = resolve_model(model, base_url=base_url, api_key="none", timeout=timeout)
+    chat = resolve_model(
+        model, base_url=base_url, api_key="none", timeout=timeout, settings=more
+    )
     error_console().print(f"No key for {model} was found; asking needs one.", markup=False)
     return chat
 
@@ -202,10 +204,10 @@ def rows_of(
     limit: int | None,
     columns: Sequence[str] | None = None,
     preset: str | None = None,
-    settings: Sequence[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> PairsFile:
     """Return the rows that a method judges, pairs or items, yet unread."""
-    check = check_of(method, preset, set_options(list(settings or ())))
+    check = check_of(method, preset, settings or {})
     return open_rows(path, limit, check, named_columns(columns))
 
 

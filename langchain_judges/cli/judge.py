@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +15,14 @@ from langchain_judges.cli.common import (
     Sized,
     address_of,
     build_judge,
+    chat_model,
     checked,
     error_console,
     filled_memory,
     kind_of,
     rows_of,
     run_to_the_end,
+    set_options,
     tell_refusal,
 )
 from langchain_judges.cli.options import (
@@ -33,15 +37,18 @@ from langchain_judges.cli.options import (
     MaxTokens,
     Memory,
     Method,
-    Model,
+    ModelSettings,
+    OptionalModel,
     Preset,
     Results,
     Settings,
+    ShardOf,
     SkipBad,
     Strict,
     Timeout,
+    WithTexts,
 )
-from langchain_judges.errors import JudgeError
+from langchain_judges.errors import JudgeError, OptionError
 
 
 def judge(  # noqa: PLR0913 - one parameter for each option
@@ -53,12 +60,17 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "folder."
         ),
     ],
-    model: Model,
+    model: OptionalModel = None,
     method: Method = "bsm",
     out: Results = None,
     column: Columns = None,
     preset: Preset = None,
     option: Settings = None,
+    spec: Annotated[
+        Path | None,
+        typer.Option(help="A judge as JSON: method, model, options; in place of these."),
+    ] = None,
+    model_set: ModelSettings = None,
     memory: Memory = None,
     base_url: BaseUrl = None,
     concurrency: Concurrency = None,
@@ -66,6 +78,8 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
     limit: Limit = None,
+    shard: ShardOf = None,
+    with_texts: WithTexts = False,
     show: Annotated[
         bool, typer.Option("--show", help="Print every verdict; the default without --out.")
     ] = False,
@@ -81,13 +95,22 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     """
     errors, address = error_console(), address_of(model, base_url)
     try:
-        told = option or []
-        file = rows_of(pairs, method, limit, column, preset, told)
+        flags: dict[str, Any] = {"--model": model, "--preset": preset, "--set": option}
+        flags |= {"--base-url": base_url, "--model-set": model_set, "--memory": memory}
+        described = _read_spec(spec, flags)
+        if described is not None:
+            method, preset = described["method"], described.get("preset")
+        settings = described.get("options") or {} if described else set_options(option or [])
+        file = rows_of(pairs, method, limit, column, preset, settings)
         rows = checked(file, skip_bad, errors, f"{kind_of(method)} to judge")
-        more = {} if memory is None else {"memory": filled_memory(memory)}
-        built = build_judge(
-            method, model, preset, told, base_url, timeout, dry_run=dry_run, **more
-        )
+        if described is not None:
+            from langchain_judges.methods.registry import build
+
+            built: Any = build(described)
+        else:
+            more = {} if memory is None else {"memory": filled_memory(memory)}
+            chat = chat_model(model or "", base_url, timeout, model_set, dry_run=dry_run)
+            built = build_judge(method, chat, preset, settings, **more)
         _announce(built, rows, errors)
         if dry_run:
             return
@@ -97,11 +120,34 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "max_calls": max_calls,
             "max_tokens": max_tokens,
             "keep_failed": keep_failed,
+            "shard": shard,
+            "with_texts": with_texts,
         }
         run_to_the_end(built, Sized(file, rows), options, show or not out, strict, address)
     except JudgeError as exc:
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
+
+
+def _read_spec(path: Path | None, flags: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the judge that a file describes; None if flags describe it.
+
+    Raises:
+        OptionError: Both do or none does, or the file holds no JSON object.
+    """
+    if path is None:
+        if not flags["--model"]:
+            raise OptionError("name a model by --model, or a judge by --spec")
+        return None
+    if both := [flag for flag, value in flags.items() if value]:
+        raise OptionError(f"--spec says what the judge is; leave {', '.join(both)} out")
+    try:
+        spec = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        raise OptionError(f"{path} cannot be read as JSON: {exc}") from exc
+    if not isinstance(spec, dict) or "method" not in spec:
+        raise OptionError(f'{path} must hold {{"method", "model", "options"}}')
+    return spec
 
 
 def _announce(judge: Any, rows: int, errors: Console) -> None:

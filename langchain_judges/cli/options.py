@@ -12,18 +12,21 @@ from langchain_judges.options import Options
 from langchain_judges.runs.options import RunOptions
 
 
-def flag(name: str, *flags: str, of: type[Options] = RunOptions) -> Any:
+def flag(
+    name: str, *flags: str, of: type[Options] = RunOptions, metavar: str | None = None
+) -> Any:
     """Return the flag of an option declared elsewhere: its meaning and its lowest value.
 
     Args:
         name: The option.
         *flags: How it is called on a shell, if not by its own name.
         of: The class that declares it.
+        metavar: What its value is called in the help.
     """
     field = of.model_fields[name]
     low = next((mark.ge for mark in _marks(field.annotation) if isinstance(mark, Ge)), None)
     text = " ".join((field.description or "").split()).replace("`", "")
-    return typer.Option(*flags, min=low, help=text)  # type: ignore[arg-type]
+    return typer.Option(*flags, min=low, help=text, metavar=metavar)  # type: ignore[arg-type]
 
 
 _MODEL = typer.Option(help="local, local:/path.gguf or a name such as openai:gpt-5-mini.")
@@ -52,8 +55,18 @@ Settings = Annotated[
         'criteria=\'["Accuracy", "Tone"]\'. langchain-judges methods METHOD lists them.',
     ),
 ]
+ModelSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model-set",
+        help="A setting of the model: NAME=VALUE, such as reasoning_effort=low; repeat it for "
+        "several.",
+    ),
+]
 Memory = Annotated[Path | None, typer.Option(help="Folder of a memory of audited mistakes.")]
 BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
+ShardOf = Annotated[str | None, flag("shard", "--shard", metavar="NUMBER/OF")]
+WithTexts = Annotated[bool, flag("with_texts", "--with-texts")]
 Concurrency = Annotated[int | None, flag("max_concurrency", "--concurrency")]
 Timeout = Annotated[
     float, typer.Option(min=0.1, help="Seconds to wait for one reply; not for local.")

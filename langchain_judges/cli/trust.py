@@ -18,6 +18,7 @@ from langchain_judges.cli.common import (
     SPENT,
     address_of,
     build_judge,
+    chat_model,
     check_of,
     checked,
     error_console,
@@ -107,15 +108,16 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         check_installed()
         read = [*map(Path, [data] if data else []), *(verdicts or [])]
         kept_apart(read, [out, results, csv, json])
-        told = option or []
-        check = check_known_of if model is None else check_of(method, preset, set_options(told))
+        settings = set_options(option or [])
+        check = check_known_of if model is None else check_of(method, preset, settings)
         table = None if data is None else _table(data, check, column or [], limit, skip_bad)
         summary = None
         if model is not None and table is not None:
             _check_labels(table)
             kept = results or out.with_suffix(".verdicts.jsonl")
             more = {} if memory is None else {"memory": filled_memory(memory)}
-            judge = build_judge(method, model, preset, told, base_url, timeout, **more)
+            chat = chat_model(model, base_url, timeout)
+            judge = build_judge(method, chat, preset, settings, **more)
             options = {
                 "out": kept,
                 "max_concurrency": concurrency,

@@ -38,6 +38,7 @@ from pydantic import (
 from langchain_judges.asking import nodes
 from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.protocol import Memory, is_memory
@@ -330,7 +331,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """
 
     options: GraphOptions
-    model: str | BaseChatModel
+    model: str | ModelSpec | BaseChatModel
 
     def get_context_jsonschema(self) -> dict[str, Any]:
         """Return the options that the client of a server may set, as a JSON schema."""
@@ -363,7 +364,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         Raises:
             OptionError: The model is an object and no name, or an option is a live object.
         """
-        if not isinstance(self.model, str):
+        if not isinstance(self.model, str | Mapping):
             raise OptionError(
                 f"the model is an object ({type(self.model).__name__}), which no JSON holds; "
                 "name it, such as 'openai:gpt-5-mini'"

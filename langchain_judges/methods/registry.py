@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.allure.judge import ALLURE
 from langchain_judges.methods.base import GraphOptions, JudgeGraph, JudgeOptions
@@ -118,7 +119,8 @@ def build(spec: Mapping[str, Any]) -> JudgeGraph:
     """Create the judge that a spec describes, as `judge.spec` returned it.
 
     Args:
-        spec: `{"method", "model", "options"?, "preset"?}`, plain JSON.
+        spec: `{"method", "model", "options"?, "preset"?}`, plain JSON. The model is a name,
+            or `{"name", "base_url"?, "api_key_env"?, "timeout"?, "settings"?}`.
 
     Raises:
         OptionError: A field is missing or unknown, or an option is not allowed.
@@ -136,7 +138,14 @@ def build(spec: Mapping[str, Any]) -> JudgeGraph:
     if not _is_text(spec["method"]) or not isinstance(preset, str | None):
         wrong = preset if _is_text(spec["method"]) else spec["method"]
         raise OptionError(f"`method` and `preset` of a spec must be texts, got {wrong!r}")
-    return load(METHODS, spec["method"], spec["model"], preset, options or {})
+    model = spec["model"]
+    if not isinstance(model, Mapping):
+        return load(METHODS, spec["method"], model, preset, options or {})
+    named_model = cast("ModelSpec", model)
+    chat = model_of_spec(named_model)
+    judge: JudgeGraph = load(METHODS, spec["method"], chat, preset, options or {})
+    judge.model = named_model
+    return judge
 
 
 def _is_text(value: object) -> bool:

@@ -40,6 +40,11 @@ class RunOptions(RunLimits):
     """A JSONL file to which each result is appended as it comes. Rows that it holds already,
     under the same method, options, model and prompts, are not judged again; rows that were
     not judged are tried again."""
+    shard: Annotated[str | None, Rule("NUMBER/OF, such as '3/16'")] = None
+    """Judge only this share of the rows, such as `"3/16"`; `out` is then a folder in which
+    each shard has a part of its own, and `merge` joins them."""
+    with_texts: bool = False
+    """Write what was judged into each result, too."""
     max_calls: Annotated[int, Ge(1)] | None = None
     """Ask nothing more after so many replies; the rest is reported as `over_budget`, and
     judged by a later run."""

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -37,6 +38,7 @@ from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_pair, check_task
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
+from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
 from langchain_judges.verdict import (
@@ -120,6 +122,10 @@ class Workload:
                 'its version by `.with_config(metadata={"method": "my judge, version 1"})`'
             )
         self.name = _name(self.marks)
+        self._shard = Shard.parse(options.shard) if options.shard is not None else None
+        self._part = _results_path(options, self._shard)
+        self._read_rows = self._own_rows = 0
+        self._ended = False
         self.when_stopped: Callable[[], object] | None = None
         self._rows = enumerate(rows)
         self._held: Work | None = None
@@ -137,9 +143,11 @@ class Workload:
 
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""
-        if self.options.out is not None:
+        if self._part is not None:
             mark, keep_failed = self.name["mark"], self.options.keep_failed
-            self.results = Results(self.options.out, mark, keep_failed=keep_failed)
+            self.results = Results(self._part, mark, keep_failed=keep_failed)
+            if self._shard:
+                Receipt.of(self._part).unlink(missing_ok=True)
         self.summary.others = self.results.others if self.results else 0
 
     def take(self) -> Work | None:
@@ -245,6 +253,13 @@ class Workload:
         self.summary.seconds_full = window.seconds_full
         if self.results is not None:
             self.results.close()
+        self._sign()
+
+    def _sign(self) -> None:
+        """Say beside a shard's part that all of its rows are in it."""
+        whole = self._ended and self._held is None and self.summary.rows == self._own_rows
+        if self._shard and self._part and whole and not (self.exhausted or self.fatal):
+            Receipt(self.name["mark"], self._read_rows, self._own_rows).write(self._part)
 
     def display(self) -> AbstractContextManager[Any]:
         """Return what shows the progress while it is entered."""
@@ -266,6 +281,7 @@ class Workload:
             InputError: No good row has come yet, so the rows may all be wrong.
         """
         for index, raw in self._rows:
+            self._read_rows = index + 1
             try:
                 pair: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
                 kind = kind_of_row(raw) if isinstance(raw, Mapping) else "pair"
@@ -279,18 +295,33 @@ class Workload:
                 error = InputError(problem)
             else:
                 self._kind = kind
-                return work
+                if self._is_own(self._judged_part(pair)):
+                    return work
+                continue
             if self._kind is None:
                 raise InputError(problem) from error
             known = raw.get("id") if isinstance(raw, Mapping) else None
             pair = {"id": known if isinstance(known, str) else None}
+            if not self._is_own({"index": index}):
+                continue
             return Work(index, pair, self._key({"id": problem}), self._kind, problem=problem)
+        self._ended = True
         return None
+
+    def _is_own(self, content: Mapping[str, Any]) -> bool:
+        """Say whether a row is of this run's shard, and count it."""
+        own = self._shard is None or self._shard.holds(content)
+        self._own_rows += own
+        return own
+
+    def _judged_part(self, pair: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the judge is given of a row."""
+        return {field: pair[field] for field in self._shown if field in pair}
 
     def _key(self, pair: dict[str, Any]) -> str:
         """Return a pair's key under this judge; in a file, a repeated one gets a number too."""
-        told = {field: pair.get(field) for field in self._shown if field in pair}
-        data = json.dumps([self.marks, told], sort_keys=True, ensure_ascii=True, default=str)
+        content = self._judged_part(pair)
+        data = json.dumps([self.marks, content], sort_keys=True, ensure_ascii=True, default=str)
         digest = hashlib.sha256(data.encode()).digest()
         key = digest.hex()[:32]
         if self.results is None and not self._keeps_threads:
@@ -338,9 +369,8 @@ class Workload:
         return "the budget is spent"
 
     def _invoke(self, work: Work) -> Steps[dict[str, Any]]:
-        told = {field: work.pair[field] for field in self._shown if field in work.pair}
         judge, graph, config = self.judge, self._graph, self.config
-        given: dict[str, Any] | None = told
+        row: dict[str, Any] | None = self._judged_part(work.pair)
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": work.key}
             config = {**config, "configurable": threads}
@@ -348,12 +378,12 @@ class Workload:
                 lambda: graph.get_state(config), lambda: graph.aget_state(config)
             )
             if state.next:
-                given = None
+                row = None
             elif judged_row(state.values):
                 shown = graph.output_channels
                 return {key: state.values[key] for key in shown if key in state.values}
         outcome: dict[str, Any] = yield Effect(
-            lambda: judge.invoke(given, config), lambda: judge.ainvoke(given, config)
+            lambda: judge.invoke(row, config), lambda: judge.ainvoke(row, config)
         )
         return outcome
 
@@ -374,6 +404,7 @@ class Workload:
             **head,
             "id": work.pair.get("id"),
             **({} if work.kind == "task" else {"content": content_key(work.pair)}),
+            **(self._judged_part(work.pair) if self.options.with_texts else {}),
             **{field: work.pair[field] for field in _KNOWN_OF_IT if field in work.pair},
             **outcome,
             **head,
@@ -402,6 +433,23 @@ class Workload:
             return
         detail = next(f["detail"] for f in outcome_of(row)["failures"] if _common_error([f]))
         self.fail(RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}"))
+
+
+def _results_path(options: RunOptions, shard: Shard | None) -> Path | None:
+    """Return the file that a run writes to; None if it writes none."""
+    if options.out is None:
+        if shard:
+            raise OptionError("`shard` needs `out`, the folder of the parts")
+        return None
+    path = Path(options.out)
+    if shard:
+        return shard.part(path)
+    if path.suffix in (".csv", ".tsv", ".parquet", ".xlsx"):
+        raise OptionError(
+            f"`out` is written as JSONL, so that a run can resume; got {path.name!r}. Write "
+            f"{path.with_suffix('.jsonl').name!r} and convert it by `langchain-judges merge`"
+        )
+    return path
 
 
 def _marks(judge: Judge) -> tuple[dict[str, Any], int]:

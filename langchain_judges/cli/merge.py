@@ -1,0 +1,46 @@
+"""`langchain-judges merge`: join the parts of a sharded run, or convert results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from langchain_judges.cli.common import MISUSED, error_console, tell_refusal
+from langchain_judges.errors import JudgeError
+
+
+def merge(
+    source: Annotated[
+        Path,
+        typer.Argument(help="Folder of the parts of a run with --shard, or a results file."),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="What to write: .jsonl, .csv or .parquet.")
+    ],
+    mark: Annotated[
+        str | None,
+        typer.Option(help="Take the rows of this judge, where a file holds several."),
+    ] = None,
+) -> None:
+    """Join the parts of a sharded run into one table, or convert results.
+
+    Nothing is written unless all parts are there, finished, and of one judge.
+
+    Example: langchain-judges merge out/ -o verdicts.parquet
+    """
+    # Loaded here: other commands need nothing of it.
+    from langchain_judges.runs.merge import merge as join
+
+    errors = error_console()
+    try:
+        merged = join(source, out, mark=mark)
+    except JudgeError as exc:
+        tell_refusal(exc, errors)
+        raise typer.Exit(MISUSED) from exc
+    errors.print(
+        f"{merged.rows:,} rows of {merged.parts} part{'s' * (merged.parts != 1)}, "
+        f"{merged.judged:,} of them judged: {out}",
+        markup=False,
+    )

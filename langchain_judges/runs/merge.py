@@ -1,0 +1,270 @@
+"""The parts of a run as one table, and results as JSONL, CSV or Parquet."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.errors import OptionError, OutputError, needs
+from langchain_judges.rows.files import read_lines
+from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.runs.results import judged_row, outcome_of
+from langchain_judges.runs.shards import Receipt, Shard, parts_of
+
+_AT_ONCE = 10_000
+"""Rows of a group in a Parquet file."""
+_COLUMNS: dict[str, str] = {
+    "index": "int64",
+    "id": "string",
+    "key": "string",
+    "kind": "string",
+    "judged": "bool",
+    "method": "string",
+    "model": "string",
+    "mark": "string",
+    "preference": "string",
+    "label": "string",
+    "score": "double",
+    "confidence": "double",
+    "confidence_source": "string",
+    "flipped": "bool",
+    "rationale": "string",
+    "failures": "string",
+    "calls": "int64",
+    "input_tokens": "int64",
+    "cached_tokens": "int64",
+    "output_tokens": "int64",
+    "known_label": "string",
+    "group": "string",
+    "category": "string",
+    "result": "string",
+}
+"""What a table holds of a row; `result` is all of it, as JSON."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What `merge` wrote."""
+
+    rows: int
+    judged: int
+    parts: int
+    mark: str
+    """Of the judge whose results these are."""
+
+
+def merge(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    mark: str | None = None,
+) -> Merged:
+    """Join the parts of a sharded run, in the order of its rows, or convert a results file.
+
+    Args:
+        source: The folder that the shards wrote to, or one results file.
+        out: The table to write: `.jsonl` (the rows as they are), `.csv` or `.parquet` (a
+            column for each part of a verdict, and the whole row as JSON in `result`).
+        mark: The judge whose rows are taken; needed where `source` holds several.
+
+    Returns:
+        What was written: rows, those that were judged, parts, and the judge's mark.
+
+    Raises:
+        OutputError: A part is missing or not finished, the parts are of different runs or
+            judges, a row stands twice, or `out` cannot be written.
+        OptionError: The ending of `out` is none of these.
+        MissingExtraError: Parquet needs the extra `hub`.
+    """
+    place, target = Path(source), Path(out)
+    writers: dict[str, Callable[[Path, Iterable[Mapping[str, Any]]], None]] = {
+        ".jsonl": _write_lines,
+        ".csv": _write_csv,
+        ".parquet": _write_parquet,
+    }
+    if target.suffix not in writers:
+        raise OptionError(f"`out` must end in {', '.join(writers)}, got {target.name!r}")
+    if not place.exists():
+        raise OutputError(f"There is no {place}.")
+    parts = _checked_parts(place) if place.is_dir() else [place]
+    if any(part.resolve() == target.resolve() for part in parts):
+        raise OptionError(f"`out` is {target}, which is read; name another file")
+    receipts = [receipt for part in parts if (receipt := Receipt.read(part))]
+    mark = mark or _common_mark(parts, receipts)
+    places = _places(parts, mark)
+    judged = Counter[bool]()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        writers[target.suffix](draft, _counted(_in_order(parts, places), judged))
+        draft.replace(target)
+    except OSError as exc:
+        raise OutputError(f"{target} cannot be written: {exc}") from exc
+    finally:
+        draft.unlink(missing_ok=True)
+    return Merged(judged.total(), judged[True], len(parts), mark)
+
+
+def _checked_parts(folder: Path) -> list[Path]:
+    """Return the parts of a run if all are there, finished, and of one run."""
+    parts = dict(parts_of(folder))
+    shards = set(parts.values())
+    if not parts:
+        raise OutputError(f"{folder} holds no part of a run.")
+    if len({shard.of for shard in shards}) > 1:
+        raise OutputError(
+            f"{folder} holds parts of different runs: of {sorted({s.of for s in shards})}."
+        )
+    of = next(iter(shards)).of
+    if lacking := [str(s) for n in range(1, of + 1) if (s := Shard(n, of)) not in shards]:
+        raise OutputError(f"{folder} lacks the parts {', '.join(lacking)}.")
+    receipts = {part: Receipt.read(part) for part in parts}
+    if unfinished := [str(parts[part]) for part, receipt in receipts.items() if not receipt]:
+        raise OutputError(
+            f"Shards that have not finished: {', '.join(unfinished)}; run them again."
+        )
+    finished = [receipt for receipt in receipts.values() if receipt]
+    if len({receipt.mark for receipt in finished}) > 1:
+        raise OutputError(f"{folder} holds results of different judges or settings.")
+    if len({receipt.rows for receipt in finished}) > 1 or (
+        sum(receipt.own for receipt in finished) != finished[0].rows
+    ):
+        raise OutputError(f"The shards in {folder} did not read the same rows.")
+    return list(parts)
+
+
+def _common_mark(parts: list[Path], receipts: list[Receipt]) -> str:
+    if receipts:
+        return receipts[0].mark
+    marks = {_mark_of(row) for part in parts for row in read_lines(part)}
+    if len(marks) != 1:
+        raise OutputError(
+            f"{parts[0]} holds results of {len(marks)} judges; name one by its `mark`: "
+            f"{', '.join(sorted(marks))}."
+        )
+    return marks.pop()
+
+
+def _mark_of(row: Mapping[str, Any]) -> str:
+    return str((row.get("judge") or {}).get("mark"))
+
+
+def _places(parts: list[Path], mark: str) -> Any:
+    """Return where each row stands (index, part, offset, length), by index: an (n, 4) array."""
+    import numpy as np
+
+    rows: list[tuple[int, int, int, int]] = []
+    keys: set[str] = set()
+    for number, part in enumerate(parts):
+        offset = 0
+        with part.open("rb") as file:
+            for line in file:
+                row = _parsed(line, part)
+                if _mark_of(row) == mark:
+                    if row["key"] in keys:
+                        raise OutputError(f"{part}: row {row['index']} stands twice.")
+                    keys.add(row["key"])
+                    rows.append((int(row["index"]), number, offset, len(line)))
+                offset += len(line)
+    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    return table[np.argsort(table[:, 0], kind="stable")]
+
+
+def _parsed(line: bytes, part: Path) -> dict[str, Any]:
+    try:
+        row: dict[str, Any] = json.loads(line)
+        _ = row["key"], row["index"]
+    except (TypeError, KeyError, ValueError) as exc:
+        raise OutputError(f"{part} holds a line that is no result of a judge.") from exc
+    return row
+
+
+def _in_order(parts: list[Path], places: Any) -> Iterator[dict[str, Any]]:
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(part.open("rb")) for part in parts]
+        for _, number, offset, length in places.tolist():
+            files[number].seek(offset)
+            yield json.loads(files[number].read(length))
+
+
+def _counted(rows: Iterable[dict[str, Any]], judged: Counter[bool]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        judged[judged_row(row)] += 1
+        yield row
+
+
+def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result as the cells of a table, by column.
+
+    Args:
+        row: A row of `judge_many`.
+    """
+    outcome, judge = outcome_of(row), row.get("judge") or {}
+    usage = outcome.get("usage") or {}
+    verdict = {} if kind_of_result(row) == "task" else outcome
+    cells = {
+        **{name: row.get(name) for name in ("index", "key", "kind", "judged")},
+        **{name: judge.get(name) for name in ("method", "model", "mark")},
+        **{name: verdict.get(name) for name in ("score", "confidence", "flipped")},
+        **{name: usage.get(name) for name in ("calls", "input_tokens", "cached_tokens")},
+        "output_tokens": usage.get("output_tokens"),
+        "preference": verdict.get("preference"),
+        "confidence_source": verdict.get("confidence_source"),
+        "rationale": verdict.get("rationale"),
+        "id": _text(row.get("id")),
+        "label": _text(verdict.get("label")),
+        "known_label": _text(row.get("label")),
+        "group": _text(row.get("group")),
+        "category": _text(row.get("category")),
+        "failures": json.dumps(outcome.get("failures") or [], ensure_ascii=False),
+        "result": json.dumps(row, ensure_ascii=False),
+    }
+    return {name: cells[name] for name in _COLUMNS}
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else str(value)
+
+
+def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(_COLUMNS))
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: _inert(cell) for name, cell in table_row(row).items()})
+
+
+def _inert(cell: Any) -> Any:
+    """Return a cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(tuple("=+-@\t\r")) else cell
+
+
+def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with needs("hub", "Writing Parquet"):
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetWriter
+
+    types = {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
+    columns = [(name, types.get(kind, pa.string())) for name, kind in _COLUMNS.items()]
+    schema = pa.schema(columns)
+    with ParquetWriter(path, schema, compression="zstd") as writer:
+        batch: list[dict[str, Any]] = []
+        for row in rows:
+            batch.append(table_row(row))
+            if len(batch) == _AT_ONCE:
+                writer.write_table(pa.Table.from_pylist(batch, schema))
+                batch.clear()
+        writer.write_table(pa.Table.from_pylist(batch, schema))

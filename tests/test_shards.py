@@ -1,0 +1,182 @@
+"""One run over several machines, and its parts as one table."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from langchain_judges import judge_many
+from langchain_judges.cli import app
+from langchain_judges.errors import OptionError, OutputError
+from langchain_judges.runs.merge import merge
+from langchain_judges.runs.shards import Shard, parts_of
+from tests.fakes import FakeChatModel
+from tests.judges import of_method
+
+ROWS = [
+    {"input": "Name a fruit.", "output_a": f"good {n}", "output_b": "pear", "id": f"r{n}"}
+    for n in range(20)
+]
+
+
+def judge(model=None):
+    return of_method("relative", model, orders="none")
+
+
+def run(folder, number, of=4, rows=ROWS, **options):
+    shard = f"{number}/{of}"
+    return list(judge_many(judge(), rows, out=folder, shard=shard, progress=False, **options))
+
+
+@pytest.fixture
+def whole(tmp_path):
+    for number in (1, 2, 3, 4):
+        run(tmp_path / "out", number)
+    return tmp_path / "out"
+
+
+def test_each_row_is_judged_in_one_shard_at_its_place_in_the_whole(tmp_path):
+    parts = [run(tmp_path, number) for number in (1, 2, 3, 4)]
+    assert sorted(row["index"] for part in parts for row in part) == list(range(20))
+    assert {row["id"]: row["index"] for part in parts for row in part}["r7"] == 7
+
+
+def test_a_row_keeps_its_shard_wherever_it_stands_in_the_file(tmp_path):
+    first = {row["id"] for row in run(tmp_path / "a", 2)}
+    assert {row["id"] for row in run(tmp_path / "b", 2, rows=ROWS[::-1])} == first
+
+
+def test_equal_rows_without_an_id_belong_to_one_shard():
+    row = {"input": "x", "output_a": "y", "output_b": "z"}
+    assert [Shard(n, 3).holds(dict(row)) for n in (1, 2, 3)].count(True) == 1
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "4", "a/b", "1/0", ""])
+def test_a_shard_is_a_number_of_a_number(text):
+    with pytest.raises(OptionError, match="NUMBER/OF"):
+        Shard.parse(text)
+
+
+def test_a_shard_needs_a_folder_for_its_part(tmp_path):
+    with pytest.raises(OptionError, match="needs `out`"):
+        run(None, 1)
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="is a file"):
+        run(tmp_path / "file", 1)
+
+
+def test_a_shard_begun_again_asks_nothing_that_is_in_its_part(tmp_path):
+    first, model = run(tmp_path, 1), FakeChatModel()
+    again = judge_many(judge(model), ROWS, out=tmp_path, shard="1/4", progress=False)
+    assert list(again) == first
+    assert not model.prompts
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_parts_join_in_the_order_of_the_rows(whole, tmp_path, ending):
+    merged = merge(whole, tmp_path / f"all.{ending}")
+    assert (merged.rows, merged.judged, merged.parts) == (20, 20, 4)
+    records = read(tmp_path / f"all.{ending}")
+    assert [record["id"] for record in records] == [row["id"] for row in ROWS]
+
+
+def read(path):
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    if path.suffix == ".csv":
+        return list(csv.DictReader(path.read_text().splitlines()))
+    parquet = pytest.importorskip("pyarrow.parquet")
+    return parquet.read_table(path).to_pylist()
+
+
+def test_a_table_has_a_column_for_each_part_of_a_verdict(whole, tmp_path):
+    merge(whole, tmp_path / "all.csv")
+    record = read(tmp_path / "all.csv")[0]
+    assert record["preference"] == "A"
+    assert record["calls"] == "1"
+    assert json.loads(record["result"])["verdict"]["preference"] == "A"
+
+
+def test_a_missing_part_is_named(whole, tmp_path):
+    next(whole.glob("part-00003-of-*.jsonl")).unlink()
+    with pytest.raises(OutputError, match="lacks the parts 3/4"):
+        merge(whole, tmp_path / "all.jsonl")
+    assert not (tmp_path / "all.jsonl").exists()
+
+
+def test_a_shard_that_was_stopped_is_named(tmp_path):
+    run(tmp_path, 1, of=2)
+    with judge_many(judge(), ROWS, out=tmp_path, shard="2/2", progress=False) as stopped:
+        next(stopped)
+    with pytest.raises(OutputError, match="have not finished: 2/2"):
+        merge(tmp_path, tmp_path / "all.jsonl")
+
+
+def test_a_shard_whose_budget_was_spent_has_not_finished(tmp_path):
+    run(tmp_path, 1, of=2)
+    run(tmp_path, 2, of=2, max_calls=1)
+    with pytest.raises(OutputError, match="have not finished: 2/2"):
+        merge(tmp_path, tmp_path / "all.jsonl")
+
+
+def test_shards_of_other_rows_or_judges_do_not_join(tmp_path):
+    run(tmp_path, 1, of=2)
+    run(tmp_path, 2, of=2, rows=ROWS[:10])
+    with pytest.raises(OutputError, match="did not read the same rows"):
+        merge(tmp_path, tmp_path / "all.jsonl")
+    other = of_method("relative")
+    list(judge_many(other, ROWS, out=tmp_path, shard="2/2", progress=False))
+    with pytest.raises(OutputError, match="different judges"):
+        merge(tmp_path, tmp_path / "all.jsonl")
+
+
+def test_a_row_that_stands_twice_is_refused(whole, tmp_path):
+    part = next(path for path, _ in parts_of(whole) if path.stat().st_size)
+    part.write_text(part.read_text() + part.read_text().splitlines(keepends=True)[0])
+    with pytest.raises(OutputError, match="stands twice"):
+        merge(whole, tmp_path / "all.jsonl")
+
+
+def test_a_bad_row_costs_one_shard_its_row(tmp_path):
+    rows = [*ROWS, {"input": "no outputs"}]
+    results = [row for number in (1, 2, 3) for row in run(tmp_path, number, of=3, rows=rows)]
+    assert [row["index"] for row in results if not row["judged"]] == [20]
+    assert merge(tmp_path, tmp_path / "all.jsonl").rows == 21
+
+
+def test_a_table_holds_no_formula(tmp_path):
+    row = {**ROWS[0], "id": "=1+1"}
+    list(judge_many(judge(), [row], out=tmp_path / "out.jsonl", progress=False))
+    merge(tmp_path / "out.jsonl", tmp_path / "all.csv")
+    assert read(tmp_path / "all.csv")[0]["id"] == "'=1+1"
+
+
+def test_results_of_two_judges_need_a_mark(tmp_path):
+    out = tmp_path / "out.jsonl"
+    list(judge_many(judge(), ROWS[:2], out=out, progress=False))
+    other = of_method("relative")
+    rows = list(judge_many(other, ROWS[:3], out=out, progress=False))
+    with pytest.raises(OutputError, match="results of 2 judges"):
+        merge(out, tmp_path / "all.jsonl")
+    assert merge(out, tmp_path / "all.jsonl", mark=rows[0]["judge"]["mark"]).rows == 3
+
+
+def test_results_are_not_written_under_a_false_name(tmp_path):
+    with pytest.raises(OptionError, match="langchain-judges merge"):
+        judge_many(judge(), ROWS, out=tmp_path / "out.csv")
+
+
+def test_texts_stand_in_the_results_on_wish(tmp_path):
+    run = judge_many(judge(), ROWS[:1], with_texts=True, progress=False)
+    row = next(run)
+    assert {name: row[name] for name in ROWS[0]} == ROWS[0]
+
+
+def test_the_command_joins_parts_and_names_what_is_missing(whole, tmp_path):
+    command = ["merge", str(whole), "-o", str(tmp_path / "all.jsonl")]
+    done = CliRunner().invoke(app, command)
+    assert (done.exit_code, "20 rows of 4 parts, 20 of them judged" in done.output) == (0, True)
+    Path(next(whole.glob("*.done.json"))).unlink()
+    assert CliRunner().invoke(app, command).exit_code == 2
