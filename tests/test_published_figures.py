@@ -333,7 +333,7 @@ def test_people_are_the_ceiling_where_several_voted():
     found = report.trust(rows, data)
     votes = [row["human_votes"] for row in data]
     groups = found.sample.groups
-    assert found["agreement.ceiling"] == metrics.people_agreement(votes, groups=groups)
+    assert found["agreement.people"] == metrics.people_agreement(votes, groups=groups)
     assert "points under people among themselves" in found.sentence
     assert "25 of 999 not judged" in found.sentence
 

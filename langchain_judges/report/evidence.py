@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from langchain_judges.methods.registry import evidence_tables
-from langchain_judges.report.measure import Sample
 from langchain_judges.report.rows import JudgedRow, preference_points
+from langchain_judges.report.sample import Sample
 from langchain_judges.rows.texts import transcript
 
 LONGEST = 20_000
@@ -61,15 +61,13 @@ def costliest(sample: Sample, most: int) -> list[Disagreement]:
 
     Rows that were not judged are no disagreements; the failures count them.
     """
-    parted = [
-        row for row in sample.rows if None not in (row.answer, row.label) and _differ(row)
-    ]
-    ranked = sorted(parted, key=_cost, reverse=True)
-    return [_told(row) for row in ranked[:most]]
+    ranked = sorted(filter(differs, sample.rows), key=_cost, reverse=True)
+    return [_disagreement(row) for row in ranked[:most]]
 
 
-def _differ(row: JudgedRow) -> bool:
-    return bool(row.answer != row.label)
+def differs(row: JudgedRow) -> bool:
+    """Say whether judge and people both say something, and not the same."""
+    return None not in (row.answer, row.label) and bool(row.answer != row.label)
 
 
 def _cost(row: JudgedRow) -> float:
@@ -81,7 +79,7 @@ def _cost(row: JudgedRow) -> float:
     return min(1.0, abs(float(score) - wanted)) * agreed
 
 
-def _told(row: JudgedRow) -> Disagreement:
+def _disagreement(row: JudgedRow) -> Disagreement:
     known, verdict = row.known, row.verdict
     texts = [(name, shown(known[key])) for key, name in _TEXTS if known.get(key)]
     people = str(row.label)
@@ -105,8 +103,8 @@ def shown(text: Any) -> str:
     """Return a text, chat messages or a list of accepted answers as one text to show."""
     if isinstance(text, list) and text and not isinstance(text[0], Mapping):
         text = " / ".join(map(str, text))
-    told = transcript(text) if isinstance(text, str | list) else str(text)
-    return told if len(told) <= LONGEST else f"{told[:LONGEST]} …"
+    whole = transcript(text) if isinstance(text, str | list) else str(text)
+    return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]} …"
 
 
 def evidence(row: Mapping[str, Any]) -> list[Table]:

@@ -59,7 +59,7 @@ class Mark(NamedTuple):
     interval: tuple[float, float] | None
     kind: str = "judge"
     """`judge`, `people` or `baseline`: colour and shape."""
-    told: str = ""
+    text: str = ""
     """What stands at the right end."""
 
 
@@ -96,7 +96,7 @@ def _mark(axes: Axes, line: int, mark: Mark) -> None:
     size = 11 if shape == "|" else 7
     axes.plot([100 * mark.value], [y], shape, color=colour, ms=size, mew=2, zorder=3)
     axes.text(0, line - 0.22, _short(mark.label), va="center", ha="left", color=_INK)
-    axes.text(100, line - 0.22, _clean(mark.told), va="center", ha="right", color=_MUTED)
+    axes.text(100, line - 0.22, _clean(mark.text), va="center", ha="right", color=_MUTED)
 
 
 def slots(parts: Sequence[tuple[str, float, str]], described: str) -> Markup:
@@ -132,8 +132,8 @@ def slots(parts: Sequence[tuple[str, float, str]], described: str) -> Markup:
         for line, (name, share, kind) in enumerate(parts):
             names.plot([1.5], [line + 0.5], "s", color=colours[kind], ms=10)
             names.text(5, line + 0.5, name, va="center", color=_INK)
-            told = f"{100 * share:.1f} %"
-            names.text(100, line + 0.5, told, va="center", ha="right", color=_MUTED)
+            percents = f"{100 * share:.1f} %"
+            names.text(100, line + 0.5, percents, va="center", ha="right", color=_MUTED)
         return _svg(figure, described)
 
 

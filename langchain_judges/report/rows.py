@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -63,13 +63,13 @@ class JudgedRow:
     @property
     def category(self) -> str | None:
         """The kind of task."""
-        found = self.known.get("category", self.known.get("family"))
-        return None if found is None else str(found)
+        category = self.known.get("category", self.known.get("family"))
+        return None if category is None else str(category)
 
-    def text(self, field: str) -> str | None:
+    def text(self, name: str) -> str | None:
         """Return the text that was judged under a field; None where it is not known."""
-        found = self.known.get(field)
-        return judged(found) if found else None
+        text = self.known.get(name)
+        return judged(text) if text else None
 
     def in_order(self, order: str) -> Any:
         """Return what the judge said in one order, by identity; None: nothing, or unknown."""
@@ -107,18 +107,22 @@ class Joined:
     """Verdicts on rows that are not in the data."""
     unasked: int = 0
     """Rows that were not asked, for a budget was spent: no mistake of the judge."""
+    repeats: list[list[JudgedRow]] = field(default_factory=list)
+    """Of each row that was judged several times all its judgments; `rows` has the last one."""
 
     @property
     def left_out(self) -> str:
         """Say which verdicts are counted nowhere; nothing where there are none."""
-        told = []
+        parts = []
         if self.stale:
-            told.append(f"{self.stale:,} of an older text of their row")
+            parts.append(f"{self.stale:,} of an older text of their row")
         if self.unknown:
-            told.append(f"{self.unknown:,} of rows that are not in the data")
+            parts.append(f"{self.unknown:,} of rows that are not in the data")
         if self.unasked:
-            told.append(f"{self.unasked:,} that were not asked because the budget was spent")
-        return f"Verdicts left out: {' and '.join(told)}." if told else ""
+            parts.append(f"{self.unasked:,} that were not asked because the budget was spent")
+        if earlier := sum(len(judgments) - 1 for judgments in self.repeats):
+            parts.append(f"{earlier:,} of rows with a later verdict")
+        return f"Verdicts left out: {' and '.join(parts)}." if parts else ""
 
 
 def join(
@@ -145,7 +149,22 @@ def join(
     asked = [row for row in rows if not _unasked(row)]
     if not asked:
         raise InputError("no row was asked: the budget was spent")
-    return replace(_joined(asked, table), unasked=len(rows) - len(asked))
+    return replace(_once(_joined(asked, table)), unasked=len(rows) - len(asked))
+
+
+def _once(joined: Joined) -> Joined:
+    """Count each row once: by its last verdict, or the last one that says something."""
+    judgments: dict[Any, list[JudgedRow]] = {}
+    for row in joined.rows:
+        content = frozenset((row.row.get("content") or {}).items())
+        # Ids may repeat where nothing tells the texts: then the number of the row does.
+        judgments.setdefault((row.place, content or row.row.get("index")), []).append(row)
+    rows = [
+        next((row for row in reversed(own) if row.answer is not None), own[-1])
+        for own in judgments.values()
+    ]
+    repeats = [own for own in judgments.values() if len(own) > 1]
+    return replace(joined, rows=rows, repeats=repeats)
 
 
 def _unasked(row: Mapping[str, Any]) -> bool:
@@ -194,7 +213,7 @@ def rows_in(given: Any, what: str) -> list[Mapping[str, Any]]:
 
 def _placed(rows: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]]) -> Joined:
     places = _Places(table)
-    found: list[JudgedRow] = []
+    joined: list[JudgedRow] = []
     stale = unknown = 0
     for row in rows:
         place = places.of(row)
@@ -203,11 +222,11 @@ def _placed(rows: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]
         elif places.older(row, place):
             stale += 1
         else:
-            found.append(_beside(row, {**_kept(row), **table[place]}, place))
-    joined = Joined(found, stale, unknown)
-    if not found:
-        raise InputError(f"no verdict belongs to a row of the data. {joined.left_out}")
-    return joined
+            joined.append(_beside(row, {**_kept(row), **table[place]}, place))
+    outcome = Joined(joined, stale, unknown)
+    if not joined:
+        raise InputError(f"no verdict belongs to a row of the data. {outcome.left_out}")
+    return outcome
 
 
 class _Places:
@@ -268,8 +287,8 @@ def judges_of(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, Verdicts]:
         judge = named if isinstance(named, Mapping) else {}
         mark = str(judge.get("mark", ""))
         parted.setdefault(mark, []).append(dict(row))
-        told = [str(judge[part]) for part in ("model", "method") if judge.get(part)]
-        names.setdefault(mark, " · ".join(told) or "judge")
+        parts = [str(judge[part]) for part in ("model", "method") if judge.get(part)]
+        names.setdefault(mark, " · ".join(parts) or "judge")
     alike = Counter(names.values())
     return {
         names[mark] if alike[names[mark]] == 1 else f"{names[mark]} ({mark[:6]})": rows
@@ -285,7 +304,7 @@ def read_verdicts(path: str | PathLike[str]) -> dict[str, Verdicts]:
     """
     from langchain_judges.rows.files import read_table
 
-    found = judges_of(read_table(Path(path)))
-    if not found:
+    judges = judges_of(read_table(Path(path)))
+    if not judges:
         raise InputError(f"{path} has no verdict")
-    return found
+    return judges

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
-from langchain_judges.report.evidence import Disagreement, costliest
-from langchain_judges.report.measure import Number, Sample, headline_key, measure
+from langchain_judges.report.answer import answer_of, details
+from langchain_judges.report.evidence import Disagreement, costliest, differs
+from langchain_judges.report.measure import headline_key, measure
+from langchain_judges.report.number import Number
 from langchain_judges.report.rows import join, judges_of, rows_in
-from langchain_judges.report.wording import sentence
+from langchain_judges.report.sample import Sample
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
@@ -24,7 +26,14 @@ if TYPE_CHECKING:
 class TrustReport:
     """What a judge's verdicts come to beside what people say; made by `trust`."""
 
-    def __init__(self, sample: Sample, name: str, data_name: str, disagreements: int) -> None:
+    def __init__(
+        self,
+        sample: Sample,
+        name: str,
+        data_name: str,
+        disagreements: int,
+        min_agreement: float | None = None,
+    ) -> None:
         """Measure a sample of judged rows."""
         self.sample = sample
         self.name = name
@@ -37,8 +46,12 @@ class TrustReport:
         them."""
         self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
         """Every number by its key, such as `agreement.label.wrong`."""
-        self.sentence = sentence(sample, self.numbers)
-        """The report in one sentence."""
+        self.answer = answer_of(sample, self.numbers, min_agreement)
+        """Whether the judge may be trusted: `yes`, `no` or `not yet`, and a sentence."""
+        self.details = details(sample, self.numbers)
+        """What was measured, in one sentence."""
+        self.notes = sample.notes()
+        """Which rows some numbers cannot count, a sentence each."""
         classes: Sequence[str] | None = SIDES if sample.pairs else None
         labels = sample.labels
         if sample.pairs and "tie" not in [*labels, *(row.answer for row in sample.rows)]:
@@ -47,10 +60,17 @@ class TrustReport:
         """Rows by people's label, columns by the judge's answer."""
         self.disagreements: list[Disagreement] = costliest(sample, disagreements)
         """The costliest first."""
+        self.n_disagreements = sum(map(differs, sample.rows))
+        """How many there are in all."""
         self.usage: Usage = add_usage(
             {**no_usage(), **(row.verdict.get("usage") or {})} for row in sample.rows
         )
         """What the verdicts cost."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer, and what was measured."""
+        return f"{self.answer.text} {self.details}"
 
     @property
     def headline(self) -> Number:
@@ -69,9 +89,12 @@ class TrustReport:
             "rows": len(self.sample.rows),
             "absent": self.absent,
             "left_out": self.left_out,
+            "answer": self.answer.word,
             "sentence": self.sentence,
+            "notes": self.notes,
             "numbers": [number.to_dict() for number in self.numbers.values()],
             "confusion": self.confusion.to_dict(),
+            "n_disagreements": self.n_disagreements,
             "disagreements": [each.to_dict() for each in self.disagreements],
             "usage": self.usage,
         }
@@ -135,20 +158,22 @@ def written(text: str, path: str | PathLike[str] | None) -> str:
     return text
 
 
-def trust(
+def trust(  # noqa: PLR0913 - options
     verdicts: Iterable[Mapping[str, Any]],
     data: Iterable[Mapping[str, Any]] | None = None,
     *,
     name: str | None = None,
     data_name: str = "",
     disagreements: int = 8,
+    min_agreement: float | None = None,
     confidence: float = 0.95,
 ) -> TrustReport:
     """Report whether a judge may be trusted, by its verdicts on rows that people labelled.
 
     Rows with a `label` give agreement, rows with several `human_votes` also how often people
     agree among themselves: the judge is then held against each vote, as people are against
-    each other. Rows with a `group` make every interval one of groups.
+    each other. Rows with a `group` make intervals count groups, not
+    rows. A row that was judged several times counts once, by its last verdict.
 
     Args:
         verdicts: Rows of a run, as `judge_many` or `datasets.replay` give them, of one judge
@@ -160,6 +185,9 @@ def trust(
         name: What the judge is called; by default its model and method.
         data_name: What the data are called.
         disagreements: How many of the costliest disagreements are shown.
+        min_agreement: The agreement that is enough, such as 0.7. By default the judge is held
+            against people among themselves where rows have several votes, and against rules
+            that need no judge.
         confidence: The level of the intervals.
 
     Raises:
@@ -176,7 +204,8 @@ def trust(
     table = None if data is None else rows_in(data, "data")
     joined = join(rows, table)
     known_as = next(iter(judges)) if name is None else name
-    made = TrustReport(Sample(joined.rows, confidence), known_as, data_name, disagreements)
+    sample = Sample(joined.rows, confidence, joined.repeats)
+    made = TrustReport(sample, known_as, data_name, disagreements, min_agreement)
     if table is not None:
         made.absent = len(table) - len({row.place for row in joined.rows})
     made.left_out = joined.left_out

@@ -43,12 +43,12 @@ class Contest:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data, flat."""
-        told = {k: v for k, v in asdict(self).items() if k != "difference"}
+        parts = {k: v for k, v in asdict(self).items() if k != "difference"}
         low, high = self.difference.interval or (None, None)
-        told |= {"difference": float(self.difference), "low": low, "high": high}
+        parts |= {"difference": float(self.difference), "low": low, "high": high}
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value
-            for key, value in told.items()
+            for key, value in parts.items()
         }
 
 
@@ -126,9 +126,9 @@ def compare(
         InputError: As `trust`, or judges of pairs and of single texts are mixed.
     """
     table = None if data is None else rows_in(data, "data")
-    told: dict[str, Any] = {"data_name": data_name, "disagreements": disagreements}
+    shared: dict[str, Any] = {"data_name": data_name, "disagreements": disagreements}
     reports = [
-        trust(rows, table, name=name, confidence=confidence, **told)
+        trust(rows, table, name=name, confidence=confidence, **shared)
         for name, rows in runs.items()
     ]
     if not reports:

@@ -1,0 +1,217 @@
+"""What a report comes to: whether the judge may be trusted, for what, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from langchain_judges.metrics import Result
+from langchain_judges.report.measure import headline_key
+from langchain_judges.report.number import Number
+from langchain_judges.report.sample import Sample
+from langchain_judges.report.wording import NO_BREAK, percent, range_text, rounded, value_text
+
+Word = Literal["yes", "no", "not yet"]
+
+MARGIN = 0.05
+"""How far below one more person a judge may be and still take a person's place."""
+FAR = 0.2
+"""A gap between shares of ties that says more of the judge than its agreement does."""
+CLOSE = 0.005
+"""A gap that rounds to no point."""
+
+_RULES = {
+    "Always the longer text": "always picking the longer text",
+    "Always the first text (A)": "always picking the first text",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether a judge may be trusted."""
+
+    word: Word
+    text: str
+    """A sentence that begins with the word, and says for what and why."""
+
+
+def answer_of(
+    sample: Sample, numbers: Mapping[str, Number], min_agreement: float | None = None
+) -> Answer:
+    """Return whether the judge may be trusted, for what, and why.
+
+    Args:
+        sample: The judged rows.
+        numbers: What was measured, by key.
+        min_agreement: The agreement that is enough; by default the judge is held against
+            people among themselves, and against rules that need no judge.
+    """
+    headline = numbers[headline_key(sample)]
+    if math.isnan(headline.result):
+        return _made("not yet", "no judged row has a label")
+    lead = numbers["baseline.lead"]
+    if lead.result.interval is None or headline.result.interval is None:
+        return _made("not yet", f"too few labels ({headline.result.n:,}) to say")
+    rule = _RULES.get(lead.note, "always giving the commonest label")
+    if lead.result.interval.high < 0:
+        return _made("no", f"worse than {rule}, by {_points(lead)}")
+    if lead.result.interval.low <= 0:
+        reason = f"not shown to be better than {rule} ({value_text(lead)}, {range_text(lead)})"
+        return _made("not yet", reason)
+    if min_agreement is not None:
+        return _beside_bar(headline, min_agreement)
+    people = numbers.get("agreement.over_people")
+    if people is not None and not math.isnan(people.result):
+        return _in_place_of_people(people, rule)
+    wrong = percent(1 - headline.result)
+    return Answer(
+        "yes",
+        f"Yes, for averages over many rows: better than {rule} by {_points(lead)}; a single "
+        f"verdict differs from {whom(sample)} {wrong} times in 100.",
+    )
+
+
+def whom(sample: Sample) -> str:
+    """Return what the judge is held against."""
+    return "people" if not sample.by_label else "the label" if sample.pairs else "the labels"
+
+
+def _made(word: Word, reason: str) -> Answer:
+    return Answer(word, f"{word.capitalize()}: {reason}.")
+
+
+def _points(number: Number) -> str:
+    value, span = abs(100 * number.result), number.result.interval
+    size = f"{rounded(value, 0)} {'point' if rounded(value, 0) == '1' else 'points'}"
+    if span is None:
+        return size
+    ends = sorted(abs(100 * end) for end in span)
+    return f"{size} ({rounded(ends[0], 0)}–{rounded(ends[1], 0)})"
+
+
+def _beside_bar(headline: Number, least: float) -> Answer:
+    interval = headline.result.interval
+    bar = f"{percent(least)}{NO_BREAK}%"
+    agreement = f"agrees {value_text(headline, 0)} ({range_text(headline, 0)}) of the time"
+    if interval is None or interval.low < least <= interval.high:
+        return _made("not yet", f"{agreement}, which may be under the {bar} asked for")
+    if interval.high < least:
+        return _made("no", f"{agreement}, and {bar} are asked for")
+    return _made("yes", f"{agreement}, and {bar} are asked for")
+
+
+def _in_place_of_people(gap: Number, rule: str) -> Answer:
+    interval = gap.result.interval
+    margin = percent(MARGIN)
+    span = f"{value_text(gap)}, {range_text(gap)}"
+    if interval is None:
+        return _made("not yet", "too few rows with several votes to hold it against people")
+    if interval.low > -MARGIN:
+        return Answer(
+            "yes", f"Yes, in place of one more person: no worse by {margin} points ({span})."
+        )
+    if interval.high < -MARGIN:
+        text = f"No, not in place of a person: agrees less with people than they do ({span})"
+        return Answer("no", f"{text}; better than {rule} all the same.")
+    text = f"it may be {margin} points or more below one more person ({span})"
+    return _made("not yet", text)
+
+
+def details(sample: Sample, numbers: Mapping[str, Number]) -> str:
+    """Return what the report measures, in one sentence."""
+    parts = [
+        _agreed(sample, numbers),
+        _beside_people(sample, numbers),
+        _ties(sample),
+        _flips(numbers),
+        _leanings(numbers),
+        _not_judged(sample),
+    ]
+    whole = "; ".join(part for part in parts if part)
+    return f"{whole[0].upper()}{whole[1:]}."
+
+
+def _agreed(sample: Sample, numbers: Mapping[str, Number]) -> str:
+    headline = numbers[headline_key(sample)]
+    if math.isnan(headline.result):
+        return "how far it agrees with people is unknown, because no judged row has a label"
+    span = range_text(headline, 0) or headline.result.no_interval or ""
+    share = f"agrees with {whom(sample)} {value_text(headline, 0)} ({span}) of the time"
+    balanced = numbers.get("agreement.balanced.wrong")
+    if balanced and not math.isnan(balanced.result):
+        share += f", balanced over the labels {value_text(balanced, 0)}"
+    return share
+
+
+def _beside_people(sample: Sample, numbers: Mapping[str, Number]) -> str:
+    gap = numbers.get("agreement.over_people")
+    if gap is None or math.isnan(gap.result):
+        labelled = any(sample.targets)
+        return "how often people agree among themselves is unknown" if labelled else ""
+    points = abs(round(100 * gap.result))
+    if abs(gap.result) < CLOSE:
+        return "as often as people among themselves"
+    word = "point" if points == 1 else "points"
+    span = range_text(gap, 0)
+    side = "under" if gap.result < 0 else "over"
+    text = f"{points} {word} {side} people among themselves"
+    return f"{text} ({span})" if span else text
+
+
+def _flips(numbers: Mapping[str, Number]) -> str:
+    flips = numbers.get("bias.flips")
+    if flips is None:
+        return ""
+    if math.isnan(flips.result):
+        failed = numbers.get("failures.failed")
+        if failed and failed.result >= 1:
+            return "flips unknown"
+        return "flips unknown: only one order was asked"
+    return f"flips on {value_text(flips, 0)}"
+
+
+def _ties(sample: Sample) -> str:
+    """Report the ties of a judge who calls far more than people do: it decides little."""
+    answers = [row.answer for row in sample.rows if row.answer is not None]
+    people = [vote for targets in sample.targets for vote in targets]
+    if not sample.pairs or not answers or not people:
+        return ""
+    ours, theirs = (votes.count("tie") / len(votes) for votes in (answers, people))
+    if ours - theirs < FAR:
+        return ""
+    shares = f"{percent(ours)}{NO_BREAK}%", f"{percent(theirs)}{NO_BREAK}%"
+    return f"calls {shares[0]} of rows a tie, {whom(sample)} {shares[1]}"
+
+
+def clearly_apart(result: Result, value: float) -> int:
+    """Return the side of `value` on which a whole interval lies, 0 if it holds it."""
+    if math.isnan(result) or result.interval is None:
+        return 0
+    return int(result.interval.low > value) - int(result.interval.high < value)
+
+
+def _leanings(numbers: Mapping[str, Number]) -> str:
+    leans = []
+    slot, length = numbers.get("bias.first_slot_rate"), numbers.get("bias.length_slope")
+    side = clearly_apart(slot.result, 0.5) if slot else 0
+    if side:
+        leans.append(f"to the {'first' if side > 0 else 'second'} slot")
+    pull = clearly_apart(length.result, 0.0) if length else 0
+    if pull:
+        leans.append(f"to {'longer' if pull > 0 else 'shorter'} texts")
+    if leans:
+        return f"leans {' and '.join(leans)}"
+    names = {"bias.first_slot_rate": "a slot", "bias.length_slope": "a length"}
+    measured = [
+        names[each.key]
+        for each in (slot, length)
+        if each and not math.isnan(each.result) and each.result.interval
+    ]
+    return f"no clear lean to {' or '.join(measured)}" if measured else ""
+
+
+def _not_judged(sample: Sample) -> str:
+    lost = sum(row.answer is None for row in sample.rows)
+    return f"{lost:,} of {len(sample.rows):,} not judged"

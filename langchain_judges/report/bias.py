@@ -1,0 +1,76 @@
+"""What moves a judge of pairs beside quality: the place of a text, and its style."""
+
+from __future__ import annotations
+
+from langchain_judges import metrics
+from langchain_judges.metrics import Result
+from langchain_judges.report.number import Number
+from langchain_judges.report.rows import preference_points
+from langchain_judges.report.sample import Sample
+
+
+def position(sample: Sample) -> list[Number]:
+    """Return how often verdicts change with the places of the texts, and which slot gains."""
+    flips = [row.verdict.get("flipped") for row in sample.rows]
+    if any(row.has_orders for row in sample.rows):
+        bias = metrics.position_bias(*sample.in_orders(), **sample.settings)
+        return [
+            Number("bias.flips", "Flips when the texts swap places", bias.flip_rate),
+            Number("bias.toward_first", "The first slot won both orders", bias.toward_first),
+            Number("bias.toward_second", "The second slot won both orders", bias.toward_second),
+            Number(
+                "bias.first_slot_rate",
+                "Winners that were shown first",
+                bias.first_slot_rate,
+                note="no bias: 50 %",
+            ),
+        ]
+    if any(flip is not None for flip in flips):
+        # What each order came to is not kept; whether they disagreed is.
+        rate = metrics.rate(flips, **sample.settings)
+    else:
+        rate = Result.undefined("one order was asked")
+    return [Number("bias.flips", "Flips when the texts swap places", rate)]
+
+
+def style(sample: Sample) -> list[Number]:
+    """Return what length, lists and markdown do beyond quality, on the rows with texts."""
+    if not sample.texts or not any(sample.targets):
+        why = "no row has a label" if sample.texts else "the texts are not known"
+        undefined = Result.undefined(why)
+        return [Number("bias.length_slope", "Effect of length", undefined, "number")]
+    part = sample.part(sample.with_texts)
+    a, b = part.lengths
+    quality = [
+        None
+        if (points := preference_points(row)) is None
+        else float(points > 0.5) - float(points < 0.5)
+        for row in part.targets
+    ]
+    settings = {**part.settings}
+    outputs = [x for x, _ in part.texts], [y for _, y in part.texts]
+    slope = metrics.length_slope(part.verdicts, a, b, quality, **settings)
+    lesser = "not the lesser text, where people prefer it"
+    numbers = [
+        Number(
+            "bias.length_slope",
+            "Effect of length beyond quality",
+            slope,
+            "number",
+            "log-odds per standard deviation of the difference; no bias: 0. The interval "
+            "allows for labels that are right 80 to 100 % of the time",
+        ),
+        Number(
+            "bias.length",
+            "Shorter text missed",
+            metrics.length_bias(part.verdicts, part.targets, a, b, **settings),
+            note=lesser,
+        ),
+    ]
+    for key, title, compute in (
+        ("lists", "Fewer list items missed", metrics.list_bias),
+        ("markdown", "Less markdown missed", metrics.markdown_bias),
+    ):
+        result = compute(part.verdicts, part.targets, *outputs, **settings)
+        numbers.append(Number(f"bias.{key}", title, result, note=lesser))
+    return numbers

@@ -1,0 +1,141 @@
+"""The plots of a report: which numbers they show, and what a screen reader says of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from langchain_judges.report import plots
+from langchain_judges.report.number import Number
+from langchain_judges.report.rows import preference_points
+from langchain_judges.report.single import TrustReport
+from langchain_judges.report.wording import percent, range_text, value_text
+
+MOST_CATEGORIES = 16
+
+
+def _mark(number: Number, label: str, kind: str) -> plots.Mark:
+    span = range_text(number, 0)
+    text = f"{value_text(number)} ({span})" if span else value_text(number)
+    return plots.Mark(label, float(number.result), number.result.interval, kind, text)
+
+
+def agreement_plot(report: TrustReport) -> Markup | None:
+    """The judge, people and the baselines."""
+    if math.isnan(report.headline.result):
+        return None
+    numbers = report.numbers
+    marks = [_mark(report.headline, "This judge", "judge")]
+    if not math.isnan(numbers["agreement.people"].result):
+        marks.append(_mark(numbers["agreement.people"], "People among themselves", "people"))
+    for key, number in numbers.items():
+        if key.startswith("baseline.") and key != "baseline.lead":
+            marks.append(_mark(number, number.title, "baseline"))
+    unit = f"share of {'votes' if report.sample.by_votes else 'rows'} matched, %"
+    return plots.shares(
+        marks, unit, f"Agreement: judge, people and baselines. {_spoken(marks)}"
+    )
+
+
+def _spoken(marks: Sequence[plots.Mark]) -> str:
+    return "; ".join(f"{mark.label}: {mark.text}" for mark in marks)
+
+
+def judges_plot(reports: Sequence[TrustReport]) -> Markup:
+    """All judges, people and the baselines."""
+    marks = [
+        _mark(report.headline, report.name, "judge")
+        for report in reports
+        if not math.isnan(report.headline.result)
+    ]
+    numbers = reports[0].numbers
+    if not math.isnan(numbers["agreement.people"].result):
+        marks.append(_mark(numbers["agreement.people"], "People among themselves", "people"))
+    for key, number in numbers.items():
+        if key.startswith("baseline.") and key != "baseline.lead":
+            marks.append(_mark(number, number.title, "baseline"))
+    return plots.shares(marks, "agreement with people, %", f"All judges. {_spoken(marks)}")
+
+
+def slot_plot(report: TrustReport) -> Markup | None:
+    """What becomes of verdicts when the texts swap places."""
+    numbers = report.numbers
+    if "bias.toward_first" not in numbers or math.isnan(numbers["bias.flips"].result):
+        return None
+    flips, first, second = (
+        float(numbers[f"bias.{name}"].result)
+        for name in ("flips", "toward_first", "toward_second")
+    )
+    parts = [
+        ("same verdict in both orders", 1 - flips, "judge"),
+        ("the first slot won both orders", first, "people"),
+        ("the second slot won both orders", second, "other"),
+        ("into or out of a tie", max(0.0, flips - first - second), "baseline"),
+    ]
+    spoken = "; ".join(f"{name}: {100 * share:.1f} %" for name, share, _ in parts)
+    return plots.slots(parts, f"Verdicts when the texts swap places. {spoken}")
+
+
+LEAST_ROWS = 20
+"""Fewer rows whose texts differ in length make no curve."""
+
+
+def length_plot(report: TrustReport) -> Markup | None:
+    """How often judge and people prefer the longer text, in up to four steps of its lead."""
+    import numpy as np
+
+    sample = report.sample
+    if not sample.pairs:
+        return None
+    leads = []
+    for place, a, b in zip(sample.with_texts, *sample.lengths, strict=True):
+        row = sample.rows[place]
+        judge = preference_points([row.answer] if row.answer is not None else [])
+        people = preference_points(row.target)
+        if a != b and judge is not None and people is not None:
+            sides = [p if a > b else 1 - p for p in (judge, people)]
+            leads.append((abs(a - b), *sides))
+    if len(leads) < LEAST_ROWS:
+        return None
+    table = np.asarray(leads)
+    # Quarters of the rows; where many leads are equal two quarters may be one step.
+    cuts = np.unique(np.quantile(table[:, 0], (0.25, 0.5, 0.75), method="inverted_cdf"))
+    step = np.searchsorted(cuts, table[:, 0])
+    steps = [table[step == number] for number in range(len(cuts) + 1)]
+    steps = [part for part in steps if len(part)]
+    names = [_span(part[:, 0].min(), part[:, 0].max()) for part in steps]
+    shares = [[float(part[:, column].mean()) for part in steps] for column in (1, 2)]
+    spoken = "; ".join(
+        f"{name} characters: judge {percent(j)} %, people {percent(p)} %"
+        for name, j, p in zip(names, *shares, strict=True)
+    )
+    title = f"Preference for the longer text. {spoken}"
+    return plots.lengths(names, shares[0], shares[1], title)
+
+
+def _span(low: float, high: float) -> str:
+    return f"{int(low):,}" if low == high else f"{int(low):,}–{int(high):,}"
+
+
+def categories(report: TrustReport) -> list[Number]:
+    """Return the agreement in each category that has a label, largest category first."""
+    return [
+        number
+        for key, number in report.numbers.items()
+        if key.startswith("category.") and not math.isnan(number.result)
+    ]
+
+
+def category_plot(report: TrustReport) -> Markup | None:
+    """The agreement in the largest categories."""
+    numbers = categories(report)
+    if len(numbers) < 2:
+        return None
+    marks = []
+    for number in numbers[:MOST_CATEGORIES]:
+        mark = _mark(number, number.title, "judge")
+        marks.append(mark._replace(text=f"{value_text(number, 0)}, n = {number.result.n:,}"))
+    unit = "agreement with people, %"
+    return plots.shares(marks, unit, f"Agreement by category. {_spoken(marks)}")

@@ -1,0 +1,116 @@
+"""The rows of one judge, column by column, and what cannot be counted of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from langchain_judges.errors import InputError
+from langchain_judges.report.rows import JudgedRow
+from langchain_judges.rows.labels import SIDES
+
+
+class Sample:
+    """The rows of one judge, column by column."""
+
+    def __init__(
+        self,
+        rows: Sequence[JudgedRow],
+        confidence: float,
+        repeats: Sequence[Sequence[JudgedRow]] = (),
+    ) -> None:
+        """Take the columns that the metrics need.
+
+        Args:
+            rows: Each row once.
+            confidence: The level of the intervals.
+            repeats: For rows that were judged more than once, all their judgments.
+        """
+        self.rows = rows
+        self.confidence = confidence
+        self.repeats = repeats
+        self.pairs = "label" not in rows[0].verdict
+        self.verdicts = [row.row for row in rows]
+        self.labels = [row.label for row in rows]
+        self.votes = [row.votes for row in rows]
+        self.targets = [row.target for row in rows]
+        if self.pairs:
+            self._check()
+        keys = [row.known.get("group") for row in rows]
+        sizes = Counter(key for key in keys if key is not None)
+        self.groups: list[Any] | None = None
+        """The cluster of each row; a row without a group is one of its own."""
+        if 0 < len(sizes) < sum(sizes.values()) and (len(sizes) > 1 or None in keys):
+            self.groups = [("row", i) if key is None else key for i, key in enumerate(keys)]
+        self.ungrouped = keys.count(None) if self.groups else 0
+        """Rows without a group where others have one."""
+        texts = [(row.text("output_a"), row.text("output_b")) for row in rows]
+        both = {i: (a, b) for i, (a, b) in enumerate(texts) if a is not None and b is not None}
+        self.with_texts = list(both)
+        """Places of the rows whose two texts are known; numbers of style count these alone."""
+        self.texts = list(both.values())
+        self.by_label = not any(self.votes)
+        """Whether nothing is known of single people: labels may be an objective key."""
+        self.by_votes = any(len(votes) > 1 for votes in self.votes)
+        """Whether the judge is held against each vote, as people are against each other."""
+
+    def _check(self) -> None:
+        for value in [v for votes in self.targets for v in votes] + self.labels:
+            if value is not None and value not in SIDES:
+                raise InputError(
+                    f"labels of pairs must be 'A', 'B' or 'tie', got {value!r}; name what "
+                    "they mean by `datasets.rows(…, labels={…})`"
+                )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The keywords of every metric."""
+        return {"groups": self.groups, "confidence": self.confidence}
+
+    @property
+    def lengths(self) -> tuple[list[int], list[int]]:
+        """Characters of the texts A and of the texts B, of the rows with texts."""
+        return [len(a) for a, _ in self.texts], [len(b) for _, b in self.texts]
+
+    def in_orders(self) -> tuple[list[Any], list[Any]]:
+        """Return what the judge said with A first and with B first."""
+        return (
+            [row.in_order("AB") for row in self.rows],
+            [row.in_order("BA") for row in self.rows],
+        )
+
+    def part(self, places: Sequence[int]) -> Sample:
+        """Return the sample of some of the rows."""
+        return Sample([self.rows[i] for i in places], self.confidence)
+
+    def spread(self, values: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+        """Repeat one value of each row for each of its targets; return them and the targets."""
+        pairs = [(v, t) for v, row in zip(values, self.targets, strict=True) for t in row]
+        return [v for v, _ in pairs], [t for _, t in pairs]
+
+    def hits(self, answers: Iterable[Any]) -> list[float | None]:
+        """Return for each row the share of its targets that an answer matches."""
+        return [
+            sum(float(answer == t) for t in row) / len(row) if row else None
+            for answer, row in zip(answers, self.targets, strict=True)
+        ]
+
+    def judge_hits(self) -> list[float | None]:
+        """Return for each row how far the judge was right; a failed judgment is wrong."""
+        return self.hits(row.answer for row in self.rows)
+
+    def notes(self) -> list[str]:
+        """Say which rows some numbers cannot count, a sentence each."""
+        said = []
+        missing = len(self.rows) - len(self.with_texts)
+        if self.pairs and self.texts and missing:
+            rows = "1 row lacks" if missing == 1 else f"{missing:,} rows lack"
+            said.append(f"{rows} a text; numbers of length and style are of the others.")
+        if self.ungrouped:
+            rows = "1 row has" if self.ungrouped == 1 else f"{self.ungrouped:,} rows have"
+            said.append(f"{rows} no group and count as groups of their own.")
+        if unlabelled := sum(not target for target in self.targets):
+            rows = "1 row has" if unlabelled == 1 else f"{unlabelled:,} rows have"
+            said.append(f"{rows} no label; agreement is of the others.")
+        return said

@@ -1,0 +1,80 @@
+"""The first sentence of a report: yes, no or not yet, for what, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from langchain_judges import report
+from tests.judged_rows import data_of, run_of
+
+NBSP = "\u00a0"
+
+
+def answer(answers, labels, **options):
+    return report.trust(run_of(answers), data_of(labels), **options).answer
+
+
+def long_and_short(labels, right):
+    """Rows of which `right` in ten have the better text longer."""
+    data = data_of(labels)
+    for number, row in enumerate(data):
+        longer = "output_a" if (row["label"] == "A") == (number % 10 < right) else "output_b"
+        row["output_a"] = row["output_b"] = "x"
+        row[longer] = "x" * 50
+    return data
+
+
+def test_a_judge_below_always_the_longer_text_is_a_no():
+    labels = ["A", "B"] * 100
+    wrong = [label if i % 2 else "tie" for i, label in enumerate(labels)]
+    made = report.trust(run_of(wrong), long_and_short(labels, 8))
+    assert made.answer.word == "no"
+    assert made.answer.text.startswith("No: worse than always picking the longer text, by 30")
+    assert 'class="answer no"' in made.to_html()
+
+
+def test_without_labels_or_with_few_it_is_not_yet():
+    assert answer(["A"], [None]).text == "Not yet: no judged row has a label."
+    assert answer(["A"], ["A"]).text == "Not yet: too few labels (1) to say."
+    assert answer(["A", "B"] * 3, ["A", "B"] * 3).word == "not yet"
+
+
+def test_a_label_may_be_an_objective_key_and_is_not_called_people():
+    made = report.trust(run_of(["A", "B"] * 50), data_of(["A", "B"] * 50))
+    assert made.answer.text.startswith("Yes, for averages over many rows: better than")
+    assert "differs from the label 0 times in 100" in made.answer.text
+    assert "agrees with people" not in made.to_html().replace(made.sentence, "")
+
+
+# The judge follows the majority, and agrees with more people than the one who differs does.
+def test_as_good_as_one_more_person_is_a_yes_and_clearly_worse_a_no():
+    votes = [["A", "A", "B"], ["B", "B", "B"]] * 150
+    good = answer(["A", "B"] * 150, votes)
+    assert good.text.startswith("Yes, in place of one more person: no worse by 5 points")
+    unanimous = [["A", "A", "A"], ["B", "B", "B"]] * 150
+    often = [a if i % 5 else "tie" for i, a in enumerate(["A", "B"] * 150)]
+    bad = answer(often, unanimous)
+    assert bad.text.startswith("No, not in place of a person: agrees less with people")
+
+
+@pytest.mark.parametrize(("least", "word"), [(0.6, "yes"), (0.8, "not yet"), (0.95, "no")])
+def test_a_bar_of_ones_own_decides_by_the_whole_interval(least, word):
+    labels = ["A", "B"] * 100
+    eight_of_ten = [a if i % 10 < 8 else "tie" for i, a in enumerate(labels)]
+    assert answer(eight_of_ten, labels, min_agreement=least).word == word
+
+
+def test_the_winning_rate_and_non_inferiority_stand_on_the_page():
+    made = report.trust(run_of(["A", "B"] * 60), data_of([["A", "A"], ["B", "A"]] * 60))
+    assert made["agreement.winning_rate"].n == 2
+    over = made.numbers["agreement.over_people"]
+    assert "one more person" in over.note
+    assert over.note in made.to_html()
+
+
+def test_a_number_without_an_interval_says_why():
+    data = data_of(["A", "B"] * 6)
+    for number, row in enumerate(data):
+        row["group"] = number % 3
+    html = report.trust(run_of(["A"] * 6 + ["B"] * 6), data).to_html()
+    assert "no range: too few groups" in html
