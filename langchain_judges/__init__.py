@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         create_self_consistency_judge,
     )
     from langchain_judges.methods.drpe import Panel, Voting, create_drpe_judge
+    from langchain_judges.methods.jury import create_jury
     from langchain_judges.methods.registry import build, load_judge
     from langchain_judges.methods.sc2 import create_sc2_judge, learn_aspects
     from langchain_judges.runs.many import ajudge_many, judge_many
@@ -72,6 +73,7 @@ _HOMES = {
     "create_cot_judge": "methods.direct",
     "create_direct_judge": "methods.direct",
     "create_drpe_judge": "methods.drpe",
+    "create_jury": "methods.jury",
     "create_llm_score_judge": "methods.direct",
     "create_plan_solve_judge": "methods.direct",
     "create_relative_judge": "methods.direct",
@@ -113,6 +115,7 @@ __all__ = [
     "create_cot_judge",
     "create_direct_judge",
     "create_drpe_judge",
+    "create_jury",
     "create_llm_score_judge",
     "create_plan_solve_judge",
     "create_relative_judge",

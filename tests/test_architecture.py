@@ -153,6 +153,7 @@ def test_public_names_are_these() -> None:
         "create_cot_judge",
         "create_direct_judge",
         "create_drpe_judge",
+        "create_jury",
         "create_llm_score_judge",
         "create_plan_solve_judge",
         "create_relative_judge",

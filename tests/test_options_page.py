@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from langchain_judges.methods.base import GraphOptions, JudgeOptions
-from langchain_judges.methods.registry import METHODS
+from langchain_judges.methods.registry import COMBINATIONS, METHODS
 from langchain_judges.options import described, rule_of, type_of
 from langchain_judges.writing.registry import WRITERS
 
@@ -38,7 +38,8 @@ def table(kind, *, shared=False):
 
 def page():
     parts = [HEAD, "## What every judge takes\n", table(JudgeOptions, shared=True)]
-    for title, methods in (("Judges", METHODS), ("Writers", WRITERS)):
+    tables = {"Judges": METHODS, "Judges made of judges": COMBINATIONS, "Writers": WRITERS}
+    for title, methods in tables.items():
         parts.append(f"\n## {title}")
         for name, method in methods.items():
             presets = ", ".join(f"`{preset}`" for preset in method.presets) or "none"
@@ -52,7 +53,7 @@ def test_the_page_of_options_is_up_to_date():
 
 
 def test_every_rule_can_be_said():
-    for method in [*METHODS.values(), *WRITERS.values()]:
+    for method in [*METHODS.values(), *COMBINATIONS.values(), *WRITERS.values()]:
         for name in method.model_fields:
             assert not rule_of(method, name).startswith("a <")
 

@@ -107,15 +107,15 @@ def _name_bad(file: PairsFile, what: str, errors: Console) -> None:
 
 def build_judge(
     method: str,
-    chat: BaseChatModel,
+    chat: Any,
     preset: str | None,
     options: Mapping[str, Any],
     **more: Any,
 ) -> Any:
     """Create the judge that a command asks for; `more` are options that `--set` cannot set."""
-    from langchain_judges.methods.registry import METHODS, load_judge
+    from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge
 
-    check_settable(METHODS, method, options)
+    check_settable(METHODS | COMBINATIONS, method, options)
     with settings_named(options):
         return load_judge(method, chat, preset=preset, **options, **more)
 
@@ -176,6 +176,16 @@ def chat_model(
     return chat
 
 
+def models_of(method: str, model: str, *args: Any, **more: Any) -> Any:
+    """Return the model that a command names; of a judge made of judges, a list of them."""
+    from langchain_judges.methods.registry import COMBINATIONS
+
+    if method not in COMBINATIONS:
+        return chat_model(model, *args, **more)
+    names = [name.strip() for name in model.split(",") if name.strip()]
+    return [chat_model(name, *args, **more) for name in names]
+
+
 def set_options(settings: list[str]) -> dict[str, Any]:
     """Return the options that `--set` gave; some make no sense on a shell."""
     options = dict(setting(each) for each in settings)
@@ -211,12 +221,15 @@ def rows_of(
     return open_rows(path, limit, check, named_columns(columns))
 
 
-def kind_of(method: str) -> str:
-    """Return what a method judges: `pair` or `item`."""
-    from langchain_judges.methods.registry import METHODS
+def kind_of(method: str, options: Mapping[str, Any] | None = None) -> str:
+    """Return what a method judges with these options: `pair` or `item`.
 
-    known = METHODS.get(method)
-    return "pair" if known is None else known.takes
+    Raises:
+        OptionError: There is no such method.
+    """
+    from langchain_judges.methods.registry import kind_of_rows
+
+    return kind_of_rows(method, options or {})
 
 
 def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Check:
@@ -227,10 +240,10 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
     Raises:
         OptionError: There is no such method: rows that another one takes must not seem bad.
     """
-    from langchain_judges.methods.registry import method_of
+    from langchain_judges.methods.registry import kind_of_rows, method_of
 
     known = method_of(method)
-    if known.takes == "pair":
+    if kind_of_rows(method, options) == "pair":
         return check_labelled_pair
     told = {**known.presets.get(preset or "", {}), **options}
     rubric = told.get("rubric")

@@ -15,11 +15,11 @@ from langchain_judges.cli.common import (
     Sized,
     address_of,
     build_judge,
-    chat_model,
     checked,
     error_console,
     filled_memory,
     kind_of,
+    models_of,
     rows_of,
     run_to_the_end,
     set_options,
@@ -93,6 +93,8 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent, 130 Ctrl-C.
     """
+    from langchain_judges.methods.registry import leaf_of
+
     errors, address = error_console(), address_of(model, base_url)
     try:
         flags: dict[str, Any] = {"--model": model, "--preset": preset, "--set": option}
@@ -101,15 +103,17 @@ def judge(  # noqa: PLR0913 - one parameter for each option
         if described is not None:
             method, preset = described["method"], described.get("preset")
         settings = described.get("options") or {} if described else set_options(option or [])
-        file = rows_of(pairs, method, limit, column, preset, settings)
-        rows = checked(file, skip_bad, errors, f"{kind_of(method)} to judge")
+        # A judge made of judges takes the rows of its members.
+        read = leaf_of(described) if described else (method, preset, settings)
+        file = rows_of(pairs, read[0], limit, column, read[1], read[2])
+        rows = checked(file, skip_bad, errors, f"{kind_of(read[0], read[2])} to judge")
         if described is not None:
             from langchain_judges.methods.registry import build
 
             built: Any = build(described)
         else:
             more = {} if memory is None else {"memory": filled_memory(memory)}
-            chat = chat_model(model or "", base_url, timeout, model_set, dry_run=dry_run)
+            chat = models_of(method, model or "", base_url, timeout, model_set, dry_run=dry_run)
             built = build_judge(method, chat, preset, settings, **more)
         _announce(built, rows, errors)
         if dry_run:
@@ -152,11 +156,11 @@ def _read_spec(path: Path | None, flags: Mapping[str, Any]) -> dict[str, Any] | 
 
 def _announce(judge: Any, rows: int, errors: Console) -> None:
     from langchain_judges.methods.marks import is_local
-    from langchain_judges.methods.registry import METHODS
+    from langchain_judges.methods.marks import kind_of as kind_of_judge
 
     marks = judge.config["metadata"]
     each = marks["calls"]
-    kind = METHODS[marks["method"]].takes
+    kind = kind_of_judge(judge)
     errors.print(
         f"{rows:,} {kind if rows == 1 else kind + 's'} by {marks['method']}: at most "
         f"{rows * each:,} calls ({each} for each {kind}), excluding retries."

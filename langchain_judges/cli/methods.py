@@ -27,10 +27,10 @@ def methods(
 
     Examples: langchain-judges methods; langchain-judges methods bsm.
     """
-    from langchain_judges.methods.registry import METHODS, method_of
+    from langchain_judges.methods.registry import COMBINATIONS, METHODS, method_of
 
     if name is None:
-        _print_all(METHODS)
+        _print_all(METHODS | COMBINATIONS)
         return
     try:
         _print_one(name, method_of(name))
@@ -49,9 +49,12 @@ def options_of(method: type[JudgeOptions]) -> Iterator[tuple[str, Any, str]]:
 
 
 def _print_all(table: Mapping[str, type[JudgeOptions]]) -> None:
+    from langchain_judges.methods.registry import COMBINATIONS
+
     console = _console()
     for name, method in table.items():
         takes = "two texts" if method.takes == "pair" else "one text"
+        takes = "several judges" if name in COMBINATIONS else takes
         console.print(f"{name} ({takes})\n    {method.summary}")
         if method.presets:
             console.print(f"    presets: {', '.join(method.presets)}")

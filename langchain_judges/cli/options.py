@@ -29,7 +29,10 @@ def flag(
     return typer.Option(*flags, min=low, help=text, metavar=metavar)  # type: ignore[arg-type]
 
 
-_MODEL = typer.Option(help="local, local:/path.gguf or a name such as openai:gpt-5-mini.")
+_MODEL = typer.Option(
+    help="local, local:/path.gguf or a name such as openai:gpt-5-mini; for a jury several, "
+    "separated by commas."
+)
 
 
 def _marks(annotation: Any) -> list[Any]:

@@ -18,12 +18,12 @@ from langchain_judges.cli.common import (
     SPENT,
     address_of,
     build_judge,
-    chat_model,
     check_of,
     checked,
     error_console,
     filled_memory,
     kept_apart,
+    models_of,
     named_columns,
     run_rows,
     set_options,
@@ -116,7 +116,7 @@ def trust(  # noqa: PLR0913 - one parameter for each option
             _check_labels(table)
             kept = results or out.with_suffix(".verdicts.jsonl")
             more = {} if memory is None else {"memory": filled_memory(memory)}
-            chat = chat_model(model, base_url, timeout)
+            chat = models_of(method, model, base_url, timeout)
             judge = build_judge(method, chat, preset, settings, **more)
             options = {
                 "out": kept,

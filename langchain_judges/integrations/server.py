@@ -4,7 +4,8 @@ A run's context, or its assistant's, holds options of the method, and `preset`. 
 may set is declared with each option: no path, no model, no pattern, and no number above its
 bound. The owner of the server sets by environment variables:
 
-- `JUDGES_MODEL`: the model, by name; default `local`. It is made at the first run, never when
+- `JUDGES_MODEL`: the model, by name; default `local`; for a jury several, separated by
+  commas. It is made at the first run, never when
   the server starts or only draws a graph.
 - `JUDGES_MEMORY`: folder of the memory that all judges of the server share; without it the
   ALLURE judge and its audit have one that ends with the server.
@@ -36,7 +37,7 @@ from langchain_judges.methods.allure.audit.graph import AuditOptions
 from langchain_judges.methods.allure.judge import ALLURE
 from langchain_judges.methods.base import JudgeGraph, check_length
 from langchain_judges.methods.marks import metadata_of
-from langchain_judges.methods.registry import METHODS, load_judge, named
+from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, named
 from langchain_judges.options import Options, check_client
 from langchain_judges.writing.registry import WRITERS, load_writer
 
@@ -64,9 +65,9 @@ def serve(name: str) -> Entry:
         return _entry(_make_audit, _check_audit)
     if name == "write":
         return _entry(_make_writer, _check_of(WRITERS["bsm"]))
-    method: type[Options] = named(METHODS, name, "graph")
+    method: type[Options] = named(METHODS | COMBINATIONS, name, "graph")
 
-    def make(model: str | BaseChatModel, **options: Any) -> Graph:
+    def make(model: Any, **options: Any) -> Graph:
         if name == "allure" or os.environ.get("JUDGES_MEMORY"):
             options["memory"] = _memory()
         return load_judge(name, model, **options)
@@ -174,8 +175,9 @@ def _memory() -> FailureMemory:
 
 
 @lru_cache(maxsize=8)
-def _model(name: str) -> BaseChatModel:
-    return resolve_model(name)
+def _model(name: str) -> BaseChatModel | list[BaseChatModel]:
+    models = [resolve_model(each.strip()) for each in name.split(",")]
+    return models if len(models) > 1 else models[0]
 
 
 def _of_server(name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError
@@ -24,11 +24,10 @@ from langchain_judges.methods.direct.judge import (
 )
 from langchain_judges.methods.drpe.judge import DRPE
 from langchain_judges.methods.evidence import EvidenceTable, Sketch
+from langchain_judges.methods.jury.judge import Jury
+from langchain_judges.methods.marks import Kind
+from langchain_judges.methods.members import Given
 from langchain_judges.methods.sc2.judge import SC2
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
 
 Methods = Mapping[str, type[GraphOptions]]
 """Methods by name; a method is the class of its options."""
@@ -51,6 +50,9 @@ METHODS: dict[str, type[JudgeOptions]] = {
     )
 }
 
+COMBINATIONS: dict[str, type[JudgeOptions]] = {kind.method: kind for kind in (Jury,)}
+"""Judges made of other judges, by name; wherever a judge is named, they can be named too."""
+
 
 def method_of(name: str) -> type[JudgeOptions]:
     """Return what judges under a name.
@@ -58,25 +60,52 @@ def method_of(name: str) -> type[JudgeOptions]:
     Raises:
         OptionError: There is no such method.
     """
-    method: type[JudgeOptions] = named(METHODS, name, "method")
+    method: type[JudgeOptions] = named(METHODS | COMBINATIONS, name, "method")
     return method
 
 
+def kind_of_rows(name: str, options: Mapping[str, Any]) -> Kind:
+    """Return what a judge takes that is named with its options: pairs or single texts.
+
+    Raises:
+        OptionError: There is no such method.
+    """
+    kind = method_of(name)
+    members = options.get("methods") if name in COMBINATIONS else None
+    if isinstance(members, list | tuple) and members and isinstance(members[0], str):
+        return method_of(members[0]).takes
+    return kind.takes
+
+
+def leaf_of(spec: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+    """Return method, preset and options of a judge, of one made of judges its first member's.
+
+    Args:
+        spec: A judge as plain JSON.
+    """
+    while spec["method"] in COMBINATIONS and isinstance(spec.get("model"), list):
+        first = next(iter(spec["model"]), None)
+        if not isinstance(first, Mapping) or "method" not in first:
+            break
+        spec = first
+    return spec["method"], spec.get("preset"), dict(spec.get("options") or {})
+
+
 def load_judge(
-    method: str, model: str | BaseChatModel, *, preset: str | None = None, **options: Any
+    method: str, model: Given, *, preset: str | None = None, **options: Any
 ) -> JudgeGraph:
     """Create a judge by the name of its method.
 
     Args:
-        method: A key of `METHODS`, such as `"bsm"`.
-        model: What `resolve_model` takes.
+        method: A key of `METHODS`, such as `"bsm"`, or of `COMBINATIONS`, such as `"jury"`.
+        model: What `resolve_model` takes; of a combination its members.
         preset: One of the method's presets.
         **options: Keywords of the method's factory; they override the preset's.
 
     Raises:
         OptionError: The method, preset or an option is unknown.
     """
-    return load(METHODS, method, model, preset, options)
+    return load(METHODS | COMBINATIONS, method, model, preset, options)
 
 
 def within_budget(method: str, budget: int) -> dict[str, Any]:
@@ -96,13 +125,15 @@ def within_budget(method: str, budget: int) -> dict[str, Any]:
 
 def evidence_tables() -> Sequence[EvidenceTable]:
     """Return what the methods show of their results on a page; each key once."""
-    tables = [each for kind in METHODS.values() for each in kind.evidence]
+    kinds = [*METHODS.values(), *COMBINATIONS.values()]
+    tables = [each for kind in kinds for each in kind.evidence]
     return list({each.key: each for each in tables}.values())
 
 
 def sketches() -> Sequence[Sketch]:
     """Return what the methods show of a result on a terminal."""
-    return list(dict.fromkeys(each for kind in METHODS.values() for each in kind.sketches))
+    kinds = [*METHODS.values(), *COMBINATIONS.values()]
+    return list(dict.fromkeys(each for kind in kinds for each in kind.sketches))
 
 
 def register(kind: type[JudgeOptions]) -> None:
@@ -120,7 +151,8 @@ def build(spec: Mapping[str, Any]) -> JudgeGraph:
 
     Args:
         spec: `{"method", "model", "options"?, "preset"?}`, plain JSON. The model is a name,
-            or `{"name", "base_url"?, "api_key_env"?, "timeout"?, "settings"?}`.
+            or `{"name", "base_url"?, "api_key_env"?, "timeout"?, "settings"?}`; of a judge
+            made of judges the list of its members' specs.
 
     Raises:
         OptionError: A field is missing or unknown, or an option is not allowed.
@@ -138,12 +170,12 @@ def build(spec: Mapping[str, Any]) -> JudgeGraph:
     if not _is_text(spec["method"]) or not isinstance(preset, str | None):
         wrong = preset if _is_text(spec["method"]) else spec["method"]
         raise OptionError(f"`method` and `preset` of a spec must be texts, got {wrong!r}")
-    model = spec["model"]
-    if not isinstance(model, Mapping):
-        return load(METHODS, spec["method"], model, preset, options or {})
+    model, table = spec["model"], METHODS | COMBINATIONS
+    if not isinstance(model, Mapping) or spec["method"] in COMBINATIONS:
+        return load(table, spec["method"], model, preset, options or {})
     named_model = cast("ModelSpec", model)
     chat = model_of_spec(named_model)
-    judge: JudgeGraph = load(METHODS, spec["method"], chat, preset, options or {})
+    judge: JudgeGraph = load(table, spec["method"], chat, preset, options or {})
     judge.model = named_model
     return judge
 
@@ -155,7 +187,7 @@ def _is_text(value: object) -> bool:
 def load(
     table: Methods,
     method: str,
-    model: str | BaseChatModel,
+    model: Given,
     preset: str | None,
     options: Mapping[str, Any],
 ) -> JudgeGraph:

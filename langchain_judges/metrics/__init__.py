@@ -139,6 +139,10 @@ if TYPE_CHECKING:
         dawid_skene,
         transitivity,
     )
+    from langchain_judges.metrics.voters import (
+        effective_voters,
+        learned_weights,
+    )
 
 # Resolved on first use: scipy costs a second to load.
 _HOMES = {
@@ -166,6 +170,7 @@ _HOMES = {
     "decision_aid_by_arm": "studies",
     "delong_test": "signals",
     "detect_signal": "signals",
+    "effective_voters": "voters",
     "equal_length_win_rate": "style",
     "f1": "detection",
     "failure_rates": "rates",
@@ -177,6 +182,7 @@ _HOMES = {
     "krippendorff_alpha": "raters",
     "label_next": "power",
     "labels_needed": "power",
+    "learned_weights": "voters",
     "length_baseline": "rates",
     "length_bias": "bias",
     "length_slope": "style",
@@ -255,6 +261,7 @@ __all__ = [
     "decision_aid_by_arm",
     "delong_test",
     "detect_signal",
+    "effective_voters",
     "equal_length_win_rate",
     "f1",
     "failure_rates",
@@ -266,6 +273,7 @@ __all__ = [
     "krippendorff_alpha",
     "label_next",
     "labels_needed",
+    "learned_weights",
     "length_baseline",
     "length_bias",
     "length_slope",

@@ -118,6 +118,7 @@ def summary_table(summary: Summary) -> Table:
     if summary.effective_voters is not None:
         of = f"independent ones in a panel of {summary.panel_votes / summary.panels:.1f}"
         table.add_row("voters", f"{summary.effective_voters:.1f}", of)
+    _add_combined(table, summary)
     if summary.labelled:
         of = f"of {summary.labelled:,} judged rows with a label"
         table.add_row("as labelled", f"{summary.agreed:,}", of)
@@ -129,3 +130,11 @@ def summary_table(summary: Summary) -> Table:
     if summary.others:
         table.add_row("others", f"{summary.others:,}", "rows of other judges in the file")
     return table
+
+
+def _add_combined(table: Table, summary: Summary) -> None:
+    """Add what only judges made of judges come to."""
+    if jury := summary.jury():
+        size, worth, by_errors = jury
+        by = "by their errors" if by_errors else "by their votes, so at least"
+        table.add_row("voters", f"{worth:.1f}", f"independent ones in a jury of {size}, {by}")

@@ -48,6 +48,8 @@ class Summary:
     panel_votes: int = 0
     panel_agreement: float = 0.0
     """Summed over those rows: the share of pairs of roles that voted alike."""
+    opinions: Counter[tuple[Any, tuple[tuple[str, Any], ...]]] = field(default_factory=Counter)
+    """What the members of a jury said together, with the row's label; how often."""
     wrote: bool = False
     """Whether texts were asked for, and no verdicts."""
     texts: int = 0
@@ -92,6 +94,9 @@ class Summary:
             if cause in self.causes or len(self.causes) < _MOST_CAUSES:
                 self.causes[cause] += 1
         self._add_panel([v["preference"] for v in row.get("votes") or [] if v["preference"]])
+        if members := row.get("members"):
+            told = ((m["member"], m.get("preference", m.get("label"))) for m in members)
+            self.opinions[row.get("label"), tuple(told)] += 1
         self.leaks += bool((row.get("recalled") or {}).get("leaked"))
         if verdict.get("flipped") is not None:
             self.both_orders += 1
@@ -127,6 +132,29 @@ class Summary:
         voters = self.panel_votes / self.panels
         correlation = max(0.0, 2 * self.panel_agreement / self.panels - 1)
         return voters / (1 + (voters - 1) * correlation)
+
+    def jury(self) -> tuple[int, float, bool] | None:
+        """Return how many members a jury has, and how many independent ones it is worth.
+
+        The last part says whether that is by their errors, which needs ten labelled rows;
+        else it is by their votes, and a lower number. None: no jury, or nothing to tell by.
+        """
+        if not self.opinions:
+            return None
+        # Loaded on use, for the metrics load numpy.
+        from langchain_judges.metrics import effective_voters
+
+        rows = [told for told in self.opinions.elements() if told[0] is not None]
+        labelled = len(rows) >= _LEAST_LABELLED
+        rows = rows if labelled else list(self.opinions.elements())
+        answers = [dict(said) for _, said in rows]
+        names = dict.fromkeys(name for own in answers for name in own)
+        votes = {name: [own.get(name) for own in answers] for name in names}
+        found = effective_voters(votes, [label for label, _ in rows] if labelled else None)
+        return None if found.reason else (len(names), float(found), labelled)
+
+
+_LEAST_LABELLED = 10
 
 
 def _reason(verdict: Mapping[str, Any]) -> str:

@@ -1,0 +1,134 @@
+"""How many independent voters a jury is worth, and how much each of them should weigh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from langchain_judges.errors import InputError
+from langchain_judges.metrics.inputs import Floats, as_list, is_missing, same_length, values_of
+from langchain_judges.metrics.result import Result
+from langchain_judges.metrics.truth import dawid_skene
+
+Votes = Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]
+"""Answers by voter, one for each item and None where there is none; or rows of a jury."""
+
+
+def effective_voters(votes: Votes, labels: Iterable[Any] | None = None) -> Result:
+    """Return how many independent voters would be worth as much as these.
+
+    n / (1 + (n − 1) r), the design effect of n equally correlated voters, where r is the mean
+    correlation of two of them, at least 0.
+
+    Args:
+        votes: Answers by voter, or rows of a jury.
+        labels: The right answer to each item. With labels r is the correlation of errors.
+            Without, it is that of the votes, so that voters who are right together count as
+            correlated too: the number is then a lower one.
+
+    Returns:
+        A number from 1 to `n` voters; NaN where no two of them can be correlated, such as
+        where nobody errs.
+
+    Source: Kish 1965 (design effect); for juries of language models arXiv 2605.29800.
+    """
+    columns = _columns(votes)
+    answers = [values_of(column)[0] for column in columns.values()]
+    if labels is not None:
+        known = as_list(labels)
+        same_length(labels=known, votes=answers[0] if answers else [])
+        answers = [
+            [
+                None if said is None or is_missing(label) else said == label
+                for said, label in zip(column, known, strict=True)
+            ]
+            for column in answers
+        ]
+    found = [_correlation(*pair) for pair in combinations(answers, 2)]
+    correlations = [each for each in found if each is not None]
+    size = len(answers)
+    if size == 1:
+        return Result(1.0, n=1)
+    if not correlations:
+        return Result.undefined("no two voters vary on the same items", n=size)
+    mean = max(0.0, float(np.mean(correlations)))
+    return Result(size / (1 + (size - 1) * mean), n=size)
+
+
+def learned_weights(votes: Votes, *, most: float = 5.0) -> dict[str, float]:
+    """Return a weight for each voter, learned from what they say, without labels.
+
+    Dawid and Skene's EM estimates how often each voter is right; the weight of one who is
+    right with probability p among K answers is log((K − 1) p / (1 − p)), the best there is for
+    voters who err apart. Voters who copy each other seem better than they are: look at
+    `effective_voters` first.
+
+    Args:
+        votes: Answers by voter, or rows of a jury; at least three voters, and some hundreds
+            of items.
+        most: The highest weight.
+
+    Returns:
+        Weights from 0, for a voter no better than chance, to `most`.
+
+    Raises:
+        InputError: There are fewer than three voters.
+
+    Source: Dawid & Skene 1979; Nitzan & Paroush 1982 (weights).
+    """
+    columns = _columns(votes)
+    if len(columns) < 3:
+        raise InputError(f"weights are learned from three voters or more, got {len(columns)}")
+    truth = dawid_skene(list(columns.values()))
+    others = max(1, len(truth.classes) - 1)
+    return {
+        name: _weight(right, others, most)
+        for name, right in zip(columns, truth.accuracy, strict=True)
+    }
+
+
+def _weight(right: float, others: int, most: float) -> float:
+    if math.isnan(right):
+        return 0.0
+    inner = min(max(right, 1e-9), 1 - 1e-9)
+    return min(most, max(0.0, math.log(others * inner / (1 - inner))))
+
+
+def _columns(votes: Votes) -> dict[str, list[Any]]:
+    if isinstance(votes, Mapping):
+        columns = {name: as_list(column) for name, column in votes.items()}
+        same_length(**columns)
+        return columns
+    rows = list(votes)
+    if not all(isinstance(row, Mapping) and "members" in row for row in rows):
+        raise InputError("`votes` must be answers by voter, or rows of a jury (`members`)")
+    by_row = [{each["member"]: each for each in row["members"]} for row in rows]
+    names = dict.fromkeys(name for own in by_row for name in own)
+    return {name: [own.get(name) for own in by_row] for name in names}
+
+
+def _correlation(first: Sequence[Any], second: Sequence[Any]) -> float | None:
+    """Return how two voters' answers correlate: Pearson's of their indicators, summed.
+
+    Of two answers it is φ. None where either always says the same.
+    """
+    both = [
+        (a, b)
+        for a, b in zip(first, second, strict=True)
+        if not is_missing(a) and not is_missing(b)
+    ]
+    classes = list(dict.fromkeys(value for pair in both for value in pair))
+    if not both:
+        return None
+    x, y = (_indicators([pair[side] for pair in both], classes) for side in (0, 1))
+    spread = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
+    return float((x * y).sum()) / spread if spread > 1e-12 else None
+
+
+def _indicators(values: Sequence[Any], classes: Sequence[Any]) -> Floats:
+    table = np.asarray([[value == each for each in classes] for value in values], dtype=float)
+    return np.asarray(table - table.mean(axis=0))

@@ -1,0 +1,249 @@
+"""A jury: what it makes of its members' verdicts, and what it says of their failures."""
+
+import asyncio
+import json
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
+from typer.testing import CliRunner
+
+from langchain_judges import (
+    as_evaluator,
+    build,
+    create_jury,
+    create_relative_judge,
+    judge_many,
+    load_judge,
+)
+from langchain_judges.cli import app
+from langchain_judges.errors import ModelAccessError, OptionError
+from langchain_judges.methods.registry import COMBINATIONS
+from langchain_judges.options import check_client, for_clients
+from langchain_judges.verdict import even_verdict
+from tests.fakes import FakeChatModel
+from tests.judges import ITEM, PAIR, labels, of_method
+from tests.test_options import numbers
+
+
+def juror(name, preference, score=None, **more):
+    """Return a judge with one verdict on every pair."""
+    score = {"A": 1.0, "B": 0.0, "tie": 0.5}.get(preference) if score is None else score
+    verdict = {**even_verdict(), "preference": preference, "score": score, "rationale": name}
+    return RunnableLambda(lambda _: {"verdict": {**verdict, **more}}).with_config(
+        metadata={"takes": "pair", "method": name}
+    )
+
+
+def jury_of(*preferences, **options):
+    return create_jury([juror(f"j{n}", each) for n, each in enumerate(preferences)], **options)
+
+
+def failing(exception):
+    def judge(_):
+        raise exception
+
+    return RunnableLambda(judge).with_config(metadata={"takes": "pair", "method": "broken"})
+
+
+@pytest.mark.parametrize(
+    ("said", "preference", "score", "confidence"),
+    [
+        ("AAB", "A", 2 / 3, 2 / 3),
+        ("AB", "tie", 0.5, 0.0),
+        (["tie", "tie", "A"], "tie", 0.5, 2 / 3),
+        (["A", "tie"], "tie", 0.5, 0.5),
+    ],
+)
+def test_the_majority_decides_and_an_even_vote_is_a_tie(said, preference, score, confidence):
+    verdict = jury_of(*said).invoke(PAIR)["verdict"]
+    assert (verdict["preference"], verdict["confidence"]) == (preference, confidence)
+    assert verdict["score"] == pytest.approx(score)
+
+
+def test_the_verdict_says_who_said_what():
+    result = jury_of("A", "A", "B").invoke(PAIR)
+    assert result["verdict"]["rationale"] == "A: j0, j1; B: j2. j0"
+    assert [each["preference"] for each in result["members"]] == ["A", "A", "B"]
+
+
+def test_scores_are_averaged_by_the_mean():
+    # (0.9 + 0.4 + 0.4) / 3 = 0.567: A, against the majority.
+    members = [juror("x", "A", 0.9), juror("y", "B", 0.4), juror("z", "B", 0.4)]
+    verdict = create_jury(members, combine="mean").invoke(PAIR)["verdict"]
+    assert (verdict["preference"], verdict["confidence"]) == ("A", 1 / 3)
+    assert verdict["score"] == pytest.approx(1.7 / 3)
+
+
+def test_weights_outvote_a_majority_by_place_or_by_name():
+    for weights in ([3, 1, 1], {"j2": 1, "j1": 1, "j0": 3}):
+        verdict = jury_of("A", "B", "B", combine="weighted", weights=weights).invoke(PAIR)
+        assert verdict["verdict"]["preference"] == "A"
+        assert verdict["verdict"]["confidence"] == 3 / 5
+
+
+def test_a_member_that_fails_is_reported_and_not_fatal():
+    members = [failing(TimeoutError("slow")), juror("x", "B"), juror("y", "B")]
+    result = create_jury(members).invoke(PAIR)
+    assert result["verdict"]["preference"] == "B"
+    (failure,) = result["verdict"]["failures"]
+    assert (failure["unit"], failure["reason"]) == ("broken", "timeout")
+    assert result["verdict"]["rationale"] == "not judged: broken; B: x, y. x"
+
+
+def test_without_a_quorum_nothing_is_decided():
+    members = [failing(ValueError("x")), juror("y", "B")]
+    assert create_jury(members).invoke(PAIR)["verdict"]["preference"] is None
+    assert create_jury(members, min_valid=1).invoke(PAIR)["verdict"]["preference"] == "B"
+
+
+def test_a_refused_key_ends_the_run_and_a_refused_prompt_costs_its_member():
+    members = [juror("x", "A"), juror("y", "A")]
+    refused = create_jury([*members, failing(ModelAccessError("no", 403))]).invoke(PAIR)
+    assert refused["verdict"]["failures"][0]["unit"] == "broken"
+    with pytest.raises(ModelAccessError):
+        create_jury([*members, failing(ModelAccessError("no", 401))]).invoke(PAIR)
+
+
+def test_a_single_model_judges_by_several_methods_and_calls_add_up_by_member():
+    model = FakeChatModel(replies=of_method("relative").model.replies)
+    jury = create_jury(model, methods=["relative", "direct"])
+    verdict = jury.invoke(PAIR)["verdict"]
+    assert verdict["preference"] == "A"
+    steps = verdict["usage"]["by_step"]
+    assert {name: cost["calls"] for name, cost in steps.items()} == {
+        "relative: judge": 2,
+        "direct: judge": 1,
+    }
+    assert verdict["usage"]["calls"] == len(model.prompts) == jury.config["metadata"]["calls"]
+
+
+def test_several_models_are_told_the_same_instructions():
+    models = [FakeChatModel(replies=of_method("relative").model.replies) for _ in range(2)]
+    create_jury(models, instructions="Prefer brevity.").invoke(PAIR)
+    assert all("Prefer brevity." in p for model in models for p in model.prompts)
+
+
+def test_single_texts_are_labelled_by_the_majority():
+    jury = create_jury([labels(), labels(0), labels()])
+    verdict = jury.invoke(ITEM)["verdict"]
+    assert (verdict["label"], verdict["score"]) == (1, pytest.approx(1.0))
+    assert judge_label(create_jury([labels(), labels()], combine="mean")) == 1
+
+
+def judge_label(jury):
+    return jury.invoke(ITEM)["verdict"]["label"]
+
+
+def test_each_member_is_a_run_of_its_own_name_with_its_calls_below():
+    collector = RunCollectorCallbackHandler()
+    models = [FakeChatModel(replies=of_method("relative").model.replies) for _ in range(2)]
+    members = [
+        create_relative_judge(m, name=name) for m, name in zip(models, "xy", strict=True)
+    ]
+    create_jury(members).invoke(PAIR, {"callbacks": [collector]})
+    (root,) = collector.traced_runs
+    asked = [run for run in root.child_runs if run.name == "ask"]
+    assert root.name == "jury"
+    assert sorted(run.child_runs[0].name for run in asked) == ["x", "y"]
+    below = [run.name for each in asked for run in each.child_runs[0].child_runs]
+    assert below.count("judge") == 4
+
+
+def test_an_event_loop_gives_the_same():
+    jury = jury_of("A", "B", "B")
+    assert asyncio.run(jury.ainvoke(PAIR)) == jury.invoke(PAIR)
+
+
+def test_identical_texts_are_a_tie_without_a_call():
+    pair = {**PAIR, "output_b": PAIR["output_a"]}
+    result = create_jury([failing(ValueError("asked")), juror("x", "A")]).invoke(pair)
+    assert result["verdict"]["preference"] == "tie"
+    assert result["members"] == []
+
+
+def test_a_jury_is_built_again_from_its_spec(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    jury = create_jury(["openai:a", "openai:b"], methods=["cot"], instructions="Be kind.")
+    nested = create_jury([jury, create_relative_judge("openai:c")], min_valid=1)
+    again = build(nested.spec)
+    assert again.spec == nested.spec
+    assert again.config["metadata"] == nested.config["metadata"]
+    assert nested.spec["model"][0]["model"][1]["options"] == {"instructions": "Be kind."}
+
+
+def test_a_jury_is_a_judge_of_many_rows_and_an_evaluator(tmp_path):
+    jury = jury_of("A", "A", "B")
+    run = judge_many(jury, [PAIR] * 3, out=tmp_path / "o.jsonl", progress=False)
+    assert [row["verdict"]["preference"] for row in run] == ["A"] * 3
+    again = judge_many(jury, [PAIR], out=tmp_path / "o.jsonl", progress=False)
+    assert [list(again), again.summary.resumed][1] == 1
+    scored = as_evaluator(create_jury([labels(), labels(), labels()]))(
+        inputs={"q": "Why?"}, outputs={"a": "good"}, reference_outputs={"a": "good"}
+    )
+    assert scored["score"] == 1
+
+
+def test_a_run_says_how_many_independent_voters_a_jury_is_worth():
+    def shown(each):
+        return lambda row: {"verdict": {**even_verdict(), "preference": row["id"][each]}}
+
+    members = [
+        RunnableLambda(shown(n)).with_config(metadata={"takes": "pair", "method": f"m{n}"})
+        for n in (0, 1, 2)
+    ]
+    # m0 and m1 say the same, m2 is independent of them: r = (1 + 0 + 0) / 3, 3 / (1 + 2/3).
+    rows = [{**PAIR, "id": each} for each in ("AAA", "AAB", "BBA", "BBB")]
+    run = judge_many(create_jury(members), rows, progress=False)
+    list(run)
+    size, worth, by_errors = run.summary.jury()
+    assert (size, by_errors, round(worth, 6)) == (3, False, 1.8)
+
+
+@pytest.mark.parametrize(
+    ("members", "options", "message"),
+    [
+        ([], {}, "at least one member"),
+        ([juror("x", "A"), labels()], {}, "all members must judge the same"),
+        (
+            [juror("x", "A")],
+            {"instructions": "x"},
+            "`instructions` cannot change a ready judge",
+        ),
+        ([juror("x", "A")], {"combine": "weighted"}, "`weights` go with"),
+        ([juror("x", "A")], {"weights": [1]}, "`weights` go with"),
+        ([juror("x", "A")], {"combine": "weighted", "weights": [1, 2]}, "one for each of"),
+        ([juror("x", "A")], {"combine": "weighted", "weights": [0]}, "`weights` must be"),
+        ([juror("x", "A")], {"min_valid": 2}, "`min_valid` must be at most 1"),
+        ([5], {}, "a member must be a judge, a model or a spec, got int"),
+        ([FakeChatModel()] * 3, {"methods": ["cot", "bsm"]}, "`methods` must be one for all"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(members, options, message):
+    with pytest.raises(OptionError, match=message):
+        create_jury(members, **options)
+
+
+@pytest.mark.parametrize("kind", COMBINATIONS.values(), ids=lambda kind: kind.method)
+def test_clients_set_bounded_numbers_only(kind):
+    schema = for_clients(kind).model_json_schema()
+    assert [number for number in numbers(schema) if "maximum" not in number] == []
+    check_client(kind, {})
+
+
+def test_judges_made_of_judges_are_loaded_by_name():
+    jury = load_judge("jury", FakeChatModel(replies=of_method("relative").model.replies))
+    assert jury.invoke(PAIR)["verdict"]["preference"] == "A"
+    assert [member.name for member in jury.members] == ["relative", "cot", "plan_solve"]
+
+
+def test_a_command_names_the_models_of_a_jury(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps(PAIR))
+    model = ["--model", "a, b,c", "--base-url", "http://x", "--dry-run"]
+    done = CliRunner().invoke(app, ["judge", str(path), "--method", "jury", *model])
+    assert "1 pair by jury: at most 6 calls (6 for each pair)" in done.stderr
+    single = [*model, "--set", 'methods=["allure"]']
+    path.write_text(json.dumps(ITEM))
+    done = CliRunner().invoke(app, ["judge", str(path), "--method", "jury", *single])
+    assert "1 item by jury: at most 3 calls" in done.stderr
