@@ -2,25 +2,89 @@
 
 from __future__ import annotations
 
+import atexit
+import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from langchain_judges.testing import Answer, Call
 
 ROOT = Path(__file__).parents[1]
+_LOCK = threading.Lock()
 
 
-def start(*arguments: object) -> subprocess.Popen[str]:
-    """Start Python with these arguments."""
-    command = [sys.executable, *map(str, arguments)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
+class Program:
+    """A program that has started: what `subprocess.Popen` says of one, read as text."""
+
+    def __init__(self, arguments: Sequence[object]) -> None:
+        out, err = os.pipe(), os.pipe()
+        self.stdout, self.stderr = open(out[0]), open(err[0])  # noqa: SIM115
+        order = {"arguments": [*map(str, arguments)], "environment": dict(os.environ)}
+        self.pid = _order({"do": "start", **order}, [out[1], err[1]])
+        self.returncode: int | None = None
+        os.close(out[1])
+        os.close(err[1])
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None where it still runs."""
+        if self.returncode is None:
+            self.returncode = _order({"do": "poll", "pid": self.pid})
+        return self.returncode
+
+    def communicate(self) -> tuple[str, str]:
+        """Return what it still prints and says until it ends."""
+        with ThreadPoolExecutor(2) as both:
+            printed, said = both.map(lambda file: file.read(), (self.stdout, self.stderr))
+        self.stdout.close()
+        self.stderr.close()
+        if self.returncode is None:
+            self.returncode = _order({"do": "wait", "pid": self.pid})
+        return printed, said
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Let the system end it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def start(*arguments: object) -> Program:
+    """Start Python with these arguments, from a process that has imported the package."""
+    return Program(arguments)
+
+
+@cache
+def _server() -> socket.socket:
+    """Start the process that forks programs; it ends with this one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())]
+    running = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+    )
+    theirs.close()
+    atexit.register(running.wait)
+    atexit.register(ours.close)
+    return ours
+
+
+def _order(order: dict[str, object], files: Sequence[int] = ()) -> int | None:
+    with _LOCK:
+        socket.send_fds(_server(), [json.dumps(order).encode()], files)
+        answer: int | None = json.loads(_server().recv(1 << 10))
+    return answer
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
@@ -31,7 +95,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
         time.sleep(0.005)
 
 
-def interrupt(process: subprocess.Popen[str]) -> str:
+def interrupt(process: Program) -> str:
     """Send Ctrl-C, and return what the program says up to its sentence on stopping."""
     process.send_signal(signal.SIGINT)
     said = ""

@@ -4,10 +4,6 @@ The server holds the replies back until the process is dead, and counts the requ
 """
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 
@@ -15,6 +11,7 @@ import pytest
 
 from langchain_judges.testing import Answer, reply
 from tests.planners import fooled, planning
+from tests.processes import start
 
 LANES, ITEMS = 4, 24
 
@@ -85,13 +82,12 @@ class Held:
 
 def run(server, folder, kind, auditor="reject"):
     items = json.dumps(planning(ITEMS // 2))
-    command = [sys.executable, "-c", AUDIT, server.url, str(folder), kind, auditor, items]
-    return subprocess.Popen([*command, str(LANES)], stdout=subprocess.PIPE, text=True)
+    return start("-c", AUDIT, server.url, folder, kind, auditor, items, LANES)
 
 
 def killed_when_all_wait(held, process):
     assert held.full.wait(300)
-    os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.communicate()
     held.release.set()
 
@@ -104,7 +100,7 @@ def test_no_finished_call_of_an_audit_is_paid_again_after_kills(serve, tmp_path,
         held.allow(allowed)
         killed_when_all_wait(held, run(server, tmp_path, kind))
     held.allow(10**6)
-    out, _ = run(server, tmp_path, kind).communicate(timeout=300)
+    out, _ = run(server, tmp_path, kind).communicate()
     # Each item was answered once; only the four that each kill cut off were asked again.
     assert set(held.answered.values()) == {1}
     assert (held.answered.total(), held.asked.total()) == (ITEMS, ITEMS + 2 * LANES)
@@ -124,6 +120,6 @@ def test_a_model_that_audits_is_not_paid_again_after_a_kill(serve, tmp_path):
     held.allow(ITEMS + 8)
     killed_when_all_wait(held, run(server, tmp_path, "sync", "model"))
     held.allow(10**6)
-    run(server, tmp_path, "sync", "model").communicate(timeout=300)
+    run(server, tmp_path, "sync", "model").communicate()
     assert set(held.answered.values()) == {1}
     assert held.answered.total() == ITEMS + ITEMS // 2

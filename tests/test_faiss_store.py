@@ -5,8 +5,6 @@ import json
 import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 import threading
 import time
@@ -25,6 +23,7 @@ from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.memory.faiss import files as faiss_files
 from langchain_judges.memory.faiss.embedder import identity_of
 from tests.benchmarks.faiss_store import measure
+from tests.processes import start
 
 WORDS = DeterministicFakeEmbedding(size=16)
 
@@ -549,8 +548,7 @@ for i in range(int(sys.argv[4])):
 
 
 def writer(path, who, soon=3, count=10**6):
-    command = [sys.executable, "-c", WRITER, str(path), who, str(soon), str(count)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return start("-c", WRITER, path, who, soon, count)
 
 
 def acknowledged(lines):
@@ -568,10 +566,9 @@ def test_kill_in_the_middle_loses_nothing_acknowledged(tmp_path, soon):
         process = writer(path, "w", soon)
         lines = [process.stdout.readline() for _ in range(rng.randrange(20, 60))]
         time.sleep(rng.random() / 200)
-        process.send_signal(signal.SIGKILL)
-        lines += [line for line in process.stdout.read().splitlines() if len(line.split()) == 2]
-        process.wait()
-        process.stdout.close()
+        process.kill()
+        rest, _ = process.communicate()
+        lines += [line for line in rest.splitlines() if len(line.split()) == 2]
         store = FaissStore(WORDS, path=path)
         kept, known = {*ids(store.documents())}, acknowledged(lines)
         # Only what was done when the signal came may be there without having been told.

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +29,7 @@ from langchain_judges.memory.failures import (
 from langchain_judges.memory.guard import same
 from langchain_judges.memory.recall import read_recall
 from langchain_judges.memory.selection import _spread
+from tests.processes import start
 
 COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
 
@@ -601,7 +600,9 @@ def test_another_process_is_seen(tmp_path):
         "from tests.test_memory import *\n"
         f"FailureMemory(embeddings=Letters(), path={str(tmp_path)!r}).remember([example(1)])"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    other = start("-c", code)
+    _, told = other.communicate()
+    assert other.returncode == 0, told
     assert len(memory) == 2
     assert memory.version != before
 

@@ -1,0 +1,91 @@
+"""Starts programs by forking a process that has imported the package: `tests.processes`.
+
+An interpreter that imports the package anew costs seconds; a fork of one costs milliseconds,
+and is killed, signalled and ended as any process is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+from typing import Any
+
+import tests.memories
+import tests.model_server
+import tests.planners  # noqa: F401 - programs would import them
+from langchain_judges import create_allure_audit, create_bsm_judge, judge_many  # noqa: F401
+from langchain_judges.cli import app  # noqa: F401
+from langchain_judges.writing.registry import load_writer  # noqa: F401
+
+# What the package and its libraries import only once they are used.
+LATER = (
+    "anyio._backends._asyncio",
+    "httpx",
+    "langgraph.checkpoint.sqlite.aio",
+    "httpcore2",
+    "langchain_core.tracers.run_collector",
+    "langchain_openai",
+    "langgraph.pregel.main",
+    "openai.resources.chat.completions",
+    "tiktoken",
+    "truststore",
+)
+
+
+def serve(orders: socket.socket) -> dict[str, Any] | None:
+    """Start and wait for programs until the test process ends; return one in its fork."""
+    while True:
+        message, files, _, _ = socket.recv_fds(orders, 1 << 22, 2)
+        if not message:
+            return None
+        order = json.loads(message)
+        if order["do"] == "start":
+            pid = os.fork()
+            if pid == 0:
+                orders.close()
+                return {**order, "files": files}
+            for file in files:
+                os.close(file)
+            answer: Any = pid
+        else:
+            answer = _ended(order["pid"], os.WNOHANG if order["do"] == "poll" else 0)
+        orders.send(json.dumps(answer).encode())
+
+
+def _ended(pid: int, flags: int) -> int | None:
+    found, status = os.waitpid(pid, flags)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
+def run(order: dict[str, Any]) -> None:
+    """Run what Python runs with these arguments; its end is the end of this process."""
+    for target, file in enumerate(order["files"], 1):
+        os.dup2(file, target)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    kind, *rest = order["arguments"]
+    if kind == "-c":
+        sys.argv = ["-c", *rest[1:]]
+        exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
+    elif kind == "-m":
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = [kind, *rest]
+        sys.path.insert(0, os.path.dirname(kind))
+        runpy.run_path(kind, run_name="__main__")
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for module in LATER:
+        importlib.import_module(module)
+    if program := serve(socket.socket(fileno=int(sys.argv[1]))):
+        run(program)
