@@ -42,7 +42,7 @@ NOT_ON_A_SHELL = {
     "store",
 }
 """Options that only Python can set."""
-FAILED, MISUSED, SPENT, INTERRUPTED = 1, 2, 3, 130
+FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
 """Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
 Ctrl-C."""
 

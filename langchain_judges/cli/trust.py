@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from langchain_judges.cli.common import (
     INTERRUPTED,
     MISUSED,
     SPENT,
+    UNDER_BAR,
     address_of,
     build_judge,
     check_of,
@@ -49,8 +51,9 @@ from langchain_judges.cli.options import (
     Strict,
     Timeout,
 )
+from langchain_judges.cli.reports import gates_passed, reports, write
 from langchain_judges.datasets.row_file import Check, open_rows
-from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
+from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.rows.labels import check_known
 from langchain_judges.runs.results import judged_row
 from langchain_judges.runs.summary import cause_of
@@ -81,6 +84,24 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the numbers as CSV too.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write everything as JSON too.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write a summary in Markdown too, the bars first.")
+    ] = None,
+    min_agreement: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Exit with 4 under this agreement, such as 0.7."),
+    ] = None,
+    max_flips: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Exit with 4 over this share of flips, such as 0.1."),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            help="An earlier report as JSON (--json): exit with 4 if the judge is clearly "
+            "worse on the same rows."
+        ),
+    ] = None,
     column: Columns = None,
     preset: Preset = None,
     option: Settings = None,
@@ -98,8 +119,11 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     """Report whether a judge may be trusted; the same command resumes where it stopped.
 
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
-    3 budget spent (the report then covers what was judged), 130 Ctrl-C.
+    3 budget spent (the report then covers what was judged), 4 under a bar or worse than the
+    baseline, 130 Ctrl-C.
     """
+    from langchain_judges.report import read_baseline
+    from langchain_judges.report.provenance import command_text, judge_provenance
     from langchain_judges.report.single import check_installed
 
     errors, address = error_console(), address_of(model, base_url)
@@ -107,29 +131,40 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         _check_use(data, model, verdicts)
         check_installed()
         read = [*map(Path, [data] if data else []), *(verdicts or [])]
-        kept_apart(read, [out, results, csv, json])
+        kept_apart([*read, baseline], [out, results, csv, markdown])
+        kept_apart(read, [json])  # the next baseline may take the place of the last one
+        earlier = None if baseline is None else read_baseline(baseline)
         settings = set_options(option or [])
         check = check_known_of if model is None else check_of(method, preset, settings)
         table = None if data is None else _table(data, check, column or [], limit, skip_bad)
-        summary = None
+        summary, provenance = None, {"command": command_text(sys.argv)}
         if model is not None and table is not None:
             _check_labels(table)
             kept = results or out.with_suffix(".verdicts.jsonl")
             more = {} if memory is None else {"memory": filled_memory(memory)}
             chat = models_of(method, model, base_url, timeout)
             judge = build_judge(method, chat, preset, settings, **more)
-            options = {
+            limits = {
                 "out": kept,
                 "max_concurrency": concurrency,
                 "max_calls": max_calls,
                 "max_tokens": max_tokens,
                 "keep_failed": keep_failed,
             }
-            summary, rows = _judged(judge, method, table, options, errors)
+            provenance |= judge_provenance(judge.config["metadata"])
+            summary, rows = _judged(judge, method, table, limits, errors)
             runs = {_name(rows): rows}
         else:
             runs = _finished(verdicts or [])
-        _report(runs, table, data, {"html": out, "csv": csv, "json": json})
+        options = {
+            "data_name": "" if data is None else Path(data).name,
+            "min_agreement": min_agreement,
+            "baseline": earlier,
+            "provenance": provenance,
+        }
+        made = reports(runs, table, options)
+        passed = gates_passed(made, min_agreement, max_flips, markdown)
+        write(made, {"html": out, "csv": csv, "json": json})
     except JudgeError as exc:
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
@@ -141,6 +176,8 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         raise typer.Exit(SPENT)
     if len(lost) == len(found) or (strict and _anything_failed(runs)):
         raise typer.Exit(FAILED)
+    if not passed:
+        raise typer.Exit(UNDER_BAR)
 
 
 def check_known_of(row: object) -> None:
@@ -223,43 +260,6 @@ def _finished(paths: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
                 raise OptionError(f"the verdicts of {own} are named twice")
             runs[own] = rows
     return runs
-
-
-def _report(
-    runs: dict[str, list[dict[str, Any]]],
-    table: Sequence[dict[str, Any]] | None,
-    data: str | None,
-    paths: dict[str, Path | None],
-) -> None:
-    from langchain_judges.report import compare
-    from langchain_judges.report import trust as report_on
-
-    told: dict[str, Any] = {"data_name": "" if data is None else Path(data).name}
-    console = Console(highlight=False, soft_wrap=True)
-    made: Any
-    if len(runs) == 1:
-        ((name, rows),) = runs.items()
-        made = report_on(rows, table, name=name, **told)
-        console.print(made.sentence, markup=False)
-        _say(made.left_out)
-    else:
-        made = compare(runs, table, **told)
-        for each in made.reports:
-            console.print(f"{each.name}: {each.sentence}", markup=False)
-            _say(each.left_out and f"{each.name}: {each.left_out}")
-    for form, path in paths.items():
-        if path is None:
-            continue
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            getattr(made, f"to_{form}")(path)
-        except OSError as exc:
-            raise OutputError(f"{path} cannot be written: {exc.strerror}") from exc
-
-
-def _say(left_out: str) -> None:
-    if left_out:
-        error_console().print(left_out, style="yellow", markup=False)
 
 
 def _anything_failed(runs: dict[str, list[dict[str, Any]]]) -> bool:

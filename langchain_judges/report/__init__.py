@@ -1,7 +1,8 @@
 """What a person looks at: runs on a terminal, and whether a judge may be trusted.
 
 `trust` measures one judge against what people say, `compare` several on the same rows; both
-give a report with `to_html`, `to_dataframe`, `to_csv` and `to_json`.
+give a report with `to_html`, `to_dataframe`, `to_csv` and `to_json`. `gates` holds a report
+against bars.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from langchain_judges.report.bars import gates
+    from langchain_judges.report.drift import read_baseline
     from langchain_judges.report.rows import read_verdicts
     from langchain_judges.report.single import TrustReport, trust
     from langchain_judges.report.versus import ComparisonReport, compare
@@ -19,11 +22,21 @@ _HOMES = {
     "ComparisonReport": "versus",
     "TrustReport": "single",
     "compare": "versus",
+    "gates": "bars",
+    "read_baseline": "drift",
     "read_verdicts": "rows",
     "trust": "single",
 }
 
-__all__ = ["ComparisonReport", "TrustReport", "compare", "read_verdicts", "trust"]
+__all__ = [
+    "ComparisonReport",
+    "TrustReport",
+    "compare",
+    "gates",
+    "read_baseline",
+    "read_verdicts",
+    "trust",
+]
 
 
 def __getattr__(name: str) -> Any:

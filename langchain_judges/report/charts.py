@@ -139,3 +139,17 @@ def category_plot(report: TrustReport) -> Markup | None:
         marks.append(mark._replace(text=f"{value_text(number, 0)}, n = {number.result.n:,}"))
     unit = "agreement with people, %"
     return plots.shares(marks, unit, f"Agreement by category. {_spoken(marks)}")
+
+
+def history_plot(report: TrustReport) -> Markup | None:
+    """The agreement of this report and of those before it."""
+    if report.drift is None:
+        return None
+    marks = []
+    for each in report.drift.history:
+        if each["agreement"] is None:
+            continue
+        span = None if each["low"] is None else (each["low"], each["high"])
+        text = f"{percent(each['agreement'], 1)} %, n = {each['n']:,}"
+        marks.append(plots.Mark(each["date"] or "earlier", each["agreement"], span, text=text))
+    return plots.shares(marks, "agreement, %", f"Agreement by date. {_spoken(marks)}")

@@ -91,6 +91,8 @@ def _view(report: TrustReport, number: int) -> dict[str, Any]:
         + [n for k, n in numbers.items() if k.startswith("baseline.")],
         "bias": [n for k, n in numbers.items() if k.startswith("bias.")],
         "failures": [n for k, n in numbers.items() if k.startswith("failures.")],
+        "drift": _drift(report),
+        "history_plot": charts.history_plot(report),
         "slot_plot": charts.slot_plot(report),
         "length_plot": charts.length_plot(report),
         "category_plot": charts.category_plot(report),
@@ -124,6 +126,17 @@ def _tiles(report: TrustReport) -> list[dict[str, Any]]:
         {"name": name, "number": number, "kind": kind}
         for name, number, kind in tiles
         if number is not None
+    ]
+
+
+def _drift(report: TrustReport) -> list[Number]:
+    if report.drift is None:
+        return []
+    since = f"since {report.drift.since}" if report.drift.since else ""
+    change, changed = report.drift.change, report.drift.changed
+    return [
+        Number("drift.change", "Change of the agreement", change, "points", since),
+        Number("drift.changed", "Rows with another answer than before", changed),
     ]
 
 

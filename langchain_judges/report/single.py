@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.report.answer import answer_of, details
+from langchain_judges.report.drift import Drift, answers_of, drift, moment
 from langchain_judges.report.evidence import Disagreement, costliest, differs
 from langchain_judges.report.measure import headline_key, measure
 from langchain_judges.report.number import Number
+from langchain_judges.report.provenance import provenance_of
 from langchain_judges.report.rows import join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.labels import SIDES
@@ -62,6 +64,10 @@ class TrustReport:
         """The costliest first."""
         self.n_disagreements = sum(map(differs, sample.rows))
         """How many there are in all."""
+        self.provenance: dict[str, str] = {}
+        """Where the report comes from: date, versions, judge, data, command."""
+        self.drift: Drift | None = None
+        """What changed since an earlier report."""
         self.usage: Usage = add_usage(
             {**no_usage(), **(row.verdict.get("usage") or {})} for row in sample.rows
         )
@@ -97,6 +103,10 @@ class TrustReport:
             "n_disagreements": self.n_disagreements,
             "disagreements": [each.to_dict() for each in self.disagreements],
             "usage": self.usage,
+            "provenance": self.provenance,
+            "drift": None if self.drift is None else self.drift.to_dict(),
+            "answers": answers_of(self.sample.rows, self.sample.judge_hits()),
+            "history": [moment(self)] if self.drift is None else self.drift.history,
         }
 
     def to_dataframe(self) -> DataFrame:
@@ -110,6 +120,12 @@ class TrustReport:
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return the whole report as JSON, and write it to a file if there is a path."""
         return written(as_json(self.to_dict()), path)
+
+    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+        """Return a short summary in Markdown, and write it to a file if there is a path."""
+        from langchain_judges.report.markdown import markdown
+
+        return written(markdown(self), path)
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return the report as one HTML page, and write it to a file if there is a path.
@@ -166,6 +182,8 @@ def trust(  # noqa: PLR0913 - options
     data_name: str = "",
     disagreements: int = 8,
     min_agreement: float | None = None,
+    baseline: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, str] | None = None,
     confidence: float = 0.95,
 ) -> TrustReport:
     """Report whether a judge may be trusted, by its verdicts on rows that people labelled.
@@ -188,6 +206,10 @@ def trust(  # noqa: PLR0913 - options
         min_agreement: The agreement that is enough, such as 0.7. By default the judge is held
             against people among themselves where rows have several votes, and against rules
             that need no judge.
+        baseline: An earlier report, as `to_dict` or its JSON gives it: the same rows are then
+            compared, answer by answer (`report.drift`).
+        provenance: What made the verdicts, such as options and command, to be shown beside
+            what the rows themselves say of it.
         confidence: The level of the intervals.
 
     Raises:
@@ -209,4 +231,7 @@ def trust(  # noqa: PLR0913 - options
     if table is not None:
         made.absent = len(table) - len({row.place for row in joined.rows})
     made.left_out = joined.left_out
+    made.provenance = provenance_of(joined.rows, table, provenance or {})
+    if baseline is not None:
+        made.drift = drift(made, baseline)
     return made

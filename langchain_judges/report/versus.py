@@ -102,12 +102,14 @@ class ComparisonReport:
         return written(render(self.reports, self.contests), path)
 
 
-def compare(
+def compare(  # noqa: PLR0913 - options
     runs: Mapping[str, Iterable[Mapping[str, Any]]],
     data: Iterable[Mapping[str, Any]] | None = None,
     *,
     data_name: str = "",
     disagreements: int = 4,
+    min_agreement: float | None = None,
+    provenance: Mapping[str, str] | None = None,
     confidence: float = 0.95,
 ) -> ComparisonReport:
     """Report on several judges side by side, with paired tests on the rows they share.
@@ -120,13 +122,20 @@ def compare(
         data: The rows that were judged.
         data_name: What the data are called.
         disagreements: How many are shown of each judge.
+        min_agreement: As for `trust`.
+        provenance: As for `trust`.
         confidence: The level of the intervals.
 
     Raises:
         InputError: As `trust`, or judges of pairs and of single texts are mixed.
     """
     table = None if data is None else rows_in(data, "data")
-    shared: dict[str, Any] = {"data_name": data_name, "disagreements": disagreements}
+    shared: dict[str, Any] = {
+        "data_name": data_name,
+        "disagreements": disagreements,
+        "min_agreement": min_agreement,
+        "provenance": provenance,
+    }
     reports = [
         trust(rows, table, name=name, confidence=confidence, **shared)
         for name, rows in runs.items()

@@ -1,0 +1,90 @@
+"""What `trust` prints and writes: reports, the bars they were held against, their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from langchain_judges.cli.common import error_console
+from langchain_judges.errors import OptionError, OutputError
+
+if TYPE_CHECKING:
+    from langchain_judges.report import ComparisonReport, TrustReport
+
+
+def reports(
+    runs: dict[str, list[dict[str, Any]]],
+    table: Sequence[dict[str, Any]] | None,
+    options: dict[str, Any],
+) -> TrustReport | ComparisonReport:
+    """Make the report and print what it comes to."""
+    from langchain_judges.report import compare
+    from langchain_judges.report import trust as report_on
+
+    console = Console(highlight=False, soft_wrap=True)
+    if len(runs) == 1:
+        ((name, rows),) = runs.items()
+        made = report_on(rows, table, name=name, **options)
+        console.print(made.sentence, markup=False)
+        _say(made.left_out)
+        return made
+    if options.pop("baseline") is not None:
+        raise OptionError(f"--baseline is for one judge, got {len(runs)}")
+    several = compare(runs, table, **options)
+    for each in several.reports:
+        console.print(f"{each.name}: {each.sentence}", markup=False)
+        _say(each.left_out and f"{each.name}: {each.left_out}")
+    return several
+
+
+def write(made: TrustReport | ComparisonReport, paths: dict[str, Path | None]) -> None:
+    """Write a report in each form that has a path.
+
+    Raises:
+        OutputError: A file cannot be written.
+    """
+    for form, path in paths.items():
+        _to(path, getattr(made, f"to_{form}"))
+
+
+def _to(path: Path | None, writes: Callable[[Path], Any]) -> None:
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writes(path)
+    except OSError as exc:
+        raise OutputError(f"{path} cannot be written: {exc.strerror}") from exc
+
+
+def gates_passed(
+    made: TrustReport | ComparisonReport,
+    min_agreement: float | None,
+    max_flips: float | None,
+    path: Path | None,
+) -> bool:
+    """Say which bars were passed, write the summary, and return whether all were."""
+    from langchain_judges.report.bars import gates
+    from langchain_judges.report.markdown import markdown
+
+    reports = getattr(made, "reports", None) or [made]
+    console, parts, passed = error_console(), [], True
+    for report in reports:
+        checks = gates(report, min_agreement, max_flips)
+        parts.append(markdown(report, checks))
+        for check in checks:
+            passed = passed and check.passed
+            word = "passed" if check.passed else "failed"
+            style = "green" if check.passed else "red"
+            text = f"{word}: {check.title} {check.value}, {check.bar}"
+            console.print(text, style=style, markup=False, highlight=False)
+    _to(path, lambda own: own.write_text("\n".join(parts), encoding="utf-8", errors="replace"))
+    return passed
+
+
+def _say(left_out: str) -> None:
+    if left_out:
+        error_console().print(left_out, style="yellow", markup=False)

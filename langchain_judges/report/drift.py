@@ -1,0 +1,128 @@
+"""The same rows judged again later: did the judge change?"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_judges import metrics
+from langchain_judges.errors import InputError
+from langchain_judges.metrics import Result
+from langchain_judges.report.rows import JudgedRow
+
+if TYPE_CHECKING:
+    from langchain_judges.report.single import TrustReport
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A report beside an earlier one, on the rows that both have."""
+
+    since: str
+    """When the earlier report was made."""
+    change: Result
+    """Agreement now − agreement then, in [−1, 1], paired by row."""
+    changed: Result
+    """The share of rows on which the judge says something else now."""
+    history: list[dict[str, Any]]
+    """Agreement by date, earliest first: `date`, `judge`, `agreement`, `low`, `high`, `n`."""
+
+    @property
+    def worse(self) -> bool:
+        """Whether the whole interval of the change lies below 0."""
+        return self.change.interval is not None and self.change.interval.high < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "since": self.since,
+            "worse": self.worse,
+            "change": self.change.to_dict(),
+            "changed": self.changed.to_dict(),
+        }
+
+
+def answers_of(rows: Sequence[JudgedRow], hits: Sequence[float | None]) -> list[dict[str, Any]]:
+    """Return each row's answer under a name that the same texts have in another run."""
+    names = Counter[str]()
+    answers = []
+    for row, hit in zip(rows, hits, strict=True):
+        content = row.row.get("content") or {}
+        name = ".".join(content[field] for field in sorted(content)) or str(row.place)
+        names[name] += 1
+        own = name if names[name] == 1 else f"{name}#{names[name]}"
+        answers.append({"row": own, "answer": row.answer, "right": hit})
+    return answers
+
+
+def moment(report: TrustReport) -> dict[str, Any]:
+    """Return what a history keeps of a report."""
+    headline = report.headline.result.to_dict()
+    low, high = headline["interval"] or (None, None)
+    return {
+        "date": report.provenance.get("date", ""),
+        "judge": report.name,
+        "agreement": headline["value"],
+        "low": low,
+        "high": high,
+        "n": headline["n"],
+    }
+
+
+def drift(report: TrustReport, earlier: Mapping[str, Any]) -> Drift:
+    """Compare a report with an earlier one, row by row.
+
+    Args:
+        report: The report of now.
+        earlier: What `to_dict` or the JSON of a report gives.
+
+    Raises:
+        InputError: It is no such report, or has no row of this one.
+    """
+    answers, history = earlier.get("answers"), earlier.get("history")
+    if not isinstance(answers, list) or not isinstance(history, list):
+        raise InputError("the baseline is no report: make it by `trust --json`")
+    before = {each["row"]: each for each in answers}
+    now = answers_of(report.sample.rows, report.sample.judge_hits())
+    pairs = [
+        (i, each, before[each["row"]]) for i, each in enumerate(now) if each["row"] in before
+    ]
+    if not pairs:
+        raise InputError("no row of the baseline is in this run")
+    groups = report.sample.groups
+    settings: dict[str, Any] = {
+        "groups": groups and [groups[i] for i, _, _ in pairs],
+        "confidence": report.sample.confidence,
+    }
+    return Drift(
+        since=history[-1]["date"] if history else "",
+        change=metrics.paired_difference(
+            [new["right"] for _, new, _ in pairs],
+            [old["right"] for _, _, old in pairs],
+            **settings,
+        ),
+        changed=metrics.rate(
+            [float(new["answer"] != old["answer"]) for _, new, old in pairs], **settings
+        ),
+        history=[*history, moment(report)],
+    )
+
+
+def read_baseline(path: str | PathLike[str]) -> dict[str, Any]:
+    """Read a report that was written as JSON.
+
+    Raises:
+        InputError: There is no such file, or it is no JSON object.
+    """
+    try:
+        earlier = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        raise InputError(f"the baseline {path} cannot be read: {exc}") from exc
+    if not isinstance(earlier, dict):
+        raise InputError(f"the baseline {path} is no report: make it by `trust --json`")
+    return earlier
