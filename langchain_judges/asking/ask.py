@@ -36,6 +36,7 @@ from langchain_judges.asking.faults import (
     wait_after,
 )
 from langchain_judges.asking.gate import LEDGER
+from langchain_judges.asking.journal import Journal, key_of
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.reply import Parse, Problem, check, json_schema, read
 from langchain_judges.asking.secrets import Secrets
@@ -55,6 +56,9 @@ ATTEMPTS = 4
 """How often a request is sent if errors that can pass keep it from being answered."""
 FIRST_WAIT = 0.5
 """Seconds before the second attempt; each further wait is twice as long."""
+
+GRACE = 10.0
+"""Seconds that calls in flight get to come back when a run ends early."""
 
 _REPAIR = (
     "That reply cannot be used: {detail}.\n"
@@ -100,6 +104,8 @@ class Question:
     repairs: int = 1
     """Repair turns after an unusable reply; each is a paid call."""
     cache: BaseCache | None = None
+    journal: Journal | None = None
+    """Where every reply that was paid for is written before the graph uses it."""
 
 
 @dataclass
@@ -200,10 +206,13 @@ def ask(
     """
     asking = _Asking(question, unit, order, seed)
     try:
-        reply = yield from _answer(asking, variables)
+        reply = yield from _journalled(asking, variables)
         event = {"failures": reply.failures, "usage": reply.usage}
         tell("reply", question.step, event, unit)
         return reply
+    except ModelAccessError as exc:
+        yield from _let_others_return(exc)
+        raise
     finally:
         # Also where the run is stopped midway: what came until then was paid for.
         if ledger := LEDGER.get():
@@ -235,9 +244,47 @@ def recorded(
     return Effect(lambda: task.invoke(given, config), lambda: task.ainvoke(given, config))
 
 
-def _answer(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply]:
+def _let_others_return(refusal: ModelAccessError) -> Steps[None]:
+    """End the run, and wait for the calls beside this one: its graph would cancel them."""
+    ledger = LEDGER.get()
+    if ledger and ledger.end_run and refusal.status == 401:
+        ledger.end_run(refusal)
+        yield from ledger.gate.idle(GRACE)
+
+
+def _journalled(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply]:
+    """Take the reply that the graph's thread has paid for, before a kill even, or ask."""
     question = asking.question
     messages = question.prompt.format_messages(**variables)
+    if question.journal is None or question.journal.saver is None:
+        return (yield from _answer(asking, messages, variables))
+
+    def ask_now() -> Steps[dict[str, Any]]:
+        reply = yield from _answer(asking, messages, variables)
+        return {
+            "data": reply.data,
+            "failures": reply.failures,
+            "usage": reply.usage,
+            "measured": reply.measured,
+            "problem": reply.problem and list(reply.problem),
+        }
+
+    key = key_of(question.method, question.step, asking.unit, *_cache_key(asking, messages))
+    entry = yield from question.journal.once(key, ask_now, _is_paid)
+    problem = entry["problem"] and Problem(*entry["problem"])
+    return Reply(
+        entry["data"], entry["failures"], entry["usage"], None, entry["measured"], problem
+    )
+
+
+def _is_paid(entry: Mapping[str, Any]) -> bool:
+    return bool(entry["usage"]["calls"])
+
+
+def _answer(
+    asking: _Asking, messages: list[BaseMessage], variables: Mapping[str, object]
+) -> Steps[Reply]:
+    question = asking.question
     key = _cache_key(asking, messages) if question.cache else None
     if key and (cached := (yield from _recall(question, key))) is not None:
         asking.cost["cached_calls"] = 1

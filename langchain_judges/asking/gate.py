@@ -13,7 +13,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -49,6 +49,7 @@ class Gate:
         self._at_once = False
         self._stop = threading.Event()
         self._pauses: set[Future[None]] = set()
+        self._quiet: list[Future[None]] = []
         self._waiting: list[tuple[int, int, Future[None]]] = []
         self._ticket = itertools.count()
         self._lock = threading.Lock()
@@ -82,6 +83,7 @@ class Gate:
             self._in_flight -= 1
             self._free += 1
             self._serve()
+            self._tell_quiet()
 
     def close(self, why: RunStopped, *, at_once: bool = False) -> None:
         """Hand out no more places; who waits is refused when the last call has come back.
@@ -97,6 +99,25 @@ class Gate:
         self._stop.set()
         for pause in pauses:
             pause.set_result(None)
+
+    def idle(self, seconds: float) -> Steps[None]:
+        """Wait until no call is in flight, but no longer than some seconds."""
+        quiet: Future[None] = Future()
+        with self._lock:
+            self._quiet.append(quiet)
+            self._tell_quiet()
+        yield Effect(
+            lambda: wait([quiet], seconds),
+            lambda: asyncio.wait([asyncio.wrap_future(quiet)], timeout=seconds),
+        )
+
+    def _tell_quiet(self) -> None:
+        if self._in_flight:
+            return
+        quiet, self._quiet = self._quiet, []
+        for each in quiet:
+            if each.set_running_or_notify_cancel():
+                each.set_result(None)
 
     def pause(self, seconds: float) -> Effect:
         """Return a wait of some seconds, which ends when the gate is closed."""
@@ -159,6 +180,8 @@ class Ledger:
 
     gate: Gate
     rank: int
+    end_run: Callable[[Exception], None] | None = None
+    """Ends the whole run for an error that no other call can escape."""
     usage: Usage = field(default_factory=no_usage)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -185,6 +208,12 @@ class Once(Generic[T]):
         self._doors: OrderedDict[str, Gate] = OrderedDict()
         self._values: dict[str, T] = {}
         self._lock = threading.Lock()
+
+    def forget(self, key: str) -> None:
+        """Drop the value of `key`."""
+        with self._lock:
+            self._doors.pop(key, None)
+            self._values.pop(key, None)
 
     def get(
         self, key: str, compute: Callable[[], Steps[T]], keep: Callable[[T], bool]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from typing import (
@@ -22,6 +23,8 @@ from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
@@ -38,8 +41,9 @@ from pydantic import (
 from langchain_judges.asking import nodes
 from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.journal import Journal
 from langchain_judges.asking.models import ModelSpec
-from langchain_judges.asking.steps import Node, Steps, Update
+from langchain_judges.asking.steps import Node, Steps, Update, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.protocol import Memory, is_memory
 from langchain_judges.memory.recall import Recall, read_recall
@@ -63,8 +67,8 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
 SPARE_THREADS = 8
-"""Threads of a synchronous run beyond its branches: checkpoints are written by the same
-pool, and a full pool would leave a finished branch unsaved when the process dies."""
+"""Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
+waits for what is streamed."""
 
 
 def _written(text: str) -> str:
@@ -223,6 +227,8 @@ class Setup:
     reminder: Reminder | None
     model: str | BaseChatModel
     """The judge's own model, as the caller named it."""
+    journal: Journal
+    """Where every reply is written that a thread of the judge has paid for."""
 
     @classmethod
     def of(
@@ -256,7 +262,8 @@ class Setup:
         memory = None
         if isinstance(options, JudgeOptions):
             memory = options.reminder(contexts)
-        return cls(options, prompts, version, channels, memory, model)
+        journal = Journal.of(options.checkpointer)
+        return cls(options, prompts, version, channels, memory, model, journal)
 
     def question(
         self, step: str, shape: type[BaseModel], prompt: str = "", **more: Any
@@ -278,6 +285,7 @@ class Setup:
             version=self.version,
             repairs=self.options.repairs,
             cache=self.options.cache,
+            journal=self.journal,
             **more,
         )
 
@@ -316,7 +324,9 @@ class Setup:
             "prompt_version": self.version,
             "calls": options.calls(),
         }
-        graph = JudgeGraph(**vars(compiled), options=options, model=self.model)
+        graph = JudgeGraph(
+            **vars(compiled), options=options, model=self.model, journal=self.journal
+        )
         return graph.with_config(
             metadata=metadata, max_concurrency=options.branches() + SPARE_THREADS
         )
@@ -339,6 +349,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     most_characters: int | None
     """Of an input; a longer one is refused."""
+    journal: Journal | None
+    """Closed when a run of the graph has ended well."""
 
     def __init__(
         self,
@@ -346,6 +358,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         options: GraphOptions,
         model: str | BaseChatModel,
         most_characters: int | None = None,
+        journal: Journal | None = None,
         **fields: Any,
     ) -> None:
         """Take over the fields of a compiled graph."""
@@ -353,6 +366,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self.options = options
         self.model = model
         self.most_characters = most_characters
+        self.journal = journal
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -410,14 +424,40 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             arg_types=arg_types,
         )
 
-    def stream(self, input: Any, *args: Any, **settings: Any) -> Iterator[Any]:
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **settings: Any
+    ) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        return super().stream(self._read(input), *args, **settings)
+        parts = super().stream(self._read(input), config, **settings)
+        if not (self.journal and self.journal.saver):
+            return parts
+        return self._closed_after(parts, self.journal, merge_configs(self.config, config))
 
-    def astream(self, input: Any, *args: Any, **settings: Any) -> AsyncIterator[Any]:
+    def astream(
+        self, input: Any, config: RunnableConfig | None = None, **settings: Any
+    ) -> AsyncIterator[Any]:
         """Read the input, then stream as LangGraph does."""
         # The generator itself, so that closing it closes the run.
-        return super().astream(self._read(input), *args, **settings)
+        parts = super().astream(self._read(input), config, **settings)
+        if not (self.journal and self.journal.saver):
+            return parts
+        return self._aclosed_after(parts, self.journal, merge_configs(self.config, config))
+
+    @staticmethod
+    def _closed_after(parts: Any, journal: Journal, config: RunnableConfig) -> Iterator[Any]:
+        with closing(parts):
+            yield from parts
+        # By now every result stands in a checkpoint.
+        run(journal.close(config))
+
+    @staticmethod
+    async def _aclosed_after(
+        parts: Any, journal: Journal, config: RunnableConfig
+    ) -> AsyncIterator[Any]:
+        async with aclosing(parts):
+            async for part in parts:
+                yield part
+        await arun(journal.close(config))
 
     def _read(self, given: object) -> Any:
         if given is None or isinstance(given, Command):  # a run that resumes

@@ -17,6 +17,7 @@ from queue import SimpleQueue
 
 from langchain_core.language_models import BaseLanguageModel
 
+from langchain_judges.asking.ask import GRACE
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import OptionError, RunStopped
 from langchain_judges.methods.marks import unwrapped
@@ -28,9 +29,6 @@ from langchain_judges.runs.workload import Judge, Result, Rows, Work, Workload
 
 BUSY = 2
 """Unfinished rows for each place: some wait for no call while they plan or merge."""
-
-GRACE = 10.0
-"""Seconds that calls in flight get to come back after a run was stopped."""
 
 
 @with_options(RunOptions)

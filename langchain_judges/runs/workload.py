@@ -167,7 +167,7 @@ class Workload:
         work, self._held = self._held, None
         work.over_budget = self.exhausted and not self._stored(work)
         if not work.over_budget and not self._stored(work):
-            self._active[work.index] = Ledger(self.gate, work.index)
+            self._active[work.index] = Ledger(self.gate, work.index, self.fail)
             if len(self._first) < ALIKE:
                 self._first[work.index] = None
         return work

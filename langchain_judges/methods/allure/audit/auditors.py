@@ -12,11 +12,11 @@ from langgraph.types import interrupt
 
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.journal import Journal, key_of
 from langchain_judges.asking.steps import Effect, Steps, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.audit.checks import Label
-from langchain_judges.methods.allure.audit.journal import Journal, key_of
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.review import Decision, Proposal, read_answers
 from langchain_judges.methods.allure.audit.state import audited_shape

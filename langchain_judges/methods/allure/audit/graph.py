@@ -12,18 +12,17 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import AfterValidator, InstanceOf
 
+from langchain_judges.asking.journal import Journal
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.memory.protocol import Memory
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.audit.admission import Admission, Reach, Unmeasured
 from langchain_judges.methods.allure.audit.auditors import Auditor, resolve_auditor
 from langchain_judges.methods.allure.audit.checks import CHECKS, Check, Label, resolve_check
-from langchain_judges.methods.allure.audit.journal import Journal
 from langchain_judges.methods.allure.audit.modes import Mode, read_modes
 from langchain_judges.methods.allure.audit.nodes import Loop
 from langchain_judges.methods.allure.audit.state import AuditInput, AuditResult, AuditState
@@ -177,7 +176,6 @@ def create_allure_audit(
         "calls": 0,
     }
     graph = JudgeGraph(**vars(compiled), options=options, model=teaches.get_name())
-    # No threads to spare for checkpoints, as elsewhere: the journal is written first.
     return graph.with_config(metadata=marks, max_concurrency=options.max_concurrency)
 
 
@@ -193,16 +191,13 @@ def _loop(
     named = labels or tuple(options.labels or ())
     # What a judge that is not ours may be shown, nobody knows.
     everywhere = options.again == "all" or _across((own.get("memory") or {}).get("recall"))
-    checkpointer = options.checkpointer
     return Loop(
         judge=_alone(judge),
         mark={
             key: metadata.get(key) for key in ("method", "options", "model", "prompt_version")
         },
         memory=memory,
-        journal=Journal(
-            checkpointer if isinstance(checkpointer, BaseCheckpointSaver) else None
-        ),
+        journal=Journal.of(options.checkpointer),
         admission=Admission(
             memory=memory,
             reach=Reach(everywhere or metadata.get("method") != "allure"),

@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.types import Overwrite, Send
 
+from langchain_judges.asking.journal import Journal, key_of
 from langchain_judges.asking.steps import Effect, Steps, Update
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import InputError
@@ -28,7 +29,6 @@ from langchain_judges.methods.allure.audit.holdout import (
     measure,
     split_by_group,
 )
-from langchain_judges.methods.allure.audit.journal import Journal, key_of
 from langchain_judges.methods.allure.audit.modes import Mode, corpus_of, suggest_mode
 from langchain_judges.methods.allure.audit.review import Decision, Proposal, example_of
 from langchain_judges.methods.allure.audit.state import (

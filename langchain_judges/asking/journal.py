@@ -1,8 +1,9 @@
-"""What an audit has paid for, written down before the next step: no reply is paid twice.
+"""What a graph's thread has paid for, written down before the next step: nothing is paid twice.
 
-LangGraph writes the result of a node when its pool finds the time, so that a kill loses what
-was finished meanwhile. The journal stands in the same checkpointer, in a thread of its own
-beside the audit's, and each entry is written before the node that paid for it returns.
+LangGraph writes the result of a node when its pool finds the time, and drops the results of
+branches that an exception in another one cancels. The journal stands in the same checkpointer,
+in a thread of its own beside the graph's, and each entry is written before the node that paid
+for it returns.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from langchain_judges.asking.steps import Effect, Steps
 T = TypeVar("T")
 
 
+def _always(_: Any) -> bool:
+    return True
+
+
 class _Page(NamedTuple):
-    """The journal of one audit."""
+    """The journal of one thread."""
 
     config: RunnableConfig
     entries: dict[str, Any]
@@ -32,42 +37,60 @@ class _Page(NamedTuple):
 
 @dataclass
 class Journal:
-    """Values by key, for the thread of the graph that is running.
+    """Plain values by key, for the thread of the graph that is running.
 
     Args:
-        saver: The audit's checkpointer; without one nothing is kept.
+        saver: The graph's checkpointer; without one nothing is kept.
     """
 
     saver: BaseCheckpointSaver[Any] | None
     _pages: Once[_Page] = field(default_factory=Once)
 
-    def once(self, key: str, compute: Callable[[], Steps[T]]) -> Steps[T]:
+    @classmethod
+    def of(cls, checkpointer: BaseCheckpointSaver[Any] | bool | None) -> Journal:
+        """Return the journal of a graph, by what its option `checkpointer` is."""
+        return cls(checkpointer if isinstance(checkpointer, BaseCheckpointSaver) else None)
+
+    def once(
+        self,
+        key: str,
+        compute: Callable[[], Steps[T]],
+        keep: Callable[[T], bool] = _always,
+    ) -> Steps[T]:
         """Return what was computed for a key, before a kill even; else compute it.
 
         Args:
             key: What the value follows from.
             compute: Makes the value, which must be plain data.
+            keep: Says whether a value is one to keep.
         """
-        thread, saver = _thread(), self.saver
+        thread, saver = _running(), self.saver
         if saver is None or thread is None:
             return (yield from compute())
         page, _ = yield from self._pages.get(thread, lambda: _opened(saver, thread), bool)
-        if key not in page.entries:
-            value = yield from compute()
+        if key in page.entries:
+            return cast("T", page.entries[key])
+        value = yield from compute()
+        if keep(value):
             writes = [("entry", {"key": key, "value": value})]
             yield Effect(
                 lambda: saver.put_writes(page.config, writes, key),
                 lambda: saver.aput_writes(page.config, writes, key),
             )
             page.entries[key] = value
-        return cast("T", page.entries[key])
+        return value
 
-    def close(self) -> Steps[None]:
-        """Forget everything: the audit is done."""
-        thread, saver = _thread(), self.saver
+    def close(self, config: RunnableConfig | None = None) -> Steps[None]:
+        """Forget a thread's entries: its graph is done.
+
+        Args:
+            config: Names the thread; None: the one that is running.
+        """
+        saver = self.saver
+        thread = _running() if config is None else thread_of(config)
         if saver is None or thread is None:
             return
-        self._pages = Once()
+        self._pages.forget(thread)
         yield Effect(
             lambda: saver.delete_thread(_name(thread)),
             lambda: saver.adelete_thread(_name(thread)),
@@ -80,9 +103,17 @@ def key_of(*parts: Any) -> str:
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _thread() -> str | None:
-    thread = get_config().get("configurable", {}).get("thread_id")
+def thread_of(config: RunnableConfig | None) -> str | None:
+    """Return the name of the thread that a configuration asks for."""
+    thread = ((config or {}).get("configurable") or {}).get("thread_id")
     return None if thread is None else str(thread)
+
+
+def _running() -> str | None:
+    try:
+        return thread_of(get_config())
+    except RuntimeError:  # not inside a graph
+        return None
 
 
 def _name(thread: str) -> str:
