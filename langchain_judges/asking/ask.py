@@ -40,10 +40,11 @@ from langchain_judges.asking.journal import Journal, key_of
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.reply import Parse, Problem, check, json_schema, read
 from langchain_judges.asking.secrets import Secrets
-from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.asking.steps import GIVEN, Effect, Steps
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.orders import Order
+from langchain_judges.rows.media import with_media
 from langchain_judges.verdict import (
     Failure,
     StepUsage,
@@ -255,7 +256,7 @@ def _let_others_return(refusal: ModelAccessError) -> Steps[None]:
 def _journalled(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply]:
     """Take the reply that the graph's thread has paid for, before a kill even, or ask."""
     question = asking.question
-    messages = question.prompt.format_messages(**variables)
+    messages = _shown(question.prompt.format_messages(**variables))
     if question.journal is None or question.journal.saver is None:
         return (yield from _answer(asking, messages, variables))
 
@@ -307,6 +308,17 @@ def _answer(
             return _salvaged(asking, message, request, material, wrong)
         left -= 1
         messages = _repair(messages, message, wrong, question.shape)
+
+
+def _shown(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """Put images, audio and files where the prompt has their marks."""
+    given = GIVEN.get()
+    return [
+        message.model_copy(update={"content": with_media(message.content, given)})
+        if isinstance(message, HumanMessage) and isinstance(message.content, str)
+        else message
+        for message in messages
+    ]
 
 
 def _salvaged(

@@ -36,6 +36,13 @@ from langchain_judges.errors import OptionError
 _LOG = logging.getLogger(__name__)
 Rung = Literal["response_format", "structured_output", "tools", "text"]
 
+_MEDIA = {
+    "image": "image_inputs",
+    "audio": "audio_inputs",
+    "video": "video_inputs",
+    "file": "pdf_inputs",
+}
+"""What a model's profile says of each kind of content."""
 _AS_JSON = (
     "Reply with one JSON object and nothing else. It must fit this JSON schema:\n{schema}"
 )
@@ -61,7 +68,10 @@ class Request(NamedTuple):
         if not self.note:
             return messages
         *before, last = messages
-        return [*before, HumanMessage(f"{last.text}\n\n{self.note}")]
+        content: Any = f"{last.text}\n\n{self.note}"
+        if isinstance(last.content, list):
+            content = [*last.content, {"type": "text", "text": f"\n\n{self.note}"}]
+        return [*before, HumanMessage(content)]
 
 
 class _Place(NamedTuple):
@@ -100,6 +110,10 @@ class Channel:
         profile = getattr(self.model, "profile", None) or {}
         self.context: int | None = profile.get("max_input_tokens")
         """Tokens of a prompt that the model takes; None where its profile does not say."""
+        self.refused_media = [
+            kind for kind, inputs in _MEDIA.items() if profile.get(inputs) is False
+        ]
+        """Kinds of content that its profile says it does not take."""
         self.rungs = _rungs(self.model, self.kin)
         self.refused: set[str] = set()
         self.answered = False

@@ -89,6 +89,10 @@ def local_model(
             "max_input_tokens": context - max_tokens,
             "max_output_tokens": max_tokens,
             "structured_output": True,
+            "image_inputs": False,
+            "audio_inputs": False,
+            "video_inputs": False,
+            "pdf_inputs": False,
         },
     )
 

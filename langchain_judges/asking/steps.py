@@ -8,9 +8,10 @@ event loop, and is sent the result. `run` and `arun` are the only two drivers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from typing import Any, NamedTuple, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -20,6 +21,9 @@ from langchain_judges.asking.stream import tell_update
 T = TypeVar("T")
 Update = dict[str, Any]
 """What a node of a graph returns: the state keys that it changes."""
+
+GIVEN: ContextVar[Any] = ContextVar("GIVEN", default=None)
+"""What the running node works on, where images and files of the judged texts are found."""
 
 
 class Effect(NamedTuple):
@@ -86,6 +90,15 @@ async def _in_tasks(parts: list[Steps[T]]) -> list[T]:
     return cast("list[T]", results)
 
 
+@contextmanager
+def _given(input: Any) -> Iterator[None]:
+    before = GIVEN.set(input)
+    try:
+        yield
+    finally:
+        GIVEN.reset(before)
+
+
 class Node(Runnable[Any, Update]):
     """A graph node made of a generator function from state to update.
 
@@ -108,7 +121,8 @@ class Node(Runnable[Any, Update]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Run the node, waiting in this thread."""
-        update = run(self._steps(input))
+        with _given(input):
+            update = run(self._steps(input))
         tell_update(self._step(config), update, self._events)
         return update
 
@@ -116,7 +130,8 @@ class Node(Runnable[Any, Update]):
         self, input: Any, config: RunnableConfig | None = None, **_: Any
     ) -> Update:
         """Run the node, waiting in the running event loop."""
-        update = await arun(self._steps(input))
+        with _given(input):
+            update = await arun(self._steps(input))
         tell_update(self._step(config), update, self._events)
         return update
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
 from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
@@ -27,7 +26,9 @@ from langchain_judges.rows.applications import (
     score_of,
     source_in,
     task_in,
+    with_blocks,
 )
+from langchain_judges.rows.texts import Text
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 
@@ -49,10 +50,10 @@ class Match(TypedDict):
 class Best(TypedDict):
     """What `best_of` returns."""
 
-    output: str
+    output: Text
     index: int
-    answers: list[str | None]
-    """Every answer; None where the sample failed."""
+    answers: list[Text | None]
+    """Every answer, a message where images stand in it; None where the sample failed."""
     bracket: list[Match]
     failures: list[Failure]
     usage: Usage
@@ -138,7 +139,7 @@ class _Knockout:
             failures += match["verdict"].get("failures") or []
         usages = [match["verdict"].get("usage") or no_usage() for match in bracket]
         return {
-            "output": cast("str", answers[winner]),
+            "output": cast("Text", answers[winner]),
             "index": winner,
             "answers": answers,
             "bracket": bracket,
@@ -155,7 +156,7 @@ class _Knockout:
         return {name: value for name, value in told.items() if value}
 
     def _rounds(
-        self, task: Any, answers: Sequence[str | None], left: list[int]
+        self, task: Any, answers: Sequence[Text | None], left: list[int]
     ) -> Steps[tuple[int, list[Match]]]:
         drawn = list(left)
         random.Random(self.seed).shuffle(drawn)  # noqa: S311 - a draw, no secret
@@ -178,14 +179,14 @@ class _Knockout:
     def _match(
         self,
         task: Any,
-        answers: Sequence[str | None],
+        answers: Sequence[Text | None],
         place: tuple[int, int],
         sides: tuple[int, int],
     ) -> Steps[Match]:
         a, b = sides
         name = f"match {place[0]}.{place[1]}: answer {a + 1} vs answer {b + 1}"
         text, told = task
-        texts = cast("tuple[str, str]", (answers[a], answers[b]))
+        texts = cast("tuple[Text, Text]", (answers[a], answers[b]))
         source, known = told.get("source"), told.get("expected")
         reference = known[0] if isinstance(known, list) else known
         pair = pair_for(text, *texts, reference=reference, source=source)
@@ -196,7 +197,7 @@ class _Knockout:
         return match
 
     def _label(
-        self, told: Mapping[str, Any], answers: Sequence[str | None], i: int
+        self, told: Mapping[str, Any], answers: Sequence[Text | None], i: int
     ) -> Steps[Match]:
         item = {**told, "output": answers[i]}
         name = f"answer {i + 1}"
@@ -209,20 +210,20 @@ class _Knockout:
 
     def _answers(
         self, given: Any, config: RunnableConfig
-    ) -> Steps[tuple[list[str | None], list[Failure]]]:
+    ) -> Steps[tuple[list[Text | None], list[Failure]]]:
         if self.answer is None:
             brought = given.get("answers") if isinstance(given, Mapping) else None
             if not isinstance(brought, list) or len(brought) != self.n:
                 raise InputError(
                     f"without `answer` the input must bring `answers`, a list of {self.n}"
                 )
-            return [answer_in(text) for text in brought], []
+            return [with_blocks(answer_in(text), text) for text in brought], []
         drawn = yield from together([self._sample(given, config, i) for i in range(self.n)])
         return [text for text, _ in drawn], [failure for _, lost in drawn for failure in lost]
 
     def _sample(
         self, given: Any, config: RunnableConfig, i: int
-    ) -> Steps[tuple[str | None, list[Failure]]]:
+    ) -> Steps[tuple[Text | None, list[Failure]]]:
         unit = f"sample {i + 1}"
         runnable = self.answer
         assert runnable is not None  # noqa: S101 - for the type checker
@@ -240,7 +241,7 @@ class _Knockout:
                 lambda: runnable.invoke(asked, own, **settings),
                 lambda: runnable.ainvoke(asked, own, **settings),
             )
-            return (said.text if isinstance(said, BaseMessage) else answer_in(said)), []
+            return with_blocks(answer_in(said), said), []
         except Exception as exc:  # noqa: BLE001 - one sample less, whatever its writer raises
             detail = f"{type(exc).__name__}: {exc}"[:500]
             failure: Failure = {

@@ -35,6 +35,7 @@ from langchain_judges.rows.applications import (
     decision,
     expected_in,
     reason_of,
+    reference_in,
     score_of,
     source_in,
     task_in,
@@ -162,13 +163,14 @@ class _Reading:
                 else None
             )
             return item_for(self.judge, task, text, expected=expected, source=source)
-        known = self._known(row.reference)
         if self.baseline is not None:
+            known = self._known(row.reference)
             other = work_in(self._other(row.inputs, row.example), self.places.output)
             return pair_for(task, text, other, reference=known, source=source)
-        if known is None:
+        if row.reference is None or row.reference == {}:
             raise InputError("`reference`: a text to compare with is wanted, saw nothing")
-        return pair_for(task, text, known, source=source)
+        other = work_in(row.reference, self.places.reference, "reference")
+        return pair_for(task, text, other, source=source)
 
     def sides(self, inputs: Any, a: Any, b: Any, reference: Any) -> dict[str, Any]:
         """Return the pair of two outputs for the same inputs; the reference is shown as one.
@@ -191,7 +193,7 @@ class _Reading:
     def _known(self, reference: Any) -> str | None:
         if reference is None or reference == {}:
             return None
-        return work_in(reference, self.places.reference, "reference")
+        return reference_in(reference, self.places.reference)
 
     def _other(self, inputs: Any, example: str | None) -> Any:
         assert self.baseline is not None  # noqa: S101 - for the type checker

@@ -28,9 +28,16 @@ from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.integrations.cases import check_basis_of, item_for, pair_for
 from langchain_judges.integrations.evaluators import config_for, not_done, verdict_of
 from langchain_judges.methods.marks import kind_of, marks_of, scale_of
-from langchain_judges.rows.applications import check_words, comment_of, messages_in, score_of
+from langchain_judges.rows.applications import (
+    check_words,
+    comment_of,
+    messages_in,
+    score_of,
+    with_blocks,
+)
+from langchain_judges.rows.media import is_content
 from langchain_judges.rows.messages import message_in
-from langchain_judges.rows.texts import check_text, plain
+from langchain_judges.rows.texts import Text, check_text, plain
 from langchain_judges.runs.workload import Judge
 
 _LOGGER = logging.getLogger(__name__)
@@ -41,14 +48,15 @@ Reference = str | Callable[[Any], str | None] | None
 """A text, or a function of the agent's state."""
 OnError = Literal["pass", "raise"]
 """What an error of the judge does."""
-_Given = tuple[str | list[dict[str, Any]], str | None]
+_Given = tuple[Text, str | None]
 """The task and the source."""
 
 
 class Judged(TypedDict):
     """An answer of the agent and what the judge made of it."""
 
-    answer: str
+    answer: Text
+    """A message where images stand in it."""
     score: float | int | None
     verdict: dict[str, Any] | None
     """None where there was nothing to compare with yet."""
@@ -164,16 +172,20 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     def _after(self, state: Mapping[str, Any]) -> Steps[dict[str, Any] | None]:
         messages: Sequence[AnyMessage] = state["messages"]
         last = messages[-1] if messages else None
-        if not isinstance(last, AIMessage) or last.tool_calls or not last.text.strip():
+        if not isinstance(last, AIMessage) or last.tool_calls:
             return None
+        text = plain(last.content)
+        if not text.strip():
+            return None
+        answer = with_blocks(text, last)
         earlier: list[Judged] = list(state.get("judged") or [])
         known = self.reference(state) if callable(self.reference) else self.reference
         source = self.context(state) if callable(self.context) else self.context
         judge_run = uuid.uuid4()
         given = _task(messages), source
-        verdict = yield from self._verdict(given, last.text, known, earlier, judge_run)
+        verdict = yield from self._verdict(given, answer, known, earlier, judge_run)
         score = None if verdict is None else score_of(verdict)
-        now: Judged = {"answer": last.text, "score": score, "verdict": verdict}
+        now: Judged = {"answer": answer, "score": score, "verdict": verdict}
         judged = [*earlier, now]
         if self._wanting(now) and len(judged) <= self.max_revisions:
             return {
@@ -185,15 +197,15 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             _send_feedback(self.key, now, self.marks, judge_run, revisions=len(earlier))
         best = self._best(judged)["answer"]
         changes: list[Any] = [] if self.keep_drafts else _drafts(messages)
-        if best != last.text:
+        if best != answer:
             changes += [] if self.keep_drafts else [RemoveMessage(id=str(last.id))]
-            changes.append(AIMessage(best))
+            changes.append(AIMessage(best if isinstance(best, str) else best[-1]["content"]))
         return {"judged": judged, **({"messages": changes} if changes else {})}
 
     def _verdict(
         self,
         given: _Given,
-        answer: str,
+        answer: Text,
         known: str | None,
         earlier: Sequence[Judged],
         judge_run: uuid.UUID,
@@ -214,7 +226,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     def _case(
         self,
         given: _Given,
-        answer: str,
+        answer: Text,
         known: str | None,
         earlier: Sequence[Judged],
     ) -> dict[str, Any] | None:
@@ -321,6 +333,8 @@ def _send_feedback(
 def _said(value: Any) -> Any:
     """Return the text of a message; whoever calls a tool in code may give one."""
     message = message_in(value)
+    if is_content(value) or (message and is_content(message["content"])):
+        raise ValueError("a tool's argument is a text: an image or a file cannot be given")
     return value if message is None else plain(message["content"])
 
 

@@ -42,7 +42,7 @@ from langchain_judges.asking import nodes
 from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.journal import Journal
-from langchain_judges.asking.models import ModelSpec
+from langchain_judges.asking.models import ModelSpec, model_name
 from langchain_judges.asking.steps import Node, Steps, Update, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.protocol import Memory, is_memory
@@ -61,7 +61,9 @@ from langchain_judges.options import (
     for_clients,
 )
 from langchain_judges.orders import Order, OrderRule, orders_of
+from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.messages import plain_row
+from langchain_judges.verdict import Failure
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -288,6 +290,22 @@ class Setup:
             journal=self.journal,
             **more,
         )
+
+    def unseen(self, row: Mapping[str, Any]) -> list[Failure]:
+        """Return why a row cannot be judged: it holds what one of the models does not take.
+
+        Args:
+            row: A pair or an item.
+        """
+        kinds = {kind_of_block(block) for block in media_in(row)}
+        for channel in self.channels.values() if kinds else ():
+            if lacking := [kind for kind in channel.refused_media if kind in kinds]:
+                name = model_name(channel.model)
+                detail = f"the model {name!r} takes no {' and no '.join(lacking)} as input"
+                return [
+                    {"step": "begin", "unit": "", "reason": "invalid_input", "detail": detail}
+                ]
+        return []
 
     def plain(self, function: Callable[[Any], Update]) -> Node:
         """Return a node that waits for nothing: a function from state to update."""

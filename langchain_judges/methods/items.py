@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NotRequired
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
@@ -24,7 +24,7 @@ from langchain_judges.rows.texts import (
     judged,
     transcript,
 )
-from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage
+from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage, no_usage, not_labelled
 
 EXPECTED = """
 <expected-answer-{fence}>
@@ -80,12 +80,19 @@ class ItemSteps:
         return None
 
     def begin(self, state: ItemState) -> Update:
-        """Check the item, and that there is something to judge it by."""
+        """Check the item, that there is something to judge it by, and that models take it."""
         check_item(state)
         check_basis(item_of(state), self.criteria)
         # A checkpointed thread still holds the lists of its previous run.
         lists = {key: Overwrite([]) for key in ("failures", "usages")}
-        return {**lists, **self.empty, "verdict": None}
+        update: Update = {**lists, **self.empty, "verdict": None}
+        if unseen := self.setup.unseen(item_of(state)):
+            if self.setup.reminder:
+                update |= self.setup.reminder.untouched
+            verdict = not_labelled(unseen, no_usage())
+            verdict["rationale"] = f"Not judged: {unseen[0]['detail']}."
+            return {**update, "verdict": verdict}
+        return update
 
     def recall(self, state: ItemState) -> Steps[Update]:
         """Recall the audited mistakes that fit the item."""
@@ -126,12 +133,17 @@ def begin(graph: StateGraph[Any, Any, Any, Any], steps: ItemSteps, first: str) -
         steps: Its steps.
         first: The node where the method itself begins.
     """
+    second = "recall" if steps.setup.reminder else first
+
+    def unless_decided(state: Any) -> str:
+        return END if state.get("verdict") else second
+
     graph.add_node("begin", steps.setup.plain(steps.begin))
     graph.add_edge(START, "begin")
+    graph.add_conditional_edges("begin", unless_decided, [second, END])
     if steps.setup.reminder:
         graph.add_node("recall", steps.setup.node(steps.recall))
-        graph.add_edge("begin", "recall")
-    graph.add_edge("recall" if steps.setup.reminder else "begin", first)
+        graph.add_edge("recall", first)
 
 
 def item_of(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from langchain_judges.verdict import (
     Usage,
     Verdict,
     even_verdict,
+    no_usage,
     not_judged,
 )
 
@@ -91,16 +92,23 @@ class PairSteps:
         return judged(pair[side])  # type: ignore[literal-required]
 
     def begin(self, state: PairState) -> Update:
-        """Check the pair; two identical texts are a tie already, without a call."""
+        """Check the pair, and that its models take what it holds.
+
+        Two identical texts are a tie already, without a call.
+        """
         check_pair(state)
         pair = pair_of(state)
         same = self.seen(pair, "output_a") == self.seen(pair, "output_b")
+        unseen = self.setup.unseen(pair)
         # A checkpointed thread still holds the lists of its previous run.
         update: Update = {
             key: Overwrite([]) for key in (*self.lists, "failures", "usages")
         } | dict(self.empty)
-        if same and self.setup.reminder:
+        if (same or unseen) and self.setup.reminder:
             update |= self.setup.reminder.untouched
+        if unseen:
+            why = f"Not judged: {unseen[0]['detail']}."
+            return {**update, "verdict": not_judged(unseen, no_usage(), why)}
         return {**update, "verdict": even_verdict() if same else None}
 
     def recall(self, state: PairState) -> Steps[Update]:
@@ -223,7 +231,7 @@ def begin(
         targets: Every node that `first` may name.
     """
 
-    def unless_even(state: Any) -> Next:
+    def unless_decided(state: Any) -> Next:
         if state.get("verdict"):
             return END
         return "recall" if steps.setup.reminder else first(state)
@@ -233,6 +241,6 @@ def begin(
     if steps.setup.reminder:
         graph.add_node("recall", steps.setup.node(steps.recall))
         graph.add_conditional_edges("recall", first, list(targets))
-        graph.add_conditional_edges("begin", unless_even, ["recall", END])
+        graph.add_conditional_edges("begin", unless_decided, ["recall", END])
     else:
-        graph.add_conditional_edges("begin", unless_even, [*targets, END])
+        graph.add_conditional_edges("begin", unless_decided, [*targets, END])

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.rows.media import is_content, with_media
 from langchain_judges.rows.messages import message_in
-from langchain_judges.rows.texts import plain
+from langchain_judges.rows.texts import Text, plain
 from langchain_judges.rows.trajectories import is_trajectory, trajectory
 
 Source = str | Callable[[Any], Any] | None
@@ -96,13 +97,15 @@ def comment_of(verdict: Mapping[str, Any]) -> str:
     return said
 
 
-def task_in(value: Any, source: Source = None) -> str | list[dict[str, Any]]:
+def task_in(value: Any, source: Source = None) -> Text:
     """Return the task that some inputs hold: a text, or chat messages.
 
     Raises:
         InputError: There is none.
     """
     found = _find(value, "input", source)
+    if is_content(found):
+        return [{"role": "user", "content": found if isinstance(found, list) else [found]}]
     messages = messages_in(found)
     return messages if messages else _text(found, "input")
 
@@ -110,10 +113,14 @@ def task_in(value: Any, source: Source = None) -> str | list[dict[str, Any]]:
 def answer_in(value: Any, source: Source = None, field: Field = "output") -> str:
     """Return the text that some outputs hold; of chat messages the last that answers.
 
+    Images and files are named by their marks.
+
     Raises:
         InputError: There is none.
     """
     found = _find(value, field, source)
+    if is_content(found):
+        return plain(found if isinstance(found, list) else [found])
     if messages := messages_in(found):
         said = [m["content"] for m in messages if m["role"] == "assistant"]
         # A reference may be given as a single message of any role.
@@ -121,14 +128,41 @@ def answer_in(value: Any, source: Source = None, field: Field = "output") -> str
     return _text(found, field)
 
 
-def work_in(value: Any, source: Source = None, field: Field = "output") -> str:
-    """Return the text of some outputs, or an agent's whole work where it used tools.
+def work_in(value: Any, source: Source = None, field: Field = "output") -> Text:
+    """Return what some outputs hold to be judged, as the `output` of a row.
+
+    It is a text, or a message where images or files stand in it; an agent's whole work where
+    it used tools.
 
     Raises:
         InputError: There is none.
     """
     found = _find(value, field, source)
-    return trajectory(found) if is_trajectory(found) else answer_in(found, None, field)
+    text = trajectory(found) if is_trajectory(found) else answer_in(found, None, field)
+    return with_blocks(text, found)
+
+
+def with_blocks(text: str, found: Any) -> Text:
+    """Return a text as a message with the images and files that it marks, if it marks any.
+
+    Args:
+        text: The text.
+        found: What it was read from.
+    """
+    content = with_media(text, [found, messages_in(found)], marks=False)
+    return text if isinstance(content, str) else [{"role": "assistant", "content": content}]
+
+
+def reference_in(value: Any, source: Source = None) -> str:
+    """Return the text of a reference, or an agent's whole work where it used tools.
+
+    Raises:
+        InputError: There is none, or an image or file stands in it.
+    """
+    text = work_in(value, source, "reference")
+    if not isinstance(text, str):
+        raise InputError("`reference`: must be a text, saw an image or a file in it")
+    return text
 
 
 def expected_in(value: Any, source: Source = None) -> str | list[str]:
@@ -140,7 +174,7 @@ def expected_in(value: Any, source: Source = None) -> str | list[str]:
     found = _find(value, "reference", source)
     if isinstance(found, list) and found and all(isinstance(part, str) for part in found):
         return found
-    return work_in(found, None, "reference")
+    return reference_in(found)
 
 
 def context_in(value: Any) -> str | None:
@@ -212,7 +246,7 @@ def _find(value: Any, field: Field, source: Source) -> Any:
             raise InputError(said) from exc
     if source is not None:
         return _follow(value, field, source)
-    while isinstance(value, Mapping) and not messages_in(value):
+    while isinstance(value, Mapping) and not messages_in(value) and not is_content(value):
         known = [name for name in _USUAL[field] if value.get(name) is not None]
         if not known and len(value) != 1:
             wanted = ", ".join(map(repr, _USUAL[field]))

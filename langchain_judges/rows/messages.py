@@ -11,6 +11,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ChatMessage, convert_to_messages
 
+from langchain_judges.rows.media import is_content, with_media
 from langchain_judges.rows.texts import plain
 from langchain_judges.rows.trajectories import is_trajectory, trajectory
 
@@ -65,7 +66,7 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """  # noqa: E501 - a line that doctest prints
     told = dict(row)
     told.update({name: _work(told[name]) for name in _TEXTS[1:] if name in told})
-    told.update({name: _messages(told[name]) for name in _TEXTS if name in told})
+    told.update({name: _messages(_content(told[name])) for name in _TEXTS if name in told})
     told.update({name: _words(told[name]) for name in _WORDS if name in told})
     if isinstance(items := told.get("items"), list):  # of an audit
         told["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
@@ -73,7 +74,18 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _work(value: Any) -> Any:
-    return trajectory(value) if is_trajectory(value) else value
+    if not is_trajectory(value):
+        return value
+    text = trajectory(value)
+    content = with_media(text, [message_in(part) for part in value], marks=False)
+    return text if isinstance(content, str) else [{"role": "assistant", "content": content}]
+
+
+def _content(value: Any) -> Any:
+    """Return content blocks that no message holds as one message."""
+    if not is_content(value):
+        return value
+    return [{"role": "user", "content": value if isinstance(value, list) else [value]}]
 
 
 def _messages(value: Any) -> Any:
@@ -96,4 +108,7 @@ def _words(value: Any) -> Any:
     if isinstance(value, list):
         return [_words(part) for part in value]
     message = message_in(value)
-    return value if message is None else plain(message["content"])
+    # An image is no text: it stays, for the check that refuses it by the field's name.
+    if message is None or is_content(message["content"]):
+        return value
+    return plain(message["content"])

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows.media import kind_of_block, mark_of
 
 Text = str | Sequence[dict[str, Any]]
 """A text, or chat messages `{"role", "content"}`."""
@@ -64,7 +65,10 @@ def fence_token(texts: Iterable[str]) -> str:
 
 
 def plain(content: object) -> str:
-    """Return the text of a message's content, a string or a list of content blocks."""
+    """Return the text of a message's content, a string or a list of content blocks.
+
+    Images, audio and files are named by their marks; see `media.py`.
+    """
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []
@@ -73,7 +77,11 @@ def plain(content: object) -> str:
 
 
 def _block(block: object) -> str:
-    text = block.get("text", "") if isinstance(block, dict) else ""
+    if not isinstance(block, dict):
+        return ""
+    if kind_of_block(block):
+        return mark_of(block)
+    text = block.get("text", "")
     return text if isinstance(text, str) else ""
 
 
@@ -245,19 +253,6 @@ def check_pair(pair: object) -> None:
             got = type(pair["reference"]).__name__
             raise InputError(f"`reference` must be a text, got {got}")
         check_text(pair["reference"], "reference")
-    a, b = pair["output_a"], pair["output_b"]
-    if judged(a) == judged(b) and _unseen(a) != _unseen(b):
-        raise InputError(
-            "`output_a` and `output_b` differ only in what is no text, such as an image, which "
-            "judges do not see"
-        )
-
-
-def _unseen(text: Text) -> list[Any]:
-    """Return the content blocks of the judged message that are no text."""
-    content = [] if isinstance(text, str) else text[-1].get("content")
-    blocks = content if isinstance(content, list) else []
-    return [block for block in blocks if not isinstance(block, str) and not _block(block)]
 
 
 def check_item(item: object) -> None:

@@ -33,6 +33,7 @@ class FakeChatModel(BaseChatModel):
     A reply is a text, a dictionary (sent as JSON), a message, or an exception, which is raised.
     """
     _prompts: list[str] = PrivateAttr(default_factory=list)
+    _messages: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
     _settings: list[dict[str, Any]] = PrivateAttr(default_factory=list)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
 
@@ -40,6 +41,11 @@ class FakeChatModel(BaseChatModel):
     def prompts(self) -> list[str]:
         """Every prompt it was sent, messages separated by a line `---`."""
         return self._prompts
+
+    @property
+    def messages(self) -> list[list[BaseMessage]]:
+        """The messages of every call, with the images and files in them."""
+        return self._messages
 
     @property
     def settings(self) -> list[dict[str, Any]]:
@@ -57,10 +63,11 @@ class FakeChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        prompt = "\n---\n".join(str(message.content) for message in messages)
+        prompt = "\n---\n".join(message.text for message in messages)
         with self._lock:
             number = len(self._prompts)
             self._prompts.append(prompt)
+            self._messages.append(messages)
             self._settings.append(kwargs)
         reply = scripted(self.replies, number, prompt)
         if isinstance(reply, Exception):

@@ -1,0 +1,116 @@
+"""Images, audio and files in messages: how a text names them, and how a prompt shows them.
+
+A text that is compared, hashed, remembered or printed has a mark such as `[image 3f2a91c04d]`
+in the place of each; a prompt that goes to a model has the content block itself behind it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+
+_KINDS = {
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "audio": "audio",
+    "input_audio": "audio",
+    "video": "video",
+    "file": "file",
+    "input_file": "file",
+    "document": "file",
+    "media": "file",
+}
+"""What a content block holds, by its type, in the forms of LangChain and of providers."""
+_MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
+
+
+def kind_of_block(block: object) -> str | None:
+    """Return what a content block holds that is no text: `image`, `audio`, `video` or `file`.
+
+    >>> kind_of_block({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}})
+    'image'
+    """
+    if not isinstance(block, Mapping) or isinstance(block.get("text"), str):
+        return None
+    return _KINDS.get(str(block.get("type")))
+
+
+def mark_of(block: Mapping[str, Any]) -> str:
+    """Return what stands for a block in a text; the same block has the same mark."""
+    data = json.dumps(block, sort_keys=True, default=str)
+    return f"[{kind_of_block(block)} {hashlib.sha256(data.encode()).hexdigest()[:10]}]"
+
+
+def is_content(value: object) -> bool:
+    """Say whether a value is one content block that is no text, or a list with such blocks."""
+    parts = value if isinstance(value, list) else [value]
+    texts = [p for p in parts if isinstance(p, str) or _is_text(p)]
+    media = [p for p in parts if kind_of_block(p)]
+    return bool(media) and len(texts) + len(media) == len(parts)
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == "text"
+
+
+def media_in(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every block of plain data that is no text, however deep it stands."""
+    if kind_of_block(value):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from media_in(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from media_in(part)
+
+
+def with_media(
+    text: str, given: Any, *, marks: bool = True
+) -> str | list[str | dict[str, Any]]:
+    """Return a text as the content of a message, with the blocks that its marks stand for.
+
+    Args:
+        text: The text.
+        given: Where the blocks stand: rows, states, messages.
+        marks: Keep the marks, so that a reader can name what it saw.
+
+    Returns:
+        The text itself where it marks nothing that is there.
+    """
+    if not _MARK.search(text):
+        return text
+    blocks = {mark_of(block): block for block in media_in(given)}
+    content: list[str | dict[str, Any]] = []
+    start = 0
+    for found in _MARK.finditer(text):
+        if found[0] in blocks:
+            before = text[start : found.end() if marks else found.start()]
+            content += [_text(before, marks), _standard(blocks[found[0]])]
+            start = found.end()
+    if not content:
+        return text
+    return [part for part in [*content, _text(text[start:], marks)] if part]
+
+
+def _text(text: str, marks: bool) -> dict[str, Any]:
+    """Return a text as a block, empty if it shows nothing.
+
+    Where the marks go, the line breaks around them go too: they come back with the marks.
+    """
+    text = text if marks else text.removeprefix("\n").removesuffix("\n")
+    return {"type": "text", "text": text} if text.strip() else {}
+
+
+def _standard(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a block as every provider's class reads it: LangChain's or OpenAI's form."""
+    if "source" not in block and "source_type" not in block:
+        return dict(block)
+    [standard] = HumanMessage([dict(block)]).content_blocks
+    return {name: value for name, value in standard.items() if name != "id"}

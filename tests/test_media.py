@@ -1,0 +1,176 @@
+"""Images, audio and files in what is judged: sent where they stand, or refused by name."""
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from langchain_judges import as_comparative_evaluator, as_evaluator, best_of, judge_many
+from langchain_judges.errors import InputError
+from langchain_judges.integrations.middleware import judge_tool
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.rows.media import mark_of
+from tests.fakes import FakeChatModel
+from tests.judges import answer, of_method
+from tests.test_evaluators import a_run, an_example
+
+
+def image(name):
+    return {"type": "image", "url": f"https://example.org/{name}.png"}
+
+
+CAT, DOG = image("cat"), image("dog")
+OPENAI = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
+AUDIO = {"type": "audio", "base64": "AAAA", "mime_type": "audio/wav"}
+FILE = {"type": "file", "base64": "AAAA", "mime_type": "application/pdf"}
+
+
+def text_and(block, text="It is good."):
+    return [{"type": "text", "text": text}, block]
+
+
+def case_of(method, block):
+    """Return what a method judges, with a block in the (first) judged text."""
+    if METHODS[method].takes == "item":
+        output = [AIMessage(text_and(block))]
+        return {"input": "What is it?", "output": output, "expected": "A cat."}
+    return {
+        "input": "What is it?",
+        "output_a": [AIMessage(text_and(block))],
+        "output_b": [AIMessage(text_and(DOG))],
+    }
+
+
+def places(messages, block):
+    """Return the tag in which a block stands, for each time that it was sent."""
+    found = []
+    for message in messages:
+        opened = ""
+        for part in message.content if isinstance(message.content, list) else []:
+            if part == block:
+                found.append(opened.rsplit("\n<", 1)[-1].split("-")[0].strip("<"))
+            opened += part.get("text", "")
+    return found
+
+
+BLOCKS = {"standard": CAT, "openai": OPENAI, "audio": AUDIO, "pdf": FILE}
+
+
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
+def test_a_block_is_sent_inside_the_fence_of_its_text(block):
+    model = FakeChatModel(replies=answer)
+    verdict = of_method("allure", model).invoke(case_of("allure", block))["verdict"]
+    assert (verdict["label"], places(model.messages[0], block)) == (1, ["response"])
+    before, at, after = model.messages[0][-1].content[:3]
+    assert before["text"].endswith(f"It is good.\n{mark_of(block)}")
+    assert at == block
+    assert after["text"].startswith("\n</response-")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_judge_shows_an_image_where_it_shows_the_text(method):
+    model = FakeChatModel(replies=answer)
+    verdict = of_method(method, model).invoke(case_of(method, CAT))["verdict"]
+    shown = [m for m, p in zip(model.messages, model.prompts, strict=True) if mark_of(CAT) in p]
+    assert shown
+    assert all(places(messages, CAT) for messages in shown)
+    assert verdict["rationale"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_image_in_the_task_is_sent_too(method):
+    model = FakeChatModel(replies=answer)
+    case = {**case_of(method, CAT), "input": text_and(OPENAI, "What is on it?")}
+    of_method(method, model).invoke(case)
+    sent = [places(messages, OPENAI) for messages in model.messages]
+    named = [mark_of(OPENAI) in prompt for prompt in model.prompts]
+    assert any(named)
+    assert [bool(each) for each in sent] == named
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_model_that_takes_no_images_refuses_the_row_before_any_call(method):
+    model = FakeChatModel(replies=answer, profile={"image_inputs": False})
+    judge, case = of_method(method, model), case_of(method, CAT)
+    for verdict in (judge.invoke(case)["verdict"], (await judge.ainvoke(case))["verdict"]):
+        assert verdict.get("preference", verdict.get("label")) is None
+        [failure] = verdict["failures"]
+        assert failure["reason"] == "invalid_input"
+        assert failure["detail"] == "the model 'FakeChatModel' takes no image as input"
+    assert model.prompts == []
+
+
+def test_a_run_of_many_rows_goes_on_past_one_that_is_refused():
+    model = FakeChatModel(replies=answer, profile={"image_inputs": False})
+    rows = [case_of("relative", CAT), {"input": "q", "output_a": "good", "output_b": "x"}]
+    first, second = judge_many(of_method("relative", model), rows, progress=False)
+    assert first["verdict"]["failures"][0]["reason"] == "invalid_input"
+    assert second["verdict"]["preference"] == "A"
+
+
+def test_texts_that_differ_only_in_an_image_are_not_identical():
+    model = FakeChatModel(replies=answer)
+    judge = of_method("relative", model)
+    judge.invoke(case_of("relative", CAT))
+    assert len(model.prompts) == 2
+    judge.invoke(case_of("relative", DOG))  # the same image on both sides
+    assert len(model.prompts) == 2
+
+
+def test_a_mark_that_an_author_wrote_shows_nothing():
+    model = FakeChatModel(replies=answer)
+    case = {"input": "q", "output": f"good {mark_of(CAT)}", "expected": "good"}
+    of_method("allure", model).invoke(case)
+    assert isinstance(model.messages[0][-1].content, str)
+
+
+def test_an_evaluator_sends_the_image_of_an_answer_and_of_a_reference():
+    model = FakeChatModel(replies=answer)
+    cat, dog = (AIMessage(text_and(block)) for block in (CAT, DOG))
+    asked = {"question": text_and(OPENAI, "What is on it?")}
+    run = a_run({"messages": [HumanMessage("q"), cat]})
+    example = an_example({"answer": dog}).model_copy(update={"inputs": asked})
+    as_evaluator(of_method("relative", model)).evaluate_run(run, example)
+    sent = [places(model.messages[0], block) for block in (OPENAI, CAT, DOG)]
+    assert sent == [["request"], ["response"], ["response"]]
+    as_comparative_evaluator(of_method("relative", model))([run, a_run(GOOD)], None)
+    assert places(model.messages[-1], CAT) == ["response"]
+
+
+GOOD = {"answer": "good"}
+
+
+def test_best_of_sends_the_images_of_the_answers():
+    model = FakeChatModel(replies=answer)
+    given = {"input": "q", "answers": [AIMessage(text_and(CAT)), text_and(DOG)]}
+    best = best_of(2, of_method("relative", model)).invoke(given)
+    assert places(model.messages[0], CAT) == places(model.messages[0], DOG) == ["response"]
+    assert best["output"][0]["content"][1] in (CAT, DOG)
+
+
+def test_a_trajectory_keeps_the_image_of_a_result_in_its_place():
+    model = FakeChatModel(replies=answer)
+    call = {"name": "draw", "args": {}, "id": "1"}
+    work = [
+        AIMessage("", tool_calls=[call]),
+        ToolMessage([CAT], tool_call_id="1"),
+        AIMessage("good"),
+    ]
+    judge = of_method("allure", model)
+    judge.invoke({"input": "q", "output": work, "expected": "x"})
+    as_evaluator(judge)(inputs="q", outputs={"messages": work}, reference_outputs="x")
+    for messages in model.messages:
+        assert places(messages, CAT) == ["response"]
+        assert messages[-1].content[0]["text"].endswith(f"[result of draw]\n{mark_of(CAT)}")
+
+
+@pytest.mark.parametrize("field", ["reference", "expected"])
+def test_an_image_as_a_reference_is_refused_by_name(field):
+    method = "allure" if field == "expected" else "relative"
+    case = {**case_of(method, CAT), field: AIMessage([CAT])}
+    with pytest.raises(InputError, match=f"`{field}` must be a text"):
+        of_method(method).invoke(case)
+
+
+def test_a_tool_refuses_an_image_in_a_sentence():
+    tool = judge_tool(of_method("allure"))
+    with pytest.raises(ValueError, match="an image or a file cannot be given"):
+        tool.invoke({"input": "q", "output": AIMessage([CAT]), "expected": "x"})
