@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from langchain_judges.asking.batches import batch_model
     from langchain_judges.asking.models import resolve_model
     from langchain_judges.errors import JudgeError
     from langchain_judges.integrations.best_of import best_of
@@ -63,6 +64,7 @@ _HOMES = {
     "ajudge_many": "runs.many",
     "as_comparative_evaluator": "integrations.evaluators",
     "as_evaluator": "integrations.evaluators",
+    "batch_model": "asking.batches",
     "best_of": "integrations.best_of",
     "build": "methods.registry",
     "create_absolute_judge": "methods.direct",
@@ -105,6 +107,7 @@ __all__ = [
     "ajudge_many",
     "as_comparative_evaluator",
     "as_evaluator",
+    "batch_model",
     "best_of",
     "build",
     "create_absolute_judge",

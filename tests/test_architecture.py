@@ -143,6 +143,7 @@ def test_public_names_are_these() -> None:
         "ajudge_many",
         "as_comparative_evaluator",
         "as_evaluator",
+        "batch_model",
         "best_of",
         "build",
         "create_absolute_judge",

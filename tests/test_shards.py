@@ -108,7 +108,8 @@ def test_a_missing_part_is_named(whole, tmp_path):
 
 def test_a_shard_that_was_stopped_is_named(tmp_path):
     run(tmp_path, 1, of=2)
-    with judge_many(judge(), ROWS, out=tmp_path, shard="2/2", progress=False) as stopped:
+    options = {"shard": "2/2", "max_concurrency": 1, "progress": False}
+    with judge_many(judge(), ROWS, out=tmp_path, **options) as stopped:
         next(stopped)
     with pytest.raises(OutputError, match="have not finished: 2/2"):
         merge(tmp_path, tmp_path / "all.jsonl")

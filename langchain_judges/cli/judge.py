@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -28,6 +28,7 @@ from langchain_judges.cli.common import (
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
+    Batch,
     Columns,
     Concurrency,
     DryRun,
@@ -38,6 +39,7 @@ from langchain_judges.cli.options import (
     Memory,
     Method,
     ModelSettings,
+    OpenRows,
     OptionalModel,
     Preset,
     Results,
@@ -49,6 +51,14 @@ from langchain_judges.cli.options import (
     WithTexts,
 )
 from langchain_judges.errors import JudgeError, OptionError
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from langchain_judges.asking.batch_journal import Job
+
+_IN_JOBS, _OPEN_ROWS = 50_000, 2_000
+"""Calls in flight and rows begun where calls become jobs, unless named."""
 
 
 def judge(  # noqa: PLR0913 - one parameter for each option
@@ -80,6 +90,8 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     limit: Limit = None,
     shard: ShardOf = None,
     with_texts: WithTexts = False,
+    batch: Batch = False,
+    open_rows: OpenRows = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print every verdict; the default without --out.")
     ] = False,
@@ -107,13 +119,22 @@ def judge(  # noqa: PLR0913 - one parameter for each option
         read = leaf_of(described) if described else (method, preset, settings)
         file = rows_of(pairs, read[0], limit, column, read[1], read[2])
         rows = checked(file, skip_bad, errors, f"{kind_of(read[0], read[2])} to judge")
-        if described is not None:
+        if described is not None and not batch:
             from langchain_judges.methods.registry import build
 
             built: Any = build(described)
         else:
+            chat = (
+                _model_of(described)
+                if described is not None
+                else models_of(
+                    method, model or "", base_url, timeout, model_set, dry_run=dry_run
+                )
+            )
+            if batch:
+                chat = _batched(chat, out, errors)
+                concurrency, open_rows = concurrency or _IN_JOBS, open_rows or _OPEN_ROWS
             more = {} if memory is None else {"memory": filled_memory(memory)}
-            chat = models_of(method, model or "", base_url, timeout, model_set, dry_run=dry_run)
             built = build_judge(method, chat, preset, settings, **more)
         _announce(built, rows, errors)
         if dry_run:
@@ -126,6 +147,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "keep_failed": keep_failed,
             "shard": shard,
             "with_texts": with_texts,
+            "open_rows": open_rows,
         }
         run_to_the_end(built, Sized(file, rows), options, show or not out, strict, address)
     except JudgeError as exc:
@@ -152,6 +174,31 @@ def _read_spec(path: Path | None, flags: Mapping[str, Any]) -> dict[str, Any] | 
     if not isinstance(spec, dict) or "method" not in spec:
         raise OptionError(f'{path} must hold {{"method", "model", "options"}}')
     return spec
+
+
+def _model_of(spec: Mapping[str, Any]) -> Any:
+    from langchain_judges.asking.models import model_of_spec, resolve_model
+
+    model = spec.get("model")
+    if isinstance(model, Mapping):
+        return model_of_spec(cast("Any", model))
+    return resolve_model(model) if isinstance(model, str) else model
+
+
+def _batched(chat: Any, out: Path | None, errors: Console) -> BaseChatModel:
+    """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
+    from langchain_judges.asking.batches import batch_model
+
+    if out is None:
+        raise OptionError("--batch needs --out, beside which the jobs are remembered")
+    if isinstance(chat, list | None):
+        raise OptionError("--batch takes a method of one model, not a jury")
+
+    def tell(job: Job) -> None:
+        done = f"{job.completed:,} of {job.requests:,} requests"
+        errors.print(f"Job {job.name}: {job.status}, {done}", markup=False)
+
+    return batch_model(chat, out.with_name(f"{out.name}.batches"), report=tell)
 
 
 def _announce(judge: Any, rows: int, errors: Console) -> None:

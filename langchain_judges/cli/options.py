@@ -69,6 +69,15 @@ ModelSettings = Annotated[
 Memory = Annotated[Path | None, typer.Option(help="Folder of a memory of audited mistakes.")]
 BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
 ShardOf = Annotated[str | None, flag("shard", "--shard", metavar="NUMBER/OF")]
+Batch = Annotated[
+    bool,
+    typer.Option(
+        "--batch",
+        help="Ask by jobs of the provider's batch API, at half price, within a day. Needs "
+        "--out; the jobs are remembered beside it.",
+    ),
+]
+OpenRows = Annotated[int | None, flag("open_rows", "--open-rows")]
 WithTexts = Annotated[bool, flag("with_texts", "--with-texts")]
 Concurrency = Annotated[int | None, flag("max_concurrency", "--concurrency")]
 Timeout = Annotated[

@@ -27,9 +27,6 @@ from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
 from langchain_judges.runs.workload import Judge, Result, Rows, Work, Workload
 
-BUSY = 2
-"""Unfinished rows for each place: some wait for no call while they plan or merge."""
-
 
 @with_options(RunOptions)
 def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
@@ -124,7 +121,7 @@ class Run(Iterator[Result]):
     def _judge(self) -> Generator[Result, None, None]:
         work = self._work
         work.open()
-        places = BUSY * work.places
+        places = work.open_rows
         pool = ThreadPoolExecutor(places)
         finished: SimpleQueue[Future[Result]] = SimpleQueue()
         window: Window[Future[Result]] = Window(places, finished.put)
@@ -223,7 +220,7 @@ class AsyncRun(AsyncIterator[Result]):
             window.finished()
             changed.set()
 
-        window: Window[asyncio.Future[Result]] = Window(BUSY * work.places, finished)
+        window: Window[asyncio.Future[Result]] = Window(work.open_rows, finished)
         try:
             with work.display():
                 while await self._next_is_there(window, changed):

@@ -45,6 +45,9 @@ class RunOptions(RunLimits):
     each shard has a part of its own, and `merge` joins them."""
     with_texts: bool = False
     """Write what was judged into each result, too."""
+    open_rows: Annotated[int, Ge(1)] | None = None
+    """Most rows begun and not finished; None: twice `max_concurrency`. Each takes up to half a
+    megabyte."""
     max_calls: Annotated[int, Ge(1)] | None = None
     """Ask nothing more after so many replies; the rest is reported as `over_budget`, and
     judged by a later run."""

@@ -56,6 +56,9 @@ Result = dict[str, Any]
 """`{"index", "key", "kind", "judged", "judge", "id", "content", "verdict", …}` and the
 method's own results."""
 
+BUSY = 2
+"""Unfinished rows for each place: some wait for no call while they plan or merge."""
+
 PLACES, LOCAL_PLACES = 16, 4
 """Calls in flight unless told; a local model generates two replies at a time, and more calls
 would only wait there."""
@@ -102,6 +105,7 @@ class Workload:
         self._graph: Any = unwrapped(judge)
         self.config: RunnableConfig = options.config or {}
         self.places = options.max_concurrency or places_of(judge)
+        self.open_rows = options.open_rows or BUSY * self.places
         self.gate = Gate(
             self.places, max_calls=options.max_calls, max_tokens=options.max_tokens
         )

@@ -1,0 +1,155 @@
+"""A server of OpenAI's batch protocol on loopback, whose jobs end when a test lets them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from email.parser import BytesParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class BatchServer:
+    """Answers the requests of a job by a function, or by statuses that a test scripts.
+
+    `answer` gets the body of a request and returns the text of the reply, or a status for one
+    that fails. `ends` gets the number of a job, from 0, and returns the status it ends with;
+    of an expired job the first half is answered. While `hold` is not set no job ends.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[dict[str, Any]], str | int],
+        ends: Callable[[int], str] = lambda _: "completed",
+    ) -> None:
+        self.answer = answer
+        self.ends = ends
+        self.hold = threading.Event()
+        self.hold.set()
+        self.refuse: int | None = None
+        """A status with which everything is refused."""
+        self.drop_made = 0
+        """So many jobs are made without an answer."""
+        self.files: dict[str, bytes] = {}
+        self.jobs: dict[str, dict[str, Any]] = {}
+        self.live = 0
+        """Ordinary calls, which cost the full price."""
+        self.lock = threading.Lock()
+
+    @property
+    def requests(self) -> list[int]:
+        """How many requests each job has."""
+        return [len(self.lines(job["input_file_id"])) for job in self.jobs.values()]
+
+    def lines(self, file: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.files[file].splitlines()]
+
+    def __enter__(self) -> BatchServer:
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_: Any) -> None:
+                pass
+
+            def do_GET(self) -> None:
+                owner.get(self, self.path)
+
+            def do_POST(self) -> None:
+                content = self.rfile.read(int(self.headers["content-length"]))
+                owner.post(self, self.path, content)
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        self.address = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    def post(self, handler: BaseHTTPRequestHandler, path: str, content: bytes) -> None:
+        if self.refuse:
+            send(handler, {"error": {"message": "refused"}}, self.refuse)
+        elif path == "/v1/files":
+            kind = handler.headers["content-type"]
+            head = f"content-type: {kind}\r\n\r\n".encode()
+            parts = BytesParser().parsebytes(head + content).get_payload()
+            name = f"file-{len(self.files)}"
+            self.files[name] = next(
+                part.get_payload(decode=True)
+                for part in parts
+                if part.get_param("name", header="content-disposition") == "file"
+            )
+            send(handler, {"id": name})
+        elif path == "/v1/batches":
+            with self.lock:
+                name = f"batch_{len(self.jobs)}"
+                made = json.loads(content)
+                self.jobs[name] = {**made, "id": name, "number": len(self.jobs)}
+            if self.drop_made:
+                self.drop_made -= 1
+                handler.close_connection = True
+                return
+            send(handler, {"id": name, "status": "validating"})
+        else:
+            self.live += 1
+            send(handler, {"error": {"message": "no live calls here"}}, 400)
+
+    def get(self, handler: BaseHTTPRequestHandler, path: str) -> None:
+        name = path.split("/")[3].partition("?")[0] if path.count("/") > 2 else ""
+        if path.startswith("/v1/batches") and not name:
+            send(
+                handler,
+                {"data": [{"status": "validating", **job} for job in self.jobs.values()]},
+            )
+        elif path.startswith("/v1/batches/"):
+            send(handler, self.state(self.jobs[name]))
+        else:
+            handler.send_response(200)
+            handler.send_header("content-length", str(len(self.files[name])))
+            handler.end_headers()
+            handler.wfile.write(self.files[name])
+
+    def state(self, job: dict[str, Any]) -> dict[str, Any]:
+        if not self.hold.is_set():
+            return {"id": job["id"], "status": "in_progress"}
+        if "status" not in job:
+            job["status"] = self.ends(job["number"])
+            lines = self.lines(job["input_file_id"])
+            if job["status"] == "expired":
+                lines = lines[: len(lines) // 2]
+            if job["status"] != "failed":
+                out = f"file-{len(self.files)}"
+                self.files[out] = b"\n".join(
+                    json.dumps(self.done(line)).encode() for line in lines
+                )
+                job["output_file_id"] = out
+        return job
+
+    def done(self, line: dict[str, Any]) -> dict[str, Any]:
+        answer = self.answer(line["body"])
+        if isinstance(answer, int):
+            body: dict[str, Any] = {"error": {"message": "it failed"}}
+            response = {"status_code": answer, "body": body}
+            return {"custom_id": line["custom_id"], "response": response, "error": None}
+        choice = {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": answer},
+        }
+        usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+        body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+        body |= {"choices": [choice], "usage": usage}
+        response = {"status_code": 200, "body": body}
+        return {"custom_id": line["custom_id"], "response": response, "error": None}
+
+
+def send(handler: BaseHTTPRequestHandler, data: Any, status: int = 200) -> None:
+    content = json.dumps(data).encode()
+    handler.send_response(status)
+    handler.send_header("content-type", "application/json")
+    handler.send_header("content-length", str(len(content)))
+    handler.end_headers()
+    handler.wfile.write(content)

@@ -1,0 +1,193 @@
+"""Calls in flight as jobs of a batch API: what is sent, what is paid, what is found again."""
+
+import asyncio
+import json
+import threading
+from functools import partial
+
+import pytest
+from langchain_openai import ChatOpenAI
+from typer.testing import CliRunner
+
+from langchain_judges import ajudge_many, create_relative_judge, resolve_model
+from langchain_judges.asking import batches
+from langchain_judges.asking.batch_journal import Job, Journal
+from langchain_judges.asking.batches import batch_model
+from langchain_judges.cli import app
+from langchain_judges.errors import ModelAccessError, OptionError, OutputError
+from tests.batch_server import BatchServer
+from tests.fakes import FakeChatModel
+from tests.judges import answer, of_method
+
+LONG = 3600.0
+"""Seconds that no test waits: jobs are sent when they are full."""
+
+
+def judged(body):
+    if body["messages"][0]["content"] == "Hello":
+        return "Hi"
+    form = json.dumps(body.get("response_format"))
+    return answer("\n".join(message["content"] for message in body["messages"]) + form)
+
+
+def model_of(server, tmp_path, most_requests, **options):
+    chat = ChatOpenAI(
+        model="m", base_url=server.address, api_key="a-key", use_responses_api=False
+    )
+    return batch_model(
+        chat,
+        tmp_path / "journal.sqlite",
+        quiet=LONG,
+        poll=0.01,
+        most_requests=most_requests,
+        **options,
+    )
+
+
+def rows_of(n):
+    pair = {"input": "Why?", "output_b": "bad"}
+    return [{**pair, "output_a": f"good {i}", "id": f"r{i}"} for i in range(n)]
+
+
+async def run(judge, rows, **options):
+    options = {"max_concurrency": 1000, "progress": False, **options}
+    return [row async for row in ajudge_many(judge, rows, **options)]
+
+
+@pytest.fixture
+def server():
+    with BatchServer(judged) as server:
+        yield server
+
+
+def relative(model):
+    return create_relative_judge(model, orders="none")
+
+
+async def test_all_rows_wait_at_the_same_step_so_rounds_form_by_themselves(server, tmp_path):
+    # Branch-Solve-Merge with two criteria in two orders: 4 solves for each of 5 rows.
+    judge = of_method("bsm", model_of(server, tmp_path, 20))
+    rows = await run(judge, rows_of(5))
+    assert [row["verdict"]["preference"] for row in rows] == ["A"] * 5
+    assert (server.requests, server.live) == ([20], 0)
+
+
+async def test_a_batch_verdict_is_that_of_an_ordinary_call(server, tmp_path):
+    (row,) = await run(relative(model_of(server, tmp_path, 1)), rows_of(1))
+    assert row["verdict"]["usage"]["input_tokens"] == 10
+    plain = relative(ChatOpenAI(model="m", api_key="x", use_responses_api=False))
+    rows = ajudge_many(plain, rows_of(1), progress=False)
+    assert rows._work.name["mark"] == row["judge"]["mark"]
+
+
+async def test_a_run_that_was_killed_finds_its_job_and_sends_nothing_twice(server, tmp_path):
+    server.hold.clear()
+    sent = threading.Event()
+    first = relative(model_of(server, tmp_path, 6, report=lambda _: sent.set()))
+    task = asyncio.create_task(run(first, rows_of(6)))
+    await asyncio.to_thread(sent.wait)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    server.hold.set()
+    again = relative(model_of(server, tmp_path, 6))
+    rows = await run(again, rows_of(6))
+    assert [row["judged"] for row in rows] == [True] * 6
+    assert server.requests == [6]
+
+
+async def test_a_job_that_was_made_without_an_answer_is_found_by_its_mark(server, tmp_path):
+    server.drop_made = 1
+    rows = await run(relative(model_of(server, tmp_path, 3)), rows_of(3))
+    assert [row["judged"] for row in rows] == [True] * 3
+    assert server.requests == [3]
+
+
+async def test_a_job_that_was_only_intended_is_sent(server, tmp_path):
+    rows = rows_of(2)
+    server.refuse = 401
+    with pytest.raises(ModelAccessError):
+        await run(relative(model_of(server, tmp_path, 2)), rows)
+    server.refuse = None
+    again = await run(relative(model_of(server, tmp_path, 2)), rows)
+    assert [row["judged"] for row in again] == [True, True]
+    assert server.requests == [2]
+
+
+async def test_of_an_expired_job_what_was_answered_is_used_and_the_rest_asked_again(tmp_path):
+    ends = ["expired", "completed"]
+    with BatchServer(judged, lambda number: ends[number]) as server:
+        chat = model_of(server, tmp_path, 4)
+        task = asyncio.create_task(run(relative(chat), rows_of(4)))
+        # Two are asked again; they are fewer than a job holds, so two more rows fill it.
+        more = asyncio.create_task(run(relative(chat), rows_of(6)[4:]))
+        rows = [*await task, *await more]
+    assert [row["judged"] for row in rows] == [True] * 6
+    assert sum(server.requests) == 8
+
+
+async def test_one_request_that_fails_costs_its_row(tmp_path):
+    def answer(body):
+        return 400 if "good 1" in str(body) else judged(body)
+
+    with BatchServer(answer) as server:
+        rows = await run(relative(model_of(server, tmp_path, 3)), rows_of(3))
+    assert [row["judged"] for row in rows] == [True, False, True]
+    assert "it failed" in rows[1]["verdict"]["failures"][0]["detail"]
+
+
+async def test_the_same_request_twice_is_two_requests(server, tmp_path):
+    chat = model_of(server, tmp_path, 2)
+    await asyncio.gather(chat.ainvoke("Hello"), chat.ainvoke("Hello"))
+    assert server.requests == [2]
+    chat = model_of(server, tmp_path, 2)
+    await asyncio.gather(chat.ainvoke("Hello"), chat.ainvoke("Hello"))
+    assert server.requests == [2]
+
+
+def test_threads_can_ask_too(server, tmp_path):
+    chat = model_of(server, tmp_path, 1)
+    assert relative(chat).invoke(rows_of(1)[0])["verdict"]["preference"] == "A"
+    assert server.requests == [1]
+
+
+async def test_each_change_of_a_job_is_reported(server, tmp_path):
+    reports: list[Job] = []
+    await run(relative(model_of(server, tmp_path, 2, report=reports.append)), rows_of(2))
+    assert (reports[-1].status, reports[-1].requests) == ("completed", 2)
+
+
+def test_only_openai_s_protocol_has_batches(tmp_path):
+    with pytest.raises(OptionError, match="OpenAI's protocol"):
+        batch_model(FakeChatModel(), tmp_path / "journal")
+
+
+def test_a_journal_must_be_one(tmp_path):
+    (tmp_path / "text").write_text("not a database, but long enough to be taken for a file")
+    with pytest.raises(OutputError, match="cannot be used as a journal"):
+        Journal(tmp_path / "text")
+
+
+def test_a_key_stands_nowhere_on_disk(server, tmp_path):
+    chat = model_of(server, tmp_path, 1)
+    chat.invoke("Hello")
+    assert not any(b"a-key" in path.read_bytes() for path in tmp_path.iterdir())
+    assert resolve_model(chat) is chat
+
+
+def command(server, tmp_path, *arguments):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in rows_of(3)))
+    out = ["-o", str(tmp_path / "out.jsonl")]
+    options = ["--method", "relative", "--model", "m", "--base-url", server.address]
+    return CliRunner().invoke(app, ["judge", str(rows), *options, *out, *arguments])
+
+
+def test_the_command_asks_by_jobs_and_remembers_them(server, tmp_path, monkeypatch):
+    small = partial(batch_model, quiet=LONG, poll=0.01, most_requests=6)
+    monkeypatch.setattr(batches, "batch_model", small)
+    done = command(server, tmp_path, "--batch")
+    assert (done.exit_code, server.requests) == (0, [6])  # three rows in two orders
+    assert "Job batch_0: completed" in done.stderr
+    (tmp_path / "out.jsonl").unlink()
+    assert command(server, tmp_path, "--batch").exit_code == 0
+    assert server.requests == [6]
