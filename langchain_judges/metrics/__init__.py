@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         self_enhancement,
     )
     from langchain_judges.metrics.calibration import (
+        abstention_curve,
         calibrated_scores,
+        confidence_calibration,
         verdict_entropy,
     )
     from langchain_judges.metrics.comparisons import (
@@ -149,6 +151,7 @@ _HOMES = {
     "Interval": "result",
     "Result": "result",
     "Significance": "result",
+    "abstention_curve": "calibration",
     "accuracy": "agreement",
     "alt_test": "fewlabels",
     "auc": "signals",
@@ -162,6 +165,7 @@ _HOMES = {
     "classification": "detection",
     "clustered_standard_error": "intervals",
     "cohen_kappa": "raters",
+    "confidence_calibration": "calibration",
     "confusion": "raters",
     "corrected_rate": "fewlabels",
     "correlate": "correlation",
@@ -240,6 +244,7 @@ __all__ = [
     "Interval",
     "Result",
     "Significance",
+    "abstention_curve",
     "accuracy",
     "alt_test",
     "auc",
@@ -253,6 +258,7 @@ __all__ = [
     "classification",
     "clustered_standard_error",
     "cohen_kappa",
+    "confidence_calibration",
     "confusion",
     "corrected_rate",
     "correlate",

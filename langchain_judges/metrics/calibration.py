@@ -1,15 +1,20 @@
-"""Taking position out of scores, and finding the items a person should look at."""
+"""Is the judge right as often as it says? And scores without position, items to look at."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import log
 from statistics import fmean
+from typing import Any, NamedTuple
 
-from langchain_judges.metrics.inputs import is_missing
-from langchain_judges.metrics.result import Findings
+from langchain_judges.errors import InputError
+from langchain_judges.metrics.inputs import as_list, is_missing, said, same_length
+from langchain_judges.metrics.intervals import mean, rate
+from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.orders import prefer
 from langchain_judges.verdict import Preference
 
@@ -66,3 +71,159 @@ def verdict_entropy(verdicts: Iterable[Preference | None]) -> float | None:
     counts = Counter(verdict for verdict in verdicts if not is_missing(verdict))
     shares = [count / counts.total() for count in counts.values()]
     return -sum(share * log(share) for share in shares) + 0.0 if shares else None
+
+
+class Bin(NamedTuple):
+    """Answers of like confidence."""
+
+    confidence: float
+    """Their mean confidence."""
+    agreement: Result
+    """How often they are right."""
+
+
+@dataclass(frozen=True)
+class Calibration(Findings):
+    """Whether a judge is right as often as it says it is."""
+
+    ece: Result
+    """Mean distance of confidence and agreement over the bins, weighed by their items; items
+    that are right by chance move it up, so that it is above 0 even where all is well."""
+    brier: Result
+    """Mean squared distance of the confidence from 1 where right and 0 where wrong."""
+    auc: Result
+    """How often a right answer has more confidence than a wrong one; ½ where that is chance."""
+    bins: list[Bin]
+    """Of about as many items each, least confident first."""
+    n: int
+    n_failed: dict[str, int]
+
+
+BINS = 10
+LEAST_IN_BIN = 20
+
+
+def confidence_calibration(
+    answers: Iterable[Any],
+    labels: Iterable[Any],
+    confidences: Iterable[float | None] | None = None,
+    *,
+    groups: Iterable[Any] | None = None,
+    confidence: float = 0.95,
+) -> Calibration:
+    """Hold a judge's confidence against how often it is right.
+
+    Args:
+        answers: The judge's answer to each item, or verdicts or rows.
+        labels: People's answer to each item; items without one, or without a confidence, are
+            left out and counted.
+        confidences: The chance in [0, 1] that each answer is right, by the judge; None reads
+            the `confidence` of the verdicts.
+        groups: The cluster of each item, for the intervals.
+        confidence: The level of the intervals.
+
+    Returns:
+        Numbers over `n` items in at most ten bins of twenty items or more.
+
+    Raises:
+        InputError: A confidence lies outside [0, 1].
+
+    Source: Brier 1950; Naeini, Cooper & Hauskrecht 2015 (AAAI), with bins of equal size.
+    """
+    items, failed = _with_confidence(answers, labels, confidences, groups)
+    return _calibration(items, failed, groups is not None, confidence)
+
+
+_Item = tuple[float, float, Any]
+"""Confidence, whether the answer is right (1 or 0), and group."""
+
+
+def _with_confidence(
+    answers: Iterable[Any],
+    labels: Iterable[Any],
+    confidences: Iterable[float | None] | None,
+    groups: Iterable[Any] | None,
+) -> tuple[list[_Item], Counter[str]]:
+    """Return the items that have all that is needed, least confident first."""
+    judged, truth = as_list(answers), as_list(labels)
+    sure = (
+        [said(each, "confidence")[0] for each in judged]
+        if confidences is None
+        else as_list(confidences)
+    )
+    keys = list(range(len(judged))) if groups is None else as_list(groups)
+    same_length(answers=judged, labels=truth, confidences=sure, groups=keys)
+    failed = Counter[str]()
+    items: list[_Item] = []
+    for answer, label, chance, key in zip(judged, truth, sure, keys, strict=True):
+        value, reason = said(answer)
+        if is_missing(label):
+            failed["no_label"] += 1
+        elif value is None:
+            failed[reason] += 1
+        elif is_missing(chance):
+            failed["no_confidence"] += 1
+        elif not 0 <= chance <= 1:
+            raise InputError(f"a confidence must lie in [0, 1], got {chance!r}")
+        else:
+            items.append((float(chance), float(value == label), key))
+    return sorted(items, key=lambda item: item[0]), failed
+
+
+def _calibration(
+    items: list[_Item], failed: Counter[str], clustered: bool, confidence: float
+) -> Calibration:
+    from langchain_judges.metrics.signals import auc
+
+    if not items:
+        none = Result.undefined("no answer has a confidence", n_failed=failed)
+        return Calibration(none, none, none, [], 0, dict(failed))
+    count = max(1, min(BINS, len(items) // LEAST_IN_BIN))
+    ends = [round(len(items) * part / count) for part in range(count + 1)]
+    bins = []
+    for low, high in pairwise(ends):
+        part = items[low:high]
+        own = [key for *_, key in part] if clustered else None
+        right = rate([hit for _, hit, _ in part], groups=own, confidence=confidence)
+        bins.append(Bin(fmean(chance for chance, *_ in part), right))
+    gap = sum(each.agreement.n * abs(each.confidence - each.agreement) for each in bins)
+    chances, hits, keys = ([item[place] for item in items] for place in range(3))
+    settings: dict[str, Any] = {"groups": keys if clustered else None, "confidence": confidence}
+    squares = [(chance - hit) ** 2 for chance, hit in zip(chances, hits, strict=True)]
+    why = "above 0 by chance alone"
+    ece = Result(gap / len(items), n=len(items), n_failed=failed, no_interval=why)
+    brier = mean(squares, **settings).with_failed(failed)
+    ranked = auc(chances, hits, **settings).with_failed(failed)
+    return Calibration(ece, brier, ranked, bins, len(items), dict(failed))
+
+
+def abstention_curve(
+    answers: Iterable[Any],
+    labels: Iterable[Any],
+    confidences: Iterable[float | None] | None = None,
+    shares: Sequence[float] = (1.0, 0.75, 0.5, 0.25),
+    *,
+    confidence: float = 0.95,
+) -> list[tuple[float, Result]]:
+    """Return how often a judge is right on its surest answers.
+
+    Args:
+        answers: As for `confidence_calibration`.
+        labels: As for `confidence_calibration`.
+        confidences: As for `confidence_calibration`.
+        shares: Which shares of the items to take, surest first. Items of one confidence are
+            taken together, so that more may be taken than is asked for.
+        confidence: The level of the intervals, for items on their own.
+
+    Returns:
+        The share that was taken and the agreement on it, for each share.
+
+    Source: risk–coverage curves, El-Yaniv & Wiener 2010 (JMLR 11).
+    """
+    items, _ = _with_confidence(answers, labels, confidences, None)
+    curve = []
+    for share in shares if items else ():
+        least = items[-max(1, math.ceil(share * len(items)))][0]
+        hits = [hit for chance, hit, _ in items if chance >= least]
+        curve.append((len(hits) / len(items), rate(hits, confidence=confidence)))
+    return curve

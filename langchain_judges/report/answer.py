@@ -51,6 +51,8 @@ def answer_of(
     headline = numbers[headline_key(sample)]
     if math.isnan(headline.result):
         return _made("not yet", "no judged row has a label")
+    if sample.rated:
+        return _of_ratings(numbers, min_agreement)
     lead = numbers["baseline.lead"]
     if lead.result.interval is None or headline.result.interval is None:
         return _made("not yet", f"too few labels ({headline.result.n:,}) to say")
@@ -71,6 +73,20 @@ def answer_of(
         f"Yes, for averages over many rows: better than {rule} by {_points(lead)}; a single "
         f"verdict differs from {whom(sample)} {wrong} times in 100.",
     )
+
+
+def _of_ratings(numbers: Mapping[str, Number], least: float | None) -> Answer:
+    order, bar = numbers["ratings.spearman"], 0.0 if least is None else least
+    span = f"rank correlation {value_text(order)}, {range_text(order)}"
+    if order.result.interval is None:
+        return _made("not yet", f"too few ratings ({order.result.n:,}) to say")
+    if order.result.interval.high < bar or order.result.interval.high < 0:
+        return _made("no", f"it does not order texts as people do ({span})")
+    if order.result.interval.low <= bar:
+        return _made("not yet", f"it may not order texts as people do ({span})")
+    side = clearly_apart(numbers["ratings.offset"].result, 0.0)
+    scale = {1: "; it rates higher than people", -1: "; it rates lower than people", 0: ""}
+    return Answer("yes", f"Yes, for ordering many texts ({span}){scale[side]}.")
 
 
 def whom(sample: Sample) -> str:
@@ -138,6 +154,10 @@ def _agreed(sample: Sample, numbers: Mapping[str, Number]) -> str:
     if math.isnan(headline.result):
         return "how far it agrees with people is unknown, because no judged row has a label"
     span = range_text(headline, 0) or headline.result.no_interval or ""
+    if sample.rated:
+        parts = f"rank correlation with people's ratings {value_text(headline)} ({span})"
+        names = {"ratings.error": "mean distance", "ratings.offset": "offset"}
+        return ", ".join([parts, *(f"{n} {value_text(numbers[k])}" for k, n in names.items())])
     share = f"agrees with {whom(sample)} {value_text(headline, 0)} ({span}) of the time"
     balanced = numbers.get("agreement.balanced.wrong")
     if balanced and not math.isnan(balanced.result):

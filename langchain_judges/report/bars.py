@@ -29,15 +29,18 @@ def gates(
     Args:
         report: The report; with an earlier one beside it (`report.drift`) it must not be
             clearly worse.
-        min_agreement: The lowest share of agreement, a failed judgment counted as wrong.
+        min_agreement: The lowest share of agreement, a failed judgment counted as wrong; of
+            ratings the lowest rank correlation.
         max_flips: The highest share of verdicts that change when the texts swap places.
     """
     checks = []
     if min_agreement is not None:
         share = report.headline.result
         passed = not math.isnan(share) and share >= min_agreement
-        bar = f"at least {percent(min_agreement)} %"
-        checks.append(Gate("agreement", _text(report.headline), bar, passed))
+        rated = report.sample.rated
+        title = "rank correlation" if rated else "agreement"
+        bar = f"at least {min_agreement if rated else f'{percent(min_agreement)} %'}"
+        checks.append(Gate(title, _text(report.headline), bar, passed))
     if max_flips is not None:
         flips = report.numbers.get("bias.flips")
         passed = flips is not None and not math.isnan(flips.result)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from langchain_judges import metrics
 from langchain_judges.report import plots
 from langchain_judges.report.number import Number
 from langchain_judges.report.rows import preference_points
@@ -24,10 +25,11 @@ def _mark(number: Number, label: str, kind: str) -> plots.Mark:
 
 def agreement_plot(report: TrustReport) -> Markup | None:
     """The judge, people and the baselines."""
-    if math.isnan(report.headline.result):
+    headline = report.shares_headline
+    if math.isnan(headline.result):
         return None
     numbers = report.numbers
-    marks = [_mark(report.headline, "This judge", "judge")]
+    marks = [_mark(headline, "This judge", "judge")]
     if not math.isnan(numbers["agreement.people"].result):
         marks.append(_mark(numbers["agreement.people"], "People among themselves", "people"))
     for key, number in numbers.items():
@@ -46,9 +48,9 @@ def _spoken(marks: Sequence[plots.Mark]) -> str:
 def judges_plot(reports: Sequence[TrustReport]) -> Markup:
     """All judges, people and the baselines."""
     marks = [
-        _mark(report.headline, report.name, "judge")
+        _mark(report.shares_headline, report.name, "judge")
         for report in reports
-        if not math.isnan(report.headline.result)
+        if not math.isnan(report.shares_headline.result)
     ]
     numbers = reports[0].numbers
     if not math.isnan(numbers["agreement.people"].result):
@@ -153,3 +155,18 @@ def history_plot(report: TrustReport) -> Markup | None:
         text = f"{percent(each['agreement'], 1)} %, n = {each['n']:,}"
         marks.append(plots.Mark(each["date"] or "earlier", each["agreement"], span, text=text))
     return plots.shares(marks, "agreement, %", f"Agreement by date. {_spoken(marks)}")
+
+
+def confidence_plot(report: TrustReport) -> Markup | None:
+    """How often answers are right, by the confidence that the judge has in them."""
+    sample = report.sample
+    if not sample.has_confidence:
+        return None
+    held = metrics.confidence_calibration(sample.verdicts, sample.labels, **sample.settings)
+    if len(held.bins) < 2:
+        return None
+    points = [
+        (each.confidence, float(each.agreement), each.agreement.interval) for each in held.bins
+    ]
+    spoken = "; ".join(f"confidence {percent(x)} %: right {percent(y)} %" for x, y, _ in points)
+    return plots.calibration(points, f"Agreement by confidence. {spoken}")

@@ -9,6 +9,7 @@ from typing import Any
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.report.bias import position, style
+from langchain_judges.report.estimates import calibration, corrected, ratings, unanimity
 from langchain_judges.report.number import ERRORS, Errors, Number
 from langchain_judges.report.sample import Sample
 
@@ -26,11 +27,14 @@ def measure(sample: Sample) -> list[Number]:
     numbers = [*_agreement(sample), *_baselines(sample)]
     if sample.pairs:
         numbers += [*position(sample), *style(sample)]
+    numbers += [*ratings(sample), *unanimity(sample), *corrected(sample), *calibration(sample)]
     return [*numbers, *_repeats(sample), *_failures(sample), *_categories(sample)]
 
 
 def headline_key(sample: Sample) -> str:
     """Return the key of the number that the first sentence is about."""
+    if sample.rated:
+        return "ratings.spearman"
     return "agreement.votes.wrong" if sample.by_votes else "agreement.label.wrong"
 
 

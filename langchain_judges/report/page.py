@@ -89,6 +89,9 @@ def _view(report: TrustReport, number: int) -> dict[str, Any]:
             if k in numbers
         ]
         + [n for k, n in numbers.items() if k.startswith("baseline.")],
+        "people": [n for k, n in numbers.items() if k.startswith(("ratings.", "people."))],
+        "confidence": [n for k, n in numbers.items() if k.startswith("confidence.")],
+        "confidence_plot": charts.confidence_plot(report),
         "bias": [n for k, n in numbers.items() if k.startswith("bias.")],
         "failures": [n for k, n in numbers.items() if k.startswith("failures.")],
         "drift": _drift(report),
@@ -107,13 +110,19 @@ def _whom(report: TrustReport) -> str:
     return whom(report.sample)
 
 
+def _headline_name(report: TrustReport) -> str:
+    if report.sample.rated:
+        return "rank correlation with people"
+    return f"agrees with {_whom(report)}"
+
+
 def _tiles(report: TrustReport) -> list[dict[str, Any]]:
     """The five numbers of the first screen."""
     numbers = report.numbers
     lead = numbers.get("baseline.lead")
     best = next((n for n in numbers.values() if lead and n.title == lead.note), None)
     tiles: list[tuple[str, Number | None, str]] = [
-        (f"agrees with {_whom(report)}", report.headline, "judge"),
+        (_headline_name(report), report.headline, "judge"),
         ("people among themselves", numbers["agreement.people"], "people"),
         (f"best baseline: {best.title[0].lower()}{best.title[1:]}" if best else "", best, ""),
     ]

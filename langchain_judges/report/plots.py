@@ -184,6 +184,44 @@ def lengths(
         return _svg(figure, described)
 
 
+def calibration(
+    points: Sequence[tuple[float, float, tuple[float, float] | None]], described: str
+) -> Markup:
+    """Draw how often answers are right by their confidence; the dotted line is perfect.
+
+    Args:
+        points: (confidence, share that is right, its interval), all in [0, 1].
+        described: What a screen reader says.
+    """
+    with needs("trust", "A plot"):
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+    with rc_context(_SETTINGS):
+        figure = Figure(figsize=(_WIDTH / 72, 300 / 72))
+        axes = figure.add_axes((0.115, 0.17, 0.86, 0.8))
+        axes.plot([0, 100], [0, 100], ":", color=_MUTED, lw=1)
+        for x, _, interval in points:
+            if interval is not None:
+                ends = [100 * end for end in interval]
+                axes.plot([100 * x] * 2, ends, color=_JUDGE, lw=3, alpha=0.45)
+        axes.plot(
+            [100 * x for x, *_ in points],
+            [100 * y for _, y, _ in points],
+            "o-",
+            color=_JUDGE,
+            lw=2,
+            ms=6,
+        )
+        axes.set_xlim(min(50.0, *(100 * x - 3 for x, *_ in points)), 102)
+        axes.set_ylim(0, 104)
+        axes.set_yticks(range(0, 101, 25))
+        axes.set_xlabel("confidence, %")
+        _bare(axes, grid=False)
+        axes.tick_params(axis="both", colors=_MUTED)
+        return _svg(figure, described)
+
+
 def _bare(axes: Axes, *, grid: bool = True) -> None:
     for side in ("left", "right", "top", "bottom"):
         axes.spines[side].set_visible(False)

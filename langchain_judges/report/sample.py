@@ -50,6 +50,9 @@ class Sample:
         self.with_texts = list(both)
         """Places of the rows whose two texts are known; numbers of style count these alone."""
         self.texts = list(both.values())
+        self.rated = not self.pairs and _are_ratings(self.labels, [row.answer for row in rows])
+        """Whether labels are ratings on a scale of three steps or more."""
+        self.has_confidence = any(row.verdict.get("confidence") is not None for row in rows)
         self.by_label = not any(self.votes)
         """Whether nothing is known of single people: labels may be an objective key."""
         self.by_votes = any(len(votes) > 1 for votes in self.votes)
@@ -114,3 +117,10 @@ class Sample:
             rows = "1 row has" if unlabelled == 1 else f"{unlabelled:,} rows have"
             said.append(f"{rows} no label; agreement is of the others.")
         return said
+
+
+def _are_ratings(labels: Sequence[Any], answers: Sequence[Any]) -> bool:
+    steps = {label for label in labels if label is not None}
+    values = steps | {answer for answer in answers if answer is not None}
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    return numbers and len(steps) > 2

@@ -83,6 +83,11 @@ class TrustReport:
         """The agreement that the sentence tells."""
         return self.numbers[headline_key(self.sample)]
 
+    @property
+    def shares_headline(self) -> Number:
+        """The headline as a share: of ratings those that are the same as people's."""
+        return self.numbers["agreement.label.wrong"] if self.sample.rated else self.headline
+
     def __getitem__(self, key: str) -> metrics.Result:
         """Return a number by its key."""
         return self.numbers[key].result

@@ -1,0 +1,135 @@
+"""Numbers of ratings, of the judge's confidence, and of what people would say of all rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from langchain_judges import metrics
+from langchain_judges.metrics import Result
+from langchain_judges.report.number import Number
+from langchain_judges.report.rows import preference_points
+from langchain_judges.report.sample import Sample
+
+
+def ratings(sample: Sample) -> list[Number]:
+    """Return how ratings of single texts go with people's; nothing of other labels."""
+    if not sample.rated:
+        return []
+    answers = [row.answer for row in sample.rows]
+    order = metrics.spearman(answers, sample.labels, **sample.settings)
+    kappa = metrics.cohen_kappa(answers, sample.labels, weights="quadratic", **sample.settings)
+    gaps = [
+        None if None in (answer, label) else float(answer) - float(label)
+        for answer, label in zip(answers, sample.labels, strict=True)
+    ]
+    sizes = [None if gap is None else abs(gap) for gap in gaps]
+    offset = metrics.mean(gaps, **sample.settings)
+    error = metrics.mean(sizes, **sample.settings)
+    return [
+        Number("ratings.spearman", "Rank correlation with people (Spearman)", order, "number"),
+        Number("ratings.kappa", "Cohen's κ, weighted by squared distance", kappa, "number"),
+        Number("ratings.error", "Mean distance from people's rating", error, "number"),
+        Number(
+            "ratings.offset",
+            "Mean of the judge's rating minus people's",
+            offset,
+            "number",
+            "above 0: the judge rates higher than people",
+        ),
+    ]
+
+
+def calibration(sample: Sample) -> list[Number]:
+    """Return whether the judge is right as often as it says, where it has a confidence."""
+    if not sample.has_confidence:
+        return []
+    held = metrics.confidence_calibration(sample.verdicts, sample.labels, **sample.settings)
+    numbers = [
+        Number(
+            "confidence.ece",
+            "Distance of confidence from agreement (ECE)",
+            held.ece,
+            "number",
+            "0: right as often as it says",
+        ),
+        Number(
+            "confidence.brier",
+            "Squared error of the confidence (Brier)",
+            held.brier,
+            "number",
+            "0 is best; always saying 50 % makes 0.25",
+        ),
+        Number(
+            "confidence.auc",
+            "Right answers have more confidence than wrong ones",
+            held.auc,
+            note="confidence that says nothing: 50 %",
+        ),
+    ]
+    curve = metrics.abstention_curve(
+        sample.verdicts, sample.labels, confidence=sample.confidence
+    )
+    for share, agreement in curve[1:]:
+        percents = round(100 * share)
+        title = f"Agreement on the surest {percents} % of the answers"
+        key = f"confidence.surest.{percents}"
+        if not any(number.key == key for number in numbers):
+            numbers.append(Number(key, title, agreement))
+    return numbers
+
+
+def unanimity(sample: Sample) -> list[Number]:
+    """Return the agreement with the majority where people are of one mind, and where not."""
+    several = [i for i, votes in enumerate(sample.votes) if len(votes) > 1]
+    alike = [i for i in several if len(set(sample.votes[i])) == 1]
+    split = [i for i in several if len(set(sample.votes[i])) > 1]
+    if not alike or not split:
+        return []
+    return [
+        Number(
+            f"people.{key}",
+            title,
+            metrics.accuracy(part.verdicts, part.labels, **part.settings),
+        )
+        for key, title, part in (
+            ("unanimous", "The majority, where people are unanimous", sample.part(alike)),
+            ("split", "The majority, where people disagree", sample.part(split)),
+        )
+    ]
+
+
+def corrected(sample: Sample) -> list[Number]:
+    """Return what people would say of all rows, where only some of them have a label."""
+    judged: list[float | None] = []
+    people: list[float | None] = []
+    for row in sample.rows:
+        judged.append(_points(sample, [] if row.answer is None else [row.answer]))
+        people.append(_points(sample, row.target))
+    counts = Counter(
+        (j is not None, p is not None) for j, p in zip(judged, people, strict=True)
+    )
+    if min(counts[True, True], counts[True, False]) < LEAST_ROWS:
+        return []
+    both = [place for place, value in enumerate(people) if value is not None]
+    alone = [place for place, value in enumerate(people) if value is None]
+    result: Result = metrics.ppi_plus_plus_mean(
+        [people[i] for i in both],
+        [judged[i] for i in both],
+        [judged[i] for i in alone],
+        confidence=sample.confidence,
+    )
+    what = "A's win rate" if sample.pairs else "Share of label 1"
+    title = f"{what} on all rows, as people would say"
+    note = f"judgments of all rows, corrected by the {counts[True, True]:,} labels (PPI++)"
+    return [Number("people.corrected", title, result, note=note)]
+
+
+LEAST_ROWS = 10
+
+
+def _points(sample: Sample, answers: list[object]) -> float | None:
+    if sample.pairs:
+        return preference_points(answers)
+    if len(answers) == 1 and isinstance(answers[0], int | float) and answers[0] in (0, 1):
+        return float(answers[0])
+    return None
