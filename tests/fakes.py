@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.messages import AIMessage
 from pydantic import Field
 
 from langchain_judges import testing
@@ -68,6 +69,12 @@ class FakeChatModel(testing.FakeChatModel):
     """Judges by the word `good`, unless it is given a script."""
 
     replies: Sequence[Any] | Callable[[str], Any] = Field(default=judged_by(goods))
+
+    def _message(self, reply: Any, settings: Mapping[str, Any]) -> AIMessage:
+        """Put the seed of the call where the script has `SEED`, so that samples differ."""
+        message = super()._message(reply, settings)
+        said = str(message.content).replace("SEED", str(settings.get("seed")))
+        return message.model_copy(update={"content": said})
 
 
 class BrokenEmbeddings(DeterministicFakeEmbedding):

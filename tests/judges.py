@@ -30,7 +30,12 @@ FEW: dict[str, dict[str, Any]] = {
 """Options by method that keep its calls few."""
 
 
-_SC2 = ("You find the aspects", "in a table", "You compare two tables", "is preferred")
+_SC2 = (
+    "find the aspects",
+    "them side by side",
+    "two tables that were made",
+    "which response you prefer",
+)
 
 
 def answer(prompt: str) -> str:
@@ -51,7 +56,8 @@ def answer(prompt: str) -> str:
 
 def answer_call(call: Call) -> Answer:
     """Answer a call over HTTP, whose reply's form stands beside the prompt."""
-    return reply(answer(call.prompt + json.dumps(call.body.get("response_format"))))
+    said = answer(call.prompt + json.dumps(call.body.get("response_format")))
+    return reply(said.replace("SEED", str(call.body.get("seed"))))
 
 
 def of_method(method: str, model: Any = None, **options: Any) -> Any:

@@ -425,7 +425,7 @@ def sheet(lines):
 
 def test_a_criterion_that_one_order_lacks_is_left_out_of_both():
     def answer(prompt):
-        if "You plan" in prompt:
+        if "Make the plan" in prompt:
             return plan("Depth", "Tone", "Order")
         lines = {f"criterion_{n}": {"score_1": 3, "score_2": 3} for n in (1, 2, 3)}
         if slots(prompt)[0] == PAIR["output_a"]:

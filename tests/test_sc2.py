@@ -18,6 +18,7 @@ from langsmith import Client
 from langsmith.run_helpers import tracing_context
 
 from langchain_judges import create_sc2_judge, judge_many, load_judge
+from langchain_judges.asking.reply import json_schema
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.methods.registry import METHODS, within_budget
@@ -31,9 +32,11 @@ from langchain_judges.methods.sc2.inference import (
 )
 from langchain_judges.methods.sc2.judge import SC2
 from langchain_judges.methods.sc2.parse import parse_aspects, parse_decision, parse_preference
+from langchain_judges.methods.sc2.replies import table_shapes
 from langchain_judges.methods.sc2.tables import fit, parse_table, read_rows
 from langchain_judges.options import check_client
 from langchain_judges.testing import error, reply, with_logprobs
+from tests.benchmarks.prefix import common
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.langsmith_server import LangSmithServer
@@ -45,23 +48,23 @@ ASPECTS = ["Tone", "Depth"]
 EMBEDDINGS = DeterministicFakeEmbedding(size=8)
 
 
-def rows(prompt, first="polite", second="brief", common="on topic"):
-    """Return a table with a row for every aspect that the prompt lists."""
+def rows(prompt, first="polite", second="brief", common="on topic SEED"):
+    """Return a table with a row for every aspect that the prompt lists, unlike the others."""
     count = len(re.findall(r"^\d+\. ", prompt.split("in these aspects:")[1], re.M))
     cells = {"common": common, "only_1": first, "only_2": second}
     return json.dumps({f"aspect_{i + 1}": cells for i in range(count)})
 
 
 def step_of(prompt):
-    if "You find the aspects" in prompt:
+    if "find the aspects" in prompt:
         return "aspects"
-    if "side by side in a table" in prompt:
+    if "set them side by side" in prompt:
         return "table"
-    return "match" if "You compare two tables" in prompt else "preference"
+    return "match" if "two tables that were made" in prompt else "preference"
 
 
 def respond(prompt):
-    """Prefer the response with the word `good`; every table is alike."""
+    """Prefer the response with the word `good`."""
     step = step_of(prompt)
     if step == "aspects":
         return json.dumps({"reasoning": "well", "aspects": ["the tones", "Depth"]})
@@ -360,7 +363,7 @@ def with_label(text, logprob):
 
 def labelled(logprob):
     def behave(call):
-        text = respond(call.prompt)
+        text = respond(call.prompt).replace("SEED", str(call.body.get("seed")))
         return with_label(text, logprob) if call.body.get("logprobs") else reply(text)
 
     return behave
@@ -453,7 +456,9 @@ def test_without_log_probabilities_the_score_is_one_or_zero():
 def test_one_order_is_asked_and_the_table_is_by_identity():
     result, model = judged(samples=1)
     assert result["verdict"]["flipped"] is None
-    assert "| Tone | on topic | good reason | bad reason |" in model.prompts[-1]
+    assert re.search(
+        r"\| Tone \| on topic \d+ \| good reason \| bad reason \|", model.prompts[-1]
+    )
     assert result["table"]["rows"][0]["only_a"] == "good reason"
 
 
@@ -463,7 +468,7 @@ def test_both_orders_show_the_table_in_slots_and_find_flips():
     swapped = (
         model.prompts[-1] if "bad" in responses(model.prompts[-1])[0] else model.prompts[-2]
     )
-    assert "| Tone | on topic | bad reason | good reason |" in swapped
+    assert re.search(r"\| Tone \| on topic \d+ \| bad reason \| good reason \|", swapped)
     first = json.dumps({"comparison": "x", "preferred": "1"})
     for rule in ("strict", "lenient", "score_mean"):
         verdict = judged(samples=1, orders=rule, answers={"preference": first})[0]["verdict"]
@@ -480,7 +485,7 @@ def test_the_table_alone_decides_when_the_texts_are_hidden():
     shown = model.prompts[-1]
     assert "<response-1" not in shown
     assert "Why?" in shown
-    assert "| Tone | on topic |" in shown
+    assert "| Tone | on topic " in shown
     assert result["verdict"]["preference"] == "B"
 
 
@@ -649,14 +654,53 @@ def test_a_sample_that_names_no_aspect_is_reported():
     assert blank["detail"] == "the reply names no aspect"
 
 
-def test_more_than_eight_aspects_may_be_named_where_more_are_asked_for(serve):
+def test_a_reply_may_name_as_many_aspects_as_the_prompt_asks_for(serve):
     server = serve(lambda call: reply("no"))
     settings = {"samples": 1, "aspect_samples": 1, "repairs": 0, "embeddings": EMBEDDINGS}
-    for n, most in ((12, 12), (5, 8)):
+    for n in (12, 5):
         create_sc2_judge(chat(server), n_aspects=n, **settings).invoke(PAIR)
         sent = server.calls[-2].body["response_format"]["json_schema"]
         assert sent["name"] == "Aspects"
-        assert sent["schema"]["properties"]["aspects"]["maxItems"] == most
+        assert sent["schema"]["properties"]["aspects"]["maxItems"] == n
+
+
+@pytest.mark.parametrize(
+    ("inference", "winners"),
+    # Where both orders are drawn, the first of identical tables wins each once.
+    [("tournament", None), ("exact", [2, 1]), ("exact_unordered", None)],
+)
+def test_identical_tables_are_not_compared(inference, winners):
+    one = json.dumps(
+        {f"aspect_{n}": {"common": "x", "only_1": "y", "only_2": "z"} for n in (1, 2)}
+    )
+    result, model = judged(samples=2, inference=inference, answers={"table": one})
+    assert steps(model) == ["table", "table", "preference"]
+    assert {match["decided_by"] for match in result["bracket"]} == {"identical"}
+    assert {match["asked"] for match in result["bracket"]} == {False}
+    assert result["comparisons"]["spent"] == 0
+    if winners:
+        assert sorted(match["winner"] for match in result["bracket"]) == sorted(winners)
+
+
+def test_the_cells_of_a_table_share_the_length_that_a_local_model_has_for_texts():
+    # Three strings of 160 characters over 15 cells; of 500; and never less than 24.
+    for rows, limit, cell in ((5, 160, 32), (5, 500, 100), (8, 160, 24), (5, None, None)):
+        whole, _ = table_shapes(rows, limit)
+        properties = json_schema(whole, limit)["properties"]["aspect_1"]["properties"]
+        assert properties["common"].get("maxLength") == cell
+
+
+def test_all_steps_of_a_judgment_share_system_message_and_texts():
+    _, model = judged(samples=2, aspects=None)
+    first = model.prompts[0]
+    shared = min(common(first, other) for other in model.prompts)
+    assert "</response-2-" in first[:shared]
+    assert set(steps(model)) == {"aspects", "table", "match", "preference"}
+
+
+def test_the_table_is_shown_as_what_may_be_wrong():
+    _, model = judged(samples=1)
+    assert "It may be wrong or incomplete" in model.prompts[-1]
 
 
 def test_an_embedder_is_not_asked_for_nothing():
@@ -905,7 +949,7 @@ def test_a_follow_up_is_shown_with_its_turns():
     result, model = judged(chatted, samples=1)
     assert result["verdict"]["preference"] == "A"
     assert "[Turn 2, user]\nAnother?" in model.prompts[-1]
-    assert "Compare the last turn only" in model.prompts[-1]
+    assert "Judge the answers to the last turn" in model.prompts[-1]
 
 
 # Running it.
@@ -1007,9 +1051,9 @@ def test_a_pair_that_is_none_is_refused_before_any_call():
         ({"aspects": ["Tone", "!!!"]}, r"each with a word, .* got \['Tone', '!!!'\]"),
         ({"aspects": {"aspects": "Tone"}}, "`aspects` must be a list"),
         ({"aspects": "no such"}, "there are no learned aspects 'no such'"),
-        ({"task": "poems"}, r"`task` must be one of \['document', .* got 'poems'"),
+        ({"task": "poems"}, r"`task` must be one of \['dialogue', .* got 'poems'"),
         ({"task": {}}, "`task` must be one of"),
-        ({"task": {"question": "q", "qualty": "x"}}, r"'quality'}, got .*'qualty'"),
+        ({"task": {"question": "q", "qualty": "x"}}, r"'quality'}, .* got .*'qualty'"),
         ({"task": {"question": " "}}, "the `question` of a `task` must be a text that is not"),
         (
             {"task": {"question": "q", "quality": None}},
@@ -1154,7 +1198,7 @@ def test_row_wise_puts_the_best_rows_together():
 
 def test_row_wise_a_row_that_says_nothing_loses_without_a_call():
     blank = {"common": "none", "only_1": "none", "only_2": "none"}
-    full = {"common": "on topic", "only_1": "polite", "only_2": "brief"}
+    full = {"common": "on topic SEED", "only_1": "polite", "only_2": "brief"}
 
     numbers = itertools.count(1)
 
@@ -1175,7 +1219,7 @@ def test_row_wise_a_row_that_says_nothing_loses_without_a_call():
 
 def test_row_wise_a_row_of_which_no_table_says_a_thing_falls_to_a_coin():
     blank = {"common": "none", "only_1": "none", "only_2": "none"}
-    full = {"common": "on topic", "only_1": "polite", "only_2": "brief"}
+    full = {"common": "on topic SEED", "only_1": "polite", "only_2": "brief"}
     told = json.dumps({"aspect_1": blank, "aspect_2": full, "aspect_3": full})
     result, model = judged(
         aspects=["Tone", "Depth", "Form"], samples=2, row_wise=True, answers={"table": told}

@@ -438,13 +438,13 @@ def checked(clean, **options):
     """Judge with four tables of which `clean` pass the check."""
 
     def respond(prompt, seen=[]):  # noqa: B006 - counts its own calls
-        if "You compare two tables" in prompt:
+        if "two tables that were made" in prompt:
             return json.dumps({"more_consistent": "1", "justification": "x"})
-        if "side by side" not in prompt:
+        if "them side by side" not in prompt:
             return json.dumps({"comparison": "x", "preferred": "1"})
         seen.append(1)
         common = "none" if len(seen) <= clean else "good cat"
-        row = {"common": common, "only_1": "good cat", "only_2": "bad dog"}
+        row = {"common": common, "only_1": "good cat", "only_2": "bad dog" + "." * len(seen)}
         return json.dumps({"aspect_1": row})
 
     model = FakeChatModel(replies=respond)
@@ -487,12 +487,13 @@ async def test_the_check_is_the_same_in_an_event_loop():
     here, _ = checked(4, **settings)
     judge_settings = {"aspects": ["Animal"], "samples": 4, **settings}
 
-    def respond(prompt):
-        if "You compare two tables" in prompt:
+    def respond(prompt, seen=[]):  # noqa: B006 - counts its own calls
+        if "two tables that were made" in prompt:
             return json.dumps({"more_consistent": "1", "justification": "x"})
-        if "side by side" not in prompt:
+        if "them side by side" not in prompt:
             return json.dumps({"comparison": "x", "preferred": "1"})
-        row = {"common": "none", "only_1": "good cat", "only_2": "bad dog"}
+        seen.append(1)
+        row = {"common": "none", "only_1": "good cat", "only_2": "bad dog" + "." * len(seen)}
         return json.dumps({"aspect_1": row})
 
     judge = create_sc2_judge(FakeChatModel(replies=respond), **judge_settings)

@@ -46,7 +46,7 @@ def local_model(
     context: int = 8192,
     slots: int = 2,
     max_tokens: int = 1200,
-    text_limit: int = 160,
+    text_limit: int | None = None,
 ) -> BaseChatModel:
     """Return a chat model that runs in this process.
 
@@ -61,7 +61,8 @@ def local_model(
             The default holds a panel's votes or a table of five aspects with every string
             at its limit, in a language of which a token is some four characters.
         text_limit: Most characters of each string in a structured reply, so that the
-            replies of a rambling small model end before they are cut.
+            replies of a rambling small model end before they are cut; default 160 for the
+            packaged model, 400 for a file of your own. Cells of a table share a few of it.
 
     Raises:
         ModelSetupError: The model file is missing or unusable.
@@ -74,6 +75,8 @@ def local_model(
         raise OptionError(
             f"`max_tokens` must be between 1 and the context of {context}, got {max_tokens}"
         )
+    if text_limit is None:
+        text_limit = 160 if path is None else 400
     file = _model_file(path)
     served = _serve(file, context, slots)
     return ChatOpenAI(

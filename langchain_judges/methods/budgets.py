@@ -8,8 +8,16 @@ from typing import Any
 
 from langchain_judges.errors import OptionError
 
-ASPECTS = ("relevance", "accuracy", "completeness", "clarity", "conciseness")
-"""What SC² compares by where the caller names no aspects: finding some is paid for apart."""
+ASPECTS = (
+    "main answer",
+    "facts and details",
+    "reasons and steps",
+    "advice and warnings",
+    "form and tone",
+)
+"""What SC² compares by where the caller names no aspects: finding some is paid for apart.
+
+Each is something that a table can report without a verdict."""
 
 
 @dataclass(frozen=True)

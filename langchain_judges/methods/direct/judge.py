@@ -21,7 +21,7 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.base import JudgeGraph, JudgeOptions, Seed, Setup, check_quorum
-from langchain_judges.methods.budgets import Budget
+from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.evidence import ANSWERS
 from langchain_judges.methods.direct.parse import measure, spoken_choice, spoken_scores
@@ -41,13 +41,22 @@ from langchain_judges.methods.direct.shots import render_shots
 from langchain_judges.methods.direct.tally import decide, order_totals, weights
 from langchain_judges.methods.evidence import SUBSCORES, EvidenceTable, scores_by_criterion
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
-from langchain_judges.methods.pairs import Next, PairSteps, begin, examples_in, pair_of
+from langchain_judges.methods.pairs import (
+    FOCUS,
+    Next,
+    PairSteps,
+    begin,
+    examples_in,
+    middle,
+    pair_of,
+)
 from langchain_judges.methods.plans import (
     Criterion,
     distinct_criteria,
     plan_shape,
     scores_shape,
 )
+from langchain_judges.methods.tasks import AboutTask, AutoTask, settle
 from langchain_judges.options import ClientMost, Rule, Scale, factory
 from langchain_judges.orders import (
     ORDER_NAMES,
@@ -58,7 +67,7 @@ from langchain_judges.orders import (
     prefer,
     preferred_slot,
 )
-from langchain_judges.verdict import Failure, add_usage, not_judged
+from langchain_judges.verdict import Failure, Pair, add_usage, not_judged
 
 Reads = Literal["label", "forced_label", "scores"]
 """What a reply holds: one of three labels, one of two, or scores for both texts."""
@@ -108,6 +117,11 @@ class Baseline(JudgeOptions):
         return ()
 
     @property
+    def about(self) -> str | Mapping[str, str] | None:
+        """What the judgment is about; None where the prompt has its own question."""
+        return None
+
+    @property
     def grades(self) -> tuple[int, int]:
         """The lowest and the highest score."""
         return 1, 10
@@ -135,6 +149,19 @@ class Baseline(JudgeOptions):
         steps = dict.fromkeys(self.prompt_texts)
         setup = Setup.of(self, model, steps, shown=("judge",), templates=self.prompt_texts)
         return _graph(BaselineSteps(setup, self))
+
+
+class AboutATask(Baseline):
+    """A baseline that asks what SC² asks, in the same words."""
+
+    task: AboutTask = "helpful"
+    """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or `{"question",
+    "quality"}` of your own; what `create_sc2_judge` takes."""
+
+    @property
+    def about(self) -> str | Mapping[str, str] | None:
+        """What the judgment is about."""
+        return self.task
 
 
 class ShownExamples(FewShot, Baseline):
@@ -216,11 +243,12 @@ def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:
     return names
 
 
-class Direct(Baseline):
+class Direct(AboutATask):
     """Create a judge that is asked once for the better text (direct prompting).
 
     Yan et al. 2023 (SC², section 4), with or without aspects: one call, A stands first,
-    and there is no tie.
+    and there is no tie. The question and what a good text is like are those of
+    `create_sc2_judge` with the same `task`.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.score` is the
@@ -234,9 +262,7 @@ class Direct(Baseline):
     method = "direct"
     summary = "Direct prompting: one call, A or B."
     presets = {
-        "with_aspects": {
-            "aspects": ["relevance", "accuracy", "completeness", "clarity", "conciseness"]
-        },
+        "with_aspects": {"aspects": list(ASPECTS)},
         "both_orders": {"orders": "strict"},
     }
     budgets = (Budget(1),)
@@ -256,11 +282,12 @@ class Direct(Baseline):
         return self.aspects or ()
 
 
-class ChainOfThought(ShownExamples):
+class ChainOfThought(ShownExamples, AboutATask):
     """Create a judge that thinks step by step and then names the better text.
 
     Chain of thought with no, one or more worked examples (Yan et al. 2023, SC², section 4
-    and table 5): one call, A stands first, and there is no tie.
+    and table 5): one call, A stands first, and there is no tie. The question is that of
+    `create_sc2_judge` with the same `task`.
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots"}`, as `create_direct_judge`.
@@ -281,7 +308,7 @@ class ChainOfThought(ShownExamples):
     """`"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`."""
 
 
-class SelfConsistency(ShownExamples):
+class SelfConsistency(ShownExamples, AboutATask):
     """Create a judge that asks for several replies and takes what most of them say.
 
     `prompt="cot"` is the self-consistency of Yan et al. 2023 (SC²): eight chains of thought,
@@ -459,8 +486,15 @@ class LLMScore(Baseline):
     result = LLMScoreResult
     noun = "passage"
 
+    task: AutoTask = "auto"
+    """What the passages are: as `create_drpe_judge` takes it."""
     orders: OrderRule = "none"
     """`"none"` (the paper: the reference first), `"strict"`, `"lenient"` or `"score_mean"`."""
+
+    @property
+    def about(self) -> str | Mapping[str, str] | None:
+        """What the judgment is about."""
+        return self.task
 
     @property
     def order_list(self) -> tuple[Order, ...]:
@@ -475,7 +509,7 @@ class BaselineSteps(PairSteps):
     own: Baseline
     lists = ("ballots", "subscores")
     empty = {"criteria": [], "llm_score": None}
-    focus = texts.FOCUS
+    focus = FOCUS
 
     @property
     def noun(self) -> str:
@@ -610,12 +644,21 @@ class BaselineSteps(PairSteps):
         plan = [f"{i}. {_described(c)}" for i, c in enumerate(work["criteria"], 1)]
         return {
             **self.material(work["pair"], work["order"], work["examples"]),
-            "examples": render_shots(own.worked),
+            **self._task(work["pair"]),
+            "examples": render_shots(own.worked, steps=own.reads == "forced_label"),
             "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",
             "criteria": "\n".join(plan),
             "low": low,
+            "middle": middle(own.grades),
             "high": high,
         }
+
+    def _task(self, pair: Pair) -> dict[str, str]:
+        """Return the words of the task; none where the prompt has its own question."""
+        if self.own.about is None:
+            return {}
+        _, task = settle(self.own.about, pair)
+        return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
 
 
 def _graph(steps: BaselineSteps) -> JudgeGraph:

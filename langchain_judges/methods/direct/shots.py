@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from langchain_judges.methods.direct.prompts import EXAMPLE, EXAMPLES
-from langchain_judges.methods.few_shot import WorkedExample
+from langchain_judges.methods.few_shot import WorkedExample, shown_examples
 
 
-def render_shots(shots: Sequence[WorkedExample]) -> str:
+def render_shots(shots: Sequence[WorkedExample], *, steps: bool) -> str:
     """Render worked examples; empty for none.
 
     They are those that methods with tables show. Of a table only its aspects are told, as
     in the one-shot chain of thought of Yan et al. 2023.
+
+    Args:
+        shots: The examples.
+        steps: Whether the reply thinks step by step; else it says only what decides.
     """
-    if not shots:
-        return ""
-    shown = [
-        EXAMPLE.format(
-            number=number,
-            input=shot["input"],
-            output_1=shot["response_1"],
-            output_2=shot["response_2"],
-            reply=json.dumps(_reply(shot), ensure_ascii=False),
-        )
-        for number, shot in enumerate(shots, 1)
-    ]
-    return EXAMPLES.format(examples="\n\n".join(shown))
+    return shown_examples([(shot, "", _reply(shot, steps)) for shot in shots])
 
 
-def _reply(shot: WorkedExample) -> dict[str, str]:
+def _reply(shot: WorkedExample, steps: bool) -> dict[str, str]:
     aspects = ", ".join(row["aspect"] for row in shot["rows"])
     told = f"Compared by {aspects}: " if aspects else ""
-    return {"explanation": told + shot["comparison"], "preference": shot["preferred"]}
+    explanation = shot.get("reasoning") or shot["comparison"] if steps else shot["comparison"]
+    return {"explanation": told + explanation, "preference": shot["preferred"]}

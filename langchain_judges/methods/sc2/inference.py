@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 Inference = Literal["tournament", "exact", "exact_unordered", "double_round", "random", "swiss"]
 """How the best table is found; `create_sc2_judge` explains each."""
 
-DecidedBy = Literal["comparator", "coin", "bye", "validity", "check"]
+DecidedBy = Literal["comparator", "coin", "bye", "validity", "check", "identical"]
 
 
 class Match(TypedDict):

@@ -28,7 +28,7 @@ from langchain_judges.methods.sc2.match_steps import MatchSteps
 from langchain_judges.methods.sc2.preference_steps import PreferenceSteps
 from langchain_judges.methods.sc2.replies import SC2Result, SC2State
 from langchain_judges.methods.sc2.table_steps import TableSteps
-from langchain_judges.methods.sc2.tasks import AboutTask, Task, read_task
+from langchain_judges.methods.tasks import AboutTask, Task, read_task
 from langchain_judges.options import ClientMost, ForClient, Here, Rule, factory, group
 from langchain_judges.orders import OrderRule
 

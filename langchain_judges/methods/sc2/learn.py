@@ -32,7 +32,7 @@ from langchain_judges.methods.sc2.artefact import (
 from langchain_judges.methods.sc2.aspects import distinct, normal_form
 from langchain_judges.methods.sc2.parse import parse_aspects
 from langchain_judges.methods.sc2.replies import Extracted, merged_shape
-from langchain_judges.methods.sc2.tasks import AboutTask, read_task
+from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import Here, Options, Owner, Rule, with_options
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_text, fence_token, judged, transcript

@@ -57,7 +57,7 @@ class MatchSteps(SC2Steps):
             decided += ended
             pending += open_
         for match in decided:
-            if match["decided_by"] in {"validity", "check"}:
+            if match["decided_by"] in {"validity", "check", "identical"}:
                 yield recorded(self.question, match, {**match}, unit=match_name(match))
         if pending:
             return {"bracket": decided, "pending": pending}
@@ -150,6 +150,10 @@ class MatchSteps(SC2Steps):
             winner = seeded(seed, "invalid", match_name(match)).choice(sorted(match["tables"]))
             why = "neither row says a thing" if match["aspect"] else "neither is valid"
             return _won(free, winner, "coin", why)
+        one, other = (only_row(tables[n], match["aspect"])["rows"] for n in match["tables"])
+        if one == other:
+            # The first one: where both orders are drawn, each wins once.
+            return _won(free, match["tables"][0], "identical", "the tables are identical")
         check = self.own.check
         if check is None or not check.prefilter:
             return None

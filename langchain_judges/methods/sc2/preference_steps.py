@@ -9,6 +9,7 @@ from langgraph.types import Overwrite, Send
 from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.nodes import Call
 from langchain_judges.asking.steps import Update
+from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import Next, examples_in, pair_of
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.inference import seeded
@@ -113,20 +114,21 @@ class PreferenceSteps(SC2Steps):
         fence = fence_token(
             [transcript(pair["input"]), self.texts_token(pair), in_prompt(rows)]
         )
-        return texts.SHOWN_TABLE.format(table_fence=fence, table=in_prompt(rows, order))
+        shown = texts.SHOWN_TABLE_ALONE if self.own.table_only else texts.SHOWN_TABLE
+        return shown.format(table_fence=fence, table=in_prompt(rows, order))
 
     def _worked(self, tables: bool) -> str:
         """Render the worked examples, with their tables or without."""
-        shown = [
-            texts.EXAMPLE.format(
-                number=i + 1,
-                **{
-                    **example,
-                    "table": f"{in_prompt(example['rows'])}\n"  # type: ignore[arg-type]
-                    if tables
-                    else "",
-                },
-            )
-            for i, example in enumerate(self.own.worked)
-        ]
-        return texts.EXAMPLES.format(examples="\n\n".join(shown)) if shown else ""
+        return shown_examples(
+            [
+                (
+                    example,
+                    f"{in_prompt(example['rows'])}\n" if tables else "",  # type: ignore[arg-type]
+                    {
+                        "comparison": example["comparison"],
+                        "preferred": example["preferred"],
+                    },
+                )
+                for example in self.own.worked
+            ]
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, create_model
@@ -14,12 +15,12 @@ from langchain_judges.methods.sc2.inference import Match
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import Pair, Preference
 
-CELL_CHARACTERS = 450
-"""Characters of all cells of a table, where a model's replies are cut soon."""
-
-
+_STRINGS = 3
+"""Strings of full length for which a table has room, where a model's replies are cut soon."""
+_SHORTEST = 24
+"""Characters of a cell, at least."""
 MOST_ASPECTS = 8
-"""Aspects that a reply may name, if no more are asked for."""
+"""Aspects of one text that a reply may name."""
 
 
 class Row(TypedDict):
@@ -152,15 +153,14 @@ class Aspects(BaseModel):
     """Aspects of a pair, after thinking about them."""
 
     reasoning: str
-    aspects: Phrases = Field(min_length=1, json_schema_extra={"maxItems": MOST_ASPECTS})
+    aspects: Phrases = Field(min_length=1, json_schema_extra={"maxItems": 5})
 
 
+@cache
 def aspects_shape(n: int) -> type[Aspects]:
-    """Return the shape of a reply that has room for n aspects."""
-    if n <= MOST_ASPECTS:
-        return Aspects
-    longer = Field(min_length=1, json_schema_extra={"maxItems": n})
-    return create_model("Aspects", __base__=Aspects, aspects=(Phrases, longer))
+    """Return the shape of a reply that names at most n aspects."""
+    most = Field(min_length=1, json_schema_extra={"maxItems": n})
+    return create_model("Aspects", __base__=Aspects, aspects=(Phrases, most))
 
 
 class Extracted(BaseModel):
@@ -183,10 +183,21 @@ class Preferred(BaseModel):
     preferred: Slot
 
 
-def table_shapes(n: int) -> tuple[type[BaseModel], type[BaseModel]]:
-    """Return the shape of a table of n rows, and one that saves what rows there are."""
-    longest = max(24, CELL_CHARACTERS // (3 * n))
-    cell = Annotated[str, Field(json_schema_extra={"maxLength": longest})]
+@cache
+def table_shapes(
+    n: int, text_limit: int | None = None
+) -> tuple[type[BaseModel], type[BaseModel]]:
+    """Return the shape of a table of n rows, and one that saves what rows there are.
+
+    Args:
+        n: Rows.
+        text_limit: Most characters of a string, where the model's replies are cut soon; a
+            table has many strings, and each gets its share of a few such lengths.
+    """
+    extra: Any = (
+        {"maxLength": max(_SHORTEST, _STRINGS * text_limit // (3 * n))} if text_limit else None
+    )
+    cell = Annotated[str, Field(json_schema_extra=extra)]
     fields: dict[str, Any] = {name: (cell, ...) for name in ("common", "only_1", "only_2")}
     row = create_model("Row", **fields)
     whole: dict[str, Any] = {f"aspect_{i + 1}": (row, ...) for i in range(n)}

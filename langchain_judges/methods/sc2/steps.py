@@ -13,8 +13,7 @@ from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Steps
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import block, told
-from langchain_judges.methods.pairs import PairSteps
-from langchain_judges.methods.sc2 import prompts as texts
+from langchain_judges.methods.pairs import FOCUS, PairSteps, fences, reference_block
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.rows.texts import fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Pair
@@ -31,7 +30,7 @@ class SC2Steps(PairSteps):
     embeddings: Embeddings
     lists = ("proposals", "tables", "bracket", "choices")
     empty = {"aspects": [], "checks": [], "pending": [], "table": None, "comparisons": None}
-    focus = texts.FOCUS
+    focus = FOCUS
 
     def material(
         self,
@@ -52,13 +51,14 @@ class SC2Steps(PairSteps):
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
         request, answer = transcript(pair["input"]), pair.get("reference") or ""
-        # One token for all calls, those that do not see the reference too: they share a prefix.
         token = fence_token([request, a, b, *([answer] if answer else []), *told(examples)])
-        shown = texts.REFERENCE.format(fence=token, reference=answer)
-        lessons = (shown if answer and reference else "") + block(examples, token, order=order)
+        # Behind the texts: calls that do not see the reference share the prefix before it.
+        shown = reference_block(fence_token([answer]), answer) if reference else ""
+        lessons = shown + block(examples, token, order=order)
         return {
-            "fence": token,
+            **fences(request, first, second),
             "request": request,
+            "reference": "",
             "response_1": first,
             "response_2": second,
             **self.frame(pair, lessons),

@@ -52,7 +52,7 @@ class TableSteps(SC2Steps):
     def table(self, work: TableWork) -> Call:
         """Ask for one table: a row for each aspect, of what is shared and what is not."""
         aspects, number = work["aspects"], work["number"]
-        whole, part = table_shapes(len(aspects))
+        whole, part = table_shapes(len(aspects), self.setup.channels["table"].text_limit)
         parse = partial(parse_table, aspects=aspects)
         variables = {
             **self.material(work["pair"], "AB"),
