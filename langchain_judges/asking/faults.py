@@ -25,6 +25,7 @@ from langchain_core.exceptions import (
 )
 
 from langchain_judges.asking.reply import Problem
+from langchain_judges.rows.printable import clean
 
 LONGEST_WAIT = 120.0
 """Most seconds that a provider's retry-after is honoured."""
@@ -172,7 +173,7 @@ def in_a_line(error: Exception, mask: Callable[[str], str] = str) -> str:
     # Some providers repeat the key that they refuse, and failures are kept in files.
     hidden = error_under_200(error)
     text = str(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
-    said = _KEYLIKE.sub(_masked, mask(" ".join(text.split())))[:300]
+    said = clean(_KEYLIKE.sub(_masked, mask(" ".join(text.split())))[:300])
     if status is None:
         return f"{type(error).__name__}: {said}"
     return f"HTTP {status}: {said.removeprefix(f'Error code: {status} - ')}"

@@ -48,6 +48,8 @@ from langchain_judges.errors import (
     OptionError,
     OutputError,
 )
+from langchain_judges.rows.console import InertConsole
+from langchain_judges.rows.printable import inert_json
 
 
 def audit(  # noqa: PLR0913 - one parameter for each option
@@ -356,7 +358,7 @@ def _review(session: Session, asked: Mapping[str, Any], errors: Console) -> bool
     """Have the proposals answered at the terminal; False if the person stops before."""
     draft = session.drafts.with_name(f"{session.drafts.name}-{asked['round']}.jsonl")
     review = Review(asked["proposals"], draft)
-    console = Console(highlight=False)
+    console = InertConsole(highlight=False)
     desk = Desk(
         console,
         read_key,
@@ -380,10 +382,10 @@ def _show(session: Session, out: Path | None) -> None:
     result = session.result
     if result is None:
         return
-    Console(highlight=False).print(audit_report(result))
+    InertConsole(highlight=False).print(audit_report(result))
     if out is not None:
         shown = {key: result.get(key) for key in session.audit.output_channels}
-        _write(out, json.dumps(shown, ensure_ascii=False, indent=1))
+        _write(out, inert_json(json.dumps(shown, ensure_ascii=False, indent=1)))
 
 
 def _write(path: Path, text: str) -> None:

@@ -21,6 +21,7 @@ from rich.console import Console
 from langchain_judges.datasets.row_file import Check, PairsFile, PairsSet, open_rows
 from langchain_judges.errors import InputError, JudgeError, ModelSetupError, OptionError
 from langchain_judges.options import unknown_option
+from langchain_judges.rows.console import InertConsole
 from langchain_judges.rows.labels import check_known
 from langchain_judges.rows.texts import check_basis, check_item, check_pair
 
@@ -49,13 +50,13 @@ Ctrl-C."""
 
 def error_console() -> Console:
     """Return where commands say what they do and what is wrong."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return InertConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def table_console() -> Console:
     """Return where tables of many columns go; a file or a pipe has no edge to fit into."""
     edge = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, width=None if edge else 240)
+    return InertConsole(highlight=False, width=None if edge else 240)
 
 
 def checked(
@@ -427,7 +428,7 @@ async def run_rows(
     from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
     from langchain_judges.runs.many import ajudge_many
 
-    console = Console(highlight=False)
+    console = InertConsole(highlight=False)
     run = ajudge_many(judge, pairs, **options)
     pressed: list[int] = []
 
@@ -436,7 +437,7 @@ async def run_rows(
             # A reply may still be minutes away, and threads cannot be ended.
             os._exit(INTERRUPTED)
         pressed.append(1)
-        Console(stderr=True).print(
+        InertConsole(stderr=True).print(
             "Stopping: calls in flight may finish. Press Ctrl-C again to stop at once."
         )
         run.stop()

@@ -12,6 +12,7 @@ from rich.console import Console
 from langchain_judges.cli.common import MISUSED, NOT_ON_A_SHELL, error_console, tell_refusal
 from langchain_judges.errors import OptionError
 from langchain_judges.options import Options, described
+from langchain_judges.rows.console import InertConsole
 
 if TYPE_CHECKING:
     from langchain_judges.methods.base import JudgeOptions
@@ -86,4 +87,4 @@ def _as_json(value: Any) -> Any:
 
 
 def _console() -> Console:
-    return Console(highlight=False, markup=False, soft_wrap=True)
+    return InertConsole(highlight=False, markup=False, soft_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rich.console import Console
+from langchain_judges.rows.console import InertConsole
 
 
 def models() -> None:
@@ -28,4 +28,4 @@ def models() -> None:
     table.add_row("openai:NAME", "OpenAI", key)
     table.add_row("NAME --base-url URL", "an OpenAI-compatible server", "ready")
     table.add_row("PROVIDER:NAME", "any provider of init_chat_model", "needs its package")
-    Console().print(table)
+    InertConsole().print(table)

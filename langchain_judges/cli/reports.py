@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from langchain_judges.cli.common import error_console
 from langchain_judges.errors import OptionError, OutputError
+from langchain_judges.rows.console import InertConsole
 
 if TYPE_CHECKING:
     from langchain_judges.report import ComparisonReport, TrustReport
@@ -24,7 +23,7 @@ def reports(
     from langchain_judges.report import compare
     from langchain_judges.report import trust as report_on
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = InertConsole(highlight=False, soft_wrap=True)
     if len(runs) == 1:
         ((name, rows),) = runs.items()
         made = report_on(rows, table, name=name, **options)

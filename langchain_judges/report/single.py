@@ -19,6 +19,7 @@ from langchain_judges.report.provenance import provenance_of
 from langchain_judges.report.rows import join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.labels import SIDES
+from langchain_judges.rows.printable import clean, inert_cell, inert_json
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class TrustReport:
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """Return the numbers as CSV, and write them to a file if there is a path."""
-        return written(self.to_dataframe().to_csv(index=False), path)
+        return written(as_csv(self.to_dataframe()), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return the whole report as JSON, and write it to a file if there is a path."""
@@ -160,7 +161,7 @@ def frame(reports: Sequence[TrustReport]) -> DataFrame:
 
     return DataFrame(
         [
-            {"judge": report.name, **number.to_dict()}
+            {"judge": clean(report.name), **number.to_dict()}
             for report in reports
             for number in report.numbers.values()
         ]
@@ -169,11 +170,17 @@ def frame(reports: Sequence[TrustReport]) -> DataFrame:
 
 def as_json(value: Any) -> str:
     """Return JSON that people can read too."""
-    return json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n"
+    return inert_json(json.dumps(value, ensure_ascii=False, indent=1, default=str)) + "\n"
+
+
+def as_csv(table: DataFrame) -> str:
+    """Return a table as CSV of which a spreadsheet calculates nothing."""
+    return str(table.map(inert_cell).to_csv(index=False))
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:
-    """Write a text to a file if there is one, and return it."""
+    """Make a text inert, write it to a file if there is one, and return it."""
+    text = clean(text)
     if path is not None:
         Path(path).write_text(text, encoding="utf-8", errors="replace")
     return text

@@ -13,7 +13,7 @@ from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics import Result
 from langchain_judges.report.rows import rows_in
-from langchain_judges.report.single import TrustReport, as_json, frame, trust, written
+from langchain_judges.report.single import TrustReport, as_csv, as_json, frame, trust, written
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -86,7 +86,7 @@ class ComparisonReport:
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """Return the numbers as CSV, and write them to a file if there is a path."""
-        return written(self.to_dataframe().to_csv(index=False), path)
+        return written(as_csv(self.to_dataframe()), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return everything as JSON, and write it to a file if there is a path."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+from langchain_judges.rows.console import InertConsole
 
 if TYPE_CHECKING:
     from langchain_judges.runs.summary import Summary
@@ -24,7 +25,7 @@ def show_progress(summary: Summary, refresh: Callable[[], None]) -> Iterator[Non
         summary: Read at every redraw.
         refresh: Brings `summary` up to date.
     """
-    console = Console(stderr=True)
+    console = InertConsole(stderr=True)
     if not console.is_terminal:
         yield
         return

@@ -15,6 +15,7 @@ from typing import Any
 
 from langchain_judges.errors import OutputError
 from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.rows.printable import inert_json
 
 try:
     import fcntl
@@ -73,11 +74,8 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
-    try:
-        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
-    except UnicodeEncodeError:
-        # A model may write half of a surrogate pair, which UTF-8 has no bytes for.
-        return json.dumps(row).encode() + b"\n"
+    # Halves of surrogate pairs, which UTF-8 has no bytes for, are among what is escaped.
+    return inert_json(json.dumps(row, ensure_ascii=False)).encode() + b"\n"
 
 
 def _is_result(row: Any) -> bool:

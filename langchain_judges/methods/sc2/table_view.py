@@ -58,10 +58,11 @@ def render_table(
         OptionError: The format is another, or `names` are not two.
         InputError: It is no table, or a result without one.
     """
-    rows = _rows(table)
+    rows = [{k: v and clean(v) for k, v in row.items()} for row in _rows(table)]
     if not isinstance(names, list | tuple) or list(map(type, names)) != [str, str]:
         raise OptionError(f"`names` must be two texts, got {names!r}")
-    heads = ("Aspect", "In both", f"Only in {names[0]}", f"Only in {names[1]}")
+    first, second = map(clean, names)
+    heads = ("Aspect", "In both", f"Only in {first}", f"Only in {second}")
     if format == "markdown":
         return markdown(rows, heads)
     if format == "html":
@@ -138,7 +139,7 @@ def _rich(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> RichTable:
     for head, style in zip(heads, ("bold", "green", "cyan", "yellow"), strict=True):
         table.add_column(Text(head), style=style, ratio=1 if style == "bold" else 2)
     for row in rows:
-        aspect, *cells = (clean(cell) for cell in _cells(row))
+        aspect, *cells = _cells(row)
         shown = [Text("–", style="dim") if c == NOTHING else Text(c) for c in cells]
         table.add_row(Text(aspect), *shown)
     return table

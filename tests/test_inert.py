@@ -1,0 +1,133 @@
+"""What people read steers nothing: no terminal, no page, no spreadsheet, whoever wrote it."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from langchain_judges import report
+from langchain_judges.asking.faults import diagnosis
+from langchain_judges.cli import app
+from langchain_judges.cli.common import tell_refusal
+from langchain_judges.errors import OutputError
+from langchain_judges.methods.sc2 import render_table
+from langchain_judges.report.terminal import text_panel, verdict_panel
+from langchain_judges.rows.console import InertConsole
+from langchain_judges.runs.results import Results
+from langchain_judges.verdict import no_usage
+from tests.judged_rows import data_of, run_of, verdict
+
+PAYLOADS = {
+    "a screen is cleared": "\x1b[2J",
+    "the title is set": "\x1b]0;owned\x07",
+    "the clipboard is written": "\x1b]52;c;AAAA\x1b\\",
+    "a link is made": "\x1b]8;;http://x\x1b\\here\x1b]8;;\x1b\\",
+    "eight-bit control": "\x9b2J\x9d0;owned\x9c",
+    "direction": "\u202etxt.exe\u202c \u2066isolated\u2069",
+    "a line is overwritten": "fine\rowned\x08\x7f",
+    "half a character": "\ud83d",
+}
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", " =1", "\ufeff=1"]
+
+
+def on_terminal(*printed):
+    shown = InertConsole(file=io.StringIO(), force_terminal=True, color_system=None)
+    for each in printed:
+        shown.print(each, markup=False)
+    return shown.file.getvalue()
+
+
+def failed(said):
+    failure = {"step": said, "unit": said, "reason": "refusal", "detail": said}
+    return verdict("A", rationale=said, failures=[failure])
+
+
+def panels(said):
+    row = {"id": said, "index": 0, "verdict": failed(said)}
+    text = {"id": said, "text": said, "concepts": [], "failures": [], "usage": no_usage()}
+    return on_terminal(verdict_panel(row), text_panel(text))
+
+
+def refused(said):
+    shown = InertConsole(file=io.StringIO(), soft_wrap=True)
+    tell_refusal(OutputError(f"Results cannot be written to {said}"), shown, said)
+    return shown.file.getvalue()
+
+
+def whole_report(said):
+    rows = [{**row, "verdict": failed(said)} for row in run_of(["A", "B"] * 6)]
+    data = data_of(["B", "A"] * 6)
+    data = [{**row, "output_a": said * 2, "output_b": said, "group": said} for row in data]
+    rows = [{**row, "id": each["id"]} for row, each in zip(rows, data, strict=True)]
+    return report.trust(rows, data, name=said, data_name=said)
+
+
+def in_file(tmp_path):
+    def write(said):
+        results = Results(tmp_path / "o.jsonl", "mark")
+        row = {"key": said, "kind": "pair", "judged": True, "verdict": failed(said)}
+        results.append(row)
+        results.close()
+        line = (tmp_path / "o.jsonl").read_bytes().decode()
+        assert json.loads(line) == row  # nothing is lost
+        return line
+
+    return write
+
+
+def of_file_name(said):
+    name = f"{said.encode('utf-8', 'replace').decode()}.jsonl".replace("/", "_")
+    return CliRunner().invoke(app, ["judge", name, "--model", "local"]).output
+
+
+TABLE = {"aspect": "Tone", "common": "", "only_a": "", "only_b": ""}
+SINKS = {
+    "terminal": panels,
+    "command": refused,
+    "file name": of_file_name,
+    "page": lambda said: whole_report(said).to_html(),
+    "CSV": lambda said: whole_report(said).to_csv(),
+    "Markdown": lambda said: whole_report(said).to_markdown(),
+    "JSON": lambda said: whole_report(said).to_json(),
+    "table": lambda said: render_table([{**TABLE, "common": said}], names=(said, said)),
+    "error": lambda said: diagnosis(ValueError(said)).detail,
+}
+
+
+@pytest.mark.parametrize("said", PAYLOADS.values(), ids=PAYLOADS)
+@pytest.mark.parametrize("sink", SINKS)
+def test_nothing_that_others_wrote_steers_what_shows_it(sink, said):
+    shown = SINKS[sink](f"before {said} after")
+    assert "before" in shown
+    assert not STEERING.search(shown)
+
+
+@pytest.mark.parametrize("said", PAYLOADS.values(), ids=PAYLOADS)
+def test_a_line_of_a_results_file_steers_nothing_and_says_all(tmp_path, said):
+    assert not STEERING.search(in_file(tmp_path)(said))
+
+
+@pytest.mark.parametrize("said", FORMULAS)
+def test_a_spreadsheet_calculates_nothing_of_a_report(said):
+    cells = {
+        cell for row in csv.reader(io.StringIO(whole_report(said).to_csv())) for cell in row
+    }
+    assert any(said.strip("\t \ufeff") in cell for cell in cells)
+    assert not any(re.match("[\\s\ufeff]*[=+@-]", cell) for cell in cells if not number(cell))
+
+
+def number(cell):
+    try:
+        return isinstance(float(cell), float)
+    except ValueError:
+        return False
+
+
+def test_styles_of_our_own_reach_the_terminal():
+    shown = InertConsole(file=io.StringIO(), force_terminal=True, color_system="standard")
+    shown.print("red \x1b[2J", style="red", markup=False, highlight=False)
+    assert shown.file.getvalue() == "\x1b[31mred \ufffd[2J\x1b[0m\n"
