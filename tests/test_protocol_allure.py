@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.memory.failures import all_
 from langchain_judges.metrics import balanced_accuracy, cohen_kappa, precision
-from langchain_judges.testing import reply, with_logprobs
+from langchain_judges.testing import FakeModelServer, reply, with_logprobs
 from tests.fakes import FakeChatModel
 from tests.model_server import refusal
 from tests.planners import planning
@@ -69,26 +69,51 @@ def records(items):
         }
 
 
-@pytest.fixture
-def sweeping(serve, tmp_path, monkeypatch):
-    """Return a function that runs the command on hand-made planning items."""
-    monkeypatch.setattr(
-        module, "default_embeddings", lambda: DeterministicFakeEmbedding(size=8)
-    )
-    server, data, out = serve(behave), tmp_path / "cogeval", tmp_path / "out"
-    written(data / "sample.jsonl.gz", records(planning(20)))
+class Sweeping:
+    """Runs the command on hand-made planning items."""
 
-    def run(*more, **options):
-        told = {"preset": "e1", "data": data, "sizes": "0,1,4", "draws": 2, "o": out, **options}
-        arguments = ["--model", "fake", "--base-url", server.url, *map(str, more)]
-        for name, value in told.items():
-            arguments += [f"--{name}" if len(name) > 1 else f"-{name}", str(value)]
+    def __init__(self, server, folder, items=20):
+        self.server, self.data, self.out = server, folder / "cogeval", folder / "out"
+        written(self.data / "sample.jsonl.gz", records(planning(items)))
+
+    def __call__(self, *more, **options):
+        settings = {"preset": "e1", "data": self.data, "sizes": "0,1,4", "draws": 2}
+        arguments = ["--model", "fake", "--base-url", self.server.url, *map(str, more)]
+        for name, value in {**settings, "out": self.out, **options}.items():
+            arguments += [f"--{name}", str(value)]
         return CliRunner().invoke(
             program(protocol_allure.main), arguments, catch_exceptions=False
         )
 
-    run.server, run.out, run.data = server, out, data
-    return run
+
+@pytest.fixture(autouse=True)
+def small_embeddings(monkeypatch):
+    monkeypatch.setattr(
+        module, "default_embeddings", lambda: DeterministicFakeEmbedding(size=8)
+    )
+
+
+@pytest.fixture
+def no_plots(monkeypatch):
+    """Leave out the plots, which take longer than the sweep."""
+    monkeypatch.setattr("allure_sweep.page.PLOTS", ())
+
+
+@pytest.fixture
+def sweeping(serve, tmp_path, no_plots):
+    """Return a sweep of 20 items, of which nothing was run yet; its page has no plots."""
+    return Sweeping(serve(behave), tmp_path, items=10)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """Return a whole sweep with its report, and what the command printed."""
+    with FakeModelServer(behave) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "default_embeddings", lambda: DeterministicFakeEmbedding(size=8))
+        sweep = Sweeping(server, tmp_path_factory.mktemp("swept"))
+        sweep.done = sweep()
+        assert sweep.done.exit_code == 0, sweep.done.output
+        yield sweep
 
 
 def results_of(out):
@@ -149,11 +174,9 @@ def check_report(out):
     return page
 
 
-def test_a_sweep_shows_what_remembering_brings(sweeping):
-    done = sweeping()
-    assert done.exit_code == 0, done.output
-    results = check_figures(sweeping.out)
-    page = check_report(sweeping.out)
+def test_a_sweep_shows_what_remembering_brings(swept):
+    results = check_figures(swept.out)
+    page = check_report(swept.out)
     # Of each group one answer is right and one has the right rooms in a wrong order.
     accuracy = [each["metrics"]["accuracy"]["value"] for each in results["sizes"]]
     assert [each["size"] for each in results["sizes"]] == [0, 1, 4, "all"]
@@ -175,9 +198,8 @@ def test_a_sweep_shows_what_remembering_brings(sweeping):
     assert "Leaks were allowed" not in page
 
 
-def test_leaving_out_the_only_mode_brings_the_errors_back(sweeping):
-    sweeping()
-    results = results_of(sweeping.out)
+def test_leaving_out_the_only_mode_brings_the_errors_back(swept):
+    results = results_of(swept.out)
     full, without = results["ablation"]
     assert (full["errors"], full["left_out"]) == (0, None)
     assert (without["errors"], without["left_out"]) == (6, "keywords")
@@ -186,24 +208,20 @@ def test_leaving_out_the_only_mode_brings_the_errors_back(sweeping):
     assert results["kappa"]["matrix"][1][1] == pytest.approx(1.0)
 
 
-def test_the_same_command_asks_nothing_again(sweeping):
-    sweeping()
-    first, asked = results_of(sweeping.out), len(sweeping.server.calls)
-    again = sweeping()
+def test_the_same_command_asks_nothing_again(swept, no_plots):
+    first, asked = results_of(swept.out), len(swept.server.calls)
+    again = swept()
     assert again.exit_code == 0, again.output
-    assert len(sweeping.server.calls) == asked
-    assert results_of(sweeping.out) == first
+    assert len(swept.server.calls) == asked
+    assert results_of(swept.out) == first
 
 
 def test_a_spent_budget_stops_and_the_next_command_goes_on(sweeping):
-    whole = [sweeping(**{"max-calls": 60}).exit_code for _ in range(4)]
-    assert whole[0] == 3
-    assert whole[-1] == 0
-    asked = len(sweeping.server.calls)
-    assert asked <= 60 * (whole.index(0) + 1)
+    # 20 items once, and 6 of them in bare, criteria, 2 sizes × 2 draws, all, 1 mode, 2 points.
+    codes = [sweeping(**{"max-calls": 30}).exit_code for _ in range(3)]
+    assert codes == [3, 3, 0]
     results = check_figures(sweeping.out)
-    # 40 items once, and 12 of them in bare, criteria, 2 sizes × 2 draws, all, 1 mode, 2 points.
-    assert asked == 40 + 12 * (len(results["runs"]) - 1) == 40 + 12 * 10
+    assert len(sweeping.server.calls) == 20 + 6 * (len(results["runs"]) - 1) == 20 + 6 * 10
 
 
 def test_ctrl_c_is_code_130_and_the_same_command_goes_on(sweeping):
@@ -219,17 +237,17 @@ def test_ctrl_c_is_code_130_and_the_same_command_goes_on(sweeping):
     assert running.returncode == 130, told
     assert "resumes where it stopped" in told
     paid, done = len(server.calls), len(lines(kept))
-    assert 3 <= done < 40
+    assert 3 <= done < 20
     server.replies = behave
     assert sweeping().exit_code == 0
-    assert len(server.calls) - paid == 40 - done + 12 * 10
+    assert len(server.calls) - paid == 20 - done + 6 * 10
 
 
 def test_the_dry_run_counts_calls_by_the_closed_form(sweeping):
     done = sweeping("--dry-run")
     assert done.exit_code == 0
-    # N + H (s r + f + p + 2) = 40 + 12 (2 * 2 + 5 + 3 + 2)
-    assert "At most 208 calls" in done.stderr
+    # N + H (s r + f + p + 2) = 20 + 6 (2 * 2 + 5 + 3 + 2)
+    assert "At most 104 calls" in done.stderr
     assert not sweeping.server.calls
     assert not sweeping.out.exists()
 
@@ -239,23 +257,22 @@ def test_the_papers_own_setting_must_be_said_and_says_so(sweeping):
     assert done.exit_code == 0, done.output
     results = check_figures(sweeping.out)
     assert "Leaks are allowed" in done.stderr
-    assert "Leaks were allowed" in check_report(sweeping.out)
+    assert "Leaks were allowed" in (sweeping.out / "report.html").read_text()
     assert "Leaks were allowed" in " ".join(done.stdout.split())
     assert results["leak_allowed"] is True
-    assert results["items"] == {"train": 40, "held_out": 40}
-    assert results["runs"]["all"]["leaked"] == 40
-    # Of the 20 mistakes each map has ten, and an item sees those of its own map alone.
-    assert results["runs"]["all"]["shown"] == 10
+    assert results["items"] == {"train": 20, "held_out": 20}
+    assert results["runs"]["all"]["leaked"] == 20
+    # Of the ten mistakes each map has five, and an item sees those of its own map alone.
+    assert results["runs"]["all"]["shown"] == 5
 
 
-def test_groups_held_out_share_nothing_with_those_of_the_examples(sweeping):
-    sweeping()
-    split = json.loads((sweeping.out / "split.json").read_text())
+def test_groups_held_out_share_nothing_with_those_of_the_examples(swept):
+    split = json.loads((swept.out / "split.json").read_text())
     maps = [{re.sub(r"\D", "", each) for each in split[part]} for part in split]
     assert not maps[0] & maps[1]
-    sources = {each["source"] for each in lines(sweeping.out / "memory.jsonl")}
+    sources = {each["source"] for each in lines(swept.out / "memory.jsonl")}
     assert sources <= set(split["train"])
-    results = results_of(sweeping.out)
+    results = results_of(swept.out)
     assert {run["leaked"] for run in results["runs"].values()} == {0}
 
 
@@ -347,7 +364,7 @@ def test_there_is_an_auc_only_where_there_are_probabilities():
     assert metrics_of([row(None)] * 4, truth) == {}
 
 
-def test_a_model_with_probabilities_gets_an_area_in_every_run(tmp_path):
+def test_a_model_with_probabilities_gets_an_area_in_every_run(tmp_path, no_plots):
     def sure(prompt):
         said = json.loads(fooled(prompt))["label"]
         # The right rooms in the right order are likelier, whatever it says.
@@ -360,13 +377,13 @@ def test_a_model_with_probabilities_gets_an_area_in_every_run(tmp_path):
     embeddings = DeterministicFakeEmbedding(size=8)
     model = FakeChatModel(replies=sure)
     results = module.run_sweep(plan, model, tmp_path, embeddings=embeddings, progress=False)
-    write_report(results, tmp_path)
+    page = write_report(results, tmp_path).read_text()
     # Without examples every label is 1, yet each right answer scores above each wrong one.
     none = results["runs"]["none"]["metrics"]
     assert (none["auc"]["value"], none["balanced_accuracy"]["value"]) == (1.0, 0.5)
     assert all(run["metrics"]["auc"]["value"] == 1.0 for run in results["runs"].values())
     assert [each["metrics"]["auc"]["low"] for each in results["sizes"]] == [1.0] * 3
-    assert "<th>AUC</th>" in check_report(tmp_path)
+    assert "<th>AUC</th>" in page
 
 
 def test_the_interval_over_draws_holds_items_and_draws():
@@ -406,5 +423,5 @@ def test_a_run_that_judges_nothing_ends_a_sweep_with_1(sweeping):
     sweeping.server.replies = lambda call: refusal()
     done = sweeping()
     assert done.exit_code == 1
-    assert "The run none judged none of its 40 items; 40 by refusal" in done.stderr
+    assert "The run none judged none of its 20 items; 20 by refusal" in done.stderr
     assert not (sweeping.out / "results.json").exists()
