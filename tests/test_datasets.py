@@ -38,6 +38,36 @@ SIZES = {
 }
 
 
+# The pairs of the file; every two of four systems on four articles; six articles of eight
+# in each of two sets, one of the others having two best texts and one none.
+SMALL = {"mtbench_human200": 21, "llmbar": 4, "summeval16": 6 * 4, "goyal_news2022": 6 * 2}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_rows_of_a_small_set_can_be_judged_and_are_named_once(
+    small_sets: Path, name: str
+) -> None:
+    rows = sets.load(name, small_sets / name)
+    for row in rows:
+        check_pair(row)
+    assert len(rows) == len({row["id"] for row in rows}) == SMALL[name]
+    assert set(labels(rows)) <= {"A", "B", "tie"}
+
+
+@pytest.mark.parametrize("name", ["cogeval", "summeval16"])
+def test_items_of_a_small_set_can_be_judged_and_are_named_once(
+    small_sets: Path, name: str
+) -> None:
+    options = {"form": "items"} if name == "summeval16" else {}
+    items = sets.load(name, small_sets / name, **options)
+    for item in items:
+        check_text(item["input"], "input")
+        check_text(item["output"], "output")
+    # Four tasks; four articles in the summaries of four systems.
+    assert len({item["id"] for item in items}) == {"cogeval": 4, "summeval16": 16}[name]
+
+
+@pytest.mark.figures
 @pytest.mark.parametrize("name", sorted(SIZES))
 def test_every_row_of_a_set_can_be_judged_and_is_named_once(name: str) -> None:
     rows = sets.load(name, folder(name))
@@ -47,6 +77,7 @@ def test_every_row_of_a_set_can_be_judged_and_is_named_once(name: str) -> None:
     assert set(labels(rows)) <= {"A", "B", "tie"}
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize(("name", "size"), [("cogeval", 2169), ("summeval16", 1600)])
 def test_every_item_of_a_set_can_be_judged(name: str, size: int) -> None:
     options = {"form": "items"} if name == "summeval16" else {}
@@ -58,6 +89,7 @@ def test_every_item_of_a_set_can_be_judged(name: str, size: int) -> None:
 
 
 # LLMBar's paper: 100 natural and 319 adversarial pairs.
+@pytest.mark.figures
 def test_llmbar_has_its_subsets() -> None:
     rows = sets.load("llmbar", folder("llmbar"))
     assert Counter(row["category"] for row in rows) == {
@@ -70,17 +102,20 @@ def test_llmbar_has_its_subsets() -> None:
 
 
 # Published: 105 ties, 422 for the first, 472 for the second response.
+@pytest.mark.figures
 def test_pandalm_has_the_published_majorities() -> None:
     rows = sets.load("pandalm", folder("pandalm"))
     assert labels(rows) == {"tie": 105, "A": 422, "B": 472}
     assert {len(row["human_votes"]) for row in rows} == {3}
 
 
+@pytest.mark.figures
 def test_pandalm_answers_of_json_truth_are_words() -> None:
     rows = sets.load("pandalm", folder("pandalm"))
     assert [row["output_a"] for row in rows if row["id"] == "pandalm:157"] == ["True"]
 
 
+@pytest.mark.figures
 def test_mtbench_human200_has_questions_systems_and_references() -> None:
     rows = sets.load("mtbench_human200", folder("mtbench_human200"))
     with_reference = Counter(row["category"] for row in rows if "reference" in row)
@@ -90,6 +125,7 @@ def test_mtbench_human200_has_questions_systems_and_references() -> None:
 
 
 # Goyal et al. 2022: BRIO, T0 and GPT-3 named best, and worst, by at least two of three.
+@pytest.mark.figures
 @pytest.mark.parametrize(
     ("dataset", "best", "worst"),
     [("cnn2022", (36, 8, 58), (24, 67, 9)), ("bbc2022", (20, 30, 57), (56, 29, 15))],
@@ -104,6 +140,7 @@ def test_the_news_study_has_its_published_shares(
         assert tuple(found) == shares
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize(
     ("rule", "cnn", "bbc"), [("unique", 71, 80), ("any", 84, 91), ("decisive", 67, 76)]
 )
@@ -113,6 +150,7 @@ def test_the_news_study_keeps_articles_by_a_named_rule(rule: str, cnn: int, bbc:
     assert len(sets.load("bbc2022", path, rule=rule)) == bbc
 
 
+@pytest.mark.figures
 def test_the_news_study_gives_candidates_against_references_of_the_callers() -> None:
     path = folder("goyal_news2022")
     rows = sets.load("cnn2022", path, form="candidates", references={"cnn2022:0": "Ref."})
@@ -125,6 +163,7 @@ def test_the_news_study_gives_candidates_against_references_of_the_callers() -> 
 
 
 # Section 5.5 of the specification counts 42 and 40 of 100; T5 and Pegasus one each.
+@pytest.mark.figures
 def test_summeval_items_have_the_known_inconsistent_summaries() -> None:
     options = {"form": "items", "systems": ["M11", "M17", "M20", "M23"]}
     items = sets.load("summeval16", folder("summeval16"), **options)
@@ -132,6 +171,7 @@ def test_summeval_items_have_the_known_inconsistent_summaries() -> None:
     assert (len(items), wrong) == (400, {"M11": 42, "M20": 40, "M17": 1, "M23": 1})
 
 
+@pytest.mark.figures
 def test_summeval_candidates_are_two_best_and_two_worst_of_each_article() -> None:
     options = {"form": "candidates", "select": "extremes"}
     rows = sets.load("summeval16", folder("summeval16"), **options)
@@ -143,6 +183,7 @@ def test_summeval_candidates_are_two_best_and_two_worst_of_each_article() -> Non
     assert {row["output_b"] for row in first} == {first[0]["output_b"]}
 
 
+@pytest.mark.figures
 def test_summeval_pairs_compare_every_two_systems_on_one_dimension() -> None:
     rows = sets.load("summeval12", folder("summeval12"), dimension="coherence")
     for row in rows[:200]:
@@ -151,6 +192,7 @@ def test_summeval_pairs_compare_every_two_systems_on_one_dimension() -> None:
     assert {len(row["systems"]) for row in rows} == {2}
 
 
+@pytest.mark.figures
 def test_helpful_pairs_are_shuffled_evenly_and_alike_on_every_run() -> None:
     path = folder("hh_helpful_test")
     rows, other = sets.load("hh_helpful", path), sets.load("hh_helpful", path, seed=1)
@@ -166,12 +208,14 @@ def test_helpful_pairs_are_shuffled_evenly_and_alike_on_every_run() -> None:
 
 
 # The source says 4 pairs have an empty response.
+@pytest.mark.figures
 def test_empty_answers_are_shown_as_such() -> None:
     rows = sets.load("hh_helpful", folder("hh_helpful_test"))
     empty = [row for row in rows if NO_TEXT in (row["output_a"], row["output_b"])]
     assert len(empty) == 4
 
 
+@pytest.mark.figures
 def test_cogeval_labels_are_the_matches_of_the_source() -> None:
     items = {item["id"]: item for item in sets.load("cogeval", folder("cogeval"))}
     with gzip.open(folder("cogeval") / "sample.jsonl.gz", "rt") as file:
@@ -179,6 +223,7 @@ def test_cogeval_labels_are_the_matches_of_the_source() -> None:
             assert items[f"cogeval:{record['path']}"]["label"] == record["exact_match"]
 
 
+@pytest.mark.figures
 def test_commongen_lists_are_drawn_from_the_first_hundred() -> None:
     path = folder("commongen_hard")
     lists = sets.load("commongen_hard", path)
@@ -189,6 +234,7 @@ def test_commongen_lists_are_drawn_from_the_first_hundred() -> None:
         assert [c for c in many["concepts"] if c in few["concepts"]] == few["concepts"]
 
 
+@pytest.mark.figures
 def test_mtbench_questions_have_two_turns_and_thirty_references() -> None:
     questions = sets.load("fastchat_mtbench", folder("fastchat_mtbench"))
     assert Counter(question["category"] for question in questions)["math"] == 10
@@ -660,8 +706,8 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
         list(sets.rows(path, {"nothing": "a"}))
 
 
-def test_rows_of_a_folder_are_those_of_its_set() -> None:
-    path = folder("llmbar")
+def test_rows_of_a_folder_are_those_of_its_set(small_sets: Path) -> None:
+    path = small_sets / "llmbar"
     assert list(sets.rows(path)) == sets.load("llmbar", path)
 
 
@@ -674,8 +720,8 @@ def test_rows_of_nothing_known_say_what_is_known(source: str) -> None:
 # ---- misuse
 
 
-def test_names_of_sets_are_forgiving_about_case_and_dashes() -> None:
-    path = folder("mtbench_human200")
+def test_names_of_sets_are_forgiving_about_case_and_dashes(small_sets: Path) -> None:
+    path = small_sets / "mtbench_human200"
     assert sets.load("MTBench-Human200", path) == sets.load("mtbench_human200", path)
 
 
@@ -704,9 +750,11 @@ def test_misuse_is_explained(call: dict, words: str) -> None:
         ("summeval16", {"systems": ["M99"]}),
     ],
 )
-def test_unknown_options_of_a_set_are_refused(name: str, options: dict) -> None:
+def test_unknown_options_of_a_set_are_refused(
+    small_sets: Path, name: str, options: dict
+) -> None:
     with pytest.raises(OptionError, match="must be"):
-        sets.load(name, folder(name), **options)
+        sets.load(name, small_sets / name, **options)
 
 
 def test_damaged_lines_are_named(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ from langchain_judges.writing.coverage import missing
 from langchain_judges.writing.overlap import overlap
 from tests.conftest import DATA
 from tests.memories import ListMemory
-from tests.test_protocol_allure import check_figures, check_report, sweeping  # noqa: F401
+from tests.test_protocol_allure import Sweeping, behave, check_figures, check_report
 from tests.test_protocol_bsm import lines, longer, scorer
 from tests.test_report import Page
 
@@ -186,7 +186,8 @@ def test_the_papers_four_systems_are_wrong_as_often_as_counted_before():
     assert plan.most_calls == 3400
 
 
-def test_a_slice_of_the_real_answers_goes_through(sweeping):  # noqa: F811
+def test_a_slice_of_the_real_answers_goes_through(serve, tmp_path):
+    sweeping = Sweeping(serve(behave), tmp_path)
     done = sweeping("--limit", "90", data=DATA / "cogeval", sizes="0,2", draws=1)
     assert done.exit_code == 0, done.output
     results = check_figures(sweeping.out)

@@ -42,12 +42,14 @@ def llmbar() -> tuple[dict, dict, dict]:
     return found, expected, {key: row["label"] for key, row in rows.items()}
 
 
+@pytest.mark.figures
 def test_llmbar_has_all_its_settings(llmbar) -> None:
     found, expected, _ = llmbar
     assert found.keys() == expected.keys()
     assert len(found) == 325
 
 
+@pytest.mark.figures
 def test_llmbar_accuracy_is_that_of_the_source_in_every_setting(llmbar) -> None:
     found, expected, labels = llmbar
     for setting, by_id in found.items():
@@ -61,6 +63,7 @@ def test_llmbar_accuracy_is_that_of_the_source_in_every_setting(llmbar) -> None:
 
 
 # The source lets two replies that nobody could read agree; 29 settings differ by that alone.
+@pytest.mark.figures
 def test_llmbar_order_agreement_is_that_of_the_source_and_less_where_nothing_was_read(
     llmbar,
 ) -> None:
@@ -77,6 +80,7 @@ def test_llmbar_order_agreement_is_that_of_the_source_and_less_where_nothing_was
     assert differ == 29
 
 
+@pytest.mark.figures
 def test_llmbar_kappa_between_orders_is_right_where_every_reply_was_read(llmbar) -> None:
     found, expected, _ = llmbar
     read = 0
@@ -91,6 +95,7 @@ def test_llmbar_kappa_between_orders_is_right_where_every_reply_was_read(llmbar)
 
 
 # Of the nine settings in the file of replies two, ratings, have scores and no text.
+@pytest.mark.figures
 def test_llmbar_replies_are_there_for_seven_settings() -> None:
     path = folder("llmbar")
     with_text = {
@@ -111,6 +116,7 @@ MT_BENCH = {
 }
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize("judge", sorted(MT_BENCH))
 def test_mtbench_human200_has_its_published_accuracy_and_agreement(judge: str) -> None:
     path = folder("mtbench_human200")
@@ -130,6 +136,7 @@ STRICT = {"gpt-4-0613": 81.54, "gpt-3.5-turbo-1106": 69.04, "gemini-pro": 57.04}
 LENIENT = {"gpt-4-0613": 81.54, "gpt-3.5-turbo-1106": 69.59, "gemini-pro": 57.47}
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize("judge", sorted(STRICT))
 def test_the_position_bias_study_has_its_consistent_rates(judge: str) -> None:
     path = folder("mtbench_position_bias")
@@ -145,6 +152,7 @@ def test_the_position_bias_study_has_its_consistent_rates(judge: str) -> None:
     assert round(100 * (strict * verdicts + alone) / (verdicts - unread), 2) == LENIENT[judge]
 
 
+@pytest.mark.figures
 def test_the_position_bias_study_repeats_each_order_three_times() -> None:
     path = folder("mtbench_position_bias")
     records = [
@@ -158,6 +166,7 @@ def test_the_position_bias_study_repeats_each_order_three_times() -> None:
 
 
 # Identities, not slots: a repetition says what the study's own verdict on that pair says.
+@pytest.mark.figures
 def test_repetitions_agree_with_the_full_study_by_identity() -> None:
     path = folder("mtbench_position_bias")
     known = {
@@ -174,6 +183,7 @@ def test_repetitions_agree_with_the_full_study_by_identity() -> None:
 
 
 # The paper: 0.85, 0.88, 0.86.
+@pytest.mark.figures
 def test_pandalm_annotators_agree_as_published() -> None:
     rows = sets.load("pandalm", folder("pandalm"))
     people = list(zip(*(row["human_votes"] for row in rows), strict=True))
@@ -181,6 +191,7 @@ def test_pandalm_annotators_agree_as_published() -> None:
     assert kappas == [0.852, 0.879, 0.862]
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize(
     ("judge", "right", "unread"), [("gpt-3.5-turbo", 69.8, 25), ("pandalm-7b", 66.8, 0)]
 )
@@ -220,6 +231,7 @@ def system_pairs_won(rows, scores, systems, by: str) -> float:
 
 # Published: 58.5 of 66, and 63.6 % of the 11 close ones, by the number of articles won. By the
 # mean of the ratings it is 59.75, which the source does not say.
+@pytest.mark.figures
 @pytest.mark.parametrize(
     ("by", "all_pairs", "close"), [("wins", 58.5, 7.0), ("mean", 59.75, 8.25)]
 )
@@ -239,6 +251,7 @@ def test_summeval_system_pairs(by: str, all_pairs: float, close: float) -> None:
     assert round(100 * 7 / 11, 1) == 63.6
 
 
+@pytest.mark.figures
 def test_summeval_head_to_head_verdicts_are_on_the_pairs_that_load_gives() -> None:
     path = folder("summeval12")
     pairs = {row["id"]: row for row in sets.load("summeval12", path, dimension="coherence")}
@@ -253,6 +266,7 @@ def test_summeval_head_to_head_verdicts_are_on_the_pairs_that_load_gives() -> No
 
 
 # The README of the set defines both ways of matching and gives these counts.
+@pytest.mark.figures
 @pytest.mark.parametrize(
     ("how", "accepted", "rejected"), [("normalised", 3687, 96), ("exact", 7327, 9)]
 )
@@ -373,6 +387,7 @@ def test_a_recorded_judge_is_one_judge() -> None:
         sets.recorded_judge([])
 
 
+@pytest.mark.figures
 def test_a_whole_study_replays_with_its_counts() -> None:
     path = folder("mtbench_human200")
     rows = sets.load("mtbench_human200", path)
