@@ -40,6 +40,17 @@ def serve() -> Iterator[Callable[..., FakeModelServer]]:
         server.__exit__()
 
 
+@pytest.fixture
+def letter_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the default embedder count letters, where its own model takes seconds to load."""
+
+    class Letters:
+        def encode(self, texts: list[str], **_: object) -> list[list[float]]:
+            return [[1.0 + text.count(chr(97 + n)) for n in range(26)] for text in texts]
+
+    monkeypatch.setattr("langchain_judges.asking.embeddings._encoder", lambda _: Letters())
+
+
 @pytest.fixture(scope="session")
 def small_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder of public sets in small, in the files of the real ones."""

