@@ -3,9 +3,6 @@
 import asyncio
 import logging
 import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
@@ -20,7 +17,7 @@ from langchain_judges.integrations.evaluators import baseline_outputs
 from langchain_judges.integrations.langsmith import summary_evaluators
 from tests.judges import PAIR, broken, bsm, drpe, labels
 from tests.langsmith_server import LangSmithServer
-from tests.processes import wait_until
+from tests.processes import start, wait_until
 
 # LangSmith's client warns of its own ways: of a parameter in beta, of what it sends
 # for a whole experiment.
@@ -249,18 +246,15 @@ def test_it():
 def test_the_pytest_plugin_logs_what_the_judge_said(server, tmp_path, monkeypatch, tracked):
     file = tmp_path / "test_suite.py"
     file.write_text(PYTEST_FILE)
-    root = Path(__file__).parents[1]
-    env = {
-        "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": str(root),
-        "LANGSMITH_ENDPOINT": server.url,
-        "LANGSMITH_API_KEY": "secret-key",
-        "LANGSMITH_TRACING": tracked,
-        "LANGSMITH_TEST_TRACKING": tracked,
-    }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]
-    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", server.url)
+    monkeypatch.setenv("LANGSMITH_API_KEY", "secret-key")
+    monkeypatch.setenv("LANGSMITH_TRACING", tracked)
+    monkeypatch.setenv("LANGSMITH_TEST_TRACKING", tracked)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    options = ("-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}")
+    other = start("-m", "pytest", *options, file)
+    printed, said = other.communicate()
+    assert other.returncode == 0, printed + said
     server.read()
     if tracked == "false":
         assert server.requests == []

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -21,6 +19,7 @@ from langchain_judges.testing import reply
 from tests.chromium import Chromium, needed
 from tests.judged_rows import data_of, run_of, verdict
 from tests.model_server import good, pairs, refusal
+from tests.processes import start
 
 NBSP = "\u00a0"
 
@@ -194,8 +193,8 @@ for first in ("page", "versus", "single", "rows"):
     from langchain_judges import report
     print(callable(report.trust), callable(report.compare))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "True True\n" * 4, done.stderr
+    printed, said = start("-c", code).communicate()
+    assert printed == "True True\n" * 4, said
 
 
 # ---- rows and their data
@@ -427,8 +426,7 @@ def made_pages(tmp_path):
 
 
 @needed
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize(("width", "dark"), [(400, True), (1400, False)])
 def test_a_browser_shows_it_whole_and_without_complaint(browser, tmp_path, width, dark):
     for page in made_pages(tmp_path):
         browser.open(page, width, dark=dark)
