@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from langchain_judges.memory.faiss.store import FaissStore
     from langchain_judges.methods.allure import create_allure_audit, create_allure_judge
     from langchain_judges.methods.bsm import create_bsm_judge
+    from langchain_judges.methods.cascade import create_cascade
     from langchain_judges.methods.direct import (
         create_absolute_judge,
         create_cot_judge,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.jury import create_jury
     from langchain_judges.methods.registry import build, load_judge
     from langchain_judges.methods.sc2 import create_sc2_judge, learn_aspects
+    from langchain_judges.runs.calibration import calibrate_cascade
     from langchain_judges.runs.many import ajudge_many, judge_many
     from langchain_judges.verdict import (
         Failure,
@@ -67,11 +69,13 @@ _HOMES = {
     "batch_model": "asking.batches",
     "best_of": "integrations.best_of",
     "build": "methods.registry",
+    "calibrate_cascade": "runs.calibration",
     "create_absolute_judge": "methods.direct",
     "create_allure_audit": "methods.allure",
     "create_allure_judge": "methods.allure",
     "create_bsm_judge": "methods.bsm",
     "create_bsm_writer": "writing.bsm",
+    "create_cascade": "methods.cascade",
     "create_cot_judge": "methods.direct",
     "create_direct_judge": "methods.direct",
     "create_drpe_judge": "methods.drpe",
@@ -110,11 +114,13 @@ __all__ = [
     "batch_model",
     "best_of",
     "build",
+    "calibrate_cascade",
     "create_absolute_judge",
     "create_allure_audit",
     "create_allure_judge",
     "create_bsm_judge",
     "create_bsm_writer",
+    "create_cascade",
     "create_cot_judge",
     "create_direct_judge",
     "create_drpe_judge",

@@ -31,6 +31,7 @@ FailureReason = Literal[
     "input_cut",
     "context_overflow",
     "missing",
+    "unsure",
 ]
 """Every way in which a unit of work can fail; docs/verdict.md explains each."""
 

@@ -237,6 +237,8 @@ class Answer(NamedTuple):
     """What became of one member's judgment."""
 
     opinion: Opinion
+    verdict: dict[str, Any]
+    """Its verdict as it gave it."""
     failures: list[Failure]
     usage: Usage
 
@@ -282,7 +284,7 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[Answ
         "rationale": verdict.get("rationale") or "",
         "calls": usage["calls"],
     }
-    return Answer(opinion, failures, {**usage, "by_step": steps})
+    return Answer(opinion, verdict, failures, {**usage, "by_step": steps})
 
 
 def _ends_all(exc: Exception) -> bool:

@@ -12,6 +12,7 @@ from langchain_judges.methods.allure.judge import ALLURE
 from langchain_judges.methods.base import GraphOptions, JudgeGraph, JudgeOptions
 from langchain_judges.methods.bsm.judge import BSM
 from langchain_judges.methods.budgets import fit
+from langchain_judges.methods.cascade.judge import Cascade
 from langchain_judges.methods.direct.judge import (
     Absolute,
     ChainOfThought,
@@ -50,7 +51,7 @@ METHODS: dict[str, type[JudgeOptions]] = {
     )
 }
 
-COMBINATIONS: dict[str, type[JudgeOptions]] = {kind.method: kind for kind in (Jury,)}
+COMBINATIONS: dict[str, type[JudgeOptions]] = {kind.method: kind for kind in (Jury, Cascade)}
 """Judges made of other judges, by name; wherever a judge is named, they can be named too."""
 
 

@@ -59,6 +59,9 @@ if TYPE_CHECKING:
         precision,
         recall,
     )
+    from langchain_judges.metrics.doubt import (
+        certainty,
+    )
     from langchain_judges.metrics.fewlabels import (
         alt_test,
         corrected_rate,
@@ -162,6 +165,7 @@ _HOMES = {
     "bootstrap": "resampling",
     "bradley_terry": "ranking",
     "calibrated_scores": "calibration",
+    "certainty": "doubt",
     "classification": "detection",
     "clustered_standard_error": "intervals",
     "cohen_kappa": "raters",
@@ -255,6 +259,7 @@ __all__ = [
     "bootstrap",
     "bradley_terry",
     "calibrated_scores",
+    "certainty",
     "classification",
     "clustered_standard_error",
     "cohen_kappa",

@@ -134,6 +134,8 @@ def summary_table(summary: Summary) -> Table:
 
 def _add_combined(table: Table, summary: Summary) -> None:
     """Add what only judges made of judges come to."""
+    for stage, rows in summary.stages.most_common():
+        table.add_row("decided", f"{rows:,}", f"of {summary.rows:,} rows by {stage}")
     if jury := summary.jury():
         size, worth, by_errors = jury
         by = "by their errors" if by_errors else "by their votes, so at least"

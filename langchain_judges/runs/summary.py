@@ -50,6 +50,8 @@ class Summary:
     """Summed over those rows: the share of pairs of roles that voted alike."""
     opinions: Counter[tuple[Any, tuple[tuple[str, Any], ...]]] = field(default_factory=Counter)
     """What the members of a jury said together, with the row's label; how often."""
+    stages: Counter[str] = field(default_factory=Counter)
+    """Rows by the judge of a cascade that decided."""
     wrote: bool = False
     """Whether texts were asked for, and no verdicts."""
     texts: int = 0
@@ -97,6 +99,8 @@ class Summary:
         if members := row.get("members"):
             told = ((m["member"], m.get("preference", m.get("label"))) for m in members)
             self.opinions[row.get("label"), tuple(told)] += 1
+        if stage := row.get("stage"):
+            self.stages[stage] += 1
         self.leaks += bool((row.get("recalled") or {}).get("leaked"))
         if verdict.get("flipped") is not None:
             self.both_orders += 1

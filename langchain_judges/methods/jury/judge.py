@@ -18,7 +18,6 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.base import JudgeGraph, check_quorum
 from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.jury.evidence import OPINIONS, sketch
 from langchain_judges.methods.jury.tally import Ballots, label_verdict, pair_verdict
 from langchain_judges.methods.marks import Kind, metadata_of
 from langchain_judges.methods.members import (
@@ -31,6 +30,7 @@ from langchain_judges.methods.members import (
     finish,
     row_of,
 )
+from langchain_judges.methods.opinions import opinion_sketch, opinion_table
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import ClientMost, Owner, Rule, factory
 from langchain_judges.verdict import Item, add_usage
@@ -96,8 +96,8 @@ class Jury(Combination):
     summary = "Jury: several judges or models on the same row, and what most of them say."
     default_methods = ("relative", "cot", "plan_solve")
     events = {"members": "opinion"}
-    evidence = (OPINIONS,)
-    sketches = (sketch,)
+    evidence = (opinion_table("members", "What each member said", ("score", "Score")),)
+    sketches = (opinion_sketch("members"),)
 
     combine: Literal["majority", "mean", "weighted"] = "majority"
     """`"majority"`: what most say (as many for each: a tie, of labels that of the member named

@@ -1,0 +1,127 @@
+"""The thresholds of a cascade, found on labelled rows, with a guarantee on its agreement."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Gt, Lt
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.cascade.judge import Cascade
+from langchain_judges.methods.marks import kind_of, metadata_of, unwrapped
+from langchain_judges.methods.members import CombinedGraph, Member
+from langchain_judges.options import with_options
+from langchain_judges.runs.many import judge_many
+from langchain_judges.runs.options import ResultsPath, RunLimits
+from langchain_judges.runs.results import content_key
+from langchain_judges.runs.workload import Result, Rows
+
+
+class CalibrationOptions(RunLimits):
+    """How `calibrate_cascade` works."""
+
+    called: ClassVar[str] = "calibrate_cascade"
+
+    agreement: Annotated[float, Gt(0), Lt(1)] = 0.9
+    """The share of the verdicts that must be right: as labelled, or as the last judge says."""
+    delta: Annotated[float, Gt(0), Lt(1)] = 0.1
+    """The chance that the promise is not kept."""
+    by_last: bool = False
+    """Hold the others against the last judge instead of labels; it then always decides."""
+    out: ResultsPath = None
+    """A JSONL file for the verdicts of all judges; a run that ended early resumes from it."""
+
+
+@with_options(CalibrationOptions)
+def calibrate_cascade(
+    cascade: CombinedGraph, rows: Rows, options: CalibrationOptions
+) -> CombinedGraph:
+    """Return a cascade with the lowest thresholds that keep a promise.
+
+    Every judge of the cascade is asked about every row. Then each judge's threshold is the
+    lowest from which on the verdicts that it takes agree with the labels in at least
+    `agreement` of the cases, with a chance of at most `delta` in all that it is not so
+    (`metrics.selective_cascade`). A judge that cannot keep the promise never decides (None),
+    and a row of which no judge is sure is not judged. Rows to come must be like these rows.
+
+    Args:
+        cascade: A cascade; its thresholds do not matter.
+        rows: Rows with a `label`; some hundreds.
+        options: Each by its name.
+
+    Returns:
+        A cascade with `thresholds`, and with `calibration` in its options and its spec: the
+        promise, a mark of the rows, and the coverage and shares on them.
+
+    Raises:
+        OptionError: `cascade` is no cascade.
+        InputError: No row has a label.
+
+    Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370).
+    """
+    # Loaded on use, for the metrics load scipy.
+    from langchain_judges.metrics import certainty, selective_cascade
+
+    graph = unwrapped(cascade)
+    own = getattr(graph, "options", None)
+    if not isinstance(own, Cascade):
+        raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
+    told = list(rows)
+    runs = [_judged(member, told, options) for member in graph.members]
+    answers = [[_answer(row) for row in run] for run in runs]
+    labels = answers[-1] if options.by_last else [row.get("label") for row in told]
+    if all(label is None for label in labels):
+        raise InputError("no row has a `label`; `by_last=True` asks the last judge for them")
+    stages = len(runs) - 1 if options.by_last else len(runs)
+    columns = [
+        (answers[place], [certainty(row["verdict"]) for row in runs[place]])
+        for place in range(stages)
+    ]
+    promise: dict[str, Any] = {"alpha": 1 - options.agreement, "delta": options.delta}
+    found = selective_cascade(columns, labels, **promise)
+    gates = [_finite(gate.value) for gate in found.thresholds]
+    calibration = {
+        "agreement": options.agreement,
+        "delta": options.delta,
+        "against": "last judge" if options.by_last else "labels",
+        "rows": len(told),
+        "data": _mark(told, labels),
+        "coverage": float(found.coverage),
+        "shares": found.shares,
+    }
+    changes = {"thresholds": gates, "calibration": calibration}
+    calibrated = own.model_copy(update=changes)
+    return calibrated.combine_members(graph.members, kind_of(graph))  # type: ignore[return-value]
+
+
+def _judged(member: Member, rows: Sequence[Any], options: CalibrationOptions) -> list[Result]:
+    if "method" not in metadata_of(member.judge):
+        raise OptionError(f"the judge {member.name!r} does not say what decides its verdicts")
+    run = judge_many(
+        member.judge,
+        rows,
+        out=options.out,
+        max_concurrency=options.max_concurrency,
+        progress=options.progress,
+        keep_failed=options.keep_failed,
+    )
+    with run:
+        return list(run)
+
+
+def _answer(row: Result) -> Any:
+    verdict = row["verdict"]
+    return verdict.get("preference", verdict.get("label"))
+
+
+def _finite(threshold: float) -> float | None:
+    return threshold if threshold <= 1 else None
+
+
+def _mark(rows: Sequence[Any], labels: Sequence[Any]) -> str:
+    """Return a mark of the rows and of what they were held against."""
+    keys = [[content_key(dict(row)), label] for row, label in zip(rows, labels, strict=True)]
+    return hashlib.sha256(json.dumps(keys, default=str).encode()).hexdigest()[:12]

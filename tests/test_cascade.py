@@ -1,0 +1,173 @@
+"""A cascade: who is asked, who decides, and how its thresholds are found."""
+
+import asyncio
+import random
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from langchain_judges import (
+    build,
+    calibrate_cascade,
+    create_cascade,
+    create_relative_judge,
+    judge_many,
+    load_judge,
+)
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.metrics import certainty
+from langchain_judges.verdict import even_verdict
+from tests.fakes import FakeChatModel
+from tests.judges import ITEM, PAIR, labels, of_method
+from tests.test_jury import failing, juror
+
+
+def sure(name, preference, confidence):
+    return juror(name, preference, confidence=confidence)
+
+
+UNASKED = failing(AssertionError("asked"))
+
+
+def test_a_judge_that_is_sure_decides_and_the_next_is_not_asked():
+    result = create_cascade([sure("cheap", "A", 0.9), UNASKED], thresholds=0.8).invoke(PAIR)
+    assert (result["stage"], result["verdict"]["preference"]) == ("cheap", "A")
+    assert result["verdict"]["rationale"] == "Decided by cheap (1 of 2). cheap"
+    assert [each["certainty"] for each in result["stages"]] == [0.9]
+
+
+def test_where_it_is_unsure_the_next_decides():
+    judges = [sure("cheap", "A", 0.7), sure("dear", "B", 0.1)]
+    result = create_cascade(judges, thresholds=0.8).invoke(PAIR)
+    assert (result["stage"], result["verdict"]["preference"]) == ("dear", "B")
+
+
+def test_a_flip_and_a_failure_are_no_certainty():
+    flipped = juror("flipped", "tie", flipped=True)
+    result = create_cascade([flipped, failing(TimeoutError()), juror("dear", "B")]).invoke(PAIR)
+    assert [each["certainty"] for each in result["stages"]] == [0.0, None, 1.0]
+    assert result["stage"] == "dear"
+    assert result["verdict"]["failures"][0]["unit"] == "broken"
+
+
+def test_the_last_judge_may_abstain():
+    judges = [sure("cheap", "A", 0.7), sure("dear", "B", 0.6)]
+    result = create_cascade(judges, thresholds=[0.8, 0.8]).invoke(PAIR)
+    assert (result["stage"], result["verdict"]["preference"]) == (None, None)
+    (failure,) = result["verdict"]["failures"]
+    assert (failure["reason"], failure["detail"]) == ("unsure", "cheap 0.70; dear 0.60")
+
+
+def test_a_judge_without_a_threshold_never_decides():
+    judges = [sure("cheap", "A", 1.0), sure("dear", "B", 0.6)]
+    assert create_cascade(judges, thresholds=[None]).invoke(PAIR)["stage"] == "dear"
+
+
+def test_calls_are_those_that_were_made():
+    model = FakeChatModel(replies=of_method("relative").model.replies)
+    judge = create_relative_judge(model, name="cheap")
+    cascade = create_cascade([judge, create_relative_judge(model, name="dear")])
+    usage = cascade.invoke(PAIR)["verdict"]["usage"]
+    assert (usage["calls"], list(usage["by_step"])) == (2, ["cheap: judge"])
+    assert cascade.config["metadata"]["calls"] == 4
+
+
+def test_single_texts_and_event_loops_and_names():
+    cascade = create_cascade([labels(), labels()], thresholds=0.9)
+    # The score 0.9 of label 1 is a margin of 0.8, under the threshold.
+    result = asyncio.run(cascade.ainvoke(ITEM))
+    assert (result["stage"], result["verdict"]["label"]) == ("labels 2", 1)
+    named = load_judge("cascade", FakeChatModel())
+    assert [member.name for member in named.members] == ["relative", "bsm"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        ({"preference": "A", "confidence": 0.7, "flipped": True, "score": 0.5}, 0.7),
+        ({"preference": "tie", "confidence": None, "flipped": True, "score": 0.5}, 0),
+        ({"preference": "B", "confidence": None, "flipped": False, "score": 0.25}, 0.5),
+        ({"label": 1, "confidence": None, "score": 0.9}, 0.8),
+        ({"label": 4, "confidence": None, "score": 4.0}, None),
+        ({"preference": None, "confidence": 0.9}, None),
+        ({"verdict": {"preference": "A", "confidence": 0.6}}, 0.6),
+    ],
+)
+def test_certainty_is_read_off_any_verdict(verdict, expected):
+    assert certainty(verdict) == (expected if expected is None else pytest.approx(expected))
+
+
+def rows_with_labels(count):
+    draw = random.Random(1)
+    return [{**PAIR, "id": f"{n}", "label": draw.choice("AB")} for n in range(count)]
+
+
+def skilled(name, rows):
+    """Return a judge that is always right where it is sure, and half the time elsewhere."""
+    truth = {row["id"]: row["label"] for row in rows}
+    draw = random.Random(name)
+    chance = {key: draw.random() for key in truth}
+
+    def judge(row):
+        confidence = chance[row["id"]]
+        right = confidence > 0.5 or int(confidence * 1000) % 2
+        other = {"A": "B", "B": "A"}[truth[row["id"]]]
+        preference = truth[row["id"]] if right else other
+        return {
+            "verdict": {**even_verdict(), "preference": preference, "confidence": confidence}
+        }
+
+    return RunnableLambda(judge).with_config(metadata={"takes": "pair", "method": name})
+
+
+def test_thresholds_are_found_on_labelled_rows_and_keep_their_promise():
+    rows = rows_with_labels(400)
+    cascade = create_cascade([skilled("cheap", rows), skilled("dear", rows)])
+    found = calibrate_cascade(cascade, rows, agreement=0.9, progress=False)
+    first, _ = found.options.thresholds
+    # Right wherever the confidence is above 0.5: with 90 % asked, somewhat below that.
+    assert 0.3 < first < 0.55
+    calibration = found.options.calibration
+    assert (calibration["rows"], calibration["against"]) == (400, "labels")
+    run = judge_many(found, rows, progress=False)
+    judged = [row for row in run if row["judged"]]
+    right = sum(row["verdict"]["preference"] == row["label"] for row in judged)
+    assert right / len(judged) >= 0.9
+    assert len(judged) / 400 == pytest.approx(calibration["coverage"])
+    assert run.summary.stages["cheap"] > run.summary.stages["dear"] > 0
+
+
+def test_without_labels_judges_are_held_against_the_last():
+    rows = [{**PAIR, "id": f"{n}"} for n in range(100)]
+    cascade = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
+    found = calibrate_cascade(cascade, rows, by_last=True, progress=False)
+    assert found.options.thresholds == [0.6]
+    wrong = create_cascade([sure("cheap", "A", 0.6), sure("dear", "B", 0.2)])
+    assert calibrate_cascade(wrong, rows, by_last=True, progress=False).options.thresholds == [
+        None
+    ]
+    with pytest.raises(InputError, match="no row has a `label`"):
+        calibrate_cascade(cascade, rows, progress=False)
+    with pytest.raises(OptionError, match="must be a cascade, got"):
+        calibrate_cascade(UNASKED, rows)
+
+
+def test_a_calibrated_cascade_is_built_again_from_its_spec(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    cascade = create_cascade(
+        ["openai:a", "openai:b"], thresholds=[0.7, None], calibration={"data": "x"}
+    )
+    again = build(cascade.spec)
+    assert again.spec == cascade.spec
+    assert again.spec["options"] == {"thresholds": [0.7, None], "calibration": {"data": "x"}}
+
+
+@pytest.mark.parametrize("thresholds", [1.5, -0.1, [0.5, 2], "high"])
+def test_thresholds_are_shares(thresholds):
+    with pytest.raises(OptionError, match="`thresholds` must be a number from 0 to 1"):
+        create_cascade([juror("x", "A")], thresholds=thresholds)
+
+
+def test_there_is_a_threshold_for_each_judge():
+    with pytest.raises(OptionError, match="`thresholds` must be 1, or 2"):
+        create_cascade([juror("x", "A"), juror("y", "A")], thresholds=[0.1, 0.2, 0.3])
