@@ -224,6 +224,8 @@ CASES: dict[str, Case] = {
         criteria={"criteria": ["Depth: says why", "Tone"], "explain_first": True},
         lenient={"orders": "lenient"},
         means={"orders": "score_mean", "samples": 2},
+        weighted={"merge": "weighted", "adaptive": True},
+        batches={"max_criteria": 5, "batch_criteria": 2, "score": "mean"},
         model_merge={"merge": "model", "merge_model": OTHER, "branch_model": OTHER},
     ),
     **_variations(

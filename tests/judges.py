@@ -28,6 +28,8 @@ FEW: dict[str, dict[str, Any]] = {
     "relative_sc": {"samples": 3},
 }
 """Options by method that keep its calls few."""
+REMEMBERING: dict[str, dict[str, Any]] = {"bsm": {"merge": "model"}}
+"""Options by method that have a step that is shown a memory, beside those."""
 
 
 _SC2 = (
@@ -62,9 +64,11 @@ def answer_call(call: Call) -> Answer:
 
 def of_method(method: str, model: Any = None, **options: Any) -> Any:
     """Return a judge by the name of its method."""
-    return load_judge(
-        method, model or FakeChatModel(replies=answer), **{**FEW.get(method, {}), **options}
-    )
+    few = {
+        **FEW.get(method, {}),
+        **(REMEMBERING.get(method, {}) if "memory" in options else {}),
+    }
+    return load_judge(method, model or FakeChatModel(replies=answer), **{**few, **options})
 
 
 def item_of(method: str) -> dict[str, Any]:

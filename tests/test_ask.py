@@ -32,7 +32,7 @@ from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.model_server import cut, filtered, refusal, scores, tool_call
 
-VARIABLES = {"fence": "0", "request": "q", "focus": ""}
+VARIABLES = {"fence_request": "0", "request": "q", "focus": ""}
 
 
 def question(server, **options):

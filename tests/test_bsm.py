@@ -207,7 +207,7 @@ def failing(*units):
 
     def respond(prompt):
         for name, order in units:
-            here = f"counts here is {name}:" in prompt or f"counts here is {name}." in prompt
+            here = f"The criterion: {name}:" in prompt
             a_first = prompt.find("good good") < prompt.find("bad")
             if is_solve(prompt) and here and a_first == (order == "AB"):
                 return "no idea"
@@ -432,8 +432,42 @@ def test_both_orders_share_the_fence_and_the_prefix():
     tokens = {p.split("<request-")[1].split(">")[0] for p in model.prompts if is_solve(p)}
     assert len(tokens) == 1
     solves = sorted(filter(is_solve, model.prompts))
-    head = solves[0].split("The one criterion")[0]
+    head = solves[0].split("The criterion:")[0]
     assert sum(prompt.startswith(head) for prompt in solves) == 5
+
+
+def test_all_steps_share_the_system_message_and_the_request():
+    _, model = judged(merge="model")
+    heads = {prompt.split("</request-")[0] for prompt in model.prompts}
+    assert len(heads) == 1
+
+
+def test_the_merging_model_is_told_the_scale():
+    _, model = judged(merge="model", scale=(0, 7))
+    merges = [prompt for prompt in model.prompts if "findings" in prompt]
+    assert len(merges) == 2
+    assert all("from 0 (worst) to 7 (best)" in prompt for prompt in merges)
+
+
+def test_a_solve_is_told_what_a_reference_is_for_and_only_where_there_is_one():
+    said = "Hold what both responses say against the answer known"
+    shown = judged({**PAIR, "reference": "r"})[1].prompts
+    assert [said in prompt for prompt in shown] == [is_solve(prompt) for prompt in shown]
+    assert not any(said in prompt for prompt in judged()[1].prompts)
+
+
+def test_who_writes_a_reference_is_told_the_turn_before_the_task():
+    writer = FakeChatModel()
+    create_bsm_judge(scripted(), reference_model=writer).invoke(TURNS)
+    prompt = writer.prompts[0]
+    assert prompt.index("Answer the last turn only") < prompt.index("give the answer")
+    assert "Judge the last turn" not in prompt
+
+
+def test_a_scale_of_two_has_no_anchor_between_its_ends():
+    plain, narrow = (judged(scale=scale)[1].prompts[1] for scale in ((1, 5), (1, 2)))
+    assert "3: its merits and its faults are about even" in plain
+    assert "about even" not in narrow
 
 
 def test_a_criterion_name_with_digits_is_no_score():
@@ -486,7 +520,7 @@ def test_a_replaced_prompt_is_sent_and_changes_the_version():
     model = FakeChatModel(replies=lambda p: '{"score_1": 1, "score_2": 1, "explanation": ""}')
     judge = create_bsm_judge(model, criteria=["Depth"], prompts={"solve": own})
     judge.invoke(PAIR)
-    assert all(prompt.startswith("MINE Depth.") for prompt in model.prompts)
+    assert all(prompt.startswith("MINE The criterion: Depth") for prompt in model.prompts)
     versions = [j.config["metadata"]["prompt_version"] for j in (plain, judge)]
     assert len(set(versions)) == 2
 
@@ -494,7 +528,7 @@ def test_a_replaced_prompt_is_sent_and_changes_the_version():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"merge": "vote"}, "`merge` must be one of 'sum', 'model', got 'vote'"),
+        ({"merge": "vote"}, "`merge` must be one of 'sum', 'weighted', 'model', got 'vote'"),
         ({"scale": (5, 1)}, r"`scale` must be two whole numbers \(low, high\), got \(5, 1\)"),
         ({"criteria": []}, "`criteria` must be a list with distinct names"),
         ({"criteria": "Depth"}, "`criteria` must be a list"),
@@ -571,7 +605,7 @@ def test_presets_are_options_by_name(preset):
         ({"method": "bsm", "preset": "x"}, "there is no preset of 'bsm' 'x'"),
         (
             {"method": "bsm", "sample": 3},
-            "'bsm' has no option 'sample'; did you mean 'samples'\\? it takes allow_leak",
+            "'bsm' has no option 'sample'; did you mean 'samples'\\? it takes adaptive",
         ),
     ],
 )

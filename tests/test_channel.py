@@ -21,7 +21,7 @@ VALUE = {"score_1": 4, "score_2": 2, "explanation": "because"}
 
 def asked(model: BaseChatModel) -> Any:
     what = Question("t", "s", Channel(model), REFERENCE, scores_shape((1, 5), False), "v")
-    return run(ask(what, {"fence": "0", "request": "q", "focus": ""}))
+    return run(ask(what, {"fence_request": "0", "request": "q", "focus": ""}))
 
 
 class WithStructure(FakeChatModel):

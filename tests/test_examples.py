@@ -12,7 +12,7 @@ from langchain_judges.memory.rendering import block, told
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.texts import fence_token
 from tests.fakes import FakeChatModel
-from tests.judges import answer, item_of, of_method
+from tests.judges import REMEMBERING, answer, item_of, of_method
 from tests.test_drpe import respond
 from tests.test_memory import Letters
 from tests.test_tracing import traced  # noqa: F401 - a fixture
@@ -118,7 +118,7 @@ def sent(method, item, **options):
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_with_an_empty_memory_every_prompt_is_what_it_is_without(method, memory):
     item = {**PAIR, **item_of(method)}
-    without, verdict = sent(method, item)
+    without, verdict = sent(method, item, **REMEMBERING.get(method, {}))
     assert verdict.get("preference", verdict.get("label")) in {"A", 1}
     assert sent(method, item, memory=memory) == (without, verdict)
     wrong, corrected = ("B", "A") if METHODS[method].takes == "pair" else (0, 1)
@@ -158,6 +158,24 @@ def test_examples_are_fenced_and_stand_in_the_slots_of_the_call(make, memory):
     assert any("Why is the sea salty" not in prompt for prompt in model.prompts) == (
         make in BLIND
     )
+
+
+def test_overall_verdicts_are_shown_to_the_plan_or_the_merge_and_never_to_a_solve(memory):
+    memory.remember([lesson()])
+
+    def shown_in(**options):
+        model = FakeChatModel(replies=answer)
+        create_bsm_judge(model, max_criteria=2, memory=memory, **options).invoke(PAIR)
+        prompts = [prompt for prompt in model.prompts if "Salt of rivers" in prompt]
+        return len(prompts), {("List at most" in each, "findings" in each) for each in prompts}
+
+    assert shown_in() == (1, {(True, False)})
+    assert shown_in(merge="model") == (2, {(False, True)})
+
+
+def test_a_memory_that_no_step_would_be_shown_is_refused(memory):
+    with pytest.raises(OptionError, match="a `memory` is shown to the plan or to the model"):
+        create_bsm_judge(FakeChatModel(), criteria=["Depth"], memory=memory)
 
 
 def test_an_example_that_was_judged_rightly_is_no_mistake(memory):
@@ -218,11 +236,11 @@ def test_what_has_no_room_is_left_out_and_reported(make):
 def test_examples_leave_the_material_its_room_in_the_models_context(memory):
     memory.remember([lesson(n) for n in range(3)])
     model = FakeChatModel(profile={"max_input_tokens": 1550})
-    judge = create_bsm_judge(model, criteria=["Depth"], memory=memory)
+    judge = create_bsm_judge(model, max_criteria=1, memory=memory)
     account = judge.invoke(PAIR)["recalled"]
     # 50 tokens of 3 characters are left, the pair has 69 characters, each example 54.
     assert (len(account["ids"]), account["left_out"]) == (1, 2)
-    roomy = create_bsm_judge(FakeChatModel(), criteria=["Depth"], memory=memory)
+    roomy = create_bsm_judge(FakeChatModel(), max_criteria=1, memory=memory)
     assert len(roomy.invoke(PAIR)["recalled"]["ids"]) == 3
 
 
@@ -267,9 +285,7 @@ def test_recall_is_one_run_of_the_trace(make, memory, traced):  # noqa: F811
 def test_a_checkpoint_carries_the_examples(memory):
     memory.remember([lesson()])
     saver = InMemorySaver()
-    judge = create_bsm_judge(
-        FakeChatModel(), criteria=["Depth"], memory=memory, checkpointer=saver
-    )
+    judge = create_bsm_judge(FakeChatModel(), max_criteria=1, memory=memory, checkpointer=saver)
     config = {"configurable": {"thread_id": "1"}}
     judge.invoke(PAIR, config)
     kept = judge.get_state(config).values["reminded"]

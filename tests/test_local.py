@@ -49,7 +49,7 @@ def test_structured_replies_and_log_probabilities_come_back():
     channel = Channel("local")
     shape = scores_shape((1, 5), explain_first=False)
     question = Question("t", "solve", channel, REFERENCE, shape, "v", logprobs=True)
-    reply = run(ask(question, {"fence": "0", "request": "Score 4 and 5.", "focus": ""}))
+    reply = run(ask(question, {"fence_request": "0", "request": "Score 4 and 5.", "focus": ""}))
     assert 1 <= reply.data["score_1"] <= 5
     assert reply.failures == []
     assert reply.usage["output_tokens"] > 0

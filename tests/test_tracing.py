@@ -178,8 +178,8 @@ SAMPLES = {f"sample {n}": "AB" for n in (1, 2, 3)}
 CALLS = {
     "allure": {"evaluate": None},
     "bsm": {
-        f"solve:{criterion} ({order[0]} first)": order
-        for criterion in ("Depth", "Tone")
+        f"{unit} ({order[0]} first)" if ":" in unit else f"{unit}:{order[0]} first": order
+        for unit in ("solve:Depth", "solve:Tone", "merge")
         for order in ("AB", "BA")
     },
     "drpe": {"vote:panel": "BA"},

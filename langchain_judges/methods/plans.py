@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, NotRequired
@@ -17,6 +18,8 @@ class Criterion(TypedDict):
 
     name: str
     description: str
+    weight: NotRequired[float]
+    """How much it counts, where scores are weighted."""
     order: NotRequired[Order]
     """Only where each order has a plan of its own (`reuse_plan=False`)."""
 
@@ -28,15 +31,23 @@ class PlannedCriterion(BaseModel):
     description: str
 
 
-CriterionLike = str | Mapping[str, str]
-"""A criterion as callers write it: a name, `"name: description"`, or both by key."""
+class WeightedCriterion(PlannedCriterion):
+    """A criterion with its weight."""
+
+    weight: int = Field(ge=1, le=10)
+
+
+CriterionLike = str | Mapping[str, Any]
+"""A criterion as callers write it: a name, `"name: description"`, or both by key; by key it
+may have a `weight` too."""
 
 
 def read_criteria(criteria: Sequence[CriterionLike] | None) -> tuple[Criterion, ...] | None:
     """Return the criteria of a caller in one form.
 
     Raises:
-        ValueError: They are no list of at least one, one has no name, or two have the same.
+        ValueError: They are no list of at least one, one has no name, two have the same, or
+            a weight is no number above zero.
     """
     if criteria is None:
         return None
@@ -56,20 +67,31 @@ def _criterion(criterion: CriterionLike) -> Criterion:
         name, description = criterion.get("name", ""), criterion.get("description", "")
     if not (isinstance(name, str) and isinstance(description, str) and name.strip()):
         raise ValueError("a criterion without a name")
-    return {"name": name.strip(), "description": description.strip()}
+    read: Criterion = {"name": name.strip(), "description": description.strip()}
+    if isinstance(criterion, Mapping) and "weight" in criterion:
+        read["weight"] = _weight(criterion["weight"])
+    return read
+
+
+def _weight(value: object) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value < math.inf:  # type: ignore[operator]
+        raise ValueError("a weight that is no number above zero")
+    return float(value)  # type: ignore[arg-type]
 
 
 @cache
-def plan_shape(max_criteria: int) -> type[BaseModel]:
+def plan_shape(max_criteria: int, weighted: bool = False) -> type[BaseModel]:
     """Return the shape of a plan of at most `max_criteria` criteria.
 
     A longer plan is not an error: its first criteria are kept.
     """
     limit = Field(min_length=1, json_schema_extra={"maxItems": max_criteria})
-    return create_model("Plan", criteria=(list[PlannedCriterion], limit))
+    kind = WeightedCriterion if weighted else PlannedCriterion
+    return create_model("Plan", criteria=(list[kind], limit))  # type: ignore[valid-type]
 
 
-def distinct_criteria(planned: Sequence[Mapping[str, str]]) -> list[Criterion]:
+def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[Criterion]:
     """Return the criteria on one line each, the first of those with the same name.
 
     >>> distinct_criteria([{"name": "Tone:", "description": "a"}] * 2)
@@ -80,7 +102,10 @@ def distinct_criteria(planned: Sequence[Mapping[str, str]]) -> list[Criterion]:
         name = " ".join(criterion["name"].split())[:60].strip(" .:*-")
         description = " ".join(criterion["description"].split())[:300]
         if name:
-            plan.setdefault(name.casefold(), {"name": name, "description": description})
+            line: Criterion = {"name": name, "description": description}
+            if "weight" in criterion:
+                line["weight"] = criterion["weight"]
+            plan.setdefault(name.casefold(), line)
     return list(plan.values())
 
 
@@ -90,7 +115,8 @@ class Subscore(TypedDict):
     criterion: str
     order: Order
     sample: int
-    scores: dict[str, int]
+    scores: dict[str, float]
+    """Whole numbers, or expected scores where log-probabilities were asked for."""
     explanation: str
 
 
@@ -113,3 +139,13 @@ def scores_shape(scale: tuple[int, int], explain_first: bool = False) -> type[Ba
     explanation: dict[str, Any] = {"explanation": (str, ...)}
     ordered = {**explanation, **fields} if explain_first else {**fields, **explanation}
     return create_model("Scores", **ordered)
+
+
+@cache
+def several_scores_shape(
+    scale: tuple[int, int], criteria: int, explain_first: bool = False
+) -> type[BaseModel]:
+    """Return the shape of a solve reply on several criteria, `criterion_1` first."""
+    each = scores_shape(scale, explain_first)
+    fields: dict[str, Any] = {f"criterion_{n + 1}": (each, ...) for n in range(criteria)}
+    return create_model("SeveralScores", **fields)

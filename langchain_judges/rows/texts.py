@@ -58,8 +58,21 @@ def fence_token(texts: Iterable[str]) -> str:
     author of one text can foresee it, and a second run sends the same prompt.
     """
     ordered = sorted(texts)
-    digest = hashlib.sha256("\x00".join(ordered).encode("utf-8", "surrogatepass"))
-    while any(digest.hexdigest()[:10] in text for text in ordered):
+    return _token("\x00".join(ordered), ordered)
+
+
+def fence_tokens(*texts: str) -> tuple[str, ...]:
+    """Return for each text a token for the tags around it, one that occurs in none of them.
+
+    Each is a hash of its own text, so that a text looks the same in all prompts that show
+    it, whatever stands beside it, and a provider can cache what they begin with.
+    """
+    return tuple(_token(text, texts) for text in texts)
+
+
+def _token(text: str, shown: Iterable[str]) -> str:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    while any(digest.hexdigest()[:10] in each for each in shown):
         digest.update(b"\x01")
     return digest.hexdigest()[:10]
 

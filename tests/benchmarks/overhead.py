@@ -65,17 +65,22 @@ def _prompts() -> list[tuple[str, dict[str, Any]]]:
     from langchain_judges.methods.bsm import prompts as texts
 
     asked = []
+    scale = {"low": 1, "high": 5, "middle": 3, "anchors": ""}
     for pair in pairs():
-        frame = {"fence": "0", "focus": "", "instructions": "", "request": pair["input"]}
-        asked.append(("Plan", texts.BRANCH.format_messages(max_criteria=5, **frame)))
+        frame = {"focus": "", "instructions": "", "request": pair["input"], **scale}
+        frame["fence_request"] = "0"
+        plan = texts.BRANCH.format_messages(max_criteria=5, weight="", **frame)
+        asked.append(("Plan", plan))
         solve = texts.SOLVE.format_messages(
             response_1=pair["output_a"],
             response_2=pair["output_b"],
+            fence_1="1",
+            fence_2="2",
             reference="",
+            known="",
+            what="the criterion",
+            reply="",
             criterion="Depth.",
-            low=1,
-            high=5,
-            explanation="",
             **frame,
         )
         asked += [("Scores", solve)] * (CALLS - 1)

@@ -31,6 +31,7 @@ PAIR = {"input": text(60, 0) + "?", "output_a": text(190, 3), "output_b": text(1
 SECOND = {**PAIR, "output_b": text(180, 17)}
 ASPECTS = ["Light", "Watering", "Place", "Season", "Final advice"]
 CASES = {
+    "bsm": {"criteria": ASPECTS},
     "sc2": {"aspects": ASPECTS, "embeddings": LetterCounts()},
     "sc2 online": {"embeddings": LetterCounts()},
     "drpe": {"embeddings": LetterCounts()},

@@ -8,7 +8,6 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.plans import Criterion, Subscore
 from langchain_judges.orders import Order, SlotOrTie
@@ -33,6 +32,9 @@ class BSMState(PairState, total=False):
     """The pair's own reference, or the one that `reference_model` wrote."""
     subscores: Annotated[list[Subscore], operator.add]
     by_order: dict[str, OrderResult]
+    due: list[Criterion] | None
+    """The criteria that are solved next; only where `adaptive`."""
+    not_asked: list[str]
 
 
 class BSMResult(PairResult):
@@ -41,16 +43,19 @@ class BSMResult(PairResult):
     criteria: list[Criterion]
     subscores: list[Subscore]
     by_order: dict[str, OrderResult]
+    not_asked: list[str]
+    """Criteria that nobody was asked about, for they could not change the verdict
+    (`adaptive=True`)."""
 
 
 class SolveWork(TypedDict):
     """Input of one parallel solve node."""
 
     pair: Pair
-    criterion: Criterion
+    criteria: list[Criterion]
+    """One, or as many as `batch_criteria` allows."""
     order: Order
     sample: int
-    examples: list[Example]
 
 
 class Choice(BaseModel):

@@ -17,6 +17,24 @@ if TYPE_CHECKING:
 Cells = Mapping[tuple[str, Order], dict[str, float]]
 """The mean scores `{"A", "B"}` of each criterion in each order."""
 
+Weights = Mapping[tuple[str, Order], float]
+"""How much each criterion counts in each order; 1 each where scores are not weighted."""
+
+
+def weight_of(options: BSM, criterion: Criterion) -> float:
+    """Return how much a criterion counts."""
+    return criterion.get("weight", 1.0) if options.weighted else 1.0
+
+
+def weights_of(options: BSM, criteria: Iterable[Criterion]) -> Weights:
+    """Return how much each criterion counts in each order."""
+    return {
+        (criterion["name"], order): weight_of(options, criterion)
+        for criterion in criteria
+        for order in options.order_list
+        if criterion.get("order", order) == order
+    }
+
 
 def mean_scores(
     criteria: Iterable[Criterion], subscores: Sequence[Subscore], orders: Sequence[Order]
@@ -62,10 +80,12 @@ def quorum(options: BSM, criteria: Sequence[Criterion], cells: Cells) -> str | N
     return None
 
 
-def order_totals(order: Order, cells: Cells) -> OrderResult:
+def order_totals(order: Order, cells: Cells, weights: Weights) -> OrderResult:
     """Sum the scores of one order and prefer the larger total (Algorithm 1, line 10)."""
     totals = {
-        side: round(sum(cell[side] for (_, o), cell in cells.items() if o == order), 9)
+        side: round(
+            sum(weights[at] * cell[side] for at, cell in cells.items() if at[1] == order), 9
+        )
         for side in ("A", "B")
     }
     return {"totals": totals, "preference": prefer(totals), "explanation": ""}
@@ -74,13 +94,16 @@ def order_totals(order: Order, cells: Cells) -> OrderResult:
 def decide(
     options: BSM,
     cells: Cells,
+    weights: Weights,
     by_order: Mapping[str, OrderResult],
     failures: list[Failure],
     usage: Usage,
 ) -> Verdict:
     """Combine the orders into the verdict."""
     preferences = [r["preference"] for r in by_order.values() if r["preference"]]
-    margin = _points(preferences) if options.merge == "model" else _margin(options, cells)
+    margin = (
+        _points(preferences) if options.merge == "model" else _margin(options, cells, weights)
+    )
     if options.order_rule == "score_mean":
         # Means of equal sums can differ in their last digit.
         preference = prefer({"A": round(margin, 9), "B": 0.0})
@@ -97,16 +120,17 @@ def decide(
         "confidence": None,
         "confidence_source": "none",
         "flipped": disagree(preferences),
-        "rationale": _rationale(preference, totals, by_order, cells),
+        "rationale": _rationale(preference, totals, by_order, cells, weights),
         "failures": failures,
         "usage": usage,
     }
 
 
-def _margin(options: BSM, cells: Cells) -> float:
-    """Return the mean of (A - B) / (2 (high - low)) over criteria and orders, in ±0.5."""
+def _margin(options: BSM, cells: Cells, weights: Weights) -> float:
+    """Return the weighted mean of (A - B) / (2 (high - low)) over criteria and orders."""
     low, high = options.scale
-    return fmean((c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values())
+    margins = [(c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values()]
+    return fmean(margins, [weights[at] for at in cells])
 
 
 def _points(preferences: Sequence[Preference]) -> float:
@@ -119,6 +143,7 @@ def _rationale(
     totals: Mapping[str, float],
     by_order: Mapping[str, OrderResult],
     cells: Cells,
+    weights: Weights,
 ) -> str:
     parts = [f"Totals {totals['A']:g} (A) to {totals['B']:g} (B)."]
     preferences = {order: result["preference"] for order, result in by_order.items()}
@@ -126,8 +151,9 @@ def _rationale(
         first, second = preferences["AB"], preferences["BA"]
         parts.append(f"The orders disagree: {first} (A first), {second} (B first).")
     leads: dict[str, float] = {}
-    for (name, _), cell in cells.items():
-        leads[name] = round(leads.get(name, 0.0) + cell["A"] - cell["B"], 2)
+    for at, cell in cells.items():
+        lead = weights[at] * (cell["A"] - cell["B"])
+        leads[at[0]] = round(leads.get(at[0], 0.0) + lead, 2)
     for side, sign in (("A", 1), ("B", -1)):
         won = sorted((-sign * lead, name) for name, lead in leads.items() if sign * lead > 0)
         if won:

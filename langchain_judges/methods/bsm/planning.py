@@ -1,0 +1,110 @@
+"""How the Branch-Solve-Merge judge begins: a reference where one is wanted, then the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from langchain_judges.asking.ask import Reply, ask
+from langchain_judges.asking.gate import Once
+from langchain_judges.asking.steps import Steps, Update, together
+from langchain_judges.memory.rendering import block, told
+from langchain_judges.methods.bsm import prompts as texts
+from langchain_judges.methods.bsm.parse import parse_plan
+from langchain_judges.methods.bsm.replies import Answer, BSMState
+from langchain_judges.methods.pairs import PairSteps, examples_in, pair_of
+from langchain_judges.methods.plans import Criterion, distinct_criteria, plan_shape
+from langchain_judges.orders import ORDER_NAMES, Order
+from langchain_judges.rows.texts import fence_tokens, transcript, user_turns
+from langchain_judges.verdict import cached_usage
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.bsm.judge import BSM
+
+
+@dataclass(frozen=True)
+class PlanSteps(PairSteps):
+    """The steps before anything is scored."""
+
+    own: BSM
+    references: Once[Reply] = field(default_factory=Once)
+    focus = texts.FOCUS
+
+    def reference(self, state: BSMState) -> Steps[Update]:
+        """Take the pair's own reference, or write one, once for each request."""
+        if own := state.get("reference"):
+            return {"written_reference": own}
+        request = transcript(state["input"])
+        variables = {
+            "fence_request": fence_tokens(request)[0],
+            "request": request,
+            "focus": texts.ANSWER_FOCUS if user_turns(state["input"]) > 1 else "",
+        }
+        question = self.setup.question("reference", Answer)
+        reply, reused = yield from self.references.get(
+            request,
+            lambda: ask(question, variables),
+            lambda reply: reply.data is not None,
+        )
+        return {
+            "written_reference": reply.data["answer"] if reply.data else None,
+            "failures": reply.failures,
+            "usages": [cached_usage("reference") if reused else reply.usage],
+        }
+
+    def branch(self, state: BSMState) -> Steps[Update]:
+        """Plan the criteria from the request alone."""
+        own = self.own
+        if own.plan:
+            return {"criteria": _weightiest_first(own.plan)}
+        plans: Sequence[Order | None] = (None,) if own.reuse_plan else own.order_list
+        replies = yield from together([self._plan(state, order) for order in plans])
+        criteria: list[Criterion] = []
+        for order, reply in zip(plans, replies, strict=True):
+            plan = list(own.fallback)
+            if reply.data:
+                plan = distinct_criteria(reply.data["criteria"])[: own.max_criteria]
+            plan = _weightiest_first(plan)
+            criteria += [{**c, "order": order} if order else c for c in plan]
+        return {
+            "criteria": criteria,
+            "failures": [failure for reply in replies for failure in reply.failures],
+            "usages": [reply.usage for reply in replies],
+        }
+
+    def _plan(self, state: BSMState, order: Order | None) -> Steps[Reply]:
+        own, request = self.own, transcript(state["input"])
+        question = self.setup.question(
+            "branch", plan_shape(own.max_criteria, own.weighted), parse=parse_plan
+        )
+        # Overall verdicts say what counts, and nothing of one criterion: where scores are
+        # summed they are for the plan.
+        examples = [] if own.merge == "model" else examples_in(state)
+        fence, lessons_fence = fence_tokens(request, "\n".join([request, *told(examples)]))
+        lessons = block(examples, lessons_fence, order=order or "AB", noun=self.noun)
+        variables = {
+            "fence_request": fence,
+            "request": request,
+            **self.scale,
+            **self.frame(pair_of(state), lessons + (texts.LESSONS if lessons else "")),
+            "max_criteria": own.max_criteria,
+            "weight": texts.WEIGHT if own.weighted else "",
+        }
+        unit = ORDER_NAMES[order] if order else ""
+        return ask(question, variables, unit=unit, order=order)
+
+    @cached_property
+    def scale(self) -> dict[str, object]:
+        """The variables of the system message, which all steps share."""
+        low, high = self.own.scale
+        middle = (low + high) // 2
+        anchors = texts.ANCHORS if low < middle else texts.ENDS
+        ends = {"low": low, "high": high, "middle": middle}
+        return {**ends, "anchors": anchors.format(**ends)}
+
+
+def _weightiest_first(plan: Sequence[Criterion]) -> list[Criterion]:
+    """Return a plan by weight; criteria without weights stay in their order."""
+    return sorted(plan, key=lambda criterion: -criterion.get("weight", 1.0))

@@ -1,0 +1,252 @@
+"""The steps of the Branch-Solve-Merge judge: reference, branch, solve, merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING
+
+from langgraph.types import Send
+
+from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.seeds import sample_seed
+from langchain_judges.asking.steps import Steps, Update, together
+from langchain_judges.memory.example import Example
+from langchain_judges.memory.rendering import block, told
+from langchain_judges.methods.bsm import prompts as texts
+from langchain_judges.methods.bsm.expected import ALTERNATIVES, expected_scores, unmeasured
+from langchain_judges.methods.bsm.findings import findings, weighed
+from langchain_judges.methods.bsm.parse import parse_scores
+from langchain_judges.methods.bsm.planning import PlanSteps
+from langchain_judges.methods.bsm.replies import (
+    BSMState,
+    Choice,
+    OrderResult,
+    SolveWork,
+)
+from langchain_judges.methods.bsm.stopping import first_wave, not_asked_sentence, settled
+from langchain_judges.methods.bsm.tally import (
+    Cells,
+    decide,
+    mean_scores,
+    order_totals,
+    quorum,
+    weight_of,
+    weights_of,
+)
+from langchain_judges.methods.pairs import Next, examples_in, pair_of, reference_block
+from langchain_judges.methods.plans import (
+    Criterion,
+    Subscore,
+    scores_shape,
+    several_scores_shape,
+)
+from langchain_judges.orders import ORDER_NAMES, Order, by_identity, in_slots
+from langchain_judges.rows.texts import fence_tokens, judged, transcript
+from langchain_judges.verdict import Pair, add_usage, not_judged
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class BSMSteps(PlanSteps):
+    """The steps of the method."""
+
+    lists = ("subscores",)
+    empty = {
+        "criteria": [],
+        "by_order": {},
+        "written_reference": None,
+        "not_asked": [],
+        "due": None,
+    }
+
+    def seen(self, pair: Pair, side: str) -> tuple[str, str]:
+        """Return what a model sees of one side: its request and its judged text."""
+        text = pair[side]  # type: ignore[literal-required]
+        earlier = text if self.own.show_turn1_answers else ""
+        return transcript(pair["input"], earlier), judged(text)
+
+    def choose(self, state: BSMState) -> Update:
+        """Say which criteria are due: the next ones, while they can change the verdict."""
+        own, plan = self.own, state["criteria"]
+        if state.get("due") is None:
+            left, size = plan, first_wave([weight_of(own, c) for c in plan])
+            # Full batches, so that stopping early never costs a call more.
+            size = ceil(size / own.batch_criteria) * own.batch_criteria
+        else:
+            left = [c for c in plan if c["name"] in state["not_asked"]]
+            done = settled(own, plan, state["not_asked"], self._cells(state))
+            size = 0 if done else own.batch_criteria
+        return {"due": left[:size], "not_asked": [c["name"] for c in left[size:]]}
+
+    def solve_each(self, state: BSMState) -> Next:
+        """Send every criterion that is due, in every order, as often as it is sampled."""
+        own, pair = self.own, pair_of(state)
+        if own.reference_model is not None:
+            if not state.get("written_reference"):
+                return "merge"
+            pair["reference"] = state["written_reference"]
+        due = state.get("due")
+        return [
+            Send("solve", SolveWork(pair=pair, criteria=batch, order=order, sample=sample))
+            for batch, order in self._batches(state["criteria"] if due is None else due)
+            for sample in range(own.samples)
+        ] or "merge"
+
+    def _batches(self, due: Sequence[Criterion]) -> Iterator[tuple[list[Criterion], Order]]:
+        """Yield what each solve call scores, and in which order."""
+        size = self.own.batch_criteria
+        for start in range(0, len(due), size):
+            for order in self.own.order_list:
+                own = [c for c in due if c.get("order", order) == order]
+                if own[start : start + size]:
+                    yield own[start : start + size], order
+
+    def solve(self, work: SolveWork) -> Call:
+        """Ask for the scores of both texts on one criterion or some, in one order."""
+        own, order, criteria = self.own, work["order"], work["criteria"]
+        explanation = texts.EXPLAINED_FIRST if own.explain_first else texts.EXPLAINED
+        one = len(criteria) == 1
+        listed = [f"{c['name']}: {c['description']}".strip(": ") for c in criteria]
+        numbered = "\n".join(f"{n}. {each}" for n, each in enumerate(listed, 1))
+        reply = (texts.REPLY if one else texts.REPLIES).format(explanation=explanation)
+        variables = {
+            **self.material(work["pair"], order),
+            **self.scale,
+            "what": texts.ONE if one else texts.SEVERAL,
+            "reply": reply,
+            "criterion": texts.CRITERION.format(criteria=listed[0])
+            if one
+            else texts.CRITERIA.format(criteria=numbered),
+        }
+        several = own.samples > 1
+        sampled = f", sample {work['sample'] + 1}" if several else ""
+        names = ", ".join(criterion["name"] for criterion in criteria)
+        return Call(
+            self._solving(len(criteria)),
+            variables,
+            f"{names} ({ORDER_NAMES[order]}{sampled})",
+            order,
+            sample_seed(own.seed, work["sample"]) if several else None,
+        )
+
+    def _solving(self, criteria: int) -> Question:
+        own, one = self.own, criteria == 1
+        mean = own.score == "mean"
+        shape = (
+            scores_shape(own.scale, own.explain_first)
+            if one
+            else several_scores_shape(own.scale, criteria, own.explain_first)
+        )
+        return self.setup.question(
+            "solve",
+            shape,
+            parse=parse_scores if one else None,
+            sampled=own.samples > 1,
+            logprobs=mean,
+            alternatives=ALTERNATIVES if mean else 0,
+            measure=partial(expected_scores, scale=own.scale) if mean else None,
+            measured_as="expected scores" if mean else "",
+        )
+
+    def solved(self, work: SolveWork, reply: Reply) -> Update:
+        """Keep the scores by identity of the texts."""
+        if not reply.data:
+            return {}
+        order, one = work["order"], len(work["criteria"]) == 1
+        subscores: list[Subscore] = []
+        for n, criterion in enumerate(work["criteria"], 1):
+            part = "" if one else f"criterion_{n}"
+            said = reply.data[part] if part else reply.data
+            scores = reply.measured.get(part) or [said["score_1"], said["score_2"]]
+            subscores.append(
+                {
+                    "criterion": criterion["name"],
+                    "order": order,
+                    "sample": work["sample"],
+                    "scores": by_identity(order, scores[0], scores[1]),
+                    "explanation": said["explanation"],
+                }
+            )
+        return {"subscores": subscores} | unmeasured(self.own, work, reply)
+
+    def _cells(self, state: BSMState) -> Cells:
+        asked = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
+        return mean_scores(asked, state["subscores"], self.own.order_list)
+
+    def merge(self, state: BSMState) -> Steps[Update]:
+        """Sum or weigh the findings of each order, then combine the orders."""
+        own, failures, usages = self.own, list(state["failures"]), list(state["usages"])
+        asked = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
+        cells = self._cells(state)
+        weights = weights_of(own, asked)
+        missing = quorum(own, asked, cells)
+        by_order: dict[str, OrderResult] = {}
+        if missing is None:
+            by_order = {order: order_totals(order, cells, weights) for order in own.order_list}
+        if by_order and own.merge == "model":
+            replies = yield from together(
+                [self._weigh(state, order, cells) for order in own.order_list]
+            )
+            for order, reply in zip(own.order_list, replies, strict=True):
+                failures += reply.failures
+                usages.append(reply.usage)
+                by_order[order] = weighed(order, reply, by_order[order])
+        usage = add_usage(usages)
+        undecided = any(result["preference"] is None for result in by_order.values())
+        if missing or undecided:
+            verdict = not_judged(failures, usage, missing or "")
+        else:
+            verdict = decide(own, cells, weights, by_order, failures, usage)
+            verdict["rationale"] += not_asked_sentence(state["not_asked"])
+        return {"verdict": verdict, "by_order": by_order}
+
+    def _weigh(self, state: BSMState, order: Order, cells: Cells) -> Steps[Reply]:
+        request, shown = transcript(state["input"]), findings(state, order, cells)
+        examples = examples_in(state)
+        lessons_text = "\n".join([request, shown, *told(examples)])
+        fence, findings_fence, lessons_fence = fence_tokens(request, shown, lessons_text)
+        lessons = block(examples, lessons_fence, order=order, noun=self.noun)
+        variables = {
+            "fence_request": fence,
+            "fence_findings": findings_fence,
+            "request": request,
+            "findings": shown,
+            **self.scale,
+            **self.frame(pair_of(state), lessons),
+        }
+        question = self.setup.question("merge", Choice)
+        return ask(question, variables, unit=ORDER_NAMES[order], order=order)
+
+    def material(
+        self, pair: Pair, order: Order, examples: Sequence[Example] = ()
+    ) -> dict[str, object]:
+        """Return the variables of a prompt that shows request, reference and both texts.
+
+        With the answers of earlier turns each side has a request of its own.
+        """
+        request_a, text_a = self.seen(pair, "output_a")
+        request_b, text_b = self.seen(pair, "output_b")
+        request = request_a
+        if request_a != request_b:
+            first, second = in_slots(order, request_a, request_b)
+            request = f"As response 1 saw it:\n{first}\n\nAs response 2 saw it:\n{second}"
+        first, second = in_slots(order, text_a, text_b)
+        reference = pair.get("reference") or ""
+        fence, *fences = fence_tokens(request, first, second, reference)
+        return {
+            "fence_request": fence,
+            "fence_1": fences[0],
+            "fence_2": fences[1],
+            "request": request,
+            "reference": reference_block(fences[2], reference),
+            "known": texts.KNOWN if reference else "",
+            "response_1": first,
+            "response_2": second,
+            **self.frame(pair),
+        }

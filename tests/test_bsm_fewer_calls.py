@@ -1,0 +1,191 @@
+"""What Branch-Solve-Merge has beyond its paper: weights, batches, stopping, expected scores."""
+
+import json
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
+
+from langchain_judges import create_bsm_judge
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.bsm.expected import expected_scores
+from tests.fakes import FakeChatModel
+
+PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
+
+
+def scoring(table):
+    """Return a model that scores A and B by criterion, or by criterion and order."""
+
+    def line(name, prompt):
+        a_first = prompt.find("good good") < prompt.find("bad")
+        key = (name, "AB" if a_first else "BA")
+        a, b = table[key] if key in table else table[name]
+        first, second = (a, b) if a_first else (b, a)
+        return {"score_1": first, "score_2": second, "explanation": name}
+
+    def respond(prompt):
+        if names := re.findall(r"^\d\. (\w+)", prompt, re.MULTILINE):
+            lines = {f"criterion_{n}": line(each, prompt) for n, each in enumerate(names, 1)}
+            return json.dumps(lines)
+        return json.dumps(line(re.search(r"The criterion: (\w+)", prompt)[1], prompt))
+
+    return FakeChatModel(replies=respond)
+
+
+def run(table, criteria=None, pair=PAIR, **options):
+    model = scoring(table)
+    names = criteria or [name for name in table if isinstance(name, str)]
+    return create_bsm_judge(model, criteria=names, **options).invoke(pair), model
+
+
+def test_weights_decide_where_the_plain_sum_says_otherwise():
+    # Sums 2 + 4 = 6 to 3 + 2 = 5; weighted 3*2 + 4 = 10 to 3*3 + 2 = 11 in each order.
+    # Margin (3 * -1/8 + 1 * 2/8) / 4 = -1/32.
+    table = {"Truth": (2, 3), "Tone": (4, 2)}
+    plan = [{"name": "Tone"}, {"name": "Truth", "weight": 3}]
+    assert run(table, plan)[0]["verdict"]["preference"] == "A"
+    result, _ = run(table, plan, merge="weighted")
+    assert result["verdict"]["preference"] == "B"
+    assert result["verdict"]["scores"] == {"A": 20.0, "B": 22.0}
+    assert result["verdict"]["score"] == 0.5 - 1 / 32
+    assert [criterion["name"] for criterion in result["criteria"]] == ["Truth", "Tone"]
+
+
+def test_a_plan_that_is_weighted_is_asked_for_weights():
+    criteria = [{"name": "Truth", "description": "d", "weight": 7}]
+    scores = {"score_1": 1, "score_2": 1, "explanation": ""}
+    model = FakeChatModel(
+        replies=lambda p: json.dumps({"criteria": criteria} if "List at most" in p else scores)
+    )
+    result = create_bsm_judge(model, merge="weighted").invoke(PAIR)
+    assert result["criteria"][0]["weight"] == 7
+    assert "Its weight says" in model.prompts[0]
+
+
+@pytest.mark.parametrize("weight", [0, -1, True, "much", float("nan")])
+def test_a_weight_is_a_number_above_zero(weight):
+    with pytest.raises(OptionError, match="`criteria` must be a list"):
+        create_bsm_judge(FakeChatModel(), criteria=[{"name": "Tone", "weight": weight}])
+
+
+FIVE = ("Truth", "Depth", "Clarity", "Tone", "Length")
+
+
+@pytest.mark.parametrize(
+    ("scores", "asked"),
+    # Three criteria lead by 12, which the two others (4 each) cannot undo; a lead of 2
+    # each is 6 after three (8 may come) and 8 after four (4 may come).
+    [((5, 1), 3), ((3, 1), 4), ((3, 2), 5)],
+)
+def test_criteria_that_cannot_change_the_verdict_are_not_asked(scores, asked):
+    result, model = run(dict.fromkeys(FIVE, scores), adaptive=True)
+    assert len(model.prompts) == 2 * asked
+    assert result["not_asked"] == list(FIVE[asked:])
+    assert result["verdict"]["preference"] == "A"
+    if asked < 5:
+        said = f"Not asked, for it could not change the verdict: {', '.join(FIVE[asked:])}."
+        assert said in result["verdict"]["rationale"]
+
+
+def test_orders_that_disagree_for_good_are_a_tie_early():
+    # A leads by 12 in one order and B in the other: whatever the rest says, a tie.
+    table = {(name, "AB"): (5, 1) for name in FIVE} | {(name, "BA"): (1, 5) for name in FIVE}
+    result, model = run(table, list(FIVE), adaptive=True)
+    assert (result["verdict"]["preference"], len(model.prompts)) == ("tie", 6)
+
+
+grades = st.tuples(st.integers(1, 5), st.integers(1, 5))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    cells=st.lists(grades, min_size=8, max_size=8),
+    weights=st.lists(st.integers(1, 10), min_size=4, max_size=4),
+    orders=st.sampled_from(["strict", "lenient", "score_mean", "none"]),
+)
+def test_stopping_early_never_changes_the_verdict(cells, weights, orders):
+    names = FIVE[:4]
+    keys = [(name, order) for name in names for order in ("AB", "BA")]
+    plan = [{"name": n, "weight": w} for n, w in zip(names, weights, strict=True)]
+    table = dict(zip(keys, cells, strict=True))
+    options = {"orders": orders, "merge": "weighted"}
+    full, _ = run(table, plan, **options)
+    early, _ = run(table, plan, **options, adaptive=True, batch_criteria=1 + weights[0] % 2)
+    assert early["verdict"]["preference"] == full["verdict"]["preference"]
+
+
+def test_stopping_early_needs_scores_that_are_added():
+    for options in ({"merge": "model"}, {"reuse_plan": False}):
+        with pytest.raises(OptionError, match="`adaptive` needs one plan and added scores"):
+            create_bsm_judge(FakeChatModel(), adaptive=True, **options)
+
+
+@pytest.mark.parametrize(("size", "calls"), [(1, 10), (2, 6), (3, 4), (5, 2)])
+def test_several_criteria_in_one_call_give_the_same_scores(size, calls):
+    table = {name: (1 + n, 5 - n) for n, name in enumerate(FIVE)}
+    one, _ = run(table)
+    result, model = run(table, batch_criteria=size)
+    judge = create_bsm_judge(model, criteria=list(FIVE), batch_criteria=size)
+    assert len(model.prompts) == judge.config["metadata"]["calls"] == calls
+    key = lambda line: (line["criterion"], line["order"])  # noqa: E731
+    assert sorted(result["subscores"], key=key) == sorted(one["subscores"], key=key)
+    assert result["verdict"]["scores"] == one["verdict"]["scores"]
+
+
+def tokens_of(text, offered):
+    """Return a token for each character, with probabilities where they are given."""
+    return [
+        {
+            "token": character,
+            "logprob": 0.0,
+            "top_logprobs": [
+                {"token": token, "logprob": logprob} for token, logprob in offered.get(at, ())
+            ],
+        }
+        for at, character in enumerate(text)
+    ]
+
+
+def message(text, offered):
+    tokens = tokens_of(text, offered)
+    return AIMessage(text, response_metadata={"logprobs": {"content": tokens}})
+
+
+HALF = -0.6931471805599453
+QUARTER = 2 * HALF
+REPLY = '{"score_1": 4, "score_2": 2, "explanation": ""}'
+OFFERED = {
+    # 4 and 5 at a half each: 4.5. Of 2 (a half), 1 (a quarter) and 9, which is no score:
+    # (2 * 1/2 + 1 * 1/4) / (3/4) = 5/3.
+    REPLY.index("4"): [("4", HALF), ("5", HALF)],
+    REPLY.index(" 2") + 1: [("2", HALF), ("1", QUARTER), ("9", QUARTER)],
+}
+
+
+def test_the_expected_score_is_the_mean_over_what_was_offered():
+    found = expected_scores(message(REPLY, OFFERED), json.loads(REPLY), (1, 5))
+    assert found == {"": [pytest.approx(4.5), pytest.approx(5 / 3)]}
+
+
+def test_expected_scores_of_several_criteria_stand_under_their_names():
+    text = json.dumps({"criterion_1": json.loads(REPLY)})
+    at = text.index("4"), text.index(": 2") + 2
+    offered = {at[0]: [("4", 0.0)], at[1]: [("2", HALF), ("3", HALF)]}
+    found = expected_scores(message(text, offered), json.loads(text), (1, 5))
+    assert found == {"criterion_1": [4.0, pytest.approx(2.5)]}
+
+
+def test_without_the_probabilities_of_other_scores_the_given_score_counts():
+    assert expected_scores(message(REPLY, {}), json.loads(REPLY), (1, 5)) == {}
+    result, _ = run({"Truth": (4, 2)}, score="mean")
+    assert result["verdict"]["scores"] == {"A": 8.0, "B": 4.0}
+    assert {f["reason"] for f in result["verdict"]["failures"]} == {"no_logprobs"}
+
+
+def test_expected_scores_are_what_is_summed():
+    model = FakeChatModel(replies=lambda _: message(REPLY, OFFERED))
+    judge = create_bsm_judge(model, criteria=["Truth"], orders="none", score="mean")
+    assert judge.invoke(PAIR)["verdict"]["scores"] == {"A": 4.5, "B": pytest.approx(5 / 3)}
