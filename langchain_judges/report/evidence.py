@@ -61,7 +61,7 @@ def costliest(sample: Sample, most: int) -> list[Disagreement]:
 
     Rows that were not judged are no disagreements; the failures count them.
     """
-    ranked = sorted(filter(differs, sample.rows), key=_cost, reverse=True)
+    ranked = sorted(filter(differs, sample.rows), key=cost_of, reverse=True)
     return [_disagreement(row) for row in ranked[:most]]
 
 
@@ -70,7 +70,8 @@ def differs(row: JudgedRow) -> bool:
     return None not in (row.answer, row.label) and bool(row.answer != row.label)
 
 
-def _cost(row: JudgedRow) -> float:
+def cost_of(row: JudgedRow) -> float:
+    """Return how far the score is from what people say, times how far they agree."""
     agreed = row.votes.count(row.label) / len(row.votes) if row.votes else 1.0
     score = row.verdict.get("score")
     wanted = preference_points([row.label]) if "preference" in row.verdict else row.label
@@ -81,7 +82,6 @@ def _cost(row: JudgedRow) -> float:
 
 def _disagreement(row: JudgedRow) -> Disagreement:
     known, verdict = row.known, row.verdict
-    texts = [(name, shown(known[key])) for key, name in _TEXTS if known.get(key)]
     people = str(row.label)
     if row.votes:
         people += f" ({row.votes.count(row.label)} of {len(row.votes)} votes)"
@@ -89,14 +89,19 @@ def _disagreement(row: JudgedRow) -> Disagreement:
         id=str(row.place if row.row.get("id") is None else row.row["id"]),
         category=row.category,
         task=shown(known.get("input") or ""),
-        texts=texts,
+        texts=texts_of(row),
         people=people,
         judge=str(row.answer),
         score=verdict.get("score"),
-        cost=_cost(row),
+        cost=cost_of(row),
         rationale=str(verdict.get("rationale") or ""),
         evidence=evidence(row.row),
     )
+
+
+def texts_of(row: JudgedRow) -> list[tuple[str, str]]:
+    """Return what each judged text of a row is called, and the text."""
+    return [(name, shown(row.known[key])) for key, name in _TEXTS if row.known.get(key)]
 
 
 def shown(text: Any) -> str:

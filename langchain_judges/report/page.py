@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from langchain_judges.report import charts
 from langchain_judges.report.answer import whom
+from langchain_judges.report.browse import packed_rows, script, script_hash
 from langchain_judges.report.number import ERRORS, Number
 from langchain_judges.report.single import TrustReport
 from langchain_judges.report.wording import count_text, p_text, percent, range_text, value_text
@@ -57,6 +58,9 @@ def render(reports: Sequence[TrustReport], contests: Sequence[Contest] = ()) -> 
         one_order=_ONE_ORDER if any(_ONE_ORDER in each.numbers for each in reports) else "",
         level=percent(reports[0].sample.confidence),
         lead_plot=charts.judges_plot(reports) if len(reports) > 1 else None,
+        rows=packed_rows(reports),
+        script=Markup(script()),  # noqa: S704 - ours
+        script_hash=script_hash(),
         css=Markup(_environment().get_template("report.css").render()),  # noqa: S704 - ours
     )
 

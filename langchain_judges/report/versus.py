@@ -95,7 +95,8 @@ class ComparisonReport:
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Return one HTML page, and write it to a file if there is a path.
 
-        The page holds everything it needs: it loads nothing and runs no script.
+        The page holds everything it needs and loads nothing. Its only script, which its policy
+        names by hash, lists the rows.
         """
         from langchain_judges.report.page import render
 
