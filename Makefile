@@ -24,7 +24,7 @@ help:
 	@echo "make demo       judge sample pairs with a real language model in this process;"
 	@echo "                METHOD=bsm (default), drpe, sc2 or allure; METHOD=write writes texts"
 	@echo "make test       run every test, those with the real local model too"
-	@echo "make test-fast  run the tests that need no language model and no public data"
+	@echo "make test-fast  run the tests that need no language model, no public data and no minutes"
 	@echo "make lint       check style and types"
 	@echo "make benchmark  measure the cost of a run beside bare loops"
 	@echo "make notebooks  run the notebooks of the cookbook and store their outputs"
@@ -44,13 +44,15 @@ help:
 demo: .venv/.package
 	@$(BIN)/langchain-judges $(DEMO) $(PAIRS) --model local --limit $(or $(LIMIT_$(METHOD)),3) --show $(SET_$(METHOD))
 
-# The tests with the real model and data run even where another test failed; either failure counts.
+# Each part runs even where another failed; any failure counts. The real model takes every core.
 test: .venv/.dev
-	@unit=0; real=0; \
+	@unit=0; figures=0; real=0; \
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not real and not figures" || unit=$$?; \
-	$(BIN)/python -m pytest -m "real or figures" || real=$$?; \
-	if [ $$unit -ne 0 ] || [ $$real -ne 0 ]; then \
-		echo "Failed: exit code $$unit without the real model and data, $$real with them." >&2; exit 1; \
+	$(BIN)/python -m pytest -n $(WORKERS) -m "figures and not real" || figures=$$?; \
+	$(BIN)/python -m pytest -m "real" || real=$$?; \
+	if [ $$unit -ne 0 ] || [ $$figures -ne 0 ] || [ $$real -ne 0 ]; then \
+		echo "Failed: exit code $$unit without studies and the real model, $$figures in studies," \
+			"$$real with the real model." >&2; exit 1; \
 	fi
 
 test-fast: .venv/.dev

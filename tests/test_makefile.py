@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-UNIT, REAL = "-m not real and not figures", "-m real or figures"
+UNIT, FIGURES, REAL = "-m not real and not figures", "-m figures and not real", "-m real"
 ROOT = Path(__file__).parents[1]
 PYTHON = """#!/bin/sh
 echo "$@" >> {log}
@@ -13,10 +13,8 @@ case "$*" in *"{failing}") exit 1;; esac
 """
 
 
-@pytest.mark.parametrize(("failing", "code"), [(UNIT, 2), (REAL, 2), ("none", 0)])
-def test_the_real_tests_run_whatever_else_fails_and_either_failure_counts(
-    tmp_path, failing, code
-):
+@pytest.mark.parametrize(("failing", "code"), [(UNIT, 2), (FIGURES, 2), (REAL, 2), ("none", 0)])
+def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, failing, code):
     log, python = tmp_path / "log", tmp_path / "python"
     python.write_text(PYTHON.format(log=log, failing=failing))
     python.chmod(0o755)
@@ -25,4 +23,4 @@ def test_the_real_tests_run_whatever_else_fails_and_either_failure_counts(
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     asked = [line.partition("-m pytest ")[2] for line in log.read_text().splitlines()]
-    assert asked == [f"-n auto {UNIT}", REAL]
+    assert asked == [f"-n auto {UNIT}", f"-n auto {FIGURES}", REAL]

@@ -255,6 +255,7 @@ def test_a_judge_exchangeable_with_people_has_no_lead_though_a_referee_was_asked
     assert beside_people(judge, mixed).lead == pytest.approx(0.0, abs=0.025)
 
 
+@pytest.mark.figures
 def test_the_lead_over_people_covers_nothing_at_its_rate() -> None:
     rng, covered = np.random.default_rng(18), 0
     for _ in range(200):
@@ -357,6 +358,7 @@ def test_a_perfect_small_sample_is_not_certain() -> None:
     assert found.interval.low < 0.8
 
 
+@pytest.mark.figures
 def test_kappas_interval_covers_at_its_rate() -> None:
     # Both right with .8 on two even classes: agreement .68, chance .5, κ = .36.
     rng, covered = np.random.default_rng(4), 0

@@ -95,6 +95,7 @@ def test_the_slopes_are_those_that_were_put_in() -> None:
     assert found["slot"].se < 0.05
 
 
+@pytest.mark.figures
 def test_the_slopes_intervals_cover_at_their_rate() -> None:
     covered = 0
     for seed in range(200):
@@ -124,6 +125,7 @@ def judged_by_quality(rng, items: int, label_accuracy: float, pull: float):
     return judged, length, np.where((quality > 0) == right, "A", "B").tolist()
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize("label_accuracy", [0.8, 0.95, 1.0])
 def test_wrong_labels_do_not_accuse_a_judge_without_length_bias(label_accuracy) -> None:
     rng, accused = np.random.default_rng(22), 0

@@ -50,6 +50,7 @@ def test_a_perfect_correlation_has_no_interval_and_says_why() -> None:
     assert kendall([1, 2, 3], [1, 3, 2]).no_interval == "too few items or groups"
 
 
+@pytest.mark.figures
 def test_kendalls_interval_covers_on_ratings_with_ties() -> None:
     # τ_b of these ratings is .442, by 200,000 of them.
     rng, covered = np.random.default_rng(14), 0
@@ -142,6 +143,7 @@ def test_williams_turns_a_metric_that_runs_against_people_with_all_its_correlati
     assert straight.t < williams_test(0.5, 0.4, 0.3, 100).t
 
 
+@pytest.mark.figures
 def test_williams_keeps_its_level_where_metrics_run_against_each_other() -> None:
     # Both follow people, and each other's noise in the opposite direction: r23 < 0.
     rng, rejected = np.random.default_rng(12), 0
@@ -160,6 +162,7 @@ def test_williams_is_undefined_where_no_three_variables_correlate_so() -> None:
         williams_test(1.2, 0.4, 0.3, 30)
 
 
+@pytest.mark.figures
 def test_williams_rejects_at_its_level_when_both_metrics_are_alike() -> None:
     rng, rejected = np.random.default_rng(1), 0
     for _ in range(2000):
@@ -208,6 +211,7 @@ def test_whole_groups_are_drawn() -> None:
     assert groups.se == pytest.approx(rows.se * math.sqrt(10), rel=0.1)
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize("kind", ["mean", "pearson"])
 def test_clustered_bootstrap_covers_at_its_rate(kind) -> None:
     rng, covered, truth = np.random.default_rng(7), 0, {"mean": 0.0, "pearson": 0.5}[kind]
@@ -222,6 +226,7 @@ def test_clustered_bootstrap_covers_at_its_rate(kind) -> None:
     assert 0.90 < covered / 300 < 0.985
 
 
+@pytest.mark.figures
 def test_two_thousand_resamples_of_ten_thousand_rows_are_a_matter_of_seconds() -> None:
     rng = np.random.default_rng(0)
     human = rng.normal(size=10_000)

@@ -96,6 +96,7 @@ def test_failures_are_left_out_and_counted() -> None:
     assert {part.n_failed["not_judged"] for part in vars(found).values()} == {1}
 
 
+@pytest.mark.figures
 def test_the_interval_of_balanced_accuracy_covers_at_its_rate() -> None:
     rng, covered = np.random.default_rng(3), 0
     for trial in range(200):
@@ -106,6 +107,7 @@ def test_the_interval_of_balanced_accuracy_covers_at_its_rate() -> None:
     assert 0.90 < covered / 200 < 0.99
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize("measure", [balanced_accuracy, f1, matthews])
 def test_intervals_of_rare_classes_cover_and_are_never_of_no_width(measure) -> None:
     # Two of twenty are positive; found .75 and let alone .85 of the time: of a hundred items
@@ -171,6 +173,7 @@ def test_delong_compares_two_scores_of_the_same_items() -> None:
     assert (lost.n, lost.n_failed) == (148, {"not_judged": 2})
 
 
+@pytest.mark.figures
 def test_delong_rejects_at_its_level_and_covers_at_its_rate() -> None:
     rng, rejected, covered = np.random.default_rng(2), 0, 0
     area = float(stats.norm.cdf(1 / math.sqrt(2)))

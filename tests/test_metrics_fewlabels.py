@@ -76,6 +76,7 @@ def draw(rng, n: int, rate: float = 0.6, tpr: float = 0.95, fpr: float = 0.4):
     return y, (rng.random(n) < np.where(y == 1, tpr, fpr)).astype(int)
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize("estimate", [ppi_mean, ppi_plus_plus_mean])
 def test_ppi_takes_the_judges_bias_out_and_covers_at_its_rate(estimate) -> None:
     rng, covered, found, naive, alone = np.random.default_rng(1), 0, [], [], []
@@ -102,6 +103,7 @@ def test_a_useless_judge_does_no_harm_to_ppi_plus_plus() -> None:
     assert ppi_plus_plus_mean(y, -y, u).lam == 0.0
 
 
+@pytest.mark.figures
 def test_strata_help_where_the_judge_differs_and_cover_at_their_rate() -> None:
     rng, covered, narrower = np.random.default_rng(2), 0, 0
     for _ in range(120):
@@ -156,6 +158,7 @@ def test_the_corrected_interval_is_continuous_at_the_ends() -> None:
     assert rogan_gladen(0.5, 0.52, 0.52, **told).interval == (0.0, 1.0)
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize("theta", [0.0, 0.02, 0.5, 1.0])
 def test_the_corrected_interval_covers_up_to_the_ends(theta) -> None:
     rng, covered = np.random.default_rng(13), 0
@@ -167,6 +170,7 @@ def test_the_corrected_interval_covers_up_to_the_ends(theta) -> None:
     assert 0.93 < covered / 400 <= 0.99
 
 
+@pytest.mark.figures
 def test_rogan_gladen_stands_a_shift_that_ppi_does_not() -> None:
     # Calibrated where half are positive, asked where four of five are.
     rng, covered, found, shifted = np.random.default_rng(3), 0, [], []
@@ -187,16 +191,20 @@ def test_the_corrected_rate_needs_both_classes_and_zeros_and_ones() -> None:
         corrected_rate([1, 2], [1, 0], [1, 0])
 
 
-def test_post_stratification_by_hand_and_by_coverage() -> None:
+def test_post_stratification_by_hand() -> None:
     # The judge says 1 to 3 of 4; people give 2/3 there and 1/2 where it says 0.
     found = post_stratified_mean([1, 1, 0, 1, 0], [1, 1, 1, 0, 0], [1, 1, 1, 0])
     assert found == pytest.approx(0.75 * 2 / 3 + 0.25 * 1 / 2)
+    assert "fewer than two" in (post_stratified_mean([1, 0], [1, 1], [1]).reason or "")
+
+
+@pytest.mark.figures
+def test_post_stratification_covers_at_its_rate() -> None:
     rng, covered = np.random.default_rng(5), 0
     for _ in range(250):
         (y, f), (_, u) = draw(rng, 150), draw(rng, 2000)
         covered += post_stratified_mean(y, f, u).interval.covers(0.6)
     assert 0.915 < covered / 250 < 0.985
-    assert "fewer than two" in (post_stratified_mean([1, 0], [1, 1], [1]).reason or "")
 
 
 def annotators(rng, items: int, skills: dict[str, float]):
@@ -226,6 +234,7 @@ def test_the_alt_test_by_hand() -> None:
     assert (found.annotators["a"].rival, found.passed) == (1.0, False)
 
 
+@pytest.mark.figures
 def test_the_alt_test_rejects_wrongly_no_more_often_than_its_level() -> None:
     # The judge falls short of people by ε exactly: 1 − .8 in agreement with a steady truth.
     rng, passed = np.random.default_rng(7), 0
@@ -258,6 +267,7 @@ def sure(rng, n: int, skill: float = 1.0):
     return np.where(rng.random(n) < confidence, "A", "B"), confidence, ["A"] * n
 
 
+@pytest.mark.figures
 def test_the_threshold_keeps_its_promise() -> None:
     # Confidences are calibrated: from λ on the judge errs in (1 − λ) / 2 of the items.
     rng, broken = np.random.default_rng(8), 0
@@ -294,6 +304,7 @@ def test_a_good_judge_with_flat_confidence_does_not_abstain_from_everything() ->
     assert abstained < 10
 
 
+@pytest.mark.figures
 def test_the_threshold_keeps_its_promise_where_confidence_says_nothing() -> None:
     # Wrong in 11 % everywhere: whatever is taken breaks α = .1.
     rng, broken = np.random.default_rng(21), 0
@@ -381,6 +392,7 @@ def test_two_systems_with_ties_have_the_shares_that_were_seen() -> None:
     )
 
 
+@pytest.mark.figures
 def test_the_strengths_put_in_are_recovered_and_covered() -> None:
     truth, nu = {"a": 0.9, "b": 0.2, "c": -0.3, "d": -0.8}, 0.5
     rng, covered = np.random.default_rng(10), 0

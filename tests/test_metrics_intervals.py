@@ -85,12 +85,14 @@ def coverage(make, trials: int, truth: float) -> float:
     return sum(make(rng).interval.covers(truth) for _ in range(trials)) / trials
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize(("p", "n"), [(0.5, 30), (0.8, 100), (0.95, 60)])
 def test_wilson_covers_at_its_rate(p, n) -> None:
     found = coverage(lambda rng: rate(rng.random(n) < p), 1000, p)
     assert 0.93 < found < 0.98
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize("p", [0.5, 0.85])
 def test_the_clustered_interval_covers_where_the_plain_one_does_not(p) -> None:
     groups = np.repeat(np.arange(25), 6)
@@ -103,6 +105,7 @@ def test_the_clustered_interval_covers_where_the_plain_one_does_not(p) -> None:
     assert 0.92 < coverage(lambda rng: judged(rng, groups), 500, p) < 0.985
 
 
+@pytest.mark.figures
 def test_the_interval_of_a_clustered_mean_covers_at_its_rate() -> None:
     groups = np.repeat(np.arange(20), 5)
     made = lambda rng: mean(  # noqa: E731
@@ -266,6 +269,7 @@ def test_the_signs_of_leads_are_counted_in_all_ways() -> None:
     assert sign_flip_test([], []).reason == "no items in common"
 
 
+@pytest.mark.figures
 def test_the_test_by_clusters_rejects_no_more_often_than_its_level() -> None:
     rng, rejected, plain = np.random.default_rng(15), 0, 0
     groups = np.repeat(np.arange(20), 10)

@@ -55,6 +55,7 @@ def test_labels_go_where_the_judge_errs() -> None:
     assert label_next([1, 1, 1], [None] * 3, ["a", "b", "b"], 9) == [0, 1, 2]
 
 
+@pytest.mark.figures
 def test_the_estimate_stays_right_when_labels_are_chosen_so() -> None:
     rng, covered = np.random.default_rng(1), 0
     for trial in range(100):

@@ -132,6 +132,7 @@ def test_another_model_or_corpus_learns_aspects_of_its_own(serve, tmp_path):
     assert len(list(tmp_path.glob("learned_aspects-*.json"))) == 3
 
 
+@pytest.mark.figures
 def test_all_rows_can_be_asked_for(serve, data, tmp_path):
     options = ["--limit", "500", "--sets", "hh_helpful_test", "--only", "methods"]
     done = studied(data, serve(answer), tmp_path / "out", *options)
@@ -155,6 +156,7 @@ def test_equal_labels_are_equal_settings():
         assert settings.setdefault(arm.label, arm) == arm
 
 
+@pytest.mark.figures
 def test_all_studies_run_and_go_on(serve, data, tmp_path):
     server, out = serve(answer), tmp_path / "out"
     options = ["--limit", "1", "--sets", "hh_helpful_test"]
@@ -199,6 +201,7 @@ def test_settings_that_studies_share_are_asked_once(serve, data, tmp_path):
     assert "The request is an article" in server.calls[-1].prompt or "sc2" in METHODS
 
 
+@pytest.mark.figures
 def test_few_shot_arms_show_the_same_examples(serve, data, tmp_path):
     server = serve(answer)
     options = ["--limit", "1", "--sets", "hh_helpful_test", "--only", "few_shot"]

@@ -174,6 +174,7 @@ def check_report(out):
     return page
 
 
+@pytest.mark.figures
 def test_a_sweep_shows_what_remembering_brings(swept):
     results = check_figures(swept.out)
     page = check_report(swept.out)
@@ -198,6 +199,7 @@ def test_a_sweep_shows_what_remembering_brings(swept):
     assert "Leaks were allowed" not in page
 
 
+@pytest.mark.figures
 def test_leaving_out_the_only_mode_brings_the_errors_back(swept):
     results = results_of(swept.out)
     full, without = results["ablation"]
@@ -208,6 +210,7 @@ def test_leaving_out_the_only_mode_brings_the_errors_back(swept):
     assert results["kappa"]["matrix"][1][1] == pytest.approx(1.0)
 
 
+@pytest.mark.figures
 def test_the_same_command_asks_nothing_again(swept, no_plots):
     first, asked = results_of(swept.out), len(swept.server.calls)
     again = swept()
@@ -252,6 +255,7 @@ def test_the_dry_run_counts_calls_by_the_closed_form(sweeping):
     assert not sweeping.out.exists()
 
 
+@pytest.mark.figures
 def test_the_papers_own_setting_must_be_said_and_says_so(sweeping):
     done = sweeping("--allow-leak", sizes="0,3", draws=1)
     assert done.exit_code == 0, done.output
@@ -266,6 +270,7 @@ def test_the_papers_own_setting_must_be_said_and_says_so(sweeping):
     assert results["runs"]["all"]["shown"] == 5
 
 
+@pytest.mark.figures
 def test_groups_held_out_share_nothing_with_those_of_the_examples(swept):
     split = json.loads((swept.out / "split.json").read_text())
     maps = [{re.sub(r"\D", "", each) for each in split[part]} for part in split]
@@ -301,6 +306,7 @@ def test_a_judge_that_was_shown_its_own_group_stops_the_sweep():
         module._refuse_leaks(rows, [right], memory)
 
 
+@pytest.mark.figures
 def test_a_judge_without_mistakes_has_a_report_too(tmp_path):
     def always_right(prompt):
         asked = prompt.rpartition("\n---\n")[2]
@@ -319,6 +325,7 @@ def test_a_judge_without_mistakes_has_a_report_too(tmp_path):
     assert results["turned"] == {"worsened": 0, "items": []}
 
 
+@pytest.mark.figures
 def test_summaries_are_labelled_by_the_experts_consistency(sweeping, tmp_path):
     data = tmp_path / "summeval16"
     articles, summaries = [], []
@@ -364,6 +371,7 @@ def test_there_is_an_auc_only_where_there_are_probabilities():
     assert metrics_of([row(None)] * 4, truth) == {}
 
 
+@pytest.mark.figures
 def test_a_model_with_probabilities_gets_an_area_in_every_run(tmp_path, no_plots):
     def sure(prompt):
         said = json.loads(fooled(prompt))["label"]
@@ -386,6 +394,7 @@ def test_a_model_with_probabilities_gets_an_area_in_every_run(tmp_path, no_plots
     assert "<th>AUC</th>" in page
 
 
+@pytest.mark.figures
 def test_the_interval_over_draws_holds_items_and_draws():
     truth, groups = [1, 0] * 20, [str(n // 2) for n in range(40)]
     perfect = [row(label, float(label)) for label in truth]

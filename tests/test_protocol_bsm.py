@@ -62,6 +62,7 @@ def rows() -> list[dict]:
     ]
 
 
+@pytest.mark.figures
 def test_a_judge_of_slots_is_all_position_bias_and_all_ties(rows, tmp_path: Path) -> None:
     found = protocol.study_tables(scorer(first_slot), rows, tmp_path, numbers=[8])
     for line in lines(found, 8).values():
@@ -72,6 +73,7 @@ def test_a_judge_of_slots_is_all_position_bias_and_all_ties(rows, tmp_path: Path
         assert "turn 2" not in line
 
 
+@pytest.mark.figures
 def test_every_table_is_there_and_a_second_run_asks_nothing(
     rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

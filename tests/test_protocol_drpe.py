@@ -43,6 +43,7 @@ def study(server, data, out, **more):
     return protocol_drpe.main("fake", resamples=50, **where, **more)
 
 
+@pytest.mark.figures
 def test_the_drpe_study_counts_correlates_and_resumes(serve, small_sets, tmp_path, capsys):
     server = serve(longer)
     methods = "drpe, no_batch, drpe_v1, llm_score, rouge1"
@@ -80,6 +81,7 @@ def test_the_drpe_study_counts_correlates_and_resumes(serve, small_sets, tmp_pat
     assert references.read_text() == whole
 
 
+@pytest.mark.figures
 def test_the_drpe_study_varies_sizes_and_wordings(serve, small_sets, tmp_path):
     server = serve(longer)
     chosen = {"only": "summeval", "limit": 2, "methods": "drpe"}
