@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.integrations.cases import item_for, pair_for, wants_reference
+from langchain_judges.integrations.child_runs import outputs_with_work
 from langchain_judges.methods.marks import kind_of, marks_of, unwrapped
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.applications import (
@@ -146,6 +147,10 @@ class _Reading:
         if baseline is not None and self.kind == "item":
             raise OptionError("`baseline` is for judges of pairs; this one labels one text")
         self.baseline = baseline
+
+    def outputs(self, run: Run) -> Any:
+        """Return a run's outputs, with the tools it used unless the output's place is named."""
+        return run.outputs if self.places.output else outputs_with_work(run)
 
     def case(self, row: _Row) -> dict[str, Any]:
         """Return a `Pair` or an `Item`.
@@ -297,7 +302,8 @@ class JudgeEvaluator(RunEvaluator):
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
         told = {"target_run_id": str(run.id)}
-        row = _Row(inputs, run.outputs, reference, str(example.id) if example else None)
+        outputs = self._reading.outputs(run)
+        row = _Row(inputs, outputs, reference, str(example.id) if example else None)
         if not run.outputs and run.error:
             lost = InputError(f"the run failed and has no output: {run.error[:300]}")
             verdict, ran = not_done(lost), False
@@ -499,9 +505,10 @@ def _compared(
 ) -> Steps[dict[str, Any]]:
     try:
         if reading.kind == "item":
-            case = reading.case(_Row(inputs, sides[0].outputs, known))
+            case = reading.case(_Row(inputs, reading.outputs(sides[0]), known))
         else:
-            case = reading.sides(inputs, sides[0].outputs, sides[1].outputs, known)
+            a, b = map(reading.outputs, sides)
+            case = reading.sides(inputs, a, b, known)
         told = {f"run_{'ab'[i]}": str(side.id) for i, side in enumerate(sides)}
         config = config_for(judge, metadata=told)
         return (yield from verdict_of(judge, case, config))

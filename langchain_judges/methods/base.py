@@ -63,6 +63,7 @@ from langchain_judges.options import (
 from langchain_judges.orders import Order, OrderRule, orders_of
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.trajectories import RESULT_CHARACTERS, cut_results
 from langchain_judges.verdict import Failure
 
 if TYPE_CHECKING:
@@ -306,6 +307,24 @@ class Setup:
                     {"step": "begin", "unit": "", "reason": "invalid_input", "detail": detail}
                 ]
         return []
+
+    def cut(self, row: Mapping[str, Any]) -> list[Failure]:
+        """Return what a verdict says of tool results that were cut when a row was read.
+
+        Args:
+            row: A pair or an item.
+        """
+        return [
+            {
+                "step": "begin",
+                "unit": field,
+                "reason": "input_cut",
+                "detail": f"{number} of the tool results are shown up to {RESULT_CHARACTERS:,} "
+                "characters",
+            }
+            for field, text in row.items()
+            if (number := cut_results(text))
+        ]
 
     def plain(self, function: Callable[[Any], Update]) -> Node:
         """Return a node that waits for nothing: a function from state to update."""

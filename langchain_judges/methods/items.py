@@ -84,7 +84,7 @@ class ItemSteps:
         check_item(state)
         check_basis(item_of(state), self.criteria)
         # A checkpointed thread still holds the lists of its previous run.
-        lists = {key: Overwrite([]) for key in ("failures", "usages")}
+        lists = {"failures": Overwrite(self.setup.cut(item_of(state))), "usages": Overwrite([])}
         update: Update = {**lists, **self.empty, "verdict": None}
         if unseen := self.setup.unseen(item_of(state)):
             if self.setup.reminder:

@@ -133,9 +133,10 @@ class PairSteps:
         same = self.seen(pair, "output_a") == self.seen(pair, "output_b")
         unseen = self.setup.unseen(pair)
         # A checkpointed thread still holds the lists of its previous run.
-        update: Update = {
-            key: Overwrite([]) for key in (*self.lists, "failures", "usages")
-        } | dict(self.empty)
+        update: Update = {key: Overwrite([]) for key in (*self.lists, "usages")} | dict(
+            self.empty
+        )
+        update["failures"] = Overwrite(self.setup.cut(pair))
         if (same or unseen) and self.setup.reminder:
             update |= self.setup.reminder.untouched
         if unseen:

@@ -16,7 +16,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.media import is_content, with_media
 from langchain_judges.rows.messages import message_in
 from langchain_judges.rows.texts import Text, plain
-from langchain_judges.rows.trajectories import is_trajectory, trajectory
+from langchain_judges.rows.trajectories import history, is_trajectory, trajectory, work
 
 Source = str | Callable[[Any], Any] | None
 """Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function
@@ -104,6 +104,8 @@ def task_in(value: Any, source: Source = None) -> Text:
         InputError: There is none.
     """
     found = _find(value, "input", source)
+    if is_trajectory(found):
+        return history(found)
     if is_content(found):
         return [{"role": "user", "content": found if isinstance(found, list) else [found]}]
     messages = messages_in(found)
@@ -138,8 +140,7 @@ def work_in(value: Any, source: Source = None, field: Field = "output") -> Text:
         InputError: There is none.
     """
     found = _find(value, field, source)
-    text = trajectory(found) if is_trajectory(found) else answer_in(found, None, field)
-    return with_blocks(text, found)
+    return work(found) if is_trajectory(found) else with_blocks(answer_in(found), found)
 
 
 def with_blocks(text: str, found: Any) -> Text:
@@ -159,7 +160,8 @@ def reference_in(value: Any, source: Source = None) -> str:
     Raises:
         InputError: There is none, or an image or file stands in it.
     """
-    text = work_in(value, source, "reference")
+    found = _find(value, "reference", source)
+    text = trajectory(found) if is_trajectory(found) else work_in(found, None, "reference")
     if not isinstance(text, str):
         raise InputError("`reference`: must be a text, saw an image or a file in it")
     return text
@@ -237,6 +239,7 @@ def messages_in(value: Any) -> list[dict[str, Any]]:
 
 def _find(value: Any, field: Field, source: Source) -> Any:
     """Return the part of `value` that is meant by a source, or by the usual names."""
+    value = _thread_values(value)
     if callable(source):
         try:
             return source(value)
@@ -256,6 +259,16 @@ def _find(value: Any, field: Field, source: Source) -> Any:
             )
         value = value[known[0]] if known else next(iter(value.values()))
     return value
+
+
+def _thread_values(value: Any) -> Any:
+    """Return the state in what LangGraph says of a thread; other values as they are."""
+    if isinstance(value, tuple) and isinstance(
+        found := getattr(value, "values", None), Mapping
+    ):
+        return found
+    whole = isinstance(value, Mapping) and {"values", "next"} <= value.keys()
+    return value["values"] if whole else value
 
 
 def _follow(value: Any, field: Field, path: str) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ChatMessage, convert_to_messages
 
-from langchain_judges.rows.media import is_content, with_media
+from langchain_judges.rows.media import is_content
 from langchain_judges.rows.texts import plain
-from langchain_judges.rows.trajectories import is_trajectory, trajectory
+from langchain_judges.rows.trajectories import history, is_trajectory, trajectory, work
 
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
 _TEXTS = ("input", "output", "output_a", "output_b")
@@ -66,6 +66,7 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """  # noqa: E501 - a line that doctest prints
     told = dict(row)
     told.update({name: _work(told[name]) for name in _TEXTS[1:] if name in told})
+    told.update({name: _task(told[name]) for name in _TEXTS[:1] if name in told})
     told.update({name: _messages(_content(told[name])) for name in _TEXTS if name in told})
     told.update({name: _words(told[name]) for name in _WORDS if name in told})
     if isinstance(items := told.get("items"), list):  # of an audit
@@ -73,12 +74,31 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
+def state_messages(value: Any) -> Any:
+    """Return the messages of an agent's state or of a LangGraph thread's; else the value.
+
+    A state is `{"messages": [...]}`; a thread's is `{"values": state, ...}`, or an object with
+    `values`.
+    """
+    values = getattr(value, "values", None) if isinstance(value, tuple) else None
+    if isinstance(value, Mapping) and isinstance(value.get("values"), Mapping):
+        values = value["values"]
+    state = values if isinstance(values, Mapping) else value
+    messages = state.get("messages") if isinstance(state, Mapping) else None
+    return messages if isinstance(messages, list) else value
+
+
 def _work(value: Any) -> Any:
-    if not is_trajectory(value):
-        return value
-    text = trajectory(value)
-    content = with_media(text, [message_in(part) for part in value], marks=False)
-    return text if isinstance(content, str) else [{"role": "assistant", "content": content}]
+    """Return what an agent did as one text; of a state without tools the last message."""
+    messages = state_messages(value)
+    if is_trajectory(messages):
+        return work(messages)
+    return messages[-1:] if messages is not value else value
+
+
+def _task(value: Any) -> Any:
+    messages = state_messages(value)
+    return history(messages) if is_trajectory(messages) else messages
 
 
 def _content(value: Any) -> Any:
@@ -104,7 +124,8 @@ def _kept(part: Any) -> Any:
 
 
 def _words(value: Any) -> Any:
-    value = _work(value)
+    if is_trajectory(messages := state_messages(value)):
+        value = trajectory(messages)
     if isinstance(value, list):
         return [_words(part) for part in value]
     message = message_in(value)

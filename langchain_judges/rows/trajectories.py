@@ -11,7 +11,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from langchain_judges.rows.texts import plain
+from langchain_judges.rows.media import with_media
+from langchain_judges.rows.texts import Text, plain
 
 RESULT_CHARACTERS = 2000
 """Characters of each tool result that a judge is shown."""
@@ -61,6 +62,61 @@ def trajectory(messages: Sequence[Any]) -> str:
     return "\n\n".join(parts)
 
 
+def history(messages: Sequence[Any]) -> list[dict[str, Any]]:
+    r"""Return messages in which tools are used as messages of text alone, for a task.
+
+    >>> call = {"name": "add", "args": {"a": 1, "b": 2}, "id": "1"}
+    >>> history([{"role": "assistant", "content": "", "tool_calls": [call]}])
+    [{'role': 'assistant', 'content': '[call of add]\n{"a": 1, "b": 2}'}]
+    """
+    names: dict[str, str] = {}
+    read: list[dict[str, Any]] = []
+    for step in (step for message in messages if (step := _step(message)) is not None):
+        role, text = _turn(step, names)
+        if text:
+            content = with_media(text, step["content"], marks=False)
+            cut = {"cut": 1} if _is_cut(step) else {}
+            read.append({"role": role, "content": content, **cut})
+    return read
+
+
+def _turn(step: Mapping[str, Any], names: dict[str, str]) -> tuple[str, str]:
+    """Return by which role a transcript names a message, and what it says."""
+    parts = _parts({**step, "text": "" if step["calls"] else step["text"]}, names, final=False)
+    if step["calls"]:
+        said = [step["text"]] if step["text"].strip() else []
+        return "assistant", "\n\n".join([*said, *parts])
+    # The first line of a part is its name in brackets.
+    name, _, text = parts[0].partition("\n") if parts else ("", "", "")
+    name = name.removeprefix("[").removesuffix("]")
+    return ("user" if name == "human" else name), text
+
+
+def work(messages: Sequence[Any]) -> Text:
+    """Return an agent's messages as an output that is judged.
+
+    It is a text, or one message where images stand in it or results were cut; `cut` then says
+    how many.
+    """
+    steps = [step for message in messages if (step := _step(message)) is not None]
+    text, cut = trajectory(messages), sum(map(_is_cut, steps))
+    content = with_media(text, [step["content"] for step in steps], marks=False)
+    if isinstance(content, str) and not cut:
+        return text
+    return [{"role": "assistant", "content": content, **({"cut": cut} if cut else {})}]
+
+
+def cut_results(text: Any) -> int:
+    """Return how many tool results of a text were cut when it was read."""
+    messages = text if isinstance(text, list) else []
+    cuts = [message.get("cut") for message in messages if isinstance(message, Mapping)]
+    return sum(cut for cut in cuts if isinstance(cut, int))
+
+
+def _is_cut(step: Mapping[str, Any]) -> bool:
+    return step["role"] == "tool" and len(step["text"]) > RESULT_CHARACTERS
+
+
 def _parts(step: Mapping[str, Any], names: dict[str, str], *, final: bool) -> list[str]:
     """Return what one message adds; `names` are the tools by the id of their calls."""
     text = step["text"]
@@ -96,6 +152,7 @@ def _step(value: Any) -> dict[str, Any] | None:
     return {
         "role": role,
         "text": plain(content),
+        "content": content,
         "calls": [_call(call) for call in calls],
         "name": record.get("name"),
         "answers": str(record.get("tool_call_id") or ""),

@@ -1,0 +1,64 @@
+"""What a traced agent did, read from the runs below its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from langsmith.schemas import Run
+
+from langchain_judges.errors import InputError
+from langchain_judges.rows.applications import answer_in
+from langchain_judges.rows.messages import state_messages
+from langchain_judges.rows.trajectories import is_trajectory
+
+
+def outputs_with_work(run: Run) -> Any:
+    """Return a run's outputs, with the tools that its child runs used as messages.
+
+    Outputs that hold the messages of an agent stay as they are, and so do those of a run
+    below which no tool was used or whose child runs were not loaded.
+    """
+    tools = sorted(_tools(run), key=lambda child: child.dotted_order or str(child.start_time))
+    if not run.outputs or not tools or is_trajectory(state_messages(run.outputs)):
+        return run.outputs
+    try:
+        answer = answer_in(run.outputs)
+    except InputError:  # said by whoever reads the outputs
+        return run.outputs
+    messages = [message for tool in tools for message in _messages(tool)]
+    return {"messages": [*messages, {"role": "assistant", "content": answer}]}
+
+
+def _tools(run: Run) -> Iterator[Run]:
+    """Yield the runs of tools below a run; what a tool itself uses is part of its work."""
+    for child in run.child_runs or []:
+        if child.run_type == "tool":
+            yield child
+        else:
+            yield from _tools(child)
+
+
+def _messages(tool: Run) -> list[dict[str, Any]]:
+    call = {"id": str(tool.id), "name": tool.name, "args": _only(tool.inputs, "input")}
+    result = tool.outputs if tool.error is None else f"error: {tool.error}"
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": _text(result), "tool_call_id": str(tool.id)},
+    ]
+
+
+def _only(held: Any, name: str) -> Any:
+    """Return what stands under a name, where it is all that there is."""
+    return held[name] if isinstance(held, Mapping) and list(held) == [name] else held
+
+
+def _text(result: Any) -> str:
+    result = _only(result, "output")
+    if isinstance(result, str):
+        return result
+    try:
+        return answer_in(result)
+    except InputError:
+        return json.dumps(result, ensure_ascii=False, default=str)

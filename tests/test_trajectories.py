@@ -1,0 +1,177 @@
+"""An agent's work as what is judged, in every form in which people have it."""
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    ToolMessage,
+    convert_to_openai_messages,
+    messages_to_dict,
+)
+from langgraph.types import StateSnapshot
+from typer.testing import CliRunner
+
+from langchain_judges import as_comparative_evaluator, as_evaluator, create_allure_judge
+from langchain_judges.cli import app
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.testing import FakeModelServer
+from tests.fakes import FakeChatModel
+from tests.judges import answer, answer_call, of_method
+from tests.test_evaluators import a_run
+from tests.test_shown import RUBRIC, TASK, blocks
+
+CALL = {"name": "look_up", "args": {"guest": "Ann"}, "id": "1"}
+WORK = [
+    HumanMessage(TASK),
+    AIMessage("I look her up.", tool_calls=[CALL]),
+    ToolMessage("Ann is here.", tool_call_id="1"),
+    AIMessage("Good evening, Ann."),
+]
+DID = (
+    "[assistant]\nI look her up.\n\n"
+    '[call of look_up]\n{"guest": "Ann"}\n\n[result of look_up]\nAnn is here.\n\n'
+    "[final answer]\nGood evening, Ann."
+)
+LONG = [*WORK[:2], ToolMessage("x" * 2500, tool_call_id="1"), AIMessage("All good.")]
+
+
+def thread_of(messages: Any) -> StateSnapshot:
+    return StateSnapshot({"messages": messages}, (), {}, None, None, None, (), ())
+
+
+STATES = {
+    "state": {"messages": WORK},
+    "snapshot": thread_of(WORK),
+    "thread": {"values": {"messages": messages_to_dict(WORK)}, "next": [], "tasks": []},
+}
+
+
+@pytest.mark.parametrize("form", STATES)
+def test_states_of_agents_and_threads_are_read_as_they_come(form):
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    judge.invoke({"input": TASK, "output": STATES[form]})
+    as_evaluator(judge)(inputs=TASK, outputs=STATES[form])
+    assert [blocks(prompt)["response"] for prompt in model.prompts] == [DID] * 2
+
+
+def test_of_a_state_without_tools_the_last_message_is_judged():
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    judge.invoke({"input": TASK, "output": {"messages": [WORK[0], WORK[3]]}})
+    assert blocks(model.prompts[0])["response"] == "Good evening, Ann."
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_cut_result_is_reported_beside_a_verdict_that_stands(method):
+    model = FakeChatModel(replies=answer)
+    if METHODS[method].takes == "item":
+        case: dict[str, Any] = {"input": TASK, "output": LONG, "expected": "good"}
+        field = "output"
+    else:
+        case, field = {"input": TASK, "output_a": LONG, "output_b": "bad"}, "output_a"
+    verdict = of_method(method, model).invoke(case)["verdict"]
+    assert verdict.get("preference", verdict.get("label")) is not None
+    [failure] = [each for each in verdict["failures"] if each["step"] == "begin"]
+    assert (failure["reason"], failure["unit"]) == ("input_cut", field)
+    assert failure["detail"] == "1 of the tool results are shown up to 2,000 characters"
+    assert any("[the first 2000 of 2500 characters]" in prompt for prompt in model.prompts)
+
+
+def test_an_evaluator_reports_a_cut_result_too():
+    judge = create_allure_judge(FakeChatModel(replies=answer), rubric=RUBRIC)
+    told = as_evaluator(judge)(inputs=TASK, outputs={"messages": LONG})
+    assert told["score"] is not None
+    assert [each["reason"] for each in told["metadata"]["failures"]] == ["input_cut"]
+
+
+HISTORY = [*WORK, HumanMessage("And Bob?")]
+TOLD = (
+    f"[Turn 1, user]\n{TASK}\n\n"
+    '[assistant]\nI look her up.\n\n[call of look_up]\n{"guest": "Ann"}\n\n'
+    "[result of look_up]\nAnn is here.\n\n[assistant]\nGood evening, Ann.\n\n"
+    "[Turn 2, user]\nAnd Bob?"
+)
+
+
+def test_calls_of_tools_in_the_task_are_shown():
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    judge.invoke({"input": HISTORY, "output": "Good."})
+    judge.invoke({"input": {"messages": messages_to_dict(HISTORY)}, "output": "Good."})
+    as_evaluator(judge)(inputs={"messages": HISTORY}, outputs="Good.")
+    assert [blocks(prompt)["task"] for prompt in model.prompts] == [TOLD] * 3
+
+
+@pytest.mark.parametrize("field", ["reference", "expected"])
+def test_a_reference_may_be_an_agents_work(field):
+    model = FakeChatModel(replies=answer)
+    method = "allure" if field == "expected" else "relative"
+    sides = ["output"] if field == "expected" else ["output_a", "output_b"]
+    texts = dict(zip(sides, ["good", "bad"], strict=False))
+    for known in (WORK, {"messages": WORK}, json.loads(json.dumps(messages_to_dict(WORK)))):
+        of_method(method, model).invoke({"input": TASK, **texts, field: known})
+    tag = "expected-answer" if field == "expected" else "reference-answer"
+    assert {blocks(prompt)[tag] for prompt in model.prompts} == {DID}
+
+
+def a_child(kind, name, inputs=None, outputs=None, children=()):
+    run = a_run(outputs)
+    changes = {"run_type": kind, "name": name, "inputs": inputs or {}}
+    return run.model_copy(update={**changes, "child_runs": list(children)})
+
+
+def traced(answer):
+    """Return an agent's run as LangSmith has it: its outputs are the answer alone."""
+    tool = a_child("tool", "look_up", {"guest": "Ann"}, {"output": "Ann is here."})
+    inner = a_child("tool", "within", {"x": 1}, {"output": "never shown"})
+    tool = tool.model_copy(update={"child_runs": [inner]})
+    below = [a_child("llm", "chat"), a_child("chain", "tools", children=[tool])]
+    return a_child("chain", "agent", {"question": TASK}, answer, below)
+
+
+USED = '[call of look_up]\n{"guest": "Ann"}\n\n[result of look_up]\nAnn is here.\n\n'
+
+
+def test_the_tools_of_a_runs_child_runs_are_shown():
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    run = traced({"output": "Good evening."})
+    as_evaluator(judge).evaluate_run(run, None)
+    as_comparative_evaluator(judge)([run], None)
+    shown = [blocks(prompt)["response"] for prompt in model.prompts]
+    assert shown == [f"{USED}[final answer]\nGood evening."] * 2
+
+
+def test_of_a_run_whose_answer_is_named_the_answer_alone_is_judged():
+    model = FakeChatModel(replies=answer)
+    evaluator = as_evaluator(create_allure_judge(model, rubric=RUBRIC), output="output")
+    evaluator.evaluate_run(traced({"output": "Good evening."}), None)
+    assert blocks(model.prompts[0])["response"] == "Good evening."
+
+
+def test_the_command_line_judges_an_agents_work(tmp_path, monkeypatch):
+    messages = convert_to_openai_messages(LONG)
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"input": TASK, "output": messages}))
+    with FakeModelServer(answer_call) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        options = [
+            "--model",
+            "fake",
+            "--base-url",
+            server.url,
+            "-o",
+            str(tmp_path / "out.jsonl"),
+        ]
+        rubric = ["--method", "allure", "--set", f"rubric={RUBRIC}"]
+        done = CliRunner().invoke(
+            app, ["judge", str(tmp_path / "rows.jsonl"), *rubric, *options]
+        )
+        assert done.exit_code == 0, done.output
+        [call] = server.calls
+    assert "[call of look_up]" in blocks(call.prompt)["response"]
+    [line] = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert [each["reason"] for each in json.loads(line)["verdict"]["failures"]] == ["input_cut"]
