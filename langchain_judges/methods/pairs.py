@@ -24,7 +24,14 @@ from langchain_judges.memory.rendering import (
 )
 from langchain_judges.methods.base import JudgeOptions, Setup
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots
-from langchain_judges.rows.texts import check_pair, fence_token, judged, transcript, user_turns
+from langchain_judges.rows.texts import (
+    check_pair,
+    fence_token,
+    fence_tokens,
+    judged,
+    transcript,
+    user_turns,
+)
 from langchain_judges.verdict import (
     Failure,
     Pair,
@@ -182,7 +189,7 @@ class PairSteps:
         lessons = block(examples, token, order=order, noun=self.noun)
         return {
             "fence": token,
-            **fences(request, first, second),
+            **fences(request, first, second, reference),
             "request": request,
             "reference": reference_block(fence_token([reference]), reference),
             "response_1": first,
@@ -191,13 +198,13 @@ class PairSteps:
         }
 
 
-def fences(request: str, first: str, second: str) -> dict[str, str]:
-    """Return the token of each text's own fence; see `MATERIAL`."""
-    return {
-        "fence_request": fence_token([request]),
-        "fence_1": fence_token([first]),
-        "fence_2": fence_token([second]),
-    }
+def fences(request: str, first: str, second: str, reference: str = "") -> dict[str, str]:
+    """Return the token of each text's own fence; see `MATERIAL`.
+
+    Who writes a response knows the request: a token that another text holds is not used.
+    """
+    tokens = fence_tokens(request, first, second, reference)
+    return dict(zip(("fence_request", "fence_1", "fence_2"), tokens, strict=False))
 
 
 def middle(scale: tuple[int, int]) -> int:
