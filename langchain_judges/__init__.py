@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.drpe import Panel, Voting, create_drpe_judge
     from langchain_judges.methods.jury import create_jury
     from langchain_judges.methods.registry import build, load_judge
+    from langchain_judges.methods.rubric import Criterion, create_rubric_judge
     from langchain_judges.methods.sc2 import create_sc2_judge, learn_aspects
     from langchain_judges.runs.calibration import calibrate_cascade
     from langchain_judges.runs.many import ajudge_many, judge_many
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 # Resolved on first use: importing a name here would load numpy, LangGraph and langchain.
 _HOMES = {
+    "Criterion": "methods.rubric",
     "Failure": "verdict",
     "FailureMemory": "memory.failures",
     "FaissStore": "memory.faiss.store",
@@ -83,6 +85,7 @@ _HOMES = {
     "create_llm_score_judge": "methods.direct",
     "create_plan_solve_judge": "methods.direct",
     "create_relative_judge": "methods.direct",
+    "create_rubric_judge": "methods.rubric",
     "create_sc2_judge": "methods.sc2",
     "create_self_consistency_judge": "methods.direct",
     "judge_many": "runs.many",
@@ -93,6 +96,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Criterion",
     "Failure",
     "FailureMemory",
     "FaissStore",
@@ -128,6 +132,7 @@ __all__ = [
     "create_llm_score_judge",
     "create_plan_solve_judge",
     "create_relative_judge",
+    "create_rubric_judge",
     "create_sc2_judge",
     "create_self_consistency_judge",
     "judge_many",

@@ -161,8 +161,8 @@ class LabelVerdict(TypedDict):
     label: int | float | str | None
     """None: not judged, see `failures`."""
     score: float | None
-    """The probability of label 1 where there are log-probabilities, else the label; of more
-    than two grades the mean, weighed by their probabilities."""
+    """On the scale of the labels: their mean by probability where there are log-probabilities,
+    else the label; words stand at even distances from 0, the lowest, to 1."""
     confidence: float | None
     confidence_source: ConfidenceSource
     rationale: str

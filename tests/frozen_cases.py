@@ -51,6 +51,11 @@ TURNS = {
     ],
 }
 RUBRIC = "Prefer what a beginner can do at once. Write in plain English."
+CRITERIA = [
+    {"name": "Tone", "description": "Is the reply polite?", "weight": 3, "required": True},
+    {"name": "Length", "scale": [1, 5], "anchors": {"1": "it rambles", "5": "it is brief"}},
+    {"name": "Voice", "labels": ["stiff", "plain", "warm"]},
+]
 NO_CLUSTERS = {"dynamic": 2, "pool": 1, "clustering": None}
 FEW: dict[str, dict[str, Any]] = {
     "bsm": {"max_criteria": 2},
@@ -61,6 +66,8 @@ FEW: dict[str, dict[str, Any]] = {
     "plan_solve": {"max_criteria": 2},
 }
 """Options by method that keep the calls of a case few."""
+EXTRA = {"rubric": {"source": "The north gate leads to the stairs: 2, 9, then 7."}}
+"""What a method's row brings beside `ITEM`: some ready rubrics need a source."""
 OTHER = "other"
 """Stands for a second model, which shares the recorder."""
 
@@ -142,7 +149,7 @@ def _presets() -> dict[str, Case]:
     tables = {"": METHODS, "write ": WRITERS}
     return {
         f"{prefix}{method}" + (f"/{preset}" if preset else ""): Case(
-            prefix + method, preset=preset
+            prefix + method, row=EXTRA.get(method, {}), preset=preset
         )
         for prefix, table in tables.items()
         for method, known in table.items()
@@ -194,6 +201,7 @@ CASES: dict[str, Case] = {
     "relative + memory cut": Case("relative", memory=True, model=short_of_context),
     "allure + memory cut": Case("allure", memory=True, model=short_of_context),
     "identical texts": Case("bsm", {}, {"output_b": PAIR["output_a"]}),
+    "allure/e2": Case("allure", {}, {**SOURCE, "expected": None}, preset="e2"),
     "allure + source": Case("allure", {}, {**SOURCE, "expected": None}),
     "allure + several answers": Case("allure", {}, {"expected": ["2, 9, 7", "2, 9"]}),
     "allure + turns": Case(
@@ -219,6 +227,13 @@ CASES: dict[str, Case] = {
         grades={"labels": [1, 2, 3], "rubric": "How clear is it, from 1 to 3?"},
         names={"labels": ["poor", "fair", "good"], "steps": ["Read it.", "Grade it."]},
     ),
+    **_variations(
+        "rubric",
+        several={"rubric": CRITERIA},
+        each={"rubric": CRITERIA, "each": True},
+        own={"rubric": "Is the reply rude?"},
+    ),
+    "rubric + several, memory": Case("rubric", {"rubric": CRITERIA}, memory=True),
     **_variations(
         "bsm",
         criteria={"criteria": ["Depth: says why", "Tone"], "explain_first": True},

@@ -8,14 +8,16 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.allure.labels import label_probabilities, spoken_label
-from langchain_judges.methods.allure.prompts import RUBRICS, STEPS
+from langchain_judges.methods.rubric.labels import label_probabilities, spoken_label
+from langchain_judges.methods.rubric.ready import ready
 from langchain_judges.testing import Answer, reply, with_logprobs
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example
 from tests.test_memory import Letters
 
+RUBRICS = {n: ready(n).criteria[0].description for n in ("correctness", "consistency")}
+STEPS = {name: ready(name).steps for name in RUBRICS}
 ITEM = {"input": "Which path?", "output": "Answer: 1, 3", "expected": "1, 3", "id": "one"}
 
 
@@ -235,7 +237,7 @@ def test_the_ablation_of_instructions_adds_one_part_at_a_time():
     told = {
         preset: (
             RUBRICS["correctness"] in prompt,
-            STEPS["correctness"][2] in prompt,
+            STEPS["correctness"][1] in prompt,
             "by mistake" in prompt,
         )
         for preset, prompt in seen.items()
@@ -265,7 +267,7 @@ def test_a_rubric_alone_speaks_of_nothing_to_compare_with():
     assert not re.search("expected|source", model.prompts[0])
     judge.invoke(bare | {"expected": "It comes today."})
     assert "It comes today." in model.prompts[1].split("<expected-answer-")[1]
-    assert not any(steps[2] in model.prompts[1] for steps in STEPS.values())
+    assert not any(steps[1] in model.prompts[1] for steps in STEPS.values())
 
 
 def test_the_rubric_follows_the_item_or_the_caller():
@@ -273,7 +275,7 @@ def test_the_rubric_follows_the_item_or_the_caller():
     for item, options, rubric in (
         (ITEM, {}, RUBRICS["correctness"]),
         (against_source, {}, RUBRICS["consistency"]),
-        (ITEM, {"rubric": "consistency"}, RUBRICS["consistency"]),
+        (ITEM | against_source, {"rubric": "consistency"}, RUBRICS["consistency"]),
         (ITEM, {"rubric": "Be brief."}, "Be brief."),
     ):
         model = says("1")
@@ -302,7 +304,7 @@ def test_what_people_know_of_an_item_is_not_shown():
     ("item", "problem"),
     [
         ({"input": "x", "output": ""}, "`output` is empty"),
-        ({"input": "x", "output": "y"}, "needs `expected` or `source`"),
+        ({"input": "x", "output": "y"}, "needs a reference to compare with, or a source"),
         ({**ITEM, "expected": []}, "text or a list of texts"),
         ({**ITEM, "group": 3}, "`group` must be a text"),
         ({**ITEM, "source": "broken \ud83d"}, "`source` has a broken character"),
@@ -450,8 +452,10 @@ def test_the_graph_is_this():
     drawn = create_allure_judge(says("1")).get_graph()
     assert [(edge.source, edge.target) for edge in drawn.edges] == [
         ("__start__", "begin"),
+        ("begin", "__end__"),
         ("begin", "evaluate"),
-        ("evaluate", "__end__"),
+        ("evaluate", "total"),
+        ("total", "__end__"),
     ]
     taught = create_allure_judge(says("1"), memory=ListMemory()).get_graph()
     assert {"begin", "recall", "evaluate"} < set(taught.nodes)

@@ -524,7 +524,8 @@ def test_an_item_with_nothing_to_judge_by_is_a_bad_row(serve, write, tmp_path, c
     told += ["-o", tmp_path / ("o.jsonl" if command == "judge" else "r.html")]
     done = invoke(*told)
     assert (done.exit_code, server.calls) == (2, [])
-    assert "line 3: an item needs `expected` or `source`" in done.stderr
+    assert "line 3: there is nothing to judge by: the judge needs a reference" in done.stderr
     assert invoke(*told, "--skip-bad").exit_code == 0
     assert len(server.calls) == 2
-    assert invoke(*told, "--set", "rubric=correctness").exit_code == 0
+    assert invoke(*told, "--set", "rubric=correctness").exit_code == 2
+    assert invoke(*told, "--set", "rubric=Is it right?").exit_code == 0

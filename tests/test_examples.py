@@ -309,7 +309,9 @@ def test_options_of_memory_are_checked(make, options, says):
         make(**options)
 
 
-@pytest.mark.parametrize("method", sorted(set(METHODS) - {"allure"}))
+@pytest.mark.parametrize(
+    "method", sorted(name for name, each in METHODS.items() if each.takes == "pair")
+)
 def test_identical_texts_show_no_example_nor_those_of_the_last_pair(method, memory):
     model = FakeChatModel(replies=answer)
     judge = of_method(method, model, memory=memory, checkpointer=InMemorySaver())
@@ -346,7 +348,7 @@ def test_a_missing_field_is_named_among_those_that_were_given():
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
     model = FakeChatModel(replies=answer)
-    rubric = {"rubric": "Be fair."} if method == "allure" else {}
+    rubric = {} if METHODS[method].takes == "pair" else {"rubric": "Be fair."}
     judge = of_method(method, model, memory=memory, checkpointer=InMemorySaver(), **rubric)
     config = {"configurable": {"thread_id": "1"}}
     bare = {key: value for key, value in item_of(method).items() if key != "expected"}

@@ -13,8 +13,8 @@ from langchain_judges.integrations.classic import (
     load_classic_evaluator,
 )
 from langchain_judges.integrations.middleware import judge_tool
-from langchain_judges.methods.allure.prompts import RUBRICS
 from langchain_judges.methods.registry import METHODS as METHODS_BY_NAME
+from langchain_judges.methods.rubric.ready import ready
 from tests.fakes import FakeChatModel
 from tests.judges import FEW, PAIR, answer, item_of, of_method
 from tests.test_evaluators import BAD, GOOD, QUESTION, a_run, an_example
@@ -61,11 +61,11 @@ async def test_a_label_is_against_the_reference_or_the_context(kind):
 
     known = await prompt(outputs=GOOD, reference_outputs={"answer": "known"})
     assert "known" in known.split("<expected-answer-")[1].split("</expected")[0]
-    assert RUBRICS["correctness"] in known
+    assert ready("correctness").criteria[0].description in known
     alone = await prompt(outputs=BAD, context="It rained.")
     assert "Why?" in alone.split("<task-")[1].split("</task")[0]
     assert "It rained." in alone.split("<source-")[1].split("</source")[0]
-    assert RUBRICS["consistency"] in alone
+    assert ready("consistency").criteria[0].description in alone
     assert "<expected-answer-" not in alone
 
 

@@ -26,7 +26,8 @@ from langchain_judges import (
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.classic import JudgeStringEvaluator
 from langchain_judges.integrations.middleware import judge_tool
-from langchain_judges.methods.allure.prompts import STEPS, STEPS_ALONE
+from langchain_judges.methods.rubric.prompts import FINAL
+from langchain_judges.methods.rubric.ready import ready
 from langchain_judges.testing import reply
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
@@ -191,8 +192,8 @@ def test_a_prompt_holds_what_was_given_under_its_name_and_nothing_else(path, wha
 @pytest.mark.parametrize("what", [{}, {"reference": KNOWN}, {"source": SOURCE}])
 def test_a_rubric_gets_the_steps_of_a_rubric_on_every_path(path, what):
     prompt = prompt_of(path, what, rubric=RUBRIC)
-    assert STEPS_ALONE[2] in prompt
-    assert not any(steps[2] in prompt for steps in STEPS.values())
+    assert FINAL[False][0] in prompt
+    assert not any(ready(name).steps[1] in prompt for name in ("correctness", "groundedness"))
 
 
 @EACH
@@ -293,7 +294,7 @@ def test_the_rubric_of_the_middleware_is_the_criteria():
     made.invoke({"messages": [HumanMessage(TASK)]})
     assert blocks(model.prompts[0]) == {"task": TASK, "response": TEXT}
     assert RUBRIC in model.prompts[0].split("<task-")[0]
-    assert STEPS_ALONE[2] in model.prompts[0]
+    assert FINAL[False][0] in model.prompts[0]
 
 
 def test_a_tool_tells_the_model_that_there_is_nothing_to_judge_by():

@@ -90,6 +90,7 @@ LANDED = {
     "bsm": {"criterion": "criteria", "subscore": "subscores"},
     "drpe": {"role": "roles", "vote": "votes"},
     "plan_solve": {"criterion": "criteria", "subscore": "subscores"},
+    "rubric": {"subscore": "subscores"},
     "sc2": {
         "aspect": "aspects",
         "choice": "choices",

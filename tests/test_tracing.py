@@ -177,6 +177,7 @@ SAMPLES = {f"sample {n}": "AB" for n in (1, 2, 3)}
 # Every call of a method, and the order in which it shows the texts.
 CALLS = {
     "allure": {"evaluate": None},
+    "rubric": {"evaluate": None},
     "bsm": {
         f"{unit} ({order[0]} first)" if ":" in unit else f"{unit}:{order[0]} first": order
         for unit in ("solve:Depth", "solve:Tone", "merge")
@@ -267,7 +268,11 @@ def test_every_step_of_an_audit_and_every_label_in_it(traced, kind):
     for step in seen.children(root)[1:3]:
         [judged] = seen.children(step)
         assert judged["name"] == "allure"
-        assert [run["name"] for run in seen.children(judged)] == ["begin", "recall", "evaluate"]
+        assert [run["name"] for run in seen.children(judged)][:3] == [
+            "begin",
+            "recall",
+            "evaluate",
+        ]
     asked = {run["name"] for run in seen.runs.values() if run["run_type"] == "llm"}
     assert asked == {"evaluate:0r", "evaluate:0w"}
 

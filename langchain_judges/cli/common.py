@@ -23,7 +23,7 @@ from langchain_judges.errors import InputError, JudgeError, ModelSetupError, Opt
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.console import InertConsole
 from langchain_judges.rows.labels import check_known
-from langchain_judges.rows.texts import check_basis, check_item, check_pair
+from langchain_judges.rows.texts import check_item, check_pair
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -242,25 +242,28 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
         OptionError: There is no such method: rows that another one takes must not seem bad.
     """
     from langchain_judges.methods.registry import kind_of_rows, method_of
+    from langchain_judges.methods.rubric.options import LabelOptions
 
     known = method_of(method)
     if kind_of_rows(method, options) == "pair":
         return check_labelled_pair
-    told = {**known.presets.get(preset or "", {}), **options}
-    rubric = told.get("rubric")
-    labels = told.get("labels") or known.defaults().get("labels") or ()
-    if isinstance(labels, str):
+    chosen = {**known.presets.get(preset or "", {}), **options}
+    if isinstance(labels := chosen.get("labels"), str):
         hint = json_hint("labels", labels)
         raise OptionError(f"`--set labels` must be a list, got {labels!r}{hint}")
-    by_text = {str(label): label for label in labels}
+    own = known(**chosen)
+    # What the members of a jury need of a row, each says itself.
+    labelled = own if isinstance(own, LabelOptions) else None
+    by_text = {str(label): label for label in labelled.known_labels} if labelled else {}
 
     def check_labelled_item(row: object) -> None:
         check_item(row)
         item = cast("dict[str, Any]", row)
-        check_basis(item, rubric)
+        if labelled:
+            labelled.check(item)
         check_known(item)
         label = item.get("label")
-        if isinstance(label, str) and label and label not in by_text:
+        if isinstance(label, str) and label and by_text and label not in by_text:
             raise InputError(f"`label` must be one of {', '.join(by_text)}, got {label!r}")
         if label is not None:
             # A cell of CSV has no type: 1 may be the judge's "1", and "1" its 1.

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_judges.errors import InputError
-from langchain_judges.methods.allure.prompts import RUBRICS
-from langchain_judges.methods.marks import metadata_of
+from langchain_judges.methods.marks import unwrapped
+from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.rows.texts import Text, with_source
-
-_NEEDS = {
-    "correctness": (("expected",), "a reference to compare with"),
-    "consistency": (("source",), "a source to check it against"),
-    None: (("expected", "source"), "a reference to compare with, or a source to check against"),
-}
-"""What a judge of one text needs by its rubric: one of these fields, and how to say it."""
 
 
 def item_for(
@@ -53,8 +45,8 @@ def pair_for(
 
 def wants_reference(judge: Any) -> bool:
     """Say whether a judge of one text compares with a reference where it finds one."""
-    options = metadata_of(judge).get("options") or {}
-    return options.get("rubric") in (None, "correctness")
+    options = _options(judge)
+    return options is None or options.compares
 
 
 def check_basis_of(judge: Any, item: Mapping[str, Any]) -> None:
@@ -63,14 +55,11 @@ def check_basis_of(judge: Any, item: Mapping[str, Any]) -> None:
     Raises:
         InputError: It has not, so any verdict would be a guess.
     """
-    options = metadata_of(judge).get("options") or {}
-    if "rubric" not in options:  # not a judge of this package
-        return
-    rubric = item.get("rubric") or options["rubric"]
-    if rubric and rubric not in RUBRICS:
-        return
-    fields, words = _NEEDS[rubric]
-    if not any(item.get(field) for field in fields):
-        raise InputError(
-            f"there is nothing to judge by: the judge needs {words}, or a `rubric` of its own"
-        )
+    if options := _options(judge):
+        options.check(item)
+
+
+def _options(judge: Any) -> LabelOptions | None:
+    """Return what a judge of this package judges by; None: another judge."""
+    options = getattr(unwrapped(judge), "options", None)
+    return options if isinstance(options, LabelOptions) else None

@@ -28,7 +28,7 @@ class EvidenceTable(NamedTuple):
 
 
 def scores_by_criterion(row: Mapping[str, Any]) -> list[Any]:
-    """Sketch sub-scores: a line for each criterion, a column for each order."""
+    """Sketch sub-scores: a line for each criterion, a column for each order, or the label."""
     from rich.table import Table
     from rich.text import Text
 
@@ -37,6 +37,8 @@ def scores_by_criterion(row: Mapping[str, Any]) -> list[Any]:
     subscores = row.get("subscores") or []
     if not subscores:
         return []
+    if "label" in subscores[0]:
+        return [_labels(subscores)]
     orders = list(dict.fromkeys(score["order"] for score in subscores))
     table = Table(box=None, pad_edge=False)
     table.add_column("criterion")
@@ -55,6 +57,23 @@ def scores_by_criterion(row: Mapping[str, Any]) -> list[Any]:
     return [table]
 
 
+def _labels(subscores: Sequence[Mapping[str, Any]]) -> Any:
+    """Sketch the labels of one text by each criterion."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from langchain_judges.rows.printable import clean
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("criterion", "label", "reason"):
+        table.add_column(column)
+    for score in subscores:
+        label = "not judged" if score["label"] is None else str(score["label"])
+        cells = (score["criterion"], label, score["reason"])
+        table.add_row(*(Text(clean(cell)) for cell in cells))
+    return table
+
+
 SUBSCORES = EvidenceTable(
     "subscores",
     "Scores by criterion",
@@ -64,6 +83,10 @@ SUBSCORES = EvidenceTable(
         ("scores.A", "A"),
         ("scores.B", "B"),
         ("explanation", "Explanation"),
+        ("label", "Label"),
+        ("score", "Score"),
+        ("weight", "Weight"),
+        ("reason", "Reason"),
     ),
 )
 """Of methods that score by a plan of criteria."""

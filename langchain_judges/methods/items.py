@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NotRequired
 
@@ -16,6 +16,7 @@ from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.rendering import Account, Reminded, cut_failures
 from langchain_judges.methods.base import Setup
+from langchain_judges.methods.pairs import Next
 from langchain_judges.rows.texts import (
     check_basis,
     check_item,
@@ -74,15 +75,18 @@ class ItemSteps:
     empty: ClassVar[Mapping[str, Any]] = {}
     """State keys of the method as they are before it begins."""
 
-    @property
-    def criteria(self) -> str | None:
-        """The caller's own criteria; without them an item needs an answer or a source."""
-        return None
+    def check(self, item: Mapping[str, Any]) -> None:
+        """Check that there is something to judge an item by.
+
+        Raises:
+            InputError: There is not.
+        """
+        check_basis(dict(item), None)
 
     def begin(self, state: ItemState) -> Update:
         """Check the item, that there is something to judge it by, and that models take it."""
         check_item(state)
-        check_basis(item_of(state), self.criteria)
+        self.check(item_of(state))
         # A checkpointed thread still holds the lists of its previous run.
         lists = {"failures": Overwrite(self.setup.cut(item_of(state))), "usages": Overwrite([])}
         update: Update = {**lists, **self.empty, "verdict": None}
@@ -125,25 +129,34 @@ class ItemSteps:
         return reminded["examples"], cut_failures(reminded["account"])
 
 
-def begin(graph: StateGraph[Any, Any, Any, Any], steps: ItemSteps, first: str) -> None:
+def begin(
+    graph: StateGraph[Any, Any, Any, Any],
+    steps: ItemSteps,
+    first: Callable[[Any], Next],
+    targets: Sequence[str],
+) -> None:
     """Add the nodes with which every judgment of one text begins: `begin`, and `recall`.
 
     Args:
         graph: The graph of the method.
         steps: Its steps.
-        first: The node where the method itself begins.
+        first: Where the method itself begins.
+        targets: Every node that `first` may name.
     """
-    second = "recall" if steps.setup.reminder else first
 
-    def unless_decided(state: Any) -> str:
-        return END if state.get("verdict") else second
+    def unless_decided(state: Any) -> Next:
+        if state.get("verdict"):
+            return END
+        return "recall" if steps.setup.reminder else first(state)
 
     graph.add_node("begin", steps.setup.plain(steps.begin))
     graph.add_edge(START, "begin")
-    graph.add_conditional_edges("begin", unless_decided, [second, END])
     if steps.setup.reminder:
         graph.add_node("recall", steps.setup.node(steps.recall))
-        graph.add_edge("recall", first)
+        graph.add_conditional_edges("recall", first, list(targets))
+        graph.add_conditional_edges("begin", unless_decided, ["recall", END])
+    else:
+        graph.add_conditional_edges("begin", unless_decided, [*targets, END])
 
 
 def item_of(state: Mapping[str, Any]) -> dict[str, Any]:

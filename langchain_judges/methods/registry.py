@@ -28,6 +28,7 @@ from langchain_judges.methods.evidence import EvidenceTable, Sketch
 from langchain_judges.methods.jury.judge import Jury
 from langchain_judges.methods.marks import Kind
 from langchain_judges.methods.members import Given
+from langchain_judges.methods.rubric.judge import RubricOptions
 from langchain_judges.methods.sc2.judge import SC2
 
 Methods = Mapping[str, type[GraphOptions]]
@@ -37,6 +38,7 @@ METHODS: dict[str, type[JudgeOptions]] = {
     kind.method: kind
     for kind in (
         ALLURE,
+        RubricOptions,
         BSM,
         DRPE,
         SC2,

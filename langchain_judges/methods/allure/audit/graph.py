@@ -27,13 +27,14 @@ from langchain_judges.methods.allure.audit.modes import Mode, read_modes
 from langchain_judges.methods.allure.audit.nodes import Loop
 from langchain_judges.methods.allure.audit.state import AuditInput, AuditResult, AuditState
 from langchain_judges.methods.allure.judge import judge_to_audit
-from langchain_judges.methods.allure.options import Again, read_labels
+from langchain_judges.methods.allure.options import Again
 from langchain_judges.methods.base import GraphOptions, JudgeGraph, Seed, Written
+from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import ClientMost, Here, Owner, Rule, with_options
 
 
 def _labels(labels: Sequence[Label] | None) -> tuple[Label, ...] | None:
-    return None if labels is None else read_labels(labels)
+    return None if labels is None else tuple(read_labels(labels))
 
 
 def _share(dev: float | Sequence[Mapping[str, Any]] | None) -> Any:
@@ -187,7 +188,7 @@ def _loop(
 ) -> Loop:
     own = metadata.get("options") or {}
     modes = read_modes(options.modes)
-    labels = read_labels(own.get("labels") or (0, 1)) if options.labels is None else None
+    labels = tuple(own.get("labels") or (0, 1)) if options.labels is None else None
     named = labels or tuple(options.labels or ())
     # What a judge that is not ours may be shown, nobody knows.
     everywhere = options.again == "all" or _across((own.get("memory") or {}).get("recall"))

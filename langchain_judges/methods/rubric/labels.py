@@ -20,7 +20,7 @@ from langchain_judges.asking.prose import (
     lines_of,
     lone_label,
 )
-from langchain_judges.methods.allure.audit.checks import Label
+from langchain_judges.methods.rubric.criteria import Label
 
 _FIELDS = ("label", "verdict", "score", "grade")
 _SLACK = 20
@@ -64,7 +64,7 @@ def _sentences(lines: Sequence[Line]) -> list[Line]:
 
 
 def label_probabilities(
-    message: AIMessage, data: Mapping[str, Any], labels: Sequence[Label]
+    message: AIMessage, data: Mapping[str, Any], labels: Sequence[Label], unit: str = ""
 ) -> dict[str, float]:
     """Return the probability of each label, by the tokens that begin the label.
 
@@ -72,13 +72,19 @@ def label_probabilities(
     one over all labels, for the rest is not among the allowed replies. Without alternatives
     the label's own probability counts, and with two labels the other has what is left.
 
+    Args:
+        message: The reply.
+        data: What was read from it.
+        labels: What could be said.
+        unit: The part of the reply that holds the label; empty: the reply itself.
+
     Returns:
         `{"0": …, "1": …}`; empty where the reply has no token log-probabilities, they do not
         spell it, or they say nothing of the labels: a server that forces the format may
         report the probabilities of what the model would rather have said.
     """
     tokens = reply_tokens(message)
-    place = _token_at(tokens, message.text, _start_of(message.text, data))
+    place = _token_at(tokens, message.text, _start_of(message.text, data, unit))
     if place is None:
         return {}
     token, before = place
@@ -89,7 +95,7 @@ def label_probabilities(
         name = _begins(str(choice.get("token", "")), before, names)
         if name is not None and isinstance(choice.get("logprob"), int | float):
             mass[name] += math.exp(choice["logprob"])
-    said = str(data["label"])
+    said = str((data[unit] if unit else data)["label"])
     if mass[said]:
         total = math.fsum(mass.values())
         return {name: part / total for name, part in mass.items()}
@@ -101,11 +107,11 @@ def label_probabilities(
     return {name: own if name == said else 1 - own for name in names}
 
 
-def _start_of(text: str, data: Mapping[str, Any]) -> int:
-    """Return the character at which the label stands in the reply."""
-    span = json_spans(text, data).get(("label",))
-    if span:
-        return span[0]
+def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
+    """Return the character at which the label stands in the reply; -1: nobody knows."""
+    span = json_spans(text, data).get((unit, "label") if unit else ("label",))
+    if span or unit:
+        return span[0] if span else -1
     found = _said_label(text, [data["label"]])
     return found.at if found else -1
 

@@ -1,0 +1,245 @@
+"""A criterion, and the forms in which people give one or several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from annotated_types import Gt, Le
+from pydantic import AfterValidator, BeforeValidator, model_validator
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.base import Written
+from langchain_judges.options import ForClient, Options, Rule, Scale
+
+Label = int | float | str
+"""What a judge says of a text: a grade, or a word."""
+LabelsLike = Sequence[Label] | Mapping[Label, str]
+"""Labels from lowest to highest, or each with what it means."""
+ClientLabel = str | Annotated[float, Le(1000)]
+"""A label as the client of a server may name it."""
+ClientLabels = Sequence[ClientLabel] | Mapping[str, str]
+
+YES_NO: Mapping[Any, str] = {
+    0: "no, the response does not meet it",
+    1: "yes, the response meets it",
+}
+"""What 0 and 1 mean of a criterion that says nothing else."""
+ASKED: Mapping[Any, str] = {0: "no", 1: "yes"}
+"""What they mean of a question."""
+_WIDEST = 100
+"""From the lowest to the highest number of a scale: every one of them is a label."""
+_LABELS = "two or more distinct numbers or texts from lowest to highest, or a mapping of them \
+to what each means"
+
+
+def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
+    """Return at least two labels, all numbers or all texts, or each with its meaning.
+
+    The keys of a JSON object are texts: where all of them spell numbers, they are numbers.
+
+    Raises:
+        OptionError: They are something else.
+    """
+    if isinstance(labels, Mapping):
+        names = _as_numbers(list(labels))
+        read_labels(names)
+        meanings = [str(each or "").strip() for each in labels.values()]
+        return dict(zip(names, meanings, strict=True))
+    each = tuple(labels) if isinstance(labels, list | tuple) else ()
+    alike = all(isinstance(one, str) and one.strip() for one in each) or all(
+        isinstance(one, int | float) and not isinstance(one, bool) for one in each
+    )
+    distinct = len({str(one).casefold() for one in each}) == len(each)
+    if len(each) < 2 or not alike or not distinct:
+        raise OptionError(f"`labels` must be {_LABELS}, got {labels!r}")
+    return each
+
+
+def _as_numbers(names: list[Any]) -> list[Any]:
+    try:
+        numbers = [float(name) for name in names]
+    except (TypeError, ValueError):
+        return names
+    return [int(number) if number.is_integer() else number for number in numbers]
+
+
+def _scale(ends: tuple[int, int] | None) -> tuple[int, int] | None:
+    if ends is not None and ends[1] - ends[0] > _WIDEST:
+        raise ValueError
+    return ends
+
+
+Labels = Annotated[
+    LabelsLike, BeforeValidator(read_labels), Rule(_LABELS), ForClient(ClientLabels)
+]
+"""The type of an option that holds labels."""
+
+
+class Criterion(Options):
+    """One thing that a text is judged by.
+
+    Raises:
+        OptionError: A value is not allowed.
+
+    >>> Criterion(name="Tone", labels={"rude": "it blames", "polite": "it thanks"}).names
+    ('rude', 'polite')
+    """
+
+    called = "a criterion"
+
+    name: Written
+    """What its score is called in results and in LangSmith."""
+    description: str = ""
+    """What to look at, in a sentence or as a question; default the name alone."""
+    weight: Annotated[float, Gt(0), Le(1000)] = 1
+    """How much it counts in the total."""
+    labels: Annotated[
+        LabelsLike | None,
+        BeforeValidator(lambda labels: labels and read_labels(labels)),
+        Rule(f"{_LABELS}, or None"),
+        ForClient(ClientLabels | None),
+    ] = None
+    """What may be said of it, from lowest to highest, or each label with what it means.
+    Default: the labels of the judge."""
+    scale: Annotated[
+        Scale | None,
+        AfterValidator(_scale),
+        Rule("two whole numbers (low, high), at most 100 apart, or None"),
+    ] = None
+    """Whole numbers (lowest, highest) instead of labels."""
+    anchors: Annotated[
+        Mapping[int, str], Rule("what numbers of the scale mean, by number")
+    ] = {}
+    """What some numbers of the scale mean: `{1: "…", 5: "…"}`."""
+    required: bool = False
+    """Whether the text fails as a whole where it fails this criterion."""
+    least: Label | None = None
+    """The lowest label with which the criterion holds; default the first that is not in the
+    lower half of its labels."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, values: Any) -> Any:
+        anchors = values.get("anchors") if isinstance(values, dict) else None
+        if not isinstance(anchors, Mapping):
+            return values
+        numbers = _as_numbers(list(anchors))
+        return {**values, "anchors": dict(zip(numbers, anchors.values(), strict=True))}
+
+    @model_validator(mode="after")
+    def _check(self) -> Criterion:
+        if self.scale and self.labels:
+            raise OptionError(f"{self.name!r}: give `labels` or `scale`, not both")
+        strange = [number for number in self.anchors if number not in self.names]
+        if strange:
+            raise OptionError(f"{self.name!r}: `anchors` has {strange[0]!r}, not on its scale")
+        if self.least is not None and (self.scale or self.labels):
+            self.position(self.least)
+        return self
+
+    @property
+    def names(self) -> tuple[Label, ...]:
+        """What may be said of it, from lowest to highest."""
+        if self.scale:
+            return tuple(range(self.scale[0], self.scale[1] + 1))
+        return tuple(self.labels or (0, 1))
+
+    @property
+    def meanings(self) -> Mapping[Label, str]:
+        """What some of its labels mean."""
+        if isinstance(self.labels, Mapping):
+            return {label: meaning for label, meaning in self.labels.items() if meaning}
+        asked = self.description.rstrip().endswith("?")
+        plain = not self.scale and self.names == (0, 1)
+        anchored: Mapping[Any, str] = self.anchors
+        return (ASKED if asked else YES_NO) if plain else anchored
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether its labels are numbers."""
+        return not isinstance(self.names[0], str)
+
+    def position(self, label: Label) -> float:
+        """Return where a label stands between the lowest, 0, and the highest, 1.
+
+        Numbers stand where they are on their scale, words at even distances.
+
+        Raises:
+            OptionError: It is none of the labels.
+        """
+        if label not in self.names:
+            raise OptionError(f"{self.name!r} has no label {label!r}; it has {self.names!r}")
+        if not self.is_graded:
+            return self.names.index(label) / (len(self.names) - 1)
+        low, high = float(self.names[0]), float(self.names[-1])
+        return (float(label) - low) / (high - low)
+
+    def value(self, label: Label) -> float:
+        """Return a label as a number: itself, or where a word stands between 0 and 1."""
+        return float(label) if self.is_graded else self.position(label)
+
+    def holds(self, label: Label) -> bool:
+        """Say whether a text with this label meets the criterion."""
+        if self.least is None:
+            return self.position(label) >= 0.5
+        return self.position(label) >= self.position(self.least)
+
+    def with_labels(self, labels: LabelsLike) -> Criterion:
+        """Return the criterion with these labels, unless it has its own."""
+        if self.labels or self.scale:
+            return self
+        return Criterion(**{**dict(self), "labels": labels})
+
+
+CriterionLike = str | Criterion | Mapping[str, Any]
+"""A criterion as callers write it: a name or `"name: description"`, or its fields by name."""
+RubricLike = CriterionLike | Sequence[CriterionLike]
+"""One criterion as a text or several: a list, or a mapping of names to descriptions."""
+
+
+def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
+    """Return the criteria of a caller.
+
+    A text is one criterion, named `rubric`; the criteria of a list are named each by itself;
+    a mapping is a criterion by its fields where it has a `name`, else names to descriptions.
+
+    Raises:
+        OptionError: There are none, or two have the same name.
+    """
+    if isinstance(rubric, Criterion):
+        return (rubric,)
+    if isinstance(rubric, str):
+        return (Criterion(name="rubric", description=rubric.strip()),)
+    if isinstance(rubric, Mapping) and "name" not in rubric:
+        rubric = [_named(name, about) for name, about in rubric.items()]
+    elif isinstance(rubric, Mapping):
+        rubric = [rubric]
+    if not isinstance(rubric, list | tuple):
+        raise OptionError(f"`rubric` must be a text, a list or a mapping, got {rubric!r}")
+    criteria = tuple(map(_criterion, rubric))
+    names = [criterion.name.casefold() for criterion in criteria]
+    twice = [name for name in names if names.count(name) > 1]
+    if not criteria or twice:
+        fault = f"two criteria are named {twice[0]!r}" if twice else "it has no criterion"
+        raise OptionError(f"`rubric`: {fault}")
+    return criteria
+
+
+def _named(name: object, about: object) -> Mapping[str, Any]:
+    fields = about if isinstance(about, Mapping) else {"description": about or ""}
+    return {"name": name, **fields}
+
+
+def _criterion(criterion: object) -> Criterion:
+    if isinstance(criterion, Criterion):
+        return criterion
+    if isinstance(criterion, str):
+        name, _, description = criterion.partition(":")
+        return Criterion(name=name.strip(), description=description.strip())
+    if isinstance(criterion, Mapping):
+        return Criterion(**{str(key): value for key, value in criterion.items()})
+    raise OptionError(
+        "`rubric` must hold criteria, each a name, a mapping of its fields or a Criterion, got "
+        f"{criterion!r}"
+    )

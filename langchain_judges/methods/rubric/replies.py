@@ -1,0 +1,93 @@
+"""State of the judges by criteria, and the shapes their models reply in."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import BaseModel, BeforeValidator, create_model
+from typing_extensions import TypedDict
+
+from langchain_judges.memory.example import Example
+from langchain_judges.methods.items import ItemResult, ItemState
+from langchain_judges.methods.rubric.criteria import Criterion, Label
+from langchain_judges.verdict import ConfidenceSource
+
+Explain = Literal["after", "first", "none"]
+"""Whether a reply gives its reason after the label, before it, or not at all."""
+
+
+class Subscore(TypedDict):
+    """What was found by one criterion."""
+
+    criterion: str
+    label: Label | None
+    """None: not judged by it, see the verdict's failures."""
+    score: float | None
+    """On the scale of its labels; of words from 0, the lowest, to 1, the highest."""
+    weight: float
+    holds: bool | None
+    """Whether the text meets the criterion, by its label."""
+    required: bool
+    reason: str
+    confidence: float | None
+    confidence_source: ConfidenceSource
+
+
+class RubricState(ItemState, total=False):
+    """State of the graph; every value is plain JSON."""
+
+    subscores: Annotated[list[Subscore], operator.add]
+
+
+class RubricResult(ItemResult):
+    """What the judge returns."""
+
+    subscores: NotRequired[list[Subscore]]
+    """In the order of the criteria."""
+
+
+class Work(TypedDict):
+    """Input of a node that asks for some criteria."""
+
+    item: dict[str, Any]
+    positions: list[int]
+    """Of the criteria in the rubric."""
+    examples: list[Example]
+
+
+def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:
+    """Return the shape of a reply: one of the labels as a text, and the reason."""
+    known = {str(label).casefold(): str(label) for label in labels}
+
+    def as_text(value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError("a label is not true or false")
+        return known.get(str(value).strip().casefold(), value)
+
+    names = tuple(str(label) for label in labels)
+    choice: Any = Annotated[Literal[names], BeforeValidator(as_text)]
+    label: dict[str, Any] = {"label": (choice, ...)}
+    reason: dict[str, Any] = {"explanation": (str, ...)}
+    fields = {"after": {**label, **reason}, "first": {**reason, **label}, "none": label}
+    return create_model("Labelled", **fields[explain])
+
+
+def unit(position: int) -> str:
+    """Return what a reply calls the criterion at a position."""
+    return f"criterion_{position + 1}"
+
+
+def labels_shape(criteria: Sequence[Criterion], explain: Explain) -> type[BaseModel]:
+    """Return the shape of the labels by all criteria: `criterion_1` …, all required."""
+    fields: Any = {
+        unit(n): (label_shape(each.names, explain), ...) for n, each in enumerate(criteria)
+    }
+    return create_model("Labels", **fields)
+
+
+def some_labels_shape(criteria: Sequence[Criterion]) -> type[BaseModel]:
+    """Return a shape that takes what is there, to save the labels that can be read."""
+    fields: Any = {unit(n): (Any, None) for n in range(len(criteria))}
+    return create_model("Labels", **fields)

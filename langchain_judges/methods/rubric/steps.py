@@ -1,0 +1,287 @@
+"""The steps of a judge of one text: recall → evaluate, by all criteria or each → total."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.graph import END, StateGraph
+from langgraph.types import Overwrite, Send
+
+from langchain_judges.asking.ask import Question, Reply
+from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.reply import check
+from langchain_judges.asking.steps import Update
+from langchain_judges.errors import OptionError
+from langchain_judges.memory.example import Example
+from langchain_judges.memory.recall import Recalled
+from langchain_judges.memory.rendering import block, fitting, told
+from langchain_judges.methods.base import JudgeGraph, Setup
+from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
+from langchain_judges.methods.pairs import INSTRUCTIONS, Next
+from langchain_judges.methods.rubric.criteria import Criterion
+from langchain_judges.methods.rubric.examples import in_order, left_out, reply_to, usable
+from langchain_judges.methods.rubric.labels import label_probabilities, spoken_label
+from langchain_judges.methods.rubric.options import LabelOptions
+from langchain_judges.methods.rubric.ready import Rubric
+from langchain_judges.methods.rubric.replies import (
+    RubricState,
+    Subscore,
+    Work,
+    label_shape,
+    labels_shape,
+    some_labels_shape,
+    unit,
+)
+from langchain_judges.methods.rubric.tally import one_verdict, subscore, total_verdict
+from langchain_judges.methods.rubric.wording import (
+    criterion_words,
+    label_words,
+    listed_criteria,
+    numbered_steps,
+)
+from langchain_judges.verdict import Failure, Item, add_usage
+
+_CHARACTERS = 3
+"""Characters of a token, by a cautious guess, where examples may not fit."""
+_KEPT_FREE = 1000
+"""Tokens kept free for the instructions and the reply."""
+_ALTERNATIVES = 20
+"""Tokens asked for beside each one, from which the probability of a label is summed."""
+
+
+@dataclass(frozen=True)
+class LabelSteps(ItemSteps):
+    """The steps of the judge."""
+
+    own: LabelOptions
+    each: bool = False
+    """Whether each criterion is asked in a call of its own."""
+    min_valid: int | None = None
+    """Fewest criteria that must be judged; default more than half."""
+
+    def begin(self, state: ItemState) -> Update:
+        """Check the item, and that it brings what its rubric needs."""
+        update = super().begin(state)
+        return {**update, "subscores": Overwrite([])}
+
+    def check(self, item: Mapping[str, Any]) -> None:
+        """Check that an item brings what its rubric needs."""
+        self.own.check(item)
+
+    def rubric(self, state: Mapping[str, Any]) -> Rubric:
+        """Return what an item is judged by."""
+        return self.own.rubric_of(item_of(state))
+
+    def ask(self, state: RubricState) -> Next:
+        """Send the criteria to be asked: all at once, or each in a call of its own."""
+        count = len(self.rubric(state).criteria)
+        examples = _examples(state)
+        parts = [[n] for n in range(count)] if self.each else [list(range(count))]
+        works = [Work(item=item_of(state), positions=part, examples=examples) for part in parts]
+        return [Send("evaluate", work) for work in works]
+
+    def evaluate(self, work: Work) -> Call:
+        """Ask for the label of the response by one criterion or by several."""
+        criteria, item = self._asked(work), work["item"]
+        if len(criteria) > 1:
+            variables = self._several(criteria, item, work["examples"])
+            return Call(self._question(criteria), variables, str(item.get("id") or ""))
+        turns = [turn for each in work["examples"] for turn in self._turns(each)]
+        variables = {**self._one(criteria[0], item, turns), **material(item), "examples": turns}
+        name = criteria[0].name if self.each else ""
+        return Call(self._question(criteria), variables, name or str(item.get("id") or ""))
+
+    def evaluated(self, work: Work, reply: Reply) -> Update:
+        """Return what was found by each criterion that could be read."""
+        criteria = self._asked(work)
+        if reply.data is None:
+            return {}
+        found: list[Subscore] = []
+        failures: list[Failure] = []
+        for number, criterion in enumerate(criteria):
+            said: Any = reply.data if len(criteria) == 1 else reply.data.get(unit(number))
+            data, problem = check(said, label_shape(criterion.names, self.own.explain))
+            if problem:
+                failures.append(_lost(criterion, problem.reason, problem.detail))
+                continue
+            shares = reply.measured.get("" if len(criteria) == 1 else unit(number)) or {}
+            found.append(subscore(criterion, data, shares, self.own.score))
+        return {"subscores": found, "failures": [*reply.failures, *failures]}
+
+    def total(self, state: RubricState) -> Update:
+        """Return the verdict, and what was found by each criterion in its order."""
+        criteria = self.rubric(state).criteria
+        found = {each["criterion"]: each for each in state["subscores"]}
+        subscores = [
+            found.get(each.name) or subscore(each, None, {}, self.own.score)
+            for each in criteria
+        ]
+        failures, usage = state["failures"], add_usage(state["usages"])
+        recalled = [str(example["id"]) for example in _examples(state)]
+        if len(criteria) == 1:
+            verdict = one_verdict(subscores[0], failures, usage, recalled)
+        else:
+            least = self.min_valid or len(criteria) // 2 + 1
+            verdict = total_verdict(criteria, subscores, least, failures, usage)
+        return {
+            "verdict": {**verdict, "recalled": recalled},
+            "subscores": Overwrite(subscores),
+        }
+
+    def fitting(
+        self, item: Mapping[str, Any], recalled: Recalled
+    ) -> tuple[list[Example], list[Failure]]:
+        """Return the examples that can be shown, and a note for those that cannot."""
+        criteria = self.own.rubric_of(item).criteria
+        if len(criteria) > 1:
+            return super().fitting(item, recalled)
+        reminder = self.setup.reminder
+        fit = usable(recalled, criteria[0].names)
+        shown = fitting(
+            fit,
+            self._room(item),
+            lambda example: sum(len(turn.text) for turn in self._turns(example)),
+            newest=reminder is not None and reminder.how.kind == "all",
+        )
+        ordered = in_order(shown, self.own.example_order, self.own.seed)
+        return ordered, left_out(len(recalled), len(fit), len(shown))
+
+    def _asked(self, work: Work) -> Sequence[Criterion]:
+        criteria = self.own.rubric_of(work["item"]).criteria
+        return [criteria[position] for position in work["positions"]]
+
+    def _question(self, criteria: Sequence[Criterion]) -> Question:
+        explain = self.own.explain
+        labels = [criterion.names for criterion in criteria]
+        question = self.setup.question(
+            "evaluate",
+            label_shape(labels[0], explain),
+            measure=partial(_probabilities, labels=labels),
+            measured_as="label",
+            logprobs=True,
+            alternatives=_ALTERNATIVES,
+        )
+        if len(criteria) == 1:
+            return replace(question, parse=partial(spoken_label, labels=labels[0]))
+        return replace(
+            question,
+            shape=labels_shape(criteria, explain),
+            partial=some_labels_shape(criteria),
+            prompt=self.setup.prompts["criteria"],
+        )
+
+    def _one(
+        self, criterion: Criterion, item: Mapping[str, Any], examples: Sequence[Any]
+    ) -> dict[str, str]:
+        """Return what a prompt says of one criterion: the same for all items of a kind."""
+        own = self.own
+        steps = self._steps(item, several=False, examples=bool(examples))
+        return {
+            "labels": label_words(criterion),
+            "criteria": f"\n\n{criterion_words(criterion)}" if own.shows_criteria else "",
+            "steps": f"\n\n{steps}" if own.shows_steps else "",
+            "instructions": self._instructions,
+        }
+
+    def _several(
+        self, criteria: Sequence[Criterion], item: Mapping[str, Any], examples: list[Example]
+    ) -> dict[str, object]:
+        """Return the variables of the prompt that asks for several criteria."""
+        shown = material(item, told(examples))
+        lessons = block(examples, shown["fence"])
+        steps = self._steps(item, several=True, examples=False)
+        return {
+            **shown,
+            "criteria": listed_criteria(criteria),
+            "steps": f"\n\n{steps}",
+            "instructions": self._instructions + lessons,
+        }
+
+    def _steps(self, item: Mapping[str, Any], *, several: bool, examples: bool) -> str:
+        steps = self.own.steps or self.own.rubric_of(item).steps
+        return numbered_steps(steps, item, several=several, examples=examples)
+
+    @property
+    def _instructions(self) -> str:
+        added = self.own.instructions
+        return INSTRUCTIONS.format(instructions=added) if added else ""
+
+    def _turns(self, example: Mapping[str, Any]) -> list[BaseMessage]:
+        """Return an example as the two turns it would have been."""
+        reply = reply_to(example, self.own.explain)
+        return self.setup.prompts["example"].format_messages(**material(example), reply=reply)
+
+    def _room(self, item: Mapping[str, Any]) -> float:
+        """Return how many characters of examples fit beside the item."""
+        reminder = self.setup.reminder
+        budget = reminder.memory.budget if reminder else None
+        most = float("inf") if budget is None else budget
+        context = self.setup.channels["evaluate"].context
+        if context is None:
+            return most
+        own = sum(len(str(value)) for value in material(item).values())
+        return min(most, _CHARACTERS * (context - _KEPT_FREE) - own)
+
+
+def label_graph(steps: LabelSteps, state: type, result: type, **marks: Any) -> JudgeGraph:
+    """Return the graph of a judge that labels one text.
+
+    Args:
+        steps: Its steps.
+        state: Its state.
+        result: What it returns.
+        **marks: What decides verdicts beside the options.
+
+    Raises:
+        OptionError: A replaced prompt has no place for the examples of the memory.
+    """
+    setup = steps.setup
+    if steps.own.memory is not None:
+        variables = setup.prompts["evaluate"].input_variables
+        if "examples" not in variables:
+            raise OptionError("the prompt 'evaluate' has no place for `examples` of the memory")
+    graph: StateGraph[Any, Any, Any, Any] = StateGraph(
+        state, input_schema=Item, output_schema=result
+    )
+    graph.add_node("evaluate", setup.asks(steps.evaluate, steps.evaluated))
+    graph.add_node("total", setup.plain(steps.total))
+    begin(graph, steps, steps.ask, ["evaluate"])
+    graph.add_edge("evaluate", "total")
+    graph.add_edge("total", END)
+    return setup.finish(graph, **marks)
+
+
+def label_setup(options: LabelOptions, model: Any) -> Setup:
+    """Return what the steps of a judge that labels one text work with."""
+    return Setup.of(options, model, {"evaluate": None}, shown=("evaluate",))
+
+
+def _probabilities(
+    message: AIMessage, data: Mapping[str, Any], labels: Sequence[Sequence[Any]]
+) -> dict[str, Any]:
+    """Return the probabilities of the labels of each part of a reply that can be read."""
+    if len(labels) == 1:
+        return {"": label_probabilities(message, data, labels[0])}
+    parts = {unit(number): names for number, names in enumerate(labels)}
+    readable = {
+        name: names
+        for name, names in parts.items()
+        if isinstance(data.get(name), Mapping) and "label" in data[name]
+    }
+    return {
+        name: label_probabilities(message, data, names, name)
+        for name, names in readable.items()
+    }
+
+
+def _examples(state: Mapping[str, Any]) -> list[Example]:
+    reminded = state.get("reminded")
+    return reminded["examples"] if reminded else []
+
+
+def _lost(criterion: Criterion, reason: Any, detail: str) -> Failure:
+    return {"step": "evaluate", "unit": criterion.name, "reason": reason, "detail": detail}

@@ -1,0 +1,138 @@
+"""From the labels by each criterion to the verdict on the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import fsum
+from typing import Any, Literal
+
+from langchain_judges.methods.rubric.criteria import Criterion
+from langchain_judges.methods.rubric.replies import Subscore
+from langchain_judges.verdict import Failure, LabelVerdict, Usage, not_labelled
+
+Scoring = Literal["mean", "mode"]
+"""Whether a score is the mean of the labels by their probability, or the label given."""
+
+
+def subscore(
+    criterion: Criterion,
+    said: Mapping[str, Any] | None,
+    probabilities: Mapping[str, float],
+    scoring: Scoring,
+) -> Subscore:
+    """Return what was found by one criterion.
+
+    Args:
+        criterion: The criterion.
+        said: The label and the reason; None: it was not judged.
+        probabilities: Of the labels, where the model gave any.
+        scoring: Whether they decide the score (arXiv:2503.03064) or the label alone does.
+    """
+    label = None
+    if said is not None:
+        label = {str(each): each for each in criterion.names}[str(said["label"])]
+    return {
+        "criterion": criterion.name,
+        "label": label,
+        "score": None if label is None else _score(criterion, label, probabilities, scoring),
+        "weight": criterion.weight,
+        "holds": None if label is None else criterion.holds(label),
+        "required": criterion.required,
+        "reason": str((said or {}).get("explanation") or "").strip(),
+        "confidence": probabilities.get(str(label)),
+        "confidence_source": "logprobs" if probabilities else "none",
+    }
+
+
+def _score(
+    criterion: Criterion, label: Any, probabilities: Mapping[str, float], scoring: Scoring
+) -> float:
+    if scoring == "mode" or len(probabilities) < len(criterion.names):
+        return criterion.value(label)
+    return fsum(criterion.value(each) * probabilities[str(each)] for each in criterion.names)
+
+
+def one_verdict(
+    found: Subscore, failures: Sequence[Failure], usage: Usage, recalled: list[str]
+) -> LabelVerdict:
+    """Return the verdict of a rubric with one criterion: its label and its score."""
+    if found["label"] is None:
+        return {**not_labelled(failures, usage), "recalled": recalled}
+    return {
+        "label": found["label"],
+        "score": found["score"],
+        "confidence": found["confidence"],
+        "confidence_source": found["confidence_source"],
+        "rationale": found["reason"] or f"Label {found['label']}, without a reason.",
+        "failures": list(failures),
+        "usage": usage,
+        "recalled": recalled,
+    }
+
+
+def total_verdict(
+    criteria: Sequence[Criterion],
+    subscores: Sequence[Subscore],
+    least: int,
+    failures: Sequence[Failure],
+    usage: Usage,
+) -> LabelVerdict:
+    """Return the verdict of a rubric with several criteria.
+
+    Its label and its score are the mean of the scores, each brought to [0, 1] and weighed;
+    0 where a required criterion does not hold.
+
+    Args:
+        criteria: The criteria.
+        subscores: What was found by each, in the same order.
+        least: Fewest criteria that must be judged.
+        failures: Everything that went wrong.
+        usage: What the judgment cost.
+    """
+    lost = not_labelled(failures, usage)
+    broken = [each for each in subscores if each["required"] and each["holds"] is False]
+    open_ = [each for each in subscores if each["required"] and each["label"] is None]
+    judged = [
+        (criterion, each)
+        for criterion, each in zip(criteria, subscores, strict=True)
+        if each["score"] is not None
+    ]
+    if open_ and not broken:
+        why = f"the required criterion {open_[0]['criterion']!r} has no label"
+        return {**lost, "rationale": f"Not judged: {why}."}
+    if len(judged) < least and not broken:
+        why = f"{len(judged)} of {len(subscores)} criteria have a label, at least {least} must"
+        return {**lost, "rationale": f"Not judged: {why}."}
+    weights = fsum(criterion.weight for criterion, _ in judged)
+    points = fsum(c.weight * fraction(c, each["score"] or 0.0) for c, each in judged)
+    total = 0.0 if broken else round(points / weights, 4)
+    return {
+        "label": total,
+        "score": total,
+        "confidence": None,
+        "confidence_source": "none",
+        "rationale": _rationale(total, subscores, broken),
+        "failures": list(failures),
+        "usage": usage,
+        "recalled": [],
+    }
+
+
+def fraction(criterion: Criterion, score: float) -> float:
+    """Return a score between the lowest label of its criterion, 0, and the highest, 1."""
+    if not criterion.is_graded:
+        return score
+    low, high = float(criterion.names[0]), float(criterion.names[-1])
+    return (score - low) / (high - low)
+
+
+def _rationale(total: float, subscores: Sequence[Subscore], broken: Sequence[Subscore]) -> str:
+    if broken:
+        named = ", ".join(each["criterion"] for each in broken)
+        reason = broken[0]["reason"]
+        return f"It fails what is required: {named}." + (f" {reason}" if reason else "")
+    parts = [
+        f"{each['criterion']}: {'not judged' if each['label'] is None else each['label']}"
+        for each in subscores
+    ]
+    return f"Total {total:.2f} of 1. " + "; ".join(parts) + "."

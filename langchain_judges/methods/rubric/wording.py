@@ -1,0 +1,85 @@
+"""How criteria, labels and steps are said in a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_judges.methods.rubric.criteria import Criterion
+from langchain_judges.methods.rubric.prompts import CRITERION, FINAL, LESSONS
+from langchain_judges.rows.texts import expected_answers, transcript
+
+_LISTED = 11
+"""Labels that are named one by one; of more, the ends."""
+_UNNAMED = "rubric"
+"""The name of a criterion that has none of its own."""
+
+
+def label_words(criterion: Criterion) -> str:
+    """Return the labels as a prompt names them, with what they mean.
+
+    >>> label_words(Criterion(name="Tone", labels=["rude", "neutral", "polite"]))
+    'rude, neutral or polite (from rude, the lowest, to polite, the highest)'
+    """
+    names = [str(label) for label in criterion.names]
+    listed = " or ".join([", ".join(names[:-1]), names[-1]])
+    if len(names) > _LISTED:
+        listed = f"a whole number from {names[0]} to {names[-1]}"
+    meanings = [f"{name}: {meaning}" for name, meaning in criterion.meanings.items()]
+    if meanings:
+        return f"{listed} ({'; '.join(meanings)})"
+    if len(names) == 2 and not criterion.is_graded:
+        return listed
+    return f"{listed} (from {names[0]}, the lowest, to {names[-1]}, the highest)"
+
+
+def criterion_words(criterion: Criterion) -> str:
+    """Return what is judged, where it is asked alone."""
+    name, description = criterion.name, criterion.description
+    if name.casefold() == _UNNAMED and description:
+        return description
+    return f"{name}: {description}" if description else name
+
+
+def listed_criteria(criteria: Sequence[Criterion]) -> str:
+    """Return several criteria as one prompt lists them."""
+    return "\n\n".join(
+        CRITERION.format(
+            number=number,
+            name=criterion.name,
+            description=f": {criterion.description}" if criterion.description else "",
+            labels=label_words(criterion),
+        )
+        for number, criterion in enumerate(criteria, 1)
+    )
+
+
+def numbered_steps(
+    steps: Sequence[str], item: Mapping[str, Any], *, several: bool, examples: bool
+) -> str:
+    """Return how to judge, step by step, by what is shown.
+
+    Args:
+        steps: Those of the rubric or of the caller; none: those that fit any rubric.
+        item: What is judged.
+        several: Whether several criteria are asked at once.
+        examples: Whether examples of audited mistakes are shown.
+    """
+    first, *others = steps or (_reading(item, several), *FINAL[several])
+    taken = [first, *([LESSONS] if examples else []), *others]
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(taken, 1))
+
+
+def _reading(item: Mapping[str, Any], several: bool) -> str:
+    """Say what to read: each text that is shown, for what it is."""
+    source = item.get("source")
+    answers = len(expected_answers(item))
+    what = ["the criteria" if several else "the criterion", "the task"]
+    if source and source != transcript(item["input"]):
+        what.append("the source that the response may draw on")
+    if answers:
+        good = (
+            ("answer", "a known good one") if answers == 1 else ("answers", "known good ones")
+        )
+        what.append(f"the expected {good[0]} ({good[1]})")
+    return f"Read {', '.join(what)} and the response."

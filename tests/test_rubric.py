@@ -1,0 +1,235 @@
+"""One text by several criteria: what is asked, what is read, and what becomes of it."""
+
+import json
+
+import pytest
+
+from langchain_judges import Criterion, build, create_rubric_judge, judge_many, load_judge
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.rubric.ready import ready_names, ready_rubrics
+from langchain_judges.testing import with_logprobs
+from tests.fakes import FakeChatModel
+
+ITEM = {"input": "Where is my parcel?", "output": "It comes today."}
+TWO = [
+    {"name": "Tone", "description": "Is the reply polite?", "weight": 3},
+    {"name": "Length", "scale": [1, 5], "anchors": {1: "it rambles", 5: "it is brief"}},
+]
+
+
+def says(*labels):
+    """Return a model that gives one label by each criterion."""
+    parts = {
+        f"criterion_{n}": {"explanation": f"reason {n}", "label": str(label)}
+        for n, label in enumerate(labels, 1)
+    }
+    return FakeChatModel(replies=lambda _: parts["criterion_1"] if len(labels) == 1 else parts)
+
+
+def judged(labels, item=ITEM, **options):
+    return create_rubric_judge(says(*labels), repairs=0, **options).invoke(item)
+
+
+def marks(judge):
+    return judge.config["metadata"]["options"]
+
+
+def test_each_criterion_has_a_label_and_a_reason_beside_the_weighed_total():
+    result = judged([0, 5], rubric=TWO)
+    # Tone 0 of weight 3, Length (5 - 1) / (5 - 1) = 1 of weight 1: 1 / 4.
+    assert (result["verdict"]["label"], result["verdict"]["score"]) == (0.25, 0.25)
+    assert [(s["criterion"], s["label"], s["reason"]) for s in result["subscores"]] == [
+        ("Tone", 0, "reason 1"),
+        ("Length", 5, "reason 2"),
+    ]
+    assert result["verdict"]["rationale"] == "Total 0.25 of 1. Tone: 0; Length: 5."
+    assert result["verdict"]["usage"]["calls"] == 1
+
+
+async def test_sync_and_async_agree():
+    judge = create_rubric_judge(says(1, 3), rubric=TWO)
+    assert judge.invoke(ITEM) == await judge.ainvoke(ITEM)
+
+
+def test_all_criteria_are_asked_in_one_prompt_with_what_their_labels_mean():
+    model = says(1, 3)
+    create_rubric_judge(model, rubric=TWO).invoke(ITEM)
+    [prompt] = model.prompts
+    assert (
+        "Criterion 1, Tone: Is the reply polite?\nIts labels: 0 or 1 (0: no; 1: yes)." in prompt
+    )
+    assert "1, 2, 3, 4 or 5 (1: it rambles; 5: it is brief)." in prompt
+    assert "source" not in prompt
+    assert "expected" not in prompt
+
+
+def test_each_asks_a_call_for_each_criterion_and_comes_to_the_same():
+    model = FakeChatModel(
+        replies=lambda p: {"explanation": "x", "label": "0" if "Tone" in p else "5"}
+    )
+    judge = create_rubric_judge(model, rubric=TWO, each=True)
+    result = judge.invoke(ITEM)
+    assert judge.config["metadata"]["calls"] == len(model.prompts) == 2
+    assert result["verdict"]["score"] == judged([0, 5], rubric=TWO)["verdict"]["score"]
+    assert not any("Tone" in prompt and "Length" in prompt for prompt in model.prompts)
+
+
+@pytest.mark.parametrize(
+    ("rubric", "names"),
+    [
+        ("Is it polite?", ["rubric"]),
+        ({"Tone": "Is it polite?", "Length": {"scale": [1, 5]}}, ["Tone", "Length"]),
+        (["Tone", "Length: not too long", Criterion(name="Wit")], ["Tone", "Length", "Wit"]),
+        ({"name": "Tone", "description": "Is it polite?"}, ["Tone"]),
+        (Criterion(name="Tone"), ["Tone"]),
+    ],
+)
+def test_criteria_are_given_in_many_forms(rubric, names):
+    judge = create_rubric_judge(says(1), rubric=rubric)
+    assert [each["name"] for each in marks(judge)["criteria"]["criteria"]] == names
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_a_rubric_in_a_file(form, tmp_path):
+    file = tmp_path / f"rubric.{form}"
+    data = {"criteria": [{"name": "Rude", "labels": ["yes", "no"]}], "needs": "source"}
+    text = "criteria:\n- name: Rude\n  labels: [yes, no]\nneeds: source\n"
+    file.write_text(json.dumps(data) if form == "json" else text)
+    judge = create_rubric_judge(says("no"), file=file)
+    with pytest.raises(InputError, match="needs a source to check against"):
+        judge.invoke(ITEM)
+    assert judge.invoke({**ITEM, "source": "s"})["verdict"]["label"] == "no"
+
+
+def test_what_a_file_says_is_part_of_what_keys_stored_results(tmp_path):
+    file, found = tmp_path / "rubric.yaml", []
+    for name in ("Tone", "Wit"):
+        file.write_text(f"- {name}")
+        found.append(marks(create_rubric_judge(says(1), file=file)))
+    assert found[0] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rubric": []}, "it has no criterion"),
+        ({"rubric": ["Tone", "tone"]}, "two criteria are named 'tone'"),
+        ({"rubric": 5}, "must be a text, a list or a mapping, got 5"),
+        ({"rubric": [{"name": "T", "lables": [1, 2]}]}, "did you mean 'labels'"),
+        ({"rubric": [{"name": "T", "labels": [1]}]}, "`labels` must be two or more"),
+        ({"rubric": [{"name": "T", "scale": [1, 500]}]}, "at most 100 apart"),
+        ({"rubric": [{"name": "T", "scale": [1, 5], "anchors": {9: "x"}}]}, "not on its scale"),
+        ({"rubric": "groundednes"}, "did you mean 'groundedness'"),
+        ({"rubric": "Tone", "file": "x.yaml"}, "`rubric` or `file`, not both"),
+        ({"file": "none.yaml"}, "none.yaml cannot be read"),
+        ({"rubric": TWO, "min_valid": 3}, "`min_valid` must be at most 2, got 3"),
+    ],
+)
+def test_a_bad_rubric_is_named(options, message):
+    with pytest.raises(OptionError, match=message):
+        create_rubric_judge(says(1), **options)
+
+
+def test_a_required_criterion_that_fails_makes_the_whole_fail():
+    rubric = [{**TWO[0], "required": True}, TWO[1]]
+    verdict = judged([0, 5], rubric=rubric)["verdict"]
+    assert (verdict["score"], verdict["rationale"]) == (
+        0,
+        "It fails what is required: Tone. reason 1",
+    )
+    assert judged([1, 5], rubric=rubric)["verdict"]["score"] == 1
+
+
+def test_a_required_criterion_without_a_label_leaves_the_text_unjudged():
+    rubric = [{**TWO[0], "required": True}, TWO[1], "Wit"]
+    verdict = judged(["maybe", 5, 1], rubric=rubric)["verdict"]
+    assert (verdict["label"], verdict["score"]) == (None, None)
+    assert "'Tone' has no label" in verdict["rationale"]
+
+
+def test_a_criterion_that_failed_is_left_out_and_named_while_a_quorum_remains():
+    rubric = [*TWO, "Wit"]
+    result = judged([1, 9, 1], rubric=rubric)
+    assert result["verdict"]["score"] == 1
+    assert [s["label"] for s in result["subscores"]] == [1, None, 1]
+    [failure] = result["verdict"]["failures"]
+    assert (failure["unit"], failure["reason"]) == ("Length", "invalid_label")
+    assert judged([1, 9, 1], rubric=rubric, min_valid=3)["verdict"]["label"] is None
+
+
+def test_nothing_that_can_be_read_is_no_verdict():
+    judge = create_rubric_judge(FakeChatModel(replies=lambda _: "Fine."), rubric=TWO)
+    result = judge.invoke(ITEM)
+    assert result["verdict"]["label"] is None
+    assert [s["label"] for s in result["subscores"]] == [None, None]
+
+
+def test_words_stand_at_even_distances():
+    rubric = [{"name": "Tone", "labels": ["rude", "neutral", "polite"]}, {"name": "Wit"}]
+    # neutral is 0.5, Wit 1: their mean.
+    assert judged(["neutral", 1], rubric=rubric)["verdict"]["score"] == 0.75
+
+
+def test_least_says_from_which_label_a_criterion_holds():
+    middle = Criterion(name="Tone", labels=["rude", "neutral", "polite"])
+    strict = Criterion(name="Tone", labels=["rude", "neutral", "polite"], least="polite")
+    assert [middle.holds("rude"), middle.holds("neutral"), strict.holds("neutral")] == [
+        False,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(("score", "total"), [("mean", 0.875), ("mode", 1.0)])
+def test_the_score_is_the_mean_of_the_labels_by_their_probability(score, total):
+    tokens = [
+        ('{"criterion_1": {"explanation": "x", "label": "', 1),
+        ("1", 0.75, {"1": 0.75, "0": 0.25}),
+        ('"}, "criterion_2": {"explanation": "y", "label": "', 1),
+        ("1", 1, {"1": 1, "0": 1e-12}),
+        ('"}}', 1),
+    ]
+    model = FakeChatModel(replies=lambda _: with_logprobs(*tokens))
+    judge = create_rubric_judge(model, rubric=["Tone", "Wit"], score=score)
+    # Tone: 0.75 of 1 and 0.25 of 0; Wit: 1.
+    assert judge.invoke(ITEM)["verdict"]["score"] == total
+
+
+def test_an_items_own_rubric_stands_in_place_of_the_judges():
+    result = judged([1], {**ITEM, "rubric": "Is it brief?"}, rubric=TWO)
+    assert [each["criterion"] for each in result["subscores"]] == ["rubric"]
+
+
+def test_without_a_rubric_it_is_what_the_row_brings():
+    for field, name in (("expected", "correctness"), ("source", "groundedness")):
+        assert judged([1], {**ITEM, field: "x"})["subscores"][0]["criterion"] == name
+    with pytest.raises(InputError, match="nothing to judge by"):
+        judged([1])
+
+
+def test_a_judge_is_made_again_of_its_spec(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    rubric = [Criterion(name="Tone", labels={0: "rude", 1: "kind"}), Criterion(**TWO[1])]
+    judge = create_rubric_judge("openai:gpt-5-mini", rubric=rubric)
+    again = build(json.loads(json.dumps(judge.spec)))
+    assert again.config["metadata"]["options"]["criteria"] == marks(judge)["criteria"]
+
+
+@pytest.mark.parametrize("name", ready_names())
+def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
+    rubric = ready_rubrics()[name]
+    assert rubric.about.endswith((".", "`."))
+    best = rubric.criteria[0].names[-1]
+    judge = load_judge("rubric", says(best), preset=name)
+    whole = {**ITEM, "expected": "today", "source": "It comes today."}
+    assert judge.invoke(whole)["subscores"][0]["holds"]
+    if rubric.needs:
+        _, row = judge_many(judge, [whole, ITEM], progress=False)
+        assert row["verdict"]["label"] is None
+        assert row["verdict"]["usage"]["calls"] == 0
+        assert "needs a" in row["verdict"]["failures"][0]["detail"]
+
+
+def test_ready_rubrics_have_the_names_that_people_search_for():
+    for name in ("faithfulness", "relevance", "correctness", "toxicity", "conciseness"):
+        create_rubric_judge(says(1), rubric=name)
