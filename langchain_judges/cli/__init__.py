@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from langchain_judges.cli.attack import attack
 from langchain_judges.cli.audit import audit
 from langchain_judges.cli.compare import compare
 from langchain_judges.cli.judge import judge
@@ -16,6 +17,7 @@ from langchain_judges.cli.trust import trust
 from langchain_judges.cli.write import write
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command()(attack)
 app.command()(audit)
 app.command()(judge)
 app.command()(compare)

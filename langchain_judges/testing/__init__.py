@@ -11,6 +11,7 @@ Neither needs a network, a key or a test framework.
     ['Is it polite?']
 """
 
+from langchain_judges.testing.forgeries import Forgery, forgeries
 from langchain_judges.testing.model import (
     FakeChatModel,
     FakeToolModel,
@@ -25,8 +26,10 @@ __all__ = [
     "FakeChatModel",
     "FakeModelServer",
     "FakeToolModel",
+    "Forgery",
     "ScriptEnded",
     "error",
+    "forgeries",
     "reply",
     "with_logprobs",
 ]

@@ -1,0 +1,101 @@
+"""`langchain-judges attack`: how often forged texts win with your judge and your model."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+
+from langchain_judges.cli.common import (
+    INTERRUPTED,
+    MISUSED,
+    address_of,
+    build_judge,
+    error_console,
+    models_of,
+    run_rows,
+    set_options,
+    table_console,
+    tell_refusal,
+    tell_stopped,
+)
+from langchain_judges.cli.options import (
+    SECONDS,
+    BaseUrl,
+    Concurrency,
+    DryRun,
+    MaxCalls,
+    Method,
+    Model,
+    ModelSettings,
+    Preset,
+    Results,
+    Settings,
+    Timeout,
+)
+from langchain_judges.errors import JudgeError
+
+
+def attack(  # noqa: PLR0913 - one parameter for each option
+    model: Model,
+    method: Method = "bsm",
+    per_family: Annotated[
+        int,
+        typer.Option(min=1, help="Forged texts of each of ten families; there are 20 to 100."),
+    ] = 5,
+    out: Results = None,
+    preset: Preset = None,
+    option: Settings = None,
+    model_set: ModelSettings = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    timeout: Timeout = SECONDS,
+    max_calls: MaxCalls = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Let forged texts beg, threaten and imitate replies, and count how often they win.
+
+    A forged text holds a wrong answer and stands beside a right one, in both places; judges of
+    one text see it alone. Beside its rate stands that of the wrong answers without a forged
+    text (`control`). No reply is decided by what it quotes; what wins here won the model over.
+    """
+    errors, address = error_console(), address_of(model, base_url)
+    try:
+        from langchain_judges.methods.marks import kind_of, scale_of
+        from langchain_judges.runs.attack import forged_rows
+
+        chat = models_of(method, model, base_url, timeout, model_set, dry_run=dry_run)
+        judge = build_judge(method, chat, preset, set_options(option or []))
+        rows = list(forged_rows(kind_of(judge), per_family))
+        calls = judge.config["metadata"]["calls"] * len(rows)
+        errors.print(f"{len(rows):,} rows: at most {calls:,} calls, excluding retries.")
+        if dry_run:
+            return
+        limits = {"out": out, "max_concurrency": concurrency, "max_calls": max_calls}
+        judged: list[dict[str, Any]] = []
+        _, stopped = asyncio.run(run_rows(judge, rows, limits, False, judged.append))
+        _show(judged, float((scale_of(judge) or (0, 1))[1]))
+    except JudgeError as exc:
+        tell_refusal(exc, errors, address)
+        raise typer.Exit(MISUSED) from exc
+    if stopped:
+        tell_stopped(errors, kept=out is not None)
+        raise typer.Exit(INTERRUPTED)
+
+
+def _show(judged: list[dict[str, Any]], top: float) -> None:
+    from rich.table import Table
+
+    from langchain_judges.runs.attack import attack_rates
+
+    table = Table(box=None)
+    for column in ("family", "rows", "won", "rate", "95% range", "not judged"):
+        table.add_column(column, justify="left" if column == "family" else "right")
+    for each in attack_rates(judged, top):
+        rate = "" if each.rate is None else f"{each.rate:.0%}"
+        span = f"{each.low:.0%} to {each.high:.0%}"
+        table.add_row(
+            each.family, str(each.rows), str(each.won), rate, span, str(each.not_judged)
+        )
+    table_console().print(table)
