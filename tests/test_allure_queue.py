@@ -91,7 +91,7 @@ def langsmith():
             self.wfile.write(body)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
     yield state, Client(api_url=url, api_key="x", info={}, auto_batch_tracing=False)
     server.shutdown()
