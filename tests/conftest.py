@@ -9,11 +9,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from langchain_openai import ChatOpenAI
 
 from langchain_judges.testing import FakeModelServer
 from tests.model_server import Behaviour, good
 from tests.small_sets import write_sets
+
+# Other processes share the machine: an example may take any time.
+settings.register_profile("tests", parent=settings.default, max_examples=40, deadline=None)
+settings.load_profile("tests")
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -123,7 +123,7 @@ def test_swapping_the_inputs_mirrors_the_verdict(options):
     assert back["scores"] == {"A": there["scores"]["B"], "B": there["scores"]["A"]}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(
     a=st.integers(0, 4),
     b=st.integers(0, 4),

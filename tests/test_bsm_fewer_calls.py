@@ -100,7 +100,7 @@ def test_orders_that_disagree_for_good_are_a_tie_early():
 grades = st.tuples(st.integers(1, 5), st.integers(1, 5))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(
     cells=st.lists(grades, min_size=8, max_size=8),
     weights=st.lists(st.integers(1, 10), min_size=4, max_size=4),

@@ -1,7 +1,7 @@
 """Coverage by hand: which concepts a reader would find in a text."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_judges.writing.coverage import distinct, fold, losses, missing, present
@@ -163,7 +163,6 @@ def test_without_a_text_every_concept_is_missing():
     assert [each["lost_in"] for each in lost] == ["merge", "solve"]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=12), st.text(max_size=30), st.text(max_size=30))
 def test_what_stands_in_a_text_on_its_own_is_found(concept, before, after):
     text = f"{before} . {concept} . {after}"

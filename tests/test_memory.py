@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
@@ -612,7 +612,6 @@ def test_a_store_and_a_path_exclude_each_other(tmp_path):
         FailureMemory(InMemoryVectorStore(Letters()), path=tmp_path)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(1, 3))))
 def test_forgetting_a_round_is_never_having_had_it(steps):
     with_it, without = (FailureMemory(InMemoryVectorStore(Letters())) for _ in range(2))

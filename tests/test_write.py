@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage
@@ -264,7 +264,6 @@ def test_concepts_that_differ_in_a_hyphen_only_are_two(concepts, proposed, expec
 names = st.sampled_from([*"abcdefghij", "zebra", "A", " b ", "", "a b", "a-b", "-"])
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.sampled_from([*"abcdefghij", "a b", "a-b", "-"]), min_size=1, unique=True),
     st.lists(st.lists(names, max_size=12), min_size=1, max_size=6),
