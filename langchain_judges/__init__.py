@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langchain_judges.asking.batches import batch_model
     from langchain_judges.asking.models import resolve_model
+    from langchain_judges.asking.rates import MinuteLimiter
     from langchain_judges.errors import JudgeError
     from langchain_judges.integrations.best_of import best_of
     from langchain_judges.integrations.evaluators import as_comparative_evaluator, as_evaluator
@@ -57,6 +58,7 @@ _HOMES = {
     "JudgeError": "errors",
     "JudgeMiddleware": "integrations.middleware",
     "LabelVerdict": "verdict",
+    "MinuteLimiter": "asking.rates",
     "Pair": "verdict",
     "Panel": "methods.drpe",
     "Role": "verdict",
@@ -104,6 +106,7 @@ __all__ = [
     "JudgeError",
     "JudgeMiddleware",
     "LabelVerdict",
+    "MinuteLimiter",
     "Pair",
     "Panel",
     "Role",

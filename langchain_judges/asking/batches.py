@@ -89,7 +89,8 @@ def batch_model(
         "http_async_client": later,
     }
     # A job takes hours: no reply is late.
-    batch: BaseChatModel = chat.model_copy(update={**clients, "request_timeout": None})
+    marks = {"metadata": {**(chat.metadata or {}), "batch": True}, "request_timeout": None}
+    batch: BaseChatModel = chat.model_copy(update={**clients, **marks})
     return batch
 
 

@@ -12,17 +12,30 @@ import heapq
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from langchain_judges.asking.models import model_name
+from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.asking.steps import Effect, Steps
-from langchain_judges.errors import OverBudget, RunStopped
+from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.rate_limiters import BaseRateLimiter
+
 T = TypeVar("T")
+
+
+class PriceList(Protocol):
+    """What says what tokens cost."""
+
+    def cost(self, model: BaseChatModel, usage: Mapping[str, Any]) -> float | None:
+        """Return what a reply cost in dollars; None where no price is known."""
 
 
 class Gate:
@@ -33,12 +46,28 @@ class Gate:
         max_calls: Most replies that the run may receive; None for no bound.
         max_tokens: Tokens (input and output) after which nothing more is asked; replies
             in flight at that moment still come in.
+        max_cost: Dollars after which nothing more is asked, likewise.
+        prices: What tokens cost.
+        limiter: Bounds how often a call is made.
     """
 
     def __init__(
-        self, places: int, *, max_calls: int | None = None, max_tokens: int | None = None
+        self,
+        places: int,
+        *,
+        max_calls: int | None = None,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+        prices: PriceList | None = None,
+        limiter: BaseRateLimiter | None = None,
     ) -> None:
         """Open a gate with `places` free places."""
+        self.max_cost = max_cost
+        self.prices = prices
+        self.limiter = limiter
+        self.cost = 0.0
+        self.unpriced = 0
+        """Replies of models whose price is not known."""
         self.max_calls = max_calls
         self.max_tokens = max_tokens
         self.calls = 0
@@ -59,10 +88,11 @@ class Gate:
         """Whether no more places are handed out."""
         return self._closed is not None
 
-    def enter(self, rank: int = 0) -> Steps[None]:
+    def enter(self, rank: int = 0, model: BaseChatModel | None = None) -> Steps[None]:
         """Take a place, waiting for one if need be; lower ranks are served first.
 
         Raises:
+            OptionError: The cost is bounded, and the price of `model` is not known.
             RunStopped: The gate was closed.
             OverBudget: The budget is spent, and no call in flight can give anything back.
         """
@@ -71,13 +101,32 @@ class Gate:
             if not place.done():
                 yield Effect(place.result, lambda: asyncio.wrap_future(place))
             place.result()
+            if model is not None:
+                yield from self._turn(model)
         except BaseException:
             self._give_up(place)
             raise
 
-    def leave(self, *, calls: int = 0, tokens: int = 0) -> None:
-        """Give the place back, and book the replies and tokens that it brought."""
+    def _turn(self, model: BaseChatModel) -> Steps[None]:
+        """Wait until the rate allows a call of a model whose price is known if it must be."""
+        if self.max_cost is not None and self.price(model, {}) is None:
+            raise OptionError(
+                f"`max_cost` needs the price of {model_name(model)!r}; name a file of `prices`"
+            )
+        if limiter := self.limiter:
+            yield Effect(limiter.acquire, limiter.aacquire)
+
+    def price(self, model: BaseChatModel, usage: Mapping[str, Any]) -> float | None:
+        """Return what a reply cost, in dollars; None where that is not known."""
+        return self.prices.cost(model, usage) if self.prices else None
+
+    def leave(self, *, calls: int = 0, tokens: int = 0, cost: float | None = None) -> None:
+        """Give the place back, and book the replies, tokens and dollars that it brought."""
+        if isinstance(self.limiter, MinuteLimiter):
+            self.limiter.spend(tokens)
         with self._lock:
+            self.cost += cost or 0.0
+            self.unpriced += calls if cost is None else 0
             self.calls += calls
             self.tokens += tokens
             self._in_flight -= 1
@@ -166,6 +215,8 @@ class Gate:
             return OverBudget(f"the budget of {self.max_calls} calls is spent")
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             return OverBudget(f"the budget of {self.max_tokens} tokens is spent")
+        if self.max_cost is not None and self.cost >= self.max_cost:
+            return OverBudget(f"the budget of ${self.max_cost:g} is spent")
         return None
 
     def _give_up(self, place: Future[None]) -> None:
@@ -184,6 +235,20 @@ class Ledger:
     """Ends the whole run for an error that no other call can escape."""
     usage: Usage = field(default_factory=no_usage)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    cost: float | None = None
+    """Dollars, as far as prices are known."""
+
+    def leave(self, model: BaseChatModel, usage: Mapping[str, Any] | None, tokens: int) -> None:
+        """Give a place back after a call; without `usage` no reply came."""
+        if usage is None:
+            self.gate.leave()
+            return
+        cost = self.gate.price(model, usage)
+        with self._lock:
+            if cost is not None:
+                self.cost = (self.cost or 0.0) + cost
+        self.gate.leave(calls=1, tokens=tokens, cost=cost)
 
     def book(self, usage: Usage) -> None:
         """Add what a question cost."""

@@ -35,6 +35,7 @@ from langchain_judges.cli.options import (
     KeepFailed,
     Limit,
     MaxCalls,
+    MaxCost,
     MaxTokens,
     Memory,
     Method,
@@ -42,20 +43,26 @@ from langchain_judges.cli.options import (
     OpenRows,
     OptionalModel,
     Preset,
+    Prices,
+    RequestsAMinute,
     Results,
     Settings,
     ShardOf,
     SkipBad,
     Strict,
     Timeout,
+    TokensAMinute,
     WithTexts,
 )
 from langchain_judges.errors import JudgeError, OptionError
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.rate_limiters import BaseRateLimiter
 
     from langchain_judges.asking.batch_journal import Job
+    from langchain_judges.datasets.row_file import PairsFile
+    from langchain_judges.runs.prices import Prices as PriceList
 
 _IN_JOBS, _OPEN_ROWS = 50_000, 2_000
 """Calls in flight and rows begun where calls become jobs, unless named."""
@@ -92,6 +99,10 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     with_texts: WithTexts = False,
     batch: Batch = False,
     open_rows: OpenRows = None,
+    prices: Prices = None,
+    max_cost: MaxCost = None,
+    rpm: RequestsAMinute = None,
+    tpm: TokensAMinute = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print every verdict; the default without --out.")
     ] = False,
@@ -137,7 +148,10 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             more = {} if memory is None else {"memory": filled_memory(memory)}
             built = build_judge(method, chat, preset, settings, **more)
         _announce(built, rows, errors)
+        price_list = _prices(prices)
+        _warn_of_size(file, errors)
         if dry_run:
+            _estimate(built, file, rows, price_list, errors)
             return
         options = {
             "out": out,
@@ -148,6 +162,9 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "shard": shard,
             "with_texts": with_texts,
             "open_rows": open_rows,
+            "prices": prices and str(prices),
+            "max_cost": max_cost,
+            "rate_limiter": _limiter(rpm, tpm),
         }
         run_to_the_end(built, Sized(file, rows), options, show or not out, strict, address)
     except JudgeError as exc:
@@ -199,6 +216,59 @@ def _batched(chat: Any, out: Path | None, errors: Console) -> BaseChatModel:
         errors.print(f"Job {job.name}: {job.status}, {done}", markup=False)
 
     return batch_model(chat, out.with_name(f"{out.name}.batches"), report=tell)
+
+
+def _prices(path: Path | None) -> PriceList | None:
+    if path is None:
+        return None
+    from langchain_judges.runs.prices import Prices as Table
+
+    return Table.read(str(path))
+
+
+def _limiter(rpm: float | None, tpm: float | None) -> BaseRateLimiter | None:
+    if rpm is None and tpm is None:
+        return None
+    from langchain_judges.asking.rates import MinuteLimiter
+
+    return MinuteLimiter(rpm=rpm, tpm=tpm)
+
+
+_OVERHEAD = 300
+"""Tokens of a call beside the row: the method's own words, and what earlier steps wrote."""
+_REPLY = 150
+"""Tokens of a reply."""
+_LONG = 100_000
+"""Tokens of a row that are worth a warning: many models refuse them, and all charge them."""
+
+
+def _warn_of_size(file: PairsFile, errors: Console) -> None:
+    tokens = file.longest // 4
+    if tokens >= _LONG:
+        errors.print(
+            f"The longest row has about {tokens:,} tokens, and every call sends it.",
+            style="yellow",
+        )
+
+
+def _estimate(
+    judge: Any, file: PairsFile, rows: int, prices: PriceList | None, errors: Console
+) -> None:
+    """Print what a run may cost: four characters a token, and a typical prompt and reply."""
+    from langchain_judges.methods.marks import unwrapped
+
+    each = judge.config["metadata"]["calls"]
+    usage = {
+        "input_tokens": each * (file.characters // 4 + rows * _OVERHEAD),
+        "output_tokens": each * rows * _REPLY,
+    }
+    text = f"About {usage['input_tokens']:,} input and {usage['output_tokens']:,} output tokens"
+    if prices:
+        model = unwrapped(judge).model
+        cost = None if isinstance(model, str | Mapping | list) else prices.cost(model, usage)
+        known = f"${cost:,.2f} by" if cost is not None else "no price is known in"
+        text += f", {known} {prices.source}"
+    errors.print(f"{text}; the estimate may be off by half or double.", markup=False)
 
 
 def _announce(judge: Any, rows: int, errors: Console) -> None:

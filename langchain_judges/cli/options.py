@@ -77,6 +77,14 @@ Batch = Annotated[
         "--out; the jobs are remembered beside it.",
     ),
 ]
+Prices = Annotated[Path | None, flag("prices", "--prices")]
+MaxCost = Annotated[float | None, flag("max_cost", "--max-cost")]
+RequestsAMinute = Annotated[
+    float | None, typer.Option("--rpm", min=0.001, help="Most requests a minute.")
+]
+TokensAMinute = Annotated[
+    float | None, typer.Option("--tpm", min=0.001, help="Most tokens a minute.")
+]
 OpenRows = Annotated[int | None, flag("open_rows", "--open-rows")]
 WithTexts = Annotated[bool, flag("with_texts", "--with-texts")]
 Concurrency = Annotated[int | None, flag("max_concurrency", "--concurrency")]

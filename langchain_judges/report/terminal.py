@@ -86,6 +86,13 @@ def _recalled(row: Mapping[str, Any]) -> Text:
     return Text(told, style="yellow" if row.get("leak_allowed") else "dim")
 
 
+def _add_cost(table: Table, summary: Summary) -> None:
+    if summary.prices:
+        unpriced = f"; no price is known for {summary.unpriced:,} calls"
+        of = f"by {summary.prices}{unpriced if summary.unpriced else ''}"
+        table.add_row("dollars", f"{summary.cost:,.4f}", of)
+
+
 def summary_table(summary: Summary) -> Table:
     """Render what a run came to."""
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -111,6 +118,7 @@ def summary_table(summary: Summary) -> Table:
     table.add_row("failures", f"{sum(summary.failures.values()):,}", failures)
     table.add_row("calls", f"{summary.calls:,}", "")
     table.add_row("tokens", f"{summary.tokens:,}", "")
+    _add_cost(table, summary)
     table.add_row("seconds", f"{summary.seconds:,.1f}", "")
     if summary.seconds_full >= 1:
         of = "seconds in which results waited for a slow row"

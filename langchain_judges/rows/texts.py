@@ -291,3 +291,20 @@ def check_item(item: object) -> None:
         raise InputError(f"`expected` must be a text or a list of texts, got {expected!r}")
     for answer in answers:
         check_text(answer, "expected")
+
+
+_READ = ("input", "output_a", "output_b", "reference", "output", "expected", "source")
+
+
+def characters_of(row: Mapping[str, Any]) -> int:
+    """Return how many characters of text a judge reads of a row."""
+    return sum(_characters(row[name]) for name in _READ if row.get(name))
+
+
+def _characters(value: Any) -> int:
+    """Return the characters of a text, or of the messages and blocks that hold one."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return _characters(value.get("content") or value.get("text") or "")
+    return sum(map(_characters, value)) if isinstance(value, Sequence) else 0

@@ -15,7 +15,7 @@ from langchain_judges.methods.marks import kind_of, metadata_of, unwrapped
 from langchain_judges.methods.members import CombinedGraph, Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
-from langchain_judges.runs.options import ResultsPath, RunLimits
+from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.results import content_key
 from langchain_judges.runs.workload import Result, Rows
 
@@ -31,7 +31,7 @@ class CalibrationOptions(RunLimits):
     """The chance that the promise is not kept."""
     by_last: bool = False
     """Hold the others against the last judge instead of labels; it then always decides."""
-    out: ResultsPath = None
+    out: FilePath = None
     """A JSONL file for the verdicts of all judges; a run that ended early resumes from it."""
 
 

@@ -22,7 +22,7 @@ from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
 from langchain_judges.options import Rule, with_options
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.runs.many import judge_many
-from langchain_judges.runs.options import ResultsPath, RunLimits
+from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.results import judged_row
 from langchain_judges.runs.summary import cause_of
 from langchain_judges.runs.workload import Rows
@@ -101,7 +101,7 @@ class CompareOptions(RunLimits):
     """As given to `line_up`; kept in the comparison."""
     skipped: Annotated[Mapping[str, str] | None, Rule("reasons by method")] = None
     """As `line_up` returned it; kept in the comparison."""
-    out: ResultsPath = None
+    out: FilePath = None
     """Directory for one results file for each method; a run that ended early resumes from
     them."""
 

@@ -5,19 +5,27 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from annotated_types import Ge
-from pydantic import InstanceOf
+from annotated_types import Ge, Gt
+from pydantic import AfterValidator, InstanceOf
 
 from langchain_judges.options import Here, Options, Owner, Rule
 
 if TYPE_CHECKING:
+    from langchain_core.rate_limiters import BaseRateLimiter
     from langchain_core.runnables import RunnableConfig
 else:
     # Commands read the limits before they know whether anything of LangChain is needed.
     RunnableConfig = dict[str, Any]
+    BaseRateLimiter = object
 
-ResultsPath = Annotated[str | InstanceOf[PathLike[str]] | None, Owner(), Rule("a path or None")]
-"""Where results are written."""
+FilePath = Annotated[str | InstanceOf[PathLike[str]] | None, Owner(), Rule("a path or None")]
+"""A file of the owner's: results are written to it, or prices read from it."""
+
+
+def _limits(value: object) -> object:
+    if value is not None and not callable(getattr(value, "acquire", None)):
+        raise ValueError
+    return value
 
 
 class RunLimits(Options):
@@ -36,7 +44,7 @@ class RunOptions(RunLimits):
 
     called: ClassVar[str] = "judge_many"
 
-    out: ResultsPath = None
+    out: FilePath = None
     """A JSONL file to which each result is appended as it comes. Rows that it holds already,
     under the same method, options, model and prompts, are not judged again; rows that were
     not judged are tried again."""
@@ -53,5 +61,19 @@ class RunOptions(RunLimits):
     judged by a later run."""
     max_tokens: Annotated[int, Ge(1)] | None = None
     """Ask nothing more after so many tokens; replies in flight still come in."""
+    prices: FilePath = None
+    """What tokens cost: a JSON file `{"date", "models": {name: {"input", "output",
+    "cached_input", "batch"}}}`, in dollars for a million tokens, or `"genai-prices"` for that
+    package's table (extra `prices`). The summary and each row then have their cost."""
+    max_cost: Annotated[float, Gt(0)] | None = None
+    """Ask nothing more after so many dollars; needs `prices`."""
+    rate_limiter: Annotated[
+        InstanceOf[BaseRateLimiter] | None,
+        AfterValidator(_limits),
+        Here(),
+        Rule("a LangChain rate limiter or None"),
+    ] = None
+    """Bounds how often a call is made: `MinuteLimiter(rpm=…, tpm=…)`, or another of
+    LangChain's."""
     config: Annotated[RunnableConfig | None, Here(), Rule("a `RunnableConfig`")] = None
     """Callbacks, tags and metadata for every judgment."""

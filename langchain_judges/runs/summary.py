@@ -67,6 +67,12 @@ class Summary:
     calls: int = 0
     """Replies that this run received; earlier runs are not counted."""
     tokens: int = 0
+    prices: str | None = None
+    """Where prices are from, and of when; None: no prices were named."""
+    cost: float = 0.0
+    """Dollars for this run's replies, as far as their prices are known."""
+    unpriced: int = 0
+    """Replies whose price is not known."""
     seconds: float = 0.0
     held_back: int = 0
     """Most finished rows that waited at one time for a slower row before them."""

@@ -37,6 +37,7 @@ from langchain_judges.rows.kinds import RowKind, kind_of_row
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_pair, check_task
 from langchain_judges.runs.options import RunOptions
+from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.summary import Summary
@@ -106,11 +107,22 @@ class Workload:
         self.config: RunnableConfig = options.config or {}
         self.places = options.max_concurrency or places_of(judge)
         self.open_rows = options.open_rows or BUSY * self.places
+        if options.max_cost is not None and options.prices is None:
+            raise OptionError("`max_cost` needs `prices`")
+        prices = None if options.prices is None else Prices.read(options.prices)
         self.gate = Gate(
-            self.places, max_calls=options.max_calls, max_tokens=options.max_tokens
+            self.places,
+            max_calls=options.max_calls,
+            max_tokens=options.max_tokens,
+            max_cost=options.max_cost,
+            prices=prices,
+            limiter=options.rate_limiter,
         )
         self.results: Results | None = None
-        self.summary = Summary(total=operator.length_hint(rows, 0) or None)
+        self.summary = Summary(
+            total=operator.length_hint(rows, 0) or None,
+            prices=prices.source if prices else None,
+        )
         self.fatal: BaseException | None = None
         self.exhausted = False
         self.marks, self.calls_each = _marks(judge)
@@ -276,6 +288,8 @@ class Workload:
     def _tell(self) -> None:
         self.summary.calls = self.gate.calls
         self.summary.tokens = self.gate.tokens
+        self.summary.cost = self.gate.cost
+        self.summary.unpriced = self.gate.unpriced
         self.summary.seconds = time.monotonic() - self._began
 
     def _read(self) -> Work | None:
@@ -358,11 +372,13 @@ class Workload:
             promised = sum(max(0, each - ledger.usage["calls"]) for ledger in active)
             if gate.calls + promised + max(each, 1) > gate.max_calls:
                 return False
-        if gate.max_tokens is not None:
+        for spent, most in ((gate.tokens, gate.max_tokens), (gate.cost, gate.max_cost)):
+            if most is None:
+                continue
             fresh = self.summary.rows - self.summary.resumed
             # What a pair takes is not known before the first is done.
-            mean = gate.tokens / fresh if fresh else gate.max_tokens * len(active)
-            if gate.tokens + mean * (len(active) + bool(fresh)) >= gate.max_tokens:
+            mean = spent / fresh if fresh else most * len(active)
+            if spent + mean * (len(active) + bool(fresh)) >= most:
                 return False
         return True
 
@@ -411,8 +427,11 @@ class Workload:
             **(self._judged_part(work.pair) if self.options.with_texts else {}),
             **{field: work.pair[field] for field in _KNOWN_OF_IT if field in work.pair},
             **outcome,
+            **({"cost": ledger.cost} if (ledger := self._active.get(work.index)) else {}),
             **head,
         }
+        if self.gate.prices is None:
+            row.pop("cost", None)
         with self._lock:
             if self.results is not None:
                 self.results.append(row)

@@ -1,0 +1,154 @@
+"""What a run costs, how it is bounded, and how calls are spread over a minute."""
+
+import json
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_openai import ChatOpenAI
+from typer.testing import CliRunner
+
+from langchain_judges import judge_many
+from langchain_judges.asking import rates
+from langchain_judges.asking.rates import MinuteLimiter
+from langchain_judges.cli import app
+from langchain_judges.errors import OptionError
+from langchain_judges.runs.prices import Prices
+from langchain_judges.testing import FakeChatModel
+from tests.judges import PAIR, answer, of_method
+
+TABLE = {
+    "date": "2026-11-01",
+    "models": {"fake": {"input": 1.0, "cached_input": 0.1, "output": 10.0, "batch": 0.5}},
+}
+USAGE = {"input_tokens": 1_000, "output_tokens": 200, "total_tokens": 1_200}
+ROWS = [{**PAIR, "id": f"r{n}"} for n in range(4)]
+
+
+class Model(FakeChatModel):
+    """Takes 1,000 input and 200 output tokens for a reply: 0.003 dollars by the table."""
+
+    model_name: str = "fake"
+
+
+def reply(prompt):
+    return AIMessage(answer(prompt), usage_metadata=USAGE)
+
+
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "prices.json").write_text(json.dumps(TABLE))
+    return tmp_path / "prices.json"
+
+
+def judged(table, **options):
+    judge = of_method("relative", Model(replies=reply), orders="none")
+    run = judge_many(judge, ROWS, prices=table, max_concurrency=1, progress=False, **options)
+    return list(run), run.summary
+
+
+def test_each_row_and_the_summary_have_their_cost(table):
+    rows, summary = judged(table)
+    assert [row["cost"] for row in rows] == pytest.approx([0.003] * 4)
+    assert summary.cost == pytest.approx(0.012)
+    assert (summary.prices, summary.unpriced) == ("prices.json of 2026-11-01", 0)
+
+
+def test_tokens_of_the_cache_and_of_a_batch_have_their_own_price(table):
+    prices, model = Prices.read(table), Model(replies=reply)
+    usage = {**USAGE, "input_token_details": {"cache_read": 900}}
+    # 100 fresh at 1.0, 900 cached at 0.1, 200 out at 10.0: 2,190 millionths.
+    assert prices.cost(model, usage) == pytest.approx(0.00219)
+    assert prices.cost(Model(replies=reply, metadata={"batch": True}), usage) == pytest.approx(
+        0.001095
+    )
+
+
+def test_a_run_ends_when_its_dollars_are_spent(table):
+    rows, summary = judged(table, max_cost=0.0061)
+    # Two rows take 0.006; a third might take as much again, and is not begun.
+    assert [row["judged"] for row in rows] == [True, True, False, False]
+    assert summary.not_judged == {"over_budget": 2}
+
+
+def test_a_bound_on_dollars_needs_a_price(table):
+    judge = of_method("relative", FakeChatModel(replies=reply))
+    with pytest.raises(OptionError, match="needs the price of 'FakeChatModel'"):
+        list(judge_many(judge, ROWS, prices=table, max_cost=1.0, progress=False))
+    with pytest.raises(OptionError, match="`max_cost` needs `prices`"):
+        judge_many(judge, ROWS, max_cost=1.0)
+
+
+def test_a_reply_without_a_price_is_counted_and_not_guessed(table):
+    judge = of_method("relative", FakeChatModel(replies=reply), orders="none")
+    run = judge_many(judge, ROWS, prices=table, progress=False)
+    assert [row["cost"] for row in run] == [None] * 4
+    assert (run.summary.cost, run.summary.unpriced) == (0.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "no file of prices"),
+        ('{"date": "x", "models": {"m": {"input": -1, "output": 1}}}', "models.m.input"),
+        ("{", "no file of prices"),
+    ],
+)
+def test_a_file_of_prices_is_checked(tmp_path, text, message):
+    (tmp_path / "prices.json").write_text(text)
+    with pytest.raises(OptionError, match=message):
+        Prices.read(tmp_path / "prices.json")
+
+
+def test_the_package_s_table_knows_models_of_providers_and_nobody_s_own_server():
+    pytest.importorskip("genai_prices")
+    prices = Prices.read("genai-prices")
+    price = prices.of(ChatOpenAI(model="gpt-4o-mini", api_key="x"))
+    assert (price.input, price.cached_input, price.output) == (0.15, 0.075, 0.6)
+    own = ChatOpenAI(model="gpt-4o-mini", api_key="x", base_url="http://127.0.0.1:9/v1")
+    assert prices.of(own) is None
+    assert prices.of(ChatOpenAI(model="no-such-model", api_key="x")) is None
+
+
+def test_calls_and_tokens_of_a_minute_are_spread_evenly(monkeypatch):
+    now = [100.0]
+    waits = []
+    monkeypatch.setattr(rates.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(rates.time, "sleep", waits.append)
+    limiter = MinuteLimiter(rpm=60, tpm=6_000)  # a call a second, 100 tokens a second
+    limiter.acquire()
+    limiter.acquire()
+    assert not limiter.acquire(blocking=False)
+    limiter.spend(500)
+    limiter.acquire()
+    assert waits == [0.0, 1.0, 5.0]
+
+
+def test_a_rate_is_positive():
+    for wrong in ({}, {"rpm": 0}, {"tpm": -1}):
+        with pytest.raises(OptionError, match="`rpm` or `tpm`"):
+            MinuteLimiter(**wrong)
+
+
+async def test_every_call_takes_its_turn():
+    turns = []
+
+    class Limiter(MinuteLimiter):
+        def acquire(self, *, blocking=True):
+            turns.append(blocking)
+            return True
+
+    judge = of_method("relative", Model(replies=reply))
+    list(judge_many(judge, ROWS, rate_limiter=Limiter(rpm=1), progress=False))
+    assert turns == [True] * 8  # four rows in two orders
+
+
+def test_a_dry_run_estimates_tokens_and_dollars(tmp_path, table):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({**PAIR, "input": "x" * 500_000}) + "\n")
+    TABLE["models"]["gpt-5-mini"] = TABLE["models"]["fake"]
+    table.write_text(json.dumps(TABLE))
+    words = ["judge", str(rows), "--model", "openai:gpt-5-mini", "--method", "relative"]
+    done = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(table)])
+    # Two calls of 500,012 characters and 300 tokens: 250,606; two replies of 150.
+    assert "About 250,606 input and 300 output tokens, $0.25" in done.stderr
+    assert "The longest row has about 125,003 tokens" in done.stderr
