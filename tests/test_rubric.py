@@ -4,11 +4,19 @@ import json
 
 import pytest
 
-from langchain_judges import Criterion, build, create_rubric_judge, judge_many, load_judge
+from langchain_judges import (
+    Criterion,
+    as_evaluator,
+    build,
+    create_rubric_judge,
+    judge_many,
+    load_judge,
+)
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.rubric.ready import ready_names, ready_rubrics
 from langchain_judges.testing import with_logprobs
 from tests.fakes import FakeChatModel
+from tests.test_evaluators import a_run
 
 ITEM = {"input": "Where is my parcel?", "output": "It comes today."}
 TWO = [
@@ -193,6 +201,27 @@ def test_the_score_is_the_mean_of_the_labels_by_their_probability(score, total):
     judge = create_rubric_judge(model, rubric=["Tone", "Wit"], score=score)
     # Tone: 0.75 of 1 and 0.25 of 0; Wit: 1.
     assert judge.invoke(ITEM)["verdict"]["score"] == total
+
+
+def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():
+    evaluator = as_evaluator(create_rubric_judge(says(0, 5), rubric=TWO))
+    told = evaluator(inputs=ITEM["input"], outputs=ITEM["output"])
+    assert [(each["key"], each["score"]) for each in told] == [
+        ("rubric", 0.25),
+        ("Tone", 0),
+        ("Length", 5),
+    ]
+    results = evaluator.evaluate_run(a_run({"answer": "It comes."}), None)["results"]
+    assert [each.key for each in results] == evaluator.feedback_keys
+    assert [each.comment for each in results[1:]] == ["reason 1", "reason 2"]
+
+
+@pytest.mark.real
+def test_the_local_model_judges_by_two_criteria():
+    judge = create_rubric_judge("local", rubric=TWO)
+    result = judge.invoke(ITEM)
+    assert [each["criterion"] for each in result["subscores"]] == ["Tone", "Length"]
+    assert result["verdict"]["score"] is not None or result["verdict"]["failures"]
 
 
 def test_an_items_own_rubric_stands_in_place_of_the_judges():

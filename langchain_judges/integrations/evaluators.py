@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
 from langsmith import Client, utils
-from langsmith.evaluation import EvaluationResult, RunEvaluator
+from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
 from langsmith.schemas import Example, Run
 from typing_extensions import TypedDict
 
@@ -98,8 +98,9 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
             inputs. The reference is then shown to the judge as one.
 
     Returns:
-        An evaluator for `Client.evaluate` and `aevaluate`. Called with `inputs`, `outputs`,
-        `reference_outputs` and `context` it returns `{"key", "score", "comment", "metadata",
+        An evaluator for `Client.evaluate` and `aevaluate`; by several criteria it gives one
+        feedback for the total and one for each criterion, under its name, in a list. Called
+        with `inputs`, `outputs`, `reference_outputs` and `context` it returns `{"key", "score", "comment", "metadata",
         "source_run_id"}`; `acall` is the same for an event loop.
 
     Raises:
@@ -225,14 +226,16 @@ class JudgeEvaluator(RunEvaluator):
     @property
     def feedback_keys(self) -> list[str]:
         """The keys that a row gets, even if this evaluator fails on it."""
-        return [self.key]
+        rubric = getattr(getattr(unwrapped(self.judge), "options", None), "own_rubric", None)
+        criteria = rubric.criteria if rubric else ()
+        return [self.key, *(each.name for each in criteria if len(criteria) > 1)]
 
     def evaluate_run(
         self,
         run: Run,
         example: Example | None = None,
         evaluator_run_id: uuid.UUID | None = None,
-    ) -> EvaluationResult:
+    ) -> EvaluationResult | EvaluationResults:
         """Judge a run's output, waiting in this thread."""
         return _run(self._evaluate(run, example, evaluator_run_id))
 
@@ -241,7 +244,7 @@ class JudgeEvaluator(RunEvaluator):
         run: Run,
         example: Example | None = None,
         evaluator_run_id: uuid.UUID | None = None,
-    ) -> EvaluationResult:
+    ) -> EvaluationResult | EvaluationResults:
         """Judge a run's output in the running event loop."""
         return await arun(self._evaluate(run, example, evaluator_run_id))
 
@@ -253,7 +256,7 @@ class JudgeEvaluator(RunEvaluator):
         reference_outputs: Any = None,
         context: Any = None,
         **unknown: Any,
-    ) -> Feedback:
+    ) -> Feedback | list[Feedback]:
         """Judge some outputs, as openevals' evaluators do.
 
         Raises:
@@ -270,7 +273,7 @@ class JudgeEvaluator(RunEvaluator):
         reference_outputs: Any = None,
         context: Any = None,
         **unknown: Any,
-    ) -> Feedback:
+    ) -> Feedback | list[Feedback]:
         """Judge some outputs in the running event loop.
 
         Raises:
@@ -284,21 +287,33 @@ class JudgeEvaluator(RunEvaluator):
         """Return what is remembered of the verdict on a run; None if there is none."""
         return self._verdicts.get(str(run_id))
 
-    def _call(self, row: _Row) -> Steps[Feedback]:
+    def _call(self, row: _Row) -> Steps[Feedback | list[Feedback]]:
         run_id = uuid.uuid4()
-        verdict, ran = yield from self._judge(row, run_id, {})
-        traced = ran and utils.tracing_is_enabled() is True
-        return {
+        outcome, ran = yield from self._judge(row, run_id, {})
+        verdict = outcome["verdict"]
+        source = str(run_id) if ran and utils.tracing_is_enabled() is True else None
+        whole: Feedback = {
             "key": self.key,
             "score": score_of(verdict),
             "comment": comment_of(verdict),
             "metadata": {**self.marks, **_extra(verdict)},
-            "source_run_id": str(run_id) if traced else None,
+            "source_run_id": source,
         }
+        parts: list[Feedback] = [
+            {
+                "key": each["criterion"],
+                "score": each["score"],
+                "comment": _reason(each),
+                "metadata": {**self.marks, "label": each["label"]},
+                "source_run_id": source,
+            }
+            for each in _criteria(outcome)
+        ]
+        return [whole, *parts] if parts else whole
 
     def _evaluate(
         self, run: Run, example: Example | None, run_id: uuid.UUID | None
-    ) -> Steps[EvaluationResult]:
+    ) -> Steps[EvaluationResult | EvaluationResults]:
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
         told = {"target_run_id": str(run.id)}
@@ -306,10 +321,26 @@ class JudgeEvaluator(RunEvaluator):
         row = _Row(inputs, outputs, reference, str(example.id) if example else None)
         if not run.outputs and run.error:
             lost = InputError(f"the run failed and has no output: {run.error[:300]}")
-            verdict, ran = not_done(lost), False
+            outcome, ran = {"verdict": not_done(lost)}, False
         else:
-            verdict, ran = yield from self._judge(row, run_id or uuid.uuid4(), told)
-        self._remember(run.id, verdict)
+            outcome, ran = yield from self._judge(row, run_id or uuid.uuid4(), told)
+        self._remember(run.id, outcome["verdict"])
+        source = run_id if ran else None
+        whole = self._feedback(outcome["verdict"], source)
+        parts = [
+            EvaluationResult(
+                key=each["criterion"],
+                score=each["score"],
+                value=each["label"] if isinstance(each["label"], str) else None,
+                comment=_reason(each),
+                evaluator_info=self.marks,
+                source_run_id=source,
+            )
+            for each in _criteria(outcome)
+        ]
+        return {"results": [whole, *parts]} if parts else whole
+
+    def _feedback(self, verdict: dict[str, Any], source: uuid.UUID | None) -> EvaluationResult:
         decided = decision(verdict)
         number = score_of(verdict)
         config = {"type": "continuous", "min": 0, "max": 1}
@@ -321,19 +352,19 @@ class JudgeEvaluator(RunEvaluator):
             evaluator_info=self.marks,
             feedback_config=config if self._reading.kind == "pair" else None,
             extra=_extra(verdict),
-            source_run_id=run_id if ran else None,
+            source_run_id=source,
         )
 
     def _judge(
         self, row: _Row, run_id: uuid.UUID, told: dict[str, str]
     ) -> Steps[tuple[dict[str, Any], bool]]:
-        """Return the verdict, and whether the judge ran at all."""
+        """Return what the judge found, and whether it ran at all."""
         try:
             given = self._reading.case(row)
             config = config_for(self.judge, run_id=run_id, run_name=self.key, metadata=told)
-            return (yield from verdict_of(self.judge, given, config)), True
+            return (yield from outcome_of(self.judge, given, config)), True
         except InputError as exc:
-            return not_done(exc), False
+            return {"verdict": not_done(exc)}, False
 
     def _remember(self, run_id: object, verdict: Mapping[str, Any]) -> None:
         slim = {
@@ -372,11 +403,29 @@ def verdict_of(
         InputError: The case cannot be judged as it was given.
         ModelAccessError: The provider refuses every call.
     """
-    outcome = yield Effect(
-        lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
-    )
+    outcome = yield from outcome_of(judge, case, config)
     verdict: dict[str, Any] = outcome["verdict"]
     return verdict
+
+
+def outcome_of(
+    judge: Judge, case: Mapping[str, Any], config: RunnableConfig
+) -> Steps[dict[str, Any]]:
+    """Judge one case and return all that the judge found; raises as `verdict_of` does."""
+    outcome: dict[str, Any] = yield Effect(
+        lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
+    )
+    return outcome
+
+
+def _criteria(outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what was found by each of several criteria of one text."""
+    found = outcome.get("subscores") or []
+    return list(found) if len(found) > 1 and "label" in found[0] else []
+
+
+def _reason(subscore: Mapping[str, Any]) -> str:
+    return "Not judged." if subscore["label"] is None else str(subscore["reason"])
 
 
 def not_done(exc: JudgeError) -> dict[str, Any]:
