@@ -163,6 +163,33 @@ def test_a_mode_is_suggested(response, mode):
     assert suggest_mode(asked, corpus_of([*usual, asked])) == mode
 
 
+def test_five_mistakes_of_the_papers_kinds_are_recognised_whether_the_answer_is_right_or_not():
+    # Written after the descriptions of section 4; the expected answer is "1, 3".
+    task = "Room 1 leads to rooms 2 and 3, and room 3 to room 7. How do you get from 1 to 3?"
+    argued = (
+        "First one has to see where room 1 leads, because nothing can be said otherwise. It "
+        "leads to two rooms, and since the second of them is the one that is wanted, there is "
+        "no need for another, which means that whoever starts in 1 stands in 3 at once."
+    )
+    kinds = {
+        "1, 3, 7": "partial correctness",
+        "Room 1, Room 3": "keywords",
+        argued: "lengthy argument",
+        "1 3 blorf quxx vrmpt zzkt wqpl grblf xkcd": "gibberish",
+        f"{task} Answer: 1, 3": "parroting",
+    }
+    corpus = corpus_of([{**item(said, "1, 3"), "input": task} for said in ["1, 3"] * 20])
+    found = {
+        said: suggest_mode({**item(said, "1, 3"), "input": task}, corpus) for said in kinds
+    }
+    assert found == kinds
+
+
+def test_the_very_answer_has_no_mode():
+    asked = {**item("Answer: 1, 3", "1, 3"), "input": TASK}
+    assert suggest_mode(asked, corpus_of([asked])) is None
+
+
 def test_own_modes_come_first_and_replace_their_namesakes():
     own = Mode("rude", "The response is rude.", lambda asked, _: "fool" in asked["output"])
     modes = read_modes([own, "keywords: only the words"])

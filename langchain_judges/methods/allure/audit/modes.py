@@ -1,6 +1,8 @@
 """Failure modes: the kinds of mistakes of a judge, suggested by rule and confirmed by people.
 
-The five of the paper (Hasanbeig et al. 2023, section 4) and whatever a user adds. The paper
+The five of the paper (Hasanbeig et al. 2023, section 4) and whatever a user adds. A mode says
+what about the response misled the judge, and not whether the response is right: "Room 1, Room
+3" is a right answer to "1, 3", with words around it that a judge may stumble over. The paper
 sorts by hand; the rules that suggest a mode are ours.
 """
 
@@ -18,6 +20,7 @@ from langchain_judges.methods.allure.audit.checks import NOUNS
 from langchain_judges.rows.texts import expected_answers, judged, transcript
 
 _WORD = re.compile(r"\w+")
+_ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
 _COMMON_SHARE = 0.6
 """Share of a response's n-grams that stand in the task, from which it parrots."""
 _KNOWN_SHARE = 0.5
@@ -26,6 +29,12 @@ _SQUEEZED = (0.12, 0.85)
 """Compression ratios outside of which a long text is no prose: repeated, or random."""
 _LONG_ENOUGH = 200
 """Characters from which a compression ratio says anything."""
+_ARGUED = 40
+"""Words more than the expected answer from which a response that reasons argues at length."""
+_REASONS = re.compile(
+    r"\b(because|since|therefore|thus|hence|so that|which means|first|then|finally|however)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -141,14 +150,21 @@ def _is_gibberish(item: Mapping[str, Any], corpus: Corpus) -> bool:
 def _speakable(words: Sequence[str]) -> bool:
     """Say whether words nobody else used look like words at all, whatever the language."""
     latin = [word for word in words if word.isascii()]
-    odd = sum(bool(re.search(r"[bcdfghjklmnpqrstvwxz]{5}|\d[a-z]|^.{25}", w)) for w in latin)
+    odd = sum(
+        bool(re.search(r"[bcdfghjklmnpqrstvwxz]{5}|^[b-df-hj-np-tv-xz]{4,}$|\d[a-z]|^.{25}", w))
+        for w in latin
+    )
     return odd < 0.3 * max(1, len(latin))
 
 
 def _is_lengthy(item: Mapping[str, Any], corpus: Corpus) -> bool:
     response = judged(item["output"])
     concludes = re.search(r"\b(answer|conclusion|therefore|result)\b.{0,20}:", response, re.I)
-    return len(response) > corpus.long and len(response) > _LONG_ENOUGH and not concludes
+    if len(response) > corpus.long and len(response) > _LONG_ENOUGH and not concludes:
+        return True
+    wanted = min((len(_words(answer)) for answer in expected_answers(item)), default=0)
+    argued = len(_words(response)) - wanted >= _ARGUED
+    return argued and len(_REASONS.findall(response)) >= 2
 
 
 def _is_partial(item: Mapping[str, Any], corpus: Corpus) -> bool:
@@ -162,8 +178,7 @@ def _is_partial(item: Mapping[str, Any], corpus: Corpus) -> bool:
 
 
 def _answer_words(text: str) -> list[str]:
-    answer = re.split(r"answer\s*:", text, flags=re.IGNORECASE)[-1]
-    return [word for word in _words(answer) if word not in NOUNS]
+    return [word for word in _words(_ANSWER.split(text)[-1]) if word not in NOUNS]
 
 
 def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:
@@ -175,16 +190,18 @@ def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:
 def _names_keywords(item: Mapping[str, Any], corpus: Corpus) -> bool:
     del corpus
     said = _answer_words(judged(item["output"]))
+    raw = _words(_ANSWER.split(judged(item["output"]))[-1])
     asked = set(_words(transcript(item["input"])))
-    for wanted in map(_answer_words, expected_answers(item)):
+    for answer in expected_answers(item):
+        wanted = _answer_words(answer)
+        if not wanted or not set(wanted) <= set(said):
+            continue
         more = set(said) - set(wanted)
-        # Words of the task beside them, or the same words in another order.
-        if (
-            wanted
-            and set(wanted) <= set(said)
-            and said != wanted
-            and (more & asked or not more)
-        ):
+        # The answer itself, with words around it: "Room 1, Room 3" for "1, 3".
+        if said == wanted and raw != _words(answer):
+            return True
+        # Words of the task beside the answer's, or the same words in another order.
+        if said != wanted and (more & asked or not more):
             return True
     return False
 
@@ -192,17 +209,17 @@ def _names_keywords(item: Mapping[str, Any], corpus: Corpus) -> bool:
 FIVE = (
     Mode(
         "parroting",
-        "The response repeats the task instead of answering it.",
+        "The response repeats the task, instead of an answer or around one.",
         _parrots,
     ),
     Mode(
         "gibberish",
-        "The response is no meaningful text, or repeats itself without end.",
+        "The response or most of it is no meaningful text, or repeats itself without end.",
         _is_gibberish,
     ),
     Mode(
         "lengthy argument",
-        "The response argues at length and never states the answer.",
+        "The response argues at length, so that its answer is hidden or never stated.",
         _is_lengthy,
     ),
     Mode(
@@ -212,7 +229,8 @@ FIVE = (
     ),
     Mode(
         "keywords",
-        "The response names the words of the expected answer without giving that answer.",
+        "Words of the task or of the expected answer mislead: they stand around a right "
+        "answer, or without being the answer.",
         _names_keywords,
     ),
 )
