@@ -11,6 +11,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from langchain_judges import (
+    FailureMemory,
     create_allure_audit,
     create_allure_judge,
     create_bsm_judge,
@@ -27,6 +28,7 @@ from langchain_judges.methods.allure.audit.holdout import (
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example
 from tests.planners import as_labelled, fooled, fooled_model, planning
+from tests.test_memory import Letters
 
 
 def loop(memory, model=None, **options):
@@ -549,3 +551,35 @@ def test_an_audit_that_makes_its_judge_passes_its_repairs_on(repairs):
     item = {"id": "1", "input": "2 + 2?", "output": "4", "expected": "4"}
     audit.invoke({"items": [item]})
     assert len(model.prompts) == 1 + repairs
+
+
+def ungrouped(houses):
+    return [{k: v for k, v in item.items() if k != "group"} for item in planning(houses)]
+
+
+def test_without_groups_a_task_stands_on_one_side_and_the_result_says_so():
+    result = loop(ListMemory(), dev=0.5).invoke({"items": ungrouped(4)})
+    tasks = {item["id"]: item["input"] for item in ungrouped(4)}
+    pool, dev = ({tasks[n] for n in result[part]} for part in ("verdicts", "dev_verdicts"))
+    assert min(len(pool), len(dev)) > 0
+    assert not pool & dev
+    assert result["grouped_by_task"] == 8
+    assert loop(ListMemory(), dev=0.5).invoke({"items": planning(4)})["grouped_by_task"] == 0
+
+
+def test_items_that_all_have_one_task_are_groups_of_their_own():
+    items = [{**item, "input": "Is it polite?"} for item in ungrouped(4)]
+    result = loop(ListMemory(), dev=0.5).invoke({"items": items})
+    assert result["grouped_by_task"] == 0
+    assert result["dev_verdicts"]
+
+
+def test_an_example_of_the_same_task_is_not_recalled_without_groups_either():
+    memory = FailureMemory(embeddings=Letters())
+    audit = loop(memory)
+    [first, *_] = audit.invoke({"items": ungrouped(2)})["examples"]
+    kept = next(each for each in memory.examples() if each["id"] == first)
+    same = {"input": kept["input"], "output": "Quite another answer: 9, 8, 7, 6"}
+    assert first not in [each["id"] for each in memory.recall(same, "all")]
+    other = {"input": "Which path leads through house 99?", "output": same["output"]}
+    assert first in [each["id"] for each in memory.recall(other, "all")]

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from langchain_judges.memory.example import Example, Texts, texts_of
+from langchain_judges.rows.texts import group_by_task
 
 ALIKE = 0.9
 """Share of common word triples from which on two texts count as the same."""
@@ -20,6 +21,9 @@ class Guard:
     def __init__(self, item: Mapping[str, Any]) -> None:
         """Remember the item, as `asked_of` returns it."""
         self.id, self.group = item.get("id"), item.get("group")
+        if self.group is None and item.get("input") is not None:
+            # Its task holds the source already.
+            self.group = group_by_task(item["input"])
         self.texts = texts_of(item)
 
     def bars(self, example: Example) -> bool:

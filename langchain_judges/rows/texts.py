@@ -142,6 +142,12 @@ def with_source(task: Text, source: str | None) -> str:
     return f"{told}\n\n{source}" if source and source != told else told
 
 
+def group_by_task(task: Text, source: str | None = None) -> str:
+    """Return the group of a row that names none: a hash of its task and source."""
+    text = with_source(task, source).strip()
+    return f"task {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
 def user_turns(text: Text) -> int:
     """Return how many turns of the user the task has."""
     if isinstance(text, str):

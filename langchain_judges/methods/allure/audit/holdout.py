@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.allure.audit.checks import Label, nearest
+from langchain_judges.rows.texts import group_by_task
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 Case = tuple[Hashable, Any, Any]
@@ -79,6 +80,20 @@ def group_of(item: Mapping[str, Any], number: int, field: str = "group") -> Hash
     """Return an item's group; without one the item is a group of its own."""
     name = item.get(field)
     return ("alone", number) if name in (None, "") else str(name)
+
+
+def grouped_by_task(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return items of which those without a group are grouped by their task.
+
+    Nothing is grouped where all items have the same task, such as a rubric's question.
+    """
+    tasks = [group_by_task(item["input"], item.get("source")) for item in items]
+    if len(set(tasks)) < 2:
+        return [dict(item) for item in items]
+    return [
+        {**item, "group": item.get("group") or task}
+        for item, task in zip(items, tasks, strict=True)
+    ]
 
 
 def cases_of(

@@ -26,6 +26,7 @@ from langchain_judges.methods.allure.audit.holdout import (
     Measured,
     cases_of,
     group_of,
+    grouped_by_task,
     measure,
     split_by_group,
 )
@@ -72,7 +73,11 @@ class Loop:
     def prepare(self, state: AuditState) -> Steps[Update]:
         """Name the items and hold out those of dev."""
         yield from ()
-        pool, dev = self._parts(_identified(state["items"], "item"))
+        items = _identified(state["items"], "item")
+        given = None if isinstance(self.dev, int | float) else self.dev
+        held = [] if given is None else _identified(given, "dev")
+        known = grouped_by_task([*items, *held])
+        pool, dev = self._parts(known[: len(items)], known[len(items) :])
         for item in dev:
             if item.get(self.truth) is None:
                 raise InputError(
@@ -89,16 +94,19 @@ class Loop:
             **{"pool": pool, "dev": dev, "round": 1, "doubts": {}, "stopped": None},
             "stale": [item["id"] for item in (*pool, *dev)],
             "leak_allowed": self.leaky,
+            "grouped_by_task": sum(
+                item.get("group") != plain.get("group")
+                for item, plain in zip(known, [*items, *held], strict=True)
+            ),
         }
 
     def _parts(
-        self, items: list[dict[str, Any]]
+        self, items: list[dict[str, Any]], dev: list[dict[str, Any]]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         if self.dev is None:
             return items, []
         if isinstance(self.dev, int | float):
             return split_by_group(items, float(self.dev), seed=self.seed)
-        dev = _identified(self.dev, "dev")
         groups = {group_of(item, n) for n, item in enumerate(items)}
         ids = {item["id"] for item in items}
         for number, item in enumerate(dev, len(items)):

@@ -133,6 +133,7 @@ class AuditState(AuditInput, total=False):
     history: list[Round]
     stopped: Stopped | None
     leak_allowed: bool
+    grouped_by_task: int
 
 
 class AuditResult(TypedDict):
@@ -150,6 +151,9 @@ class AuditResult(TypedDict):
     history: list[Round]
     stopped: Stopped | None
     leak_allowed: bool
+    grouped_by_task: int
+    """Items without a `group`, which was taken to be their task: no example of a task is
+    shown to an item of it, and dev has no task of the others."""
 
 
 def audited_shape(modes: tuple[str, ...]) -> type[BaseModel]:
