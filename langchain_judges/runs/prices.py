@@ -86,7 +86,9 @@ class Prices:
             MissingExtraError: The table needs the extra `prices`.
         """
         if source == TABLE:
-            _listed("openai", "gpt-4o")  # whether it is installed
+            with needs("prices", "A table of prices"):
+                import genai_prices  # noqa: F401 - whether it is there
+
             return cls(f"{TABLE} {metadata.version(TABLE)}")
         try:
             data = _File.model_validate(json.loads(Path(source).read_text(encoding="utf-8")))
