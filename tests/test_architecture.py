@@ -4,6 +4,7 @@ import ast
 import socket
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -36,9 +37,16 @@ def module_of(path: Path) -> str:
 NAMES = {module_of(path) for path in MODULES}
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return the parsed module; several tests look at each."""
+    return ast.parse(path.read_text())
+
+
+@cache
 def own_imports(path: Path, *, at_load: bool = False) -> set[str]:
     """Return the modules of the package that a module imports, anywhere or when it loads."""
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     later: set[ast.AST] = set()
     if at_load:
         later = {
@@ -114,7 +122,7 @@ def test_metrics_import_only_words() -> None:
 
 def test_no_private_module_of_another_package_is_imported() -> None:
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
                 private = [part for part in node.module.split(".") if part.startswith("_")]
                 assert not private, path
@@ -200,26 +208,37 @@ def test_tests_reach_no_address_but_loopback() -> None:
 HEAVY = {"torch", "sentence_transformers", "sklearn", "faiss", "pandas", "matplotlib"}
 
 
-@pytest.mark.parametrize("also", ["", "; langchain_judges.create_bsm_judge"])
-def test_importing_the_package_loads_nothing_heavy(also: str) -> None:
-    loaded = fresh(f"import sys, langchain_judges{also}; print(*sys.modules)").split()
-    assert not HEAVY & {name.split(".")[0] for name in loaded}
+STAGES = """
+import sys
+def stage(code):
+    before = set(sys.modules)
+    exec(code, globals())
+    print(*set(sys.modules) - before)
+stage("import langchain_judges")
+stage("import langgraph.graph")
+stage("langchain_judges.create_bsm_judge")
+stage("import langchain_judges.datasets")
+"""
+
+
+@cache
+def loaded_by_stage() -> list[set[str]]:
+    """Return the packages that each stage loads in a fresh interpreter."""
+    lines = fresh(STAGES).split("\n")
+    return [{name.partition(".")[0] for name in line.split()} for line in lines]
+
+
+def test_importing_the_package_and_a_judge_loads_nothing_heavy() -> None:
+    at_import, _, for_a_judge, _ = loaded_by_stage()
+    assert not HEAVY & (at_import | for_a_judge)
 
 
 def test_importing_the_package_costs_no_more_than_langgraph() -> None:
-    code = """
-import sys, langgraph.graph
-loaded = set(sys.modules)
-import langchain_judges
-print(*set(sys.modules) - loaded)
-langchain_judges.create_bsm_judge
-print(*{name.partition(".")[0] for name in set(sys.modules) - loaded})
-"""
-    at_import, for_a_judge = fresh(code).splitlines()
-    assert at_import.split() == ["langchain_judges"]
+    at_import, _, for_a_judge, _ = loaded_by_stage()
+    assert at_import - sys.stdlib_module_names == {"langchain_judges"}
     # What a prompt needs: templates of LangChain, and Jinja to render them safely.
     prompts = {"langchain_core", "jinja2", "markupsafe", "yaml"}
     # And what its options can hold: a memory, whose vectors are arrays.
     own = {"langchain_judges", "numpy", *prompts, *sys.stdlib_module_names}
-    others = {name for name in for_a_judge.split() if not name.startswith("_cython")}
+    others = {name for name in for_a_judge if not name.startswith("_cython")}
     assert others <= own

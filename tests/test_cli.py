@@ -264,15 +264,18 @@ def misbehaving():
     return behave
 
 
-@pytest.mark.parametrize(("flag", "code"), [([], 0), (["--strict"], 1)])
-def test_faults_of_every_kind_spoil_their_own_rows_only(
-    serve, write, tmp_path, monkeypatch, flag, code
-):
+def test_a_row_that_cannot_be_judged_is_exit_0_unless_strict(serve, write):
+    server = serve(lambda call: refusal() if "Why 1?" in call.prompt else good(call))
+    path = write(pairs(2))
+    assert [judging(path, server, *flag).exit_code for flag in ([], ["--strict"])] == [0, 1]
+
+
+def test_faults_of_every_kind_spoil_their_own_rows_only(serve, write, tmp_path, monkeypatch):
     monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
     out = tmp_path / "o.jsonl"
     server = serve(misbehaving())
-    done = judging(write(pairs(40)), server, "-o", out, "--set", "max_criteria=2", *flag)
-    assert done.exit_code == code, done.output
+    done = judging(write(pairs(40)), server, "-o", out, "--set", "max_criteria=2")
+    assert done.exit_code == 0, done.output
     rows = {row["index"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert len(rows) == 40
     for index, row in rows.items():

@@ -1,7 +1,6 @@
 """The package without its default embedder, which is an extra."""
 
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -13,6 +12,7 @@ from langchain_judges import FailureMemory, FaissStore, create_drpe_judge, creat
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.errors import MissingExtraError
 from tests.fakes import FakeChatModel
+from tests.processes import start
 
 ROOT = Path(__file__).parents[1]
 SENTENCE = r"pip install 'langchain-judges\[embeddings\]', or give embeddings of your own\.$"
@@ -40,10 +40,8 @@ def without(monkeypatch):
 
 
 def test_judging_and_the_store_need_no_embedder_of_ours():
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=ROOT, check=True
-    )
-    assert done.stdout.splitlines() == ["A", "The moon pulls the sea."]
+    printed, said = start("-c", WITHOUT).communicate()
+    assert printed.splitlines() == ["A", "The moon pulls the sea."], said
 
 
 @pytest.mark.parametrize(
