@@ -73,7 +73,9 @@ class FakeChatModel(testing.FakeChatModel):
     def _message(self, reply: Any, settings: Mapping[str, Any]) -> AIMessage:
         """Put the seed of the call where the script has `SEED`, so that samples differ."""
         message = super()._message(reply, settings)
-        said = str(message.content).replace("SEED", str(settings.get("seed")))
+        if not isinstance(message.content, str):
+            return message
+        said = message.content.replace("SEED", str(settings.get("seed")))
         return message.model_copy(update={"content": said})
 
 

@@ -1,7 +1,13 @@
 """What each path shows a judge of what the user gave: under its name, and nothing else."""
 
+import asyncio
 import json
 import re
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
 from langchain.agents import create_agent
@@ -11,9 +17,11 @@ from langchain_core.messages import (
     AIMessage,
     HumanMessage,
     ToolMessage,
+    convert_to_messages,
     convert_to_openai_messages,
     messages_to_dict,
 )
+from typer.testing import CliRunner
 
 from langchain_judges import (
     JudgeMiddleware,
@@ -22,16 +30,19 @@ from langchain_judges import (
     best_of,
     create_allure_judge,
     create_relative_judge,
+    serve,
 )
+from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.classic import JudgeStringEvaluator
 from langchain_judges.integrations.middleware import judge_tool
 from langchain_judges.methods.rubric.prompts import FINAL
 from langchain_judges.methods.rubric.ready import ready
-from langchain_judges.testing import reply
+from langchain_judges.rows.media import mark_of
+from langchain_judges.testing import FakeModelServer, reply
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
-from tests.judges import answer
+from tests.judges import answer, answer_call
 from tests.test_evaluators import a_run, an_example
 
 TASK, TEXT, KNOWN, SOURCE = "Greet the guest.", "Hey you.", "Good evening.", "The guest is Ann."
@@ -39,39 +50,41 @@ RUBRIC = "Is the reply polite?"
 NAMES = {"reference": "expected-answer", "source": "source"}
 
 
-def invoke(judge, reference=None, source=None):
+def invoke(judge, reference=None, source=None, output=TEXT):
     given = {"expected": reference, "source": source}
-    case = {"input": TASK, "output": TEXT} | {k: v for k, v in given.items() if v}
+    case = {"input": TASK, "output": output} | {k: v for k, v in given.items() if v}
     judge.invoke(case)
 
 
-def called(judge, reference=None, source=None):
+def called(judge, reference=None, source=None, output=TEXT):
     as_evaluator(judge)(
-        inputs={"question": TASK}, outputs=TEXT, reference_outputs=reference, context=source
+        inputs={"question": TASK}, outputs=output, reference_outputs=reference, context=source
     )
 
 
-def rows(judge, reference=None, source=None):
+def rows(judge, reference=None, source=None, output=TEXT):
     inputs = {"question": TASK, **({"context": source} if source else {})}
     example = an_example(reference and {"answer": reference})
     example = example.model_copy(update={"inputs": inputs})
-    as_evaluator(judge, reference="answer").evaluate_run(a_run({"answer": TEXT}), example)
+    run = a_run({"answer": output})
+    as_evaluator(judge, reference="answer").evaluate_run(run, example)
 
 
-def compared(judge, reference=None, source=None):
+def compared(judge, reference=None, source=None, output=TEXT):
     example = an_example(reference and {"answer": reference})
     inputs = {"question": TASK, "documents": [source] if source else None}
     example = example.model_copy(update={"inputs": inputs})
     compare = as_comparative_evaluator(judge, reference="answer")
-    compare([a_run({"answer": TEXT})], example)
+    compare([a_run({"answer": output})], example)
 
 
-def middleware(judge, reference=None, source=None):
+def middleware(judge, reference=None, source=None, output=TEXT):
     options = {"reference": reference, "context": source, "max_revisions": 0}
-    made = create_agent(
-        FakeChatModel(replies=[TEXT]), middleware=[JudgeMiddleware(judge, **options)]
-    )
-    made.invoke({"messages": [HumanMessage(TASK)]})
+    guard = JudgeMiddleware(judge, trajectory=isinstance(output, list), **options)
+    said = output[-1] if isinstance(output, list) else output
+    made = create_agent(FakeChatModel(replies=[said]), middleware=[guard])
+    before = output[:-1] if isinstance(output, list) else []
+    made.invoke({"messages": before or [HumanMessage(TASK)]})
 
 
 def tool(judge, reference=None, source=None):
@@ -79,8 +92,8 @@ def tool(judge, reference=None, source=None):
     judge_tool(judge).invoke({name: text for name, text in given.items() if text})
 
 
-def best(judge, reference=None, source=None):
-    given = {"input": TASK, "answers": [TEXT], "reference": reference, "context": source}
+def best(judge, reference=None, source=None, output=TEXT):
+    given = {"input": TASK, "answers": [output], "reference": reference, "context": source}
     best_of(1, judge).invoke(given)
 
 
@@ -90,8 +103,53 @@ def classic(judge, reference=None, source=None):
     )
 
 
-PATHS = [invoke, called, rows, compared, middleware, tool, best, classic]
+@contextmanager
+def over_http(judge):
+    """Serve a judge's fake model; what it is sent is recorded as if it ran in this process."""
+    with FakeModelServer(answer_call) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "none")
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        # The server keeps models by name: each test has one of its own.
+        patch.setenv("JUDGES_MODEL", f"openai:{uuid.uuid4()}")
+        yield
+        judge.model.prompts.extend(call.prompt for call in server.calls)
+        judge.model.messages.extend(
+            convert_to_messages(call.body["messages"]) for call in server.calls
+        )
+
+
+def row_of(reference, source, output):
+    given = {"expected": reference, "source": source}
+    output = output if isinstance(output, str) else convert_to_openai_messages(output)
+    return {"input": TASK, "output": output} | {k: v for k, v in given.items() if v}
+
+
+def command_line(judge, reference=None, source=None, output=TEXT):
+    rubric = judge.options.rubric
+    options = ["--set", f"rubric={rubric}"] if rubric else []
+    with over_http(judge), TemporaryDirectory() as folder:
+        rows = Path(folder, "rows.jsonl")
+        rows.write_text(json.dumps(row_of(reference, source, output)))
+        args = ["judge", str(rows), "--method", "allure", "--model", "openai:fake", *options]
+        CliRunner().invoke(app, [*args, "-o", str(Path(folder, "out.jsonl"))])
+
+
+def assistant(judge, reference=None, source=None, output=TEXT):
+    """Run an assistant of a LangGraph server, without the server."""
+    context = {"rubric": judge.options.rubric} if judge.options.rubric else {}
+    runtime = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
+    with over_http(judge):
+        graph = asyncio.run(serve("allure")({}, runtime))
+        graph.invoke(row_of(reference, source, output))
+
+
+PATHS = [
+    *(invoke, called, rows, compared, middleware, tool, best, classic),
+    *(command_line, assistant),
+]
 """Every path of a judge of one text."""
+WHOLE = [path for path in PATHS if path not in (tool, best, classic)]
+"""Those that judge an agent's whole work; the middleware on request."""
 EACH = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.__name__)
 
 
@@ -136,6 +194,31 @@ def test_an_agents_work_is_shown_with_its_calls_results_and_final_answer(form):
     as_evaluator(judge).evaluate_run(a_run({"messages": FORMS[form]}), None)
     as_comparative_evaluator(judge)([a_run({"messages": FORMS[form]})], None)
     assert [blocks(prompt)["response"] for prompt in model.prompts] == [SHOWN] * 4
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.__name__)
+def test_an_agents_work_is_the_response_on_every_path(path):
+    assert blocks(prompt_of(path, {"output": WORK}, rubric=RUBRIC))["response"] == SHOWN
+
+
+def test_the_best_of_several_is_chosen_by_final_answers():
+    prompt = prompt_of(best, {"output": WORK}, rubric=RUBRIC)
+    assert blocks(prompt)["response"] == "Good evening, Ann."
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/ann.png"}}
+PICTURE = [HumanMessage(TASK), AIMessage([{"type": "text", "text": "Ann:"}, IMAGE])]
+
+
+@pytest.mark.parametrize("path", [*WHOLE, best], ids=lambda path: path.__name__)
+def test_an_image_is_sent_in_the_response_on_every_path(path):
+    model = FakeChatModel(replies=answer)
+    path(create_allure_judge(model, rubric=RUBRIC), output=PICTURE)
+    ((*_, asked),) = model.messages
+    before, image, after = asked.content[:3]
+    assert image == IMAGE
+    assert before["text"].endswith(f"Ann:\n{mark_of(IMAGE)}")
+    assert after["text"].startswith("\n</response-")
 
 
 def test_judges_of_pairs_compare_an_agents_work():
@@ -200,7 +283,7 @@ def test_a_rubric_gets_the_steps_of_a_rubric_on_every_path(path, what):
 def test_with_nothing_to_judge_by_no_model_is_asked(path):
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model)
-    if path in (invoke, best, classic):
+    if path in (invoke, best, classic, assistant):
         with pytest.raises(InputError):
             path(judge)
     else:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import (
     AIMessage,
     HumanMessage,
@@ -14,10 +15,15 @@ from langchain_core.messages import (
 from langgraph.types import StateSnapshot
 from typer.testing import CliRunner
 
-from langchain_judges import as_comparative_evaluator, as_evaluator, create_allure_judge
+from langchain_judges import (
+    JudgeMiddleware,
+    as_comparative_evaluator,
+    as_evaluator,
+    create_allure_judge,
+)
 from langchain_judges.cli import app
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.testing import FakeModelServer
+from langchain_judges.testing import FakeModelServer, FakeToolModel
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call, of_method
 from tests.test_evaluators import a_run
@@ -175,3 +181,70 @@ def test_the_command_line_judges_an_agents_work(tmp_path, monkeypatch):
     assert "[call of look_up]" in blocks(call.prompt)["response"]
     [line] = (tmp_path / "out.jsonl").read_text().splitlines()
     assert [each["reason"] for each in json.loads(line)["verdict"]["failures"]] == ["input_cut"]
+
+
+def an_agent(turns, middleware=()):
+    """Return an agent with a real tool, whose model takes the given turns."""
+    model = AgentModel(replies=turns)
+    return create_agent(model, [look_up], middleware=list(middleware))
+
+
+class AgentModel(FakeToolModel):
+    """Calls tools by its own script."""
+
+    def _message(self, reply, settings):
+        return reply if isinstance(reply, AIMessage) else AIMessage(reply)
+
+
+def look_up(guest: str) -> str:
+    """Look a guest up."""
+    return f"{guest} is here."
+
+
+TURNS = [AIMessage("", tool_calls=[CALL]), "Good evening, Ann."]
+BY_TOOL = f"{USED}[final answer]\nGood evening, Ann."
+
+
+@pytest.mark.parametrize(("whole", "shown"), [(True, BY_TOOL), (False, "Good evening, Ann.")])
+async def test_the_middleware_judges_the_work_or_the_answer(whole, shown):
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    guard = JudgeMiddleware(judge, trajectory=whole, max_revisions=0)
+    agent = an_agent(TURNS, [guard])
+    state = await agent.ainvoke({"messages": [HumanMessage(TASK)]})
+    assert blocks(model.prompts[0]) == {"task": TASK, "response": shown}
+    assert state["messages"][-1].text == "Good evening, Ann."
+
+
+def test_a_rejected_draft_is_no_part_of_the_work():
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    agent = an_agent([TURNS[0], "Hey.", "All good."], [JudgeMiddleware(judge, trajectory=True)])
+    state = agent.invoke({"messages": [HumanMessage(TASK)]})
+    shown = [blocks(prompt)["response"] for prompt in model.prompts]
+    assert shown == [f"{USED}[final answer]\n{text}" for text in ("Hey.", "All good.")]
+    assert [each["answer"] for each in state["judged"]] == ["Hey.", "All good."]
+
+
+def test_without_a_reference_the_work_meets_the_work_before_it():
+    model = FakeChatModel(replies=answer)
+    guard = JudgeMiddleware(of_method("relative", model), trajectory=True)
+    agent = an_agent([TURNS[0], "Hey.", "All good."], [guard])
+    agent.invoke({"messages": [HumanMessage(TASK)]})
+    texts = (f"{USED}[final answer]\n{text}" for text in ("Hey.", "All good."))
+    assert all(text in model.prompts[0] for text in texts)
+
+
+def test_tools_of_earlier_turns_stand_in_the_task_of_the_middleware():
+    model = FakeChatModel(replies=answer)
+    judge = create_allure_judge(model, rubric=RUBRIC)
+    agent = an_agent(["Good."], [JudgeMiddleware(judge, max_revisions=0)])
+    agent.invoke({"messages": HISTORY})
+    assert blocks(model.prompts[0]) == {"task": TOLD, "response": "Good."}
+
+
+def test_an_evaluator_takes_the_state_of_an_agent_with_tools():
+    state = an_agent(TURNS).invoke({"messages": [HumanMessage(TASK)]})
+    model = FakeChatModel(replies=answer)
+    as_evaluator(create_allure_judge(model, rubric=RUBRIC))(inputs=TASK, outputs=state)
+    assert blocks(model.prompts[0]) == {"task": TASK, "response": BY_TOOL}

@@ -31,9 +31,10 @@ from langchain_judges.methods.marks import kind_of, marks_of, scale_of
 from langchain_judges.rows.applications import (
     check_words,
     comment_of,
-    messages_in,
     score_of,
+    task_in,
     with_blocks,
+    work_in,
 )
 from langchain_judges.rows.media import is_content
 from langchain_judges.rows.messages import message_in
@@ -57,6 +58,8 @@ class Judged(TypedDict):
 
     answer: Text
     """A message where images stand in it."""
+    work: NotRequired[Text]
+    """All that led to it, as it was judged; only with `trajectory`."""
     score: float | int | None
     verdict: dict[str, Any] | None
     """None where there was nothing to compare with yet."""
@@ -93,6 +96,9 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             state. A judge of pairs reads it behind the task.
         request: How a better answer is asked for, in your own words; `{reasons}` in it
             becomes what the judge said. Default: two sentences around the reasons.
+        trajectory: Judge all that the agent did since it was asked, with its calls of tools,
+            their results and the final answer; default the final answer alone. Rejected
+            drafts are left out.
         keep_drafts: Whether rejected drafts and the requests to revise them stay in the
             agent's messages when it is done. The state's `judged` has the drafts anyway.
         on_error: What an error of the judge does, such as a key that is refused: `"pass"`
@@ -115,6 +121,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         rubric: str | None = None,
         context: Reference = None,
         request: str | None = None,
+        trajectory: bool = False,
         keep_drafts: bool = True,
         on_error: OnError = "pass",
         key: str | None = None,
@@ -126,6 +133,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         _check_threshold(judge, threshold)
         check_words(rubric=rubric, request=request, key=key)
         for name, option, allowed in (
+            ("trajectory", trajectory, (True, False)),
             ("keep_drafts", keep_drafts, (True, False)),
             ("on_error", on_error, get_args(OnError)),
         ):
@@ -148,6 +156,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         self.threshold, self.max_revisions = threshold, max_revisions
         self.reference, self.rubric, self.context = reference, rubric, context
         self.request, self.keep_drafts, self.on_error = request, keep_drafts, on_error
+        self.trajectory = trajectory
         self.marks = marks_of(judge)
         self.key = key or str(self.marks["method"])
 
@@ -183,9 +192,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         source = self.context(state) if callable(self.context) else self.context
         judge_run = uuid.uuid4()
         given = _task(messages), source
-        verdict = yield from self._verdict(given, answer, known, earlier, judge_run)
+        shown = _work(messages) if self.trajectory else answer
+        verdict = yield from self._verdict(given, shown, known, earlier, judge_run)
         score = None if verdict is None else score_of(verdict)
         now: Judged = {"answer": answer, "score": score, "verdict": verdict}
+        if self.trajectory:
+            now["work"] = shown
         judged = [*earlier, now]
         if self._wanting(now) and len(judged) <= self.max_revisions:
             return {
@@ -235,7 +247,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         if self.kind == "item":
             told = {"expected": known, "source": source, "rubric": self.rubric}
             return item_for(self.judge, task, answer, **told)
-        other = known or (self._best(earlier)["answer"] if earlier else None)
+        best = self._best(earlier) if earlier else None
+        other = known or (best and best.get("work", best["answer"]))
         return pair_for(task, answer, other, source=source) if other else None
 
     def _wanting(self, now: Judged) -> bool:
@@ -277,15 +290,27 @@ def _check_threshold(judge: Judge, threshold: Any) -> None:
         raise OptionError(f"`threshold` must be from {low} to {high}, got {threshold!r}")
 
 
-def _task(messages: Sequence[AnyMessage]) -> str | list[dict[str, Any]]:
+def _task(messages: Sequence[AnyMessage]) -> Text:
     """Return what the agent was asked, without its drafts and the judge's reasons."""
     asked = [i for i, m in enumerate(messages) if m.type == "human" and m.name != _JUDGE]
     until = messages[: asked[-1] + 1] if asked else messages[:-1]
-    kept = [m for m in until if m.type in {"human", "ai"} and m.name != _JUDGE]
-    read = messages_in(kept) if kept else []
-    if len(read) == 1 and isinstance(read[0]["content"], str):
+    rejected = {removed.id for removed in _drafts(until)}
+    kept = [m for m in until if m.type != "system" and str(m.id) not in rejected]
+    try:
+        read = task_in(kept)
+    except InputError:
+        return "(no task)"
+    if len(read) == 1 and not isinstance(read, str) and isinstance(read[0]["content"], str):
         return read[0]["content"]
-    return read or "(no task)"
+    return read
+
+
+def _work(messages: Sequence[AnyMessage]) -> Text:
+    """Return what an agent did since it was last asked, without its rejected drafts."""
+    rejected = {removed.id for removed in _drafts(messages)}
+    asked = [i for i, m in enumerate(messages) if m.type == "human" and m.name != _JUDGE]
+    since = messages[asked[-1] + 1 :] if asked else messages
+    return work_in([message for message in since if str(message.id) not in rejected])
 
 
 def _drafts(messages: Sequence[AnyMessage]) -> list[RemoveMessage]:
