@@ -10,6 +10,7 @@ from langchain_judges.cli.attack import attack
 from langchain_judges.cli.audit import audit
 from langchain_judges.cli.compare import compare
 from langchain_judges.cli.judge import judge
+from langchain_judges.cli.label import label
 from langchain_judges.cli.merge import merge
 from langchain_judges.cli.methods import methods
 from langchain_judges.cli.models import models
@@ -21,6 +22,7 @@ app.command()(attack)
 app.command()(audit)
 app.command()(judge)
 app.command()(compare)
+app.command()(label)
 app.command()(merge)
 app.command()(methods)
 app.command()(models)

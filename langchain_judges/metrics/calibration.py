@@ -179,7 +179,7 @@ def _calibration(
         none = Result.undefined("no answer has a confidence", n_failed=failed)
         return Calibration(none, none, none, [], 0, dict(failed))
     count = max(1, min(BINS, len(items) // LEAST_IN_BIN))
-    ends = [round(len(items) * part / count) for part in range(count + 1)]
+    ends = [0, *_ends([chance for chance, *_ in items], count)]
     bins = []
     for low, high in pairwise(ends):
         part = items[low:high]
@@ -195,6 +195,18 @@ def _calibration(
     brier = mean(squares, **settings).with_failed(failed)
     ranked = auc(chances, hits, **settings).with_failed(failed)
     return Calibration(ece, brier, ranked, bins, len(items), dict(failed))
+
+
+def _ends(chances: Sequence[float], count: int) -> list[int]:
+    """Return where bins of about one size end, equal confidences together."""
+    ends: list[int] = []
+    for part in range(1, count + 1):
+        end = round(len(chances) * part / count)
+        while end < len(chances) and chances[end] == chances[end - 1]:
+            end += 1
+        if not ends or end > ends[-1]:
+            ends.append(end)
+    return ends
 
 
 def abstention_curve(

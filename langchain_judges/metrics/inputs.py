@@ -73,9 +73,11 @@ def as_votes(heard: Any) -> list[Any]:
 
 def is_missing(value: Any) -> bool:
     """Say whether a value stands for nothing: None, NaN or pandas' NA."""
+    if value is None or isinstance(value, (str, int)):
+        return value is None
     if isinstance(value, float | np.floating):
         return bool(value != value)
-    return value is None or type(value).__name__ in {"NAType", "NaTType"}
+    return type(value).__name__ in {"NAType", "NaTType"}
 
 
 def said(item: Any, field: str | None = None) -> tuple[Any, str]:

@@ -43,12 +43,13 @@ def packed_rows(reports: Sequence[TrustReport]) -> Markup:
             own[number] = row
     numbered = list(enumerate(places.values()))
     numbered.sort(key=lambda pair: -max(_cost(row) for row in pair[1]))
-    left, rows = MOST_CHARACTERS, []
+    left = MOST_CHARACTERS
+    rows: list[dict[str, Any]] = []
     for number, judgments in numbered:
-        row = _row(number, judgments, with_texts=left > 0)
-        left -= sum(len(text) for _, text in row["texts"]) + len(row["task"])
-        rows.append(row)
-    rows.sort(key=lambda row: row["number"])
+        entry = _row(number, judgments, with_texts=left > 0)
+        left -= sum(len(text) for _, text in entry["texts"]) + len(entry["task"])
+        rows.append(entry)
+    rows.sort(key=lambda entry: int(entry["number"]))
     sample = reports[0].sample
     data = {
         "judges": [report.name for report in reports],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -43,19 +44,19 @@ class JudgedRow:
         """The preferred text or the label; None: not judged."""
         return self.verdict.get("preference", self.verdict.get("label"))
 
-    @property
+    @cached_property
     def votes(self) -> list[Any]:
         """What each person said."""
         cast = self.known.get("human_votes") or []
         return [vote for vote in cast if vote is not None] if isinstance(cast, list) else []
 
-    @property
+    @cached_property
     def label(self) -> Any:
         """What people say: the row's label, else the majority of their votes."""
         label = self.known.get("label")
         return majority_vote(self.votes) if label is None else label
 
-    @property
+    @cached_property
     def target(self) -> list[Any]:
         """What the judge is held against: each vote, or else the label."""
         return self.votes or ([] if self.label is None else [self.label])

@@ -46,7 +46,9 @@
       line.type = "button";
       line.style.top = `${(first + place) * height}px`;
       const said = row.judges.map((j) => (j ? j.answer ?? "not judged" : "–")).join(" · ");
-      line.append(make("b", row.id), make("span", row.category ?? "", "kind"),
+      const name = make("b");
+      name.append(make("bdi", row.id));
+      line.append(name, make("span", row.category ?? "", "kind"),
         make("span", `${people}: ${row.label ?? "–"}`, "people"), make("span", said, "judge"));
       line.addEventListener("click", () => { open = row; show(row); draw(); });
       return line;

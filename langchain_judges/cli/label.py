@@ -1,0 +1,82 @@
+"""`langchain-judges label`: people label the rows that tell most, at a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from langchain_judges.cli.common import (
+    MISUSED,
+    checked,
+    error_console,
+    kept_apart,
+    named_columns,
+    tell_refusal,
+)
+from langchain_judges.cli.keys import read_key
+from langchain_judges.cli.labelling import LabelDesk, LabelFile, doubts, estimate
+from langchain_judges.cli.options import Columns, Limit, SkipBad
+from langchain_judges.datasets.row_file import open_rows
+from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.metrics import label_next
+
+
+def label(  # noqa: PLR0913 - one parameter for each option
+    data: Annotated[str, typer.Argument(help="Rows to label: a table or a known set.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; added to if it is there.")
+    ],
+    verdicts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Results of a judge: doubtful rows come first, and the labels correct its "
+            "win rate; repeat it for several judges."
+        ),
+    ] = None,
+    budget: Annotated[int, typer.Option(min=1, help="How many rows to label now.")] = 20,
+    labels: Annotated[
+        str, typer.Option(help="Labels of single texts, one digit each, such as 01 or 12345.")
+    ] = "01",
+    seed: Annotated[int, typer.Option(help="Of the choice of rows and of slots.")] = 0,
+    column: Columns = None,
+    limit: Limit = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Label rows at a terminal; each answer is in the file before the next row is shown.
+
+    The texts of a pair stand in either place by chance, and nothing says which is A. Keys:
+    1 and 2 name the better text, t a tie (of single texts a digit is the label), s skips,
+    u takes the last answer back, q stops. The same command resumes where it stopped.
+
+    Exit codes: 0 done or stopped, 2 wrong use.
+    """
+    from langchain_judges.cli.trust import check_known_of
+    from langchain_judges.report.rows import read_verdicts
+
+    errors = error_console()
+    try:
+        if not labels.isdigit() or len(set(labels)) != len(labels):
+            raise OptionError(f"--labels must be different digits, got {labels!r}")
+        kept_apart([Path(data), *(verdicts or [])], [out])
+        file = open_rows(Path(data), limit, check_known_of, named_columns(column or []))
+        checked(file, skip_bad, errors, "row")
+        rows = list(file)
+        runs = [run for path in verdicts or [] for run in read_verdicts(path).values()]
+        desk = LabelDesk(errors, read_key, labels, seed)
+        answers = LabelFile(out, rows)
+        judged, strata = doubts(rows, runs)
+        places = label_next(judged, answers.points(), strata, budget, seed=seed)
+    except JudgeError as exc:
+        tell_refusal(exc, errors, "")
+        raise typer.Exit(MISUSED) from exc
+    done = desk.go_through(rows, places, answers)
+    counts = Counter(str(row["label"]) for row in answers.rows)
+    shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+    errors.print(f"{done} labelled now, {len(answers.rows)} in {out}: {shares}.", markup=False)
+    if runs:
+        pairs = "output_a" in rows[0]
+        text = estimate(judged, answers.points(), strata, pairs=pairs)
+        errors.print(text, markup=False, highlight=False)

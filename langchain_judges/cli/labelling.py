@@ -1,0 +1,219 @@
+"""Labels by people: which rows are doubtful, the file of answers, and the screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from langchain_judges.errors import InputError
+from langchain_judges.metrics import stratified_ppi_mean
+from langchain_judges.report.evidence import shown
+from langchain_judges.report.rows import join, preference_points
+from langchain_judges.rows.printable import clean
+from langchain_judges.runs.results import content_key
+
+
+def points(label: Any) -> float | None:
+    """Return a label as a number: how far it prefers A, or the label of a single text."""
+    if label is None or label == "":
+        return None
+    if isinstance(label, int | float):
+        return float(label)
+    return preference_points([label])
+
+
+def doubts(
+    rows: Sequence[Mapping[str, Any]], runs: Sequence[Sequence[Mapping[str, Any]]]
+) -> tuple[list[float | None], list[tuple[str, str]]]:
+    """Return the first judge's number for each row, and a stratum by category and doubt."""
+    answers: list[list[Any]] = [[] for _ in rows]
+    first: list[float | None] = [None] * len(rows)
+    flipped: set[int] = set()
+    for number, run in enumerate(runs):
+        for judgment in join(run, rows).rows:
+            answers[judgment.place].append(judgment.answer)
+            if number == 0:
+                first[judgment.place] = points(judgment.answer)
+            if judgment.verdict.get("flipped"):
+                flipped.add(judgment.place)
+    strata = []
+    for place, (row, own) in enumerate(zip(rows, answers, strict=True)):
+        doubt = "sure"
+        if None in own or not own:
+            doubt = "not judged"
+        elif len(set(own)) > 1:
+            doubt = "judges disagree"
+        elif place in flipped:
+            doubt = "flipped"
+        strata.append((str(row.get("category") or ""), doubt))
+    return first, strata
+
+
+def estimate(
+    judged: Sequence[float | None],
+    labels: Sequence[float | None],
+    strata: Sequence[tuple[str, str]],
+    *,
+    pairs: bool,
+) -> str:
+    """Say what people would answer on all rows, from the labels so far."""
+    known = [i for i, label in enumerate(labels) if label is not None and judged[i] is not None]
+    rest = [i for i, label in enumerate(labels) if label is None and judged[i] is not None]
+    result = None
+    if known and rest:
+        names = {strata[i] for i in rest}
+        both = [i for i in known if strata[i] in names]
+        result = stratified_ppi_mean(
+            [labels[i] for i in both],
+            [judged[i] for i in both],
+            [strata[i] for i in both],
+            [judged[i] for i in rest],
+            [strata[i] for i in rest],
+        )
+    if result is None or result.interval is None:
+        return "Too few labels to correct the judge's rate: two of each kind of row are needed."
+    low, high = result.interval
+    if not pairs:
+        return (
+            "On the rows without a label people's mean label would be "
+            f"{result:.2f} ({low:.2f} to {high:.2f})."
+        )
+    return (
+        f"On the rows without a label people would prefer A {100 * result:.1f} % "
+        f"({100 * low:.1f} to {100 * high:.1f}) of the time."
+    )
+
+
+class LabelFile:
+    """Labelled rows in a JSONL file, which grows by each answer."""
+
+    def __init__(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Read what was labelled before.
+
+        Raises:
+            InputError: The file is damaged.
+        """
+        self._path = path
+        self._table = rows
+        self._places = {_mark(row): place for place, row in enumerate(rows)}
+        self.rows: list[dict[str, Any]] = []
+        if not path.exists():
+            return
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            try:
+                row = json.loads(line)
+                self.rows.append({**row, "label": row["label"]})
+            except (ValueError, TypeError, KeyError) as exc:
+                raise InputError(f"{path}:{number} is no labelled row") from exc
+
+    def points(self) -> list[float | None]:
+        """Return the number of each row's label, by the table or by this file."""
+        numbers = [points(row.get("label")) for row in self._table]
+        for row in self.rows:
+            place = self._places.get(_mark(row))
+            if place is not None:
+                numbers[place] = points(row["label"])
+        return numbers
+
+    def add(self, row: Mapping[str, Any], label: Any) -> None:
+        """Keep an answer."""
+        self.rows.append({**row, "label": label})
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(_line(self.rows[-1]))
+
+    def undo(self) -> None:
+        """Take the last answer back."""
+        self.rows.pop()
+        new = self._path.with_name(f".{self._path.name}.tmp")
+        new.write_text("".join(map(_line, self.rows)), encoding="utf-8")
+        os.replace(new, self._path)
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=True, default=str) + "\n"
+
+
+def _mark(row: Mapping[str, Any]) -> str:
+    return json.dumps([row.get("id"), content_key(row)], sort_keys=True)
+
+
+@dataclass
+class LabelDesk:
+    """Where rows meet a person."""
+
+    console: Console
+    key: Callable[[], str]
+    digits: str
+    """Labels of single texts."""
+    seed: int = 0
+
+    def go_through(
+        self, rows: Sequence[Mapping[str, Any]], places: Sequence[int], answers: LabelFile
+    ) -> int:
+        """Show one row after the other and return how many were labelled."""
+        number = 0
+        labelled: list[int] = []
+        while number < len(places):
+            row = rows[places[number]]
+            if self.console.is_terminal:
+                self.console.clear()
+            first = self._first(places[number])
+            self.console.print(self._screen(row, first, f"{number + 1} of {len(places)}"))
+            try:
+                pressed = self.key().casefold()
+            except (KeyboardInterrupt, EOFError):
+                break
+            if pressed == "q":
+                break
+            if pressed == "s":
+                number += 1
+            elif pressed == "u" and labelled:
+                answers.undo()
+                number = labelled.pop()
+            elif (label := self._label(row, first, pressed)) is not None:
+                answers.add(row, label)
+                labelled.append(number)
+                number += 1
+        return len(labelled)
+
+    def _first(self, place: int) -> str:
+        """Return which text stands first, by chance and the same on every run."""
+        return random.Random(f"{self.seed}:{place}").choice("AB")  # noqa: S311 - no secret
+
+    def _label(self, row: Mapping[str, Any], first: str, pressed: str) -> Any:
+        if "output_a" not in row:
+            return int(pressed) if pressed in self.digits else None
+        second = "B" if first == "A" else "A"
+        return {"1": first, "2": second, "t": "tie"}.get(pressed)
+
+    def _screen(self, row: Mapping[str, Any], first: str, place: str) -> RenderableType:
+        parts: list[RenderableType] = [_panel("task", row.get("input"))]
+        for name in ("reference", "expected", "source"):
+            if row.get(name):
+                parts.append(_panel(name, row[name]))
+        if "output_a" in row:
+            order = ("output_a", "output_b") if first == "A" else ("output_b", "output_a")
+            texts = [_panel(str(number), row[name]) for number, name in enumerate(order, 1)]
+            wide = self.console.width >= 100
+            parts += [Columns(texts, equal=True, expand=True)] if wide else texts
+            keys = "1 or 2 better · t tie"
+        else:
+            parts.append(_panel("text", row.get("output")))
+            keys = " ".join(self.digits) + " label"
+        parts.append(Text(f"{place} · {keys} · s skip · u undo · q stop", style="dim"))
+        return Group(*parts)
+
+
+def _panel(title: str, text: Any) -> Panel:
+    return Panel(Text(clean(shown(text or ""))), title=Text(title), title_align="left")
