@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.sc2 import create_sc2_judge, learn_aspects
     from langchain_judges.runs.calibration import calibrate_cascade
     from langchain_judges.runs.many import ajudge_many, judge_many
+    from langchain_judges.runs.rank import rank
     from langchain_judges.verdict import (
         Failure,
         Item,
@@ -93,6 +94,7 @@ _HOMES = {
     "judge_many": "runs.many",
     "learn_aspects": "methods.sc2",
     "load_judge": "methods.registry",
+    "rank": "runs.rank",
     "resolve_model": "asking.models",
     "serve": "integrations.server",
 }
@@ -141,6 +143,7 @@ __all__ = [
     "judge_many",
     "learn_aspects",
     "load_judge",
+    "rank",
     "resolve_model",
     "serve",
 ]

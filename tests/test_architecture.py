@@ -181,6 +181,7 @@ def test_public_names_are_these() -> None:
         "judge_many",
         "learn_aspects",
         "load_judge",
+        "rank",
         "resolve_model",
         "serve",
     ]

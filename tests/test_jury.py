@@ -75,6 +75,12 @@ def test_scores_are_averaged_by_the_mean():
     assert verdict["score"] == pytest.approx(1.7 / 3)
 
 
+def test_a_tie_of_orders_that_disagree_agrees_with_nobody():
+    members = [juror("x", "tie", flipped=True), juror("y", "tie", flipped=True)]
+    verdict = create_jury([*members, juror("z", "tie", flipped=False)]).invoke(PAIR)["verdict"]
+    assert (verdict["preference"], verdict["confidence"]) == ("tie", pytest.approx(1 / 3))
+
+
 def test_weights_outvote_a_majority_by_place_or_by_name():
     for weights in ([3, 1, 1], {"j2": 1, "j1": 1, "j0": 3}):
         verdict = jury_of("A", "B", "B", combine="weighted", weights=weights).invoke(PAIR)

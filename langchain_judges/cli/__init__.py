@@ -14,6 +14,7 @@ from langchain_judges.cli.label import label
 from langchain_judges.cli.merge import merge
 from langchain_judges.cli.methods import methods
 from langchain_judges.cli.models import models
+from langchain_judges.cli.rank import rank
 from langchain_judges.cli.trust import trust
 from langchain_judges.cli.write import write
 
@@ -26,6 +27,7 @@ app.command()(label)
 app.command()(merge)
 app.command()(methods)
 app.command()(models)
+app.command()(rank)
 app.command()(write)
 app.command()(trust)
 

@@ -142,6 +142,8 @@ def judge(  # noqa: PLR0913 - one parameter for each option
                     method, model or "", base_url, timeout, model_set, dry_run=dry_run
                 )
             )
+            if batch and isinstance(chat, list):
+                raise OptionError(f"--batch is for one model; {method!r} has {len(chat)}")
             if batch:
                 chat = _batched(chat, out, errors)
                 concurrency, open_rows = concurrency or _IN_JOBS, open_rows or _OPEN_ROWS

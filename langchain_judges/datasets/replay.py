@@ -187,6 +187,7 @@ def recorded_judge(
     model, method = judges.pop()
     metadata = {
         "method": f"recorded:{method}",
+        "takes": "item" if "label" in found[0]["verdict"] else "pair",
         "model": {"recorded": {"name": model}},
         "options": {"orders": orders},
         "calls": 0,

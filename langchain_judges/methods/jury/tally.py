@@ -52,6 +52,19 @@ class Ballots:
             votes[answer] = votes.get(answer, 0.0) + self.weights[each["member"]]
         return votes
 
+    def agreement(self, answer: Any) -> float:
+        """Return the share of the votes, by weight, that say what the verdict says.
+
+        A tie that comes of two orders that disagree agrees with nobody: it is no judgment that
+        the texts are equal.
+        """
+        agreeing = [
+            self.weights[each["member"]]
+            for each in self.valid
+            if answer_of(each) == answer and not (answer == "tie" and each.get("flipped"))
+        ]
+        return sum(agreeing) / sum(self.weights[each["member"]] for each in self.valid)
+
     @property
     def lost(self) -> str:
         """Why there is no verdict; empty if there is one."""
@@ -100,7 +113,7 @@ def pair_verdict(ballots: Ballots, failures: Sequence[Failure], usage: Usage) ->
         "preference": preference,
         "score": 0.5 if preference == "tie" else score,
         "scores": None,
-        "confidence": votes.get(preference, 0.0) / sum(votes.values()),
+        "confidence": ballots.agreement(preference),
         "confidence_source": "samples",
         "flipped": None,
         "rationale": ballots.rationale(preference),
@@ -139,7 +152,7 @@ def label_verdict(
     return {
         "label": label,
         "score": score,
-        "confidence": votes.get(label, 0.0) / sum(votes.values()),
+        "confidence": ballots.agreement(label),
         "confidence_source": "samples",
         "rationale": ballots.rationale(label),
         "failures": list(failures),

@@ -1,0 +1,129 @@
+"""Strengths of systems after some comparisons, and which comparison tells most next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import ndtr
+
+from langchain_judges.metrics.inputs import Floats
+
+PRIOR = 0.1
+"""Precision of the prior on each strength: it keeps a system that never lost finite."""
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """Strengths of systems after some comparisons, and how likely their order is wrong."""
+
+    strengths: Floats
+    """log π of each system; their mean is 0. A lead of 1 gives odds of e."""
+    errors: Floats
+    """Standard error of each strength."""
+    doubt: Floats
+    """(systems, systems): the probability that two systems stand in the other order."""
+
+    @property
+    def order(self) -> list[int]:
+        """The systems, strongest first."""
+        return [int(place) for place in np.argsort(-self.strengths, kind="stable")]
+
+    def unsettled(self, confidence: float) -> list[tuple[int, int]]:
+        """Return the neighbours in the order whose difference has an interval around 0.
+
+        The intervals hold for all neighbours at once (Bonferroni).
+        """
+        most = self.allowed(confidence)
+        return [pair for pair in pairwise(self.order) if self.doubt[pair] > most]
+
+    def allowed(self, confidence: float) -> float:
+        """Return the highest doubt at which the order of two systems counts as settled."""
+        return (1 - confidence) / 2 / max(1, len(self.strengths) - 1)
+
+
+def tournament(points: Floats) -> Tournament:
+    """Fit the strengths of systems to what they have won from each other.
+
+    Bradley and Terry's model with a tie as half a win for each, and a normal prior of
+    precision 0.1 on each strength. Intervals take comparisons for independent.
+
+    Args:
+        points: (systems, systems): what the one of the row won from the one of the column, 1
+            for a win and 0.5 for a tie.
+
+    Source: Bradley & Terry 1952; the maximum by Newton's steps.
+    """
+    points = np.asarray(points, dtype=float)
+    played, theta = points + points.T, np.zeros(len(points))
+    for _ in range(100):
+        p = 1 / (1 + np.exp(-np.subtract.outer(theta, theta)))
+        gradient = (points - played * p).sum(axis=1) - PRIOR * theta
+        information = -played * p * (1 - p)
+        np.fill_diagonal(information, 0.0)
+        np.fill_diagonal(information, PRIOR - information.sum(axis=1))
+        step = np.linalg.solve(information, gradient)
+        theta = theta + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
+        if float(np.abs(step).max()) < 1e-9:
+            break
+    covariance = np.linalg.inv(information)
+    theta = theta - theta.mean()
+    # Only differences matter: errors are those of strengths around their mean.
+    centre = np.eye(len(theta)) - 1 / len(theta)
+    covariance = centre @ covariance @ centre
+    own = np.diag(covariance)
+    spread = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 1e-12))
+    doubt = ndtr(-np.abs(np.subtract.outer(theta, theta)) / spread)
+    np.fill_diagonal(doubt, 0.0)
+    return Tournament(theta, np.sqrt(own), doubt)
+
+
+def next_pairs(
+    state: Tournament,
+    left: Floats,
+    size: int,
+    generator: Generator,
+    confidence: float = 0.95,
+) -> list[tuple[int, int]]:
+    """Draw the pairs of systems to compare next, by how doubtful their order is.
+
+    Args:
+        state: What is known so far.
+        left: (systems, systems): comparisons of each pair that can still be made.
+        size: How many to draw; fewer where fewer are left in doubt.
+        generator: Of the draws.
+        confidence: Pairs whose order is as sure as this are not drawn.
+    """
+    rows, columns = np.triu_indices(len(left), 1)
+    doubt = state.doubt[rows, columns]
+    room = np.minimum(left, left.T)[rows, columns].astype(int)
+    open_pairs = (doubt > state.allowed(confidence)) & (room > 0)
+    weights = np.where(open_pairs, doubt, 0.0)
+    drawn: list[tuple[int, int]] = []
+    while len(drawn) < size and weights.sum() > 0:
+        place = int(generator.choice(len(weights), p=weights / weights.sum()))
+        drawn.append((int(rows[place]), int(columns[place])))
+        room[place] -= 1
+        if not room[place]:
+            weights[place] = 0.0
+    return drawn
+
+
+def first_pairs(systems: int, rounds: int, left: Floats) -> list[tuple[int, int]]:
+    """Return pairs with which every system meets others equally often.
+
+    Args:
+        systems: How many there are.
+        rounds: How often each meets one on either side.
+        left: Comparisons of each pair that can be made.
+    """
+    pairs: Sequence[tuple[int, int]] = [
+        (min(i, other), max(i, other))
+        for step in range(1, min(rounds, systems - 1) + 1)
+        for i in range(systems)
+        if (other := (i + step) % systems) != i
+    ]
+    return [pair for pair in dict.fromkeys(pairs) if left[pair] > 0]

@@ -1,0 +1,253 @@
+"""Systems ranked by their outputs on the same tasks, with few comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge, Gt, Lt
+from typing_extensions import TypedDict
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.marks import kind_of
+from langchain_judges.options import with_options
+from langchain_judges.runs.many import judge_many
+from langchain_judges.runs.options import ResultsPath, RunLimits
+from langchain_judges.runs.workload import Judge
+
+FIRST_ROUNDS = 2
+"""How often each system meets a neighbour on either side before pairs are chosen by doubt."""
+
+
+class RankOptions(RunLimits):
+    """How `rank` works."""
+
+    called: ClassVar[str] = "rank"
+
+    budget: Annotated[int, Ge(1)] | None = None
+    """Most comparisons; None: until the order is settled or nothing is left to compare."""
+    confidence: Annotated[float, Gt(0), Lt(1)] = 0.95
+    """The order is settled when the intervals of all neighbours' differences, at this level
+    together, leave 0 out."""
+    batch: Annotated[int, Ge(1)] = 32
+    """Comparisons between two looks at the order."""
+    seed: Annotated[int, Ge(0)] = 0
+    """Of the tasks drawn, and of which system stands as A."""
+    out: ResultsPath = None
+    """A JSONL file for the verdicts; the same call resumes from it."""
+
+
+class Ranked(TypedDict):
+    """A system and its strength."""
+
+    system: str
+    strength: float
+    """log π; the mean is 0, and a lead of 1 gives odds of e."""
+    low: float
+    high: float
+    comparisons: int
+    parted: bool | None
+    """Whether its lead over the next system is settled; None for the last one."""
+
+
+class Ranking(TypedDict):
+    """What came out; plain JSON."""
+
+    systems: list[Ranked]
+    """Strongest first."""
+    settled: bool
+    """Whether all neighbours have parted."""
+    comparisons: int
+    possible: int
+    """Comparisons of all pairs of systems on all tasks."""
+    not_judged: int
+    calls: int
+    tokens: int
+
+
+@with_options(RankOptions)
+def rank(outputs: Iterable[Mapping[str, Any]], judge: Judge, options: RankOptions) -> Ranking:
+    """Rank systems by a judge's preferences between their outputs on the same tasks.
+
+    After a first round in which each system meets some others, pairs are drawn by how doubtful
+    their order is (Bradley–Terry), until each system's lead over the next is settled, the
+    budget is spent or nothing is left to compare. The order is looked at many times, so that a
+    lead just outside of its interval is less sure than one fixed look would make it.
+
+    Args:
+        outputs: One row for each task: `{"input", "outputs": {system: text}}`, with `id` and
+            `reference` where there are; or one for each text: `{"input", "system", "output"}`.
+        judge: A judge of pairs.
+        options: Each by its name.
+
+    Raises:
+        InputError: A row is of neither form, or there are fewer than two systems.
+        OptionError: `judge` judges single texts.
+
+    Source: Bradley & Terry 1952; choosing by doubt after uncertainty sampling.
+    """
+    if kind_of(judge) != "pair":
+        raise OptionError("`rank` needs a judge of pairs")
+    return _Contest(tasks_of(outputs), judge, options).held()
+
+
+def tasks_of(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for each task, with the outputs of all systems.
+
+    Raises:
+        InputError: A row has neither `outputs` nor `output` and `system`.
+    """
+    tasks: dict[str, dict[str, Any]] = {}
+    for number, row in enumerate(rows):
+        given = row.get("outputs")
+        if given is None and row.get("system") and row.get("output"):
+            given = {str(row["system"]): row["output"]}
+        if not isinstance(given, Mapping) or not given or not row.get("input"):
+            raise InputError(
+                f"row {number} needs `input` and `outputs` by system, or `input`, `system` and "
+                f"`output`; it has {', '.join(map(repr, row))}"
+            )
+        key = repr(row["input"])
+        own = tasks.setdefault(key, {"id": str(row.get("id") or len(tasks)), "outputs": {}})
+        own |= {name: row[name] for name in ("input", "reference") if row.get(name)}
+        own["outputs"] |= given
+    return list(tasks.values())
+
+
+@dataclass
+class _Contest:
+    """The comparisons made so far."""
+
+    tasks: Sequence[Mapping[str, Any]]
+    judge: Judge
+    options: RankOptions
+    comparisons: int = 0
+    not_judged: int = 0
+    calls: int = 0
+    tokens: int = 0
+    pools: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    """The tasks on which each pair can still be compared."""
+
+    def held(self) -> Ranking:
+        # Loaded on use, for the metrics load scipy.
+        import numpy as np
+
+        from langchain_judges.metrics.tournament import first_pairs, next_pairs, tournament
+
+        self.names = list(dict.fromkeys(s for task in self.tasks for s in task["outputs"]))
+        size = len(self.names)
+        if size < 2:
+            raise InputError(f"a ranking needs two systems or more, got {self.names!r}")
+        generator = np.random.default_rng(self.options.seed)
+        for i, j in combinations(range(size), 2):
+            both = {self.names[i], self.names[j]}
+            common = [n for n, task in enumerate(self.tasks) if both <= task["outputs"].keys()]
+            self.pools[i, j] = [int(n) for n in generator.permutation(common)]
+        possible = sum(map(len, self.pools.values()))
+        points = np.zeros((size, size))
+        chosen = first_pairs(size, FIRST_ROUNDS, self._left(size))
+        while chosen := self._affordable(chosen):
+            for (i, j), share in self._compared(chosen, generator):
+                points[i, j] += share
+                points[j, i] += 1 - share
+            state = tournament(points)
+            if not state.unsettled(self.options.confidence):
+                break
+            chosen = next_pairs(
+                state,
+                self._left(size),
+                self.options.batch,
+                generator,
+                self.options.confidence,
+            )
+        return self._ranking(tournament(points), points, possible)
+
+    def _left(self, size: int) -> Any:
+        import numpy as np
+
+        left = np.zeros((size, size))
+        for (i, j), pool in self.pools.items():
+            left[i, j] = left[j, i] = len(pool)
+        return left
+
+    def _affordable(self, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        if self.options.budget is None:
+            return pairs
+        return pairs[: max(0, self.options.budget - self.comparisons)]
+
+    def _compared(
+        self, pairs: Sequence[tuple[int, int]], generator: Any
+    ) -> list[tuple[tuple[int, int], float]]:
+        """Compare pairs of systems, each on a task of its own; return what the first won."""
+        shown = [pair if generator.random() < 0.5 else pair[::-1] for pair in pairs]
+        rows = [
+            self._row(self.pools[pair].pop(), *order)
+            for pair, order in zip(pairs, shown, strict=True)
+        ]
+        run = judge_many(
+            self.judge,
+            rows,
+            out=self.options.out,
+            max_concurrency=self.options.max_concurrency,
+            progress=self.options.progress,
+            keep_failed=self.options.keep_failed,
+        )
+        with run:
+            verdicts = [row["verdict"] for row in run]
+        self.comparisons += len(rows)
+        self.calls += run.summary.calls
+        self.tokens += run.summary.tokens
+        won = []
+        for (i, j), order, verdict in zip(pairs, shown, verdicts, strict=True):
+            if verdict["preference"] is None:
+                self.not_judged += 1
+                continue
+            share = {"A": 1.0, "tie": 0.5, "B": 0.0}[verdict["preference"]]
+            won.append(((i, j), share if order == (i, j) else 1 - share))
+        return won
+
+    def _row(self, task: int, first: int, second: int) -> dict[str, Any]:
+        """Return the pair that compares two systems on a task."""
+        own = self.tasks[task]
+        a, b = self.names[first], self.names[second]
+        return {
+            "input": own["input"],
+            "output_a": own["outputs"][a],
+            "output_b": own["outputs"][b],
+            **({"reference": own["reference"]} if own.get("reference") else {}),
+            "id": f"{own['id']}: {a} / {b}",
+            "group": own["id"],
+            "systems": [a, b],
+        }
+
+    def _ranking(self, state: Any, points: Any, possible: int) -> Ranking:
+        from scipy.special import ndtri
+
+        width = float(ndtri((1 + self.options.confidence) / 2))
+        open_pairs = set(state.unsettled(self.options.confidence))
+        order = state.order
+        systems: list[Ranked] = []
+        for place, own in enumerate(order):
+            strength, error = float(state.strengths[own]), float(state.errors[own])
+            after = order[place + 1] if place + 1 < len(order) else None
+            systems.append(
+                {
+                    "system": self.names[own],
+                    "strength": strength,
+                    "low": strength - width * error,
+                    "high": strength + width * error,
+                    "comparisons": round(float(points[own].sum() + points[:, own].sum())),
+                    "parted": None if after is None else (own, after) not in open_pairs,
+                }
+            )
+        return {
+            "systems": systems,
+            "settled": not open_pairs,
+            "comparisons": self.comparisons,
+            "possible": possible,
+            "not_judged": self.not_judged,
+            "calls": self.calls,
+            "tokens": self.tokens,
+        }

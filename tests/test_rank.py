@@ -1,0 +1,127 @@
+"""Systems ranked by a judge: the order, the comparisons saved, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from langchain_core.runnables import RunnableLambda
+from typer.testing import CliRunner
+
+from langchain_judges import rank
+from langchain_judges.cli import app
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.metrics.tournament import next_pairs, tournament
+from langchain_judges.runs.rank import tasks_of
+from langchain_judges.verdict import even_verdict
+from tests.judges import answer_call, labels
+
+QUALITY = {"good": 3, "fair": 2, "poor": 1}
+TASKS = [
+    {"input": f"task {n}", "outputs": {name: f"{name} {n}" for name in QUALITY}}
+    for n in range(40)
+]
+
+
+def judge(verdict=None):
+    """Return a judge that prefers by quality, and what it was asked."""
+    asked = []
+
+    def prefer(row):
+        asked.append(row)
+        a, b = (QUALITY[row[side].split()[0]] for side in ("output_a", "output_b"))
+        return {"verdict": {**even_verdict(), "preference": verdict or ("A" if a > b else "B")}}
+
+    runnable = RunnableLambda(prefer)
+    return runnable.with_config(metadata={"takes": "pair", "method": "by quality"}), asked
+
+
+def test_systems_are_ranked_with_few_of_the_comparisons():
+    found, asked = judge()
+    ranking = rank(TASKS, found, batch=8, progress=False)
+    assert [each["system"] for each in ranking["systems"]] == ["good", "fair", "poor"]
+    assert ranking["settled"]
+    assert len(asked) == ranking["comparisons"] < ranking["possible"] / 2 == 60
+    assert [each["parted"] for each in ranking["systems"]] == [True, True, None]
+
+
+def test_no_pair_is_compared_twice_and_each_system_stands_in_both_slots():
+    found, asked = judge("tie")
+    ranking = rank(TASKS, found, progress=False)
+    assert (ranking["comparisons"], ranking["settled"]) == (120, False)
+    assert len({row["id"] for row in asked} | {turned(row["id"]) for row in asked}) == 240
+    first = {row["output_a"].split()[0] for row in asked}
+    assert first == set(QUALITY)
+    assert all(abs(each["strength"]) < 1e-9 for each in ranking["systems"])
+
+
+def turned(name):
+    task, _, pair = name.partition(": ")
+    return f"{task}: {' / '.join(reversed(pair.split(' / ')))}"
+
+
+def test_a_budget_bounds_the_comparisons_and_a_file_resumes_them(tmp_path):
+    found, asked = judge("tie")
+    for _ in range(2):
+        rank(TASKS, found, budget=10, batch=4, out=tmp_path / "o.jsonl", progress=False)
+    assert len(asked) == 10
+
+
+def test_one_row_for_each_text_is_read_too():
+    rows = [
+        {"input": task["input"], "system": name, "output": text, "reference": "r"}
+        for task in TASKS[:2]
+        for name, text in task["outputs"].items()
+    ]
+    first = tasks_of(rows)[0]
+    assert first["outputs"] == TASKS[0]["outputs"]
+    assert (first["id"], first["reference"]) == ("0", "r")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"input": "x", "output": "y"}], "row 0 needs `input` and `outputs` by system"),
+        ([{"input": "x", "outputs": {"a": "y"}}], "two systems or more, got"),
+    ],
+)
+def test_rows_that_cannot_be_ranked_are_refused(rows, message):
+    with pytest.raises(InputError, match=message):
+        rank(rows, judge()[0], progress=False)
+
+
+def test_a_judge_of_single_texts_cannot_rank():
+    with pytest.raises(OptionError, match="a judge of pairs"):
+        rank(TASKS, labels())
+
+
+def test_equal_wins_are_equal_strengths_with_the_error_of_the_formula():
+    # 8 of 16 won: information 16/4 on each side; with the prior λ = 0.1 the precision of the
+    # difference's half is λ + 2 · 4 = 8.1, so its error is sqrt(1 / 8.1 / 2).
+    state = tournament(np.array([[0.0, 8.0], [8.0, 0.0]]))
+    assert state.strengths == pytest.approx([0, 0])
+    assert state.errors == pytest.approx([(1 / 8.1 / 2) ** 0.5] * 2)
+    assert state.doubt[0, 1] == pytest.approx(0.5)
+    assert state.unsettled(0.95) == [(0, 1)]
+
+
+def test_pairs_are_drawn_where_the_order_is_in_doubt():
+    # System 2 lost every time: only the order of 0 and 1 is in doubt.
+    points = np.array([[0.0, 5, 40], [5, 0, 40], [0, 0, 0]])
+    left = np.full((3, 3), 4.0)
+    drawn = next_pairs(tournament(points), left, 10, np.random.default_rng(0))
+    assert drawn == [(0, 1)] * 4
+
+
+def test_a_command_ranks_and_writes_json(tmp_path, serve):
+    path, out = tmp_path / "in.jsonl", tmp_path / "r.json"
+    rows = [
+        {"input": f"Why {n}?", "outputs": {"x": "good good", "y": "bad"}} for n in range(12)
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    model = ["--model", "fake", "--base-url", serve(answer_call).url]
+    done = CliRunner().invoke(app, ["rank", str(path), *model, "--json", str(out)])
+    assert done.exit_code == 0, done.output
+    ranking = json.loads(out.read_text())
+    assert [each["system"] for each in ranking["systems"]] == ["x", "y"]
+    assert "of 12 possible comparisons" in done.stderr
+    assert "settled" in done.stdout
