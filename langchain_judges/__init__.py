@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from langchain_judges.integrations.evaluators import as_comparative_evaluator, as_evaluator
     from langchain_judges.integrations.middleware import JudgeMiddleware
     from langchain_judges.integrations.server import serve
+    from langchain_judges.integrations.tracing import end_traces
     from langchain_judges.memory.failures import FailureMemory
     from langchain_judges.memory.faiss.store import FaissStore
     from langchain_judges.methods.allure import create_allure_audit, create_allure_judge
@@ -91,6 +92,7 @@ _HOMES = {
     "create_rubric_judge": "methods.rubric",
     "create_sc2_judge": "methods.sc2",
     "create_self_consistency_judge": "methods.direct",
+    "end_traces": "integrations.tracing",
     "judge_many": "runs.many",
     "learn_aspects": "methods.sc2",
     "load_judge": "methods.registry",
@@ -140,6 +142,7 @@ __all__ = [
     "create_rubric_judge",
     "create_sc2_judge",
     "create_self_consistency_judge",
+    "end_traces",
     "judge_many",
     "learn_aspects",
     "load_judge",

@@ -178,6 +178,7 @@ def test_public_names_are_these() -> None:
         "create_rubric_judge",
         "create_sc2_judge",
         "create_self_consistency_judge",
+        "end_traces",
         "judge_many",
         "learn_aspects",
         "load_judge",

@@ -1,5 +1,5 @@
 """Start the command line: `python -m langchain_judges.cli`."""
 
-from langchain_judges.cli import app
+from langchain_judges.cli import run
 
-app()
+run()
