@@ -14,7 +14,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.marks import kind_of
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
-from langchain_judges.runs.options import ResultsPath, RunLimits
+from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.workload import Judge
 
 FIRST_ROUNDS = 2
@@ -35,7 +35,7 @@ class RankOptions(RunLimits):
     """Comparisons between two looks at the order."""
     seed: Annotated[int, Ge(0)] = 0
     """Of the tasks drawn, and of which system stands as A."""
-    out: ResultsPath = None
+    out: FilePath = None
     """A JSONL file for the verdicts; the same call resumes from it."""
 
 
