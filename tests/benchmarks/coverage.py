@@ -1,7 +1,8 @@
 """How often the intervals of the metrics hold the truth: a table, for 95 % intervals.
 
 Run `python -m tests.benchmarks.coverage` for all of it (a few minutes on one core), with names
-of metrics for some (`kappa auc`), and `--trials` for another number of simulated samples. A
+of metrics for some (`kappa auc`), `--trials` for another number of simulated samples, and
+`--write` to put the table into docs/evidence.md. A
 cell is the share of the intervals that hold the truth, and where any sample was too small for
 an interval, the share of those. With 300 trials a share of .95 has a standard error of .013.
 """
@@ -22,6 +23,7 @@ from scipy import stats
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
+from tests.benchmarks.evidence_page import write_section
 
 RHO = 0.3
 """How far the items of a group are alike: the correlation of what decides them."""
@@ -253,15 +255,24 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=", ".join(MEASURES))
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--width", action="store_true", help="print mean widths too")
-    told = parser.parse_args()
+    parser.add_argument("--write", action="store_true", help="into docs/evidence.md")
+    options = parser.parse_args()
     print(f"{'':15}" + "".join(f"{at.name:>12}" for at in SETTINGS))
-    for name in told.names or MEASURES:
-        row, began = f"{name:15}", time.perf_counter()
+    lines = [
+        f"| | {' | '.join(at.name for at in SETTINGS)} |",
+        "|---" * (len(SETTINGS) + 1) + "|",
+    ]
+    for name in options.names or MEASURES:
+        began, cells = time.perf_counter(), []
         for at in SETTINGS:
-            share, none, width = covered(name, at, told.trials)
+            share, none, width = covered(name, at, options.trials)
             cell = f"{share:.3f}" + (f" ({none:.0%})" if none else "")
-            row += f"{cell + (f' {width:.2f}' if told.width else ''):>12}"
-        print(f"{row}  {time.perf_counter() - began:5.1f} s", flush=True)
+            cells.append(cell + (f" {width:.2f}" if options.width else ""))
+        row = "".join(f"{cell:>12}" for cell in cells)
+        print(f"{name:15}{row}  {time.perf_counter() - began:5.1f} s", flush=True)
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    if options.write:
+        write_section("coverage", "\n".join(lines))
 
 
 if __name__ == "__main__":
