@@ -277,10 +277,11 @@ def comparing(path, server, *options):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
-def test_a_table_of_many_methods_is_whole_in_a_pipe(serve, file, monkeypatch):
+def test_a_table_of_many_methods_is_whole_in_a_pipe(serve, file, monkeypatch, letter_encoder):
     monkeypatch.delenv("COLUMNS", raising=False)  # a test's worker process has it
     methods = "bsm,drpe,relative,absolute,direct,cot,cot_sc,plan_solve"
-    done = comparing(file, serve(), "--methods", methods, "--budget-calls", "16")
+    options = ("--methods", methods, "--budget-calls", "3", "--limit", "1")
+    done = comparing(file, serve(over_the_wire), *options)
     head = next(line for line in done.stdout.splitlines() if "bsm" in line)
     assert head.split() == methods.split(",")
 

