@@ -297,7 +297,7 @@ def test_one_faulty_call_in_twenty_costs_no_row_with_five_criteria(serve, write,
 
     def behave(call):
         spoiled = (
-            call.shape == "Scores" and "is Tone" in call.prompt and "Why 7?" in call.prompt
+            call.shape == "Scores" and ": Tone:" in call.prompt and "Why 7?" in call.prompt
         )
         return bad[call.number % len(bad)] if spoiled else good(call)
 
@@ -454,7 +454,7 @@ def test_labels_are_read_alike_and_bad_ones_named_before_anything_is_paid(
     assert kept.exit_code == 0, kept.output
     said = " ".join(kept.stdout.split())
     # Of the tie and twice A that are left, A is said each time.
-    found = {"judge": "as labelled 2 of 3", "compare": "67 % [", "trust": "with people 67"}
+    found = {"judge": "as labelled 2 of 3", "compare": "67 % [", "trust": "with the label 67"}
     assert found[command] in said
 
 
@@ -494,7 +494,7 @@ def test_repeated_ids_are_told_of(serve, write):
 
 def test_only_options_that_a_shell_can_set_are_listed(serve, write):
     done = judging(write(pairs(1)), serve(), "--set", "foo=1")
-    assert "'bsm' has no option 'foo'; it takes allow_leak, " in done.stderr
+    assert "'bsm' has no option 'foo'; it takes adaptive, " in done.stderr
     assert "checkpointer" not in done.stderr
 
 

@@ -324,7 +324,7 @@ def test_a_dry_run_asks_nothing(serve, file):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--methods", "bms"], "must be among"),
+        (["--methods", "bms"], "did you mean 'bsm'?"),
         (["--methods", "direct", "--set", "shots=1"], "METHOD.NAME=VALUE"),
         (["--methods", "direct", "--set", "direct.cache=1"], "these are for Python"),
         (["--methods", "direct", "--set", "cot.shots=1"], "take part"),
