@@ -5,15 +5,25 @@ import importlib
 import json
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+from langgraph.checkpoint.memory import InMemorySaver
 from typer.testing import CliRunner
 
+from langchain_judges import create_relative_judge, judge_many
+from langchain_judges.asking import embeddings
 from langchain_judges.cli import app
 from langchain_judges.testing import Call, FakeModelServer, reply
+from tests.fakes import FakeChatModel
+from tests.judges import answer, answer_call
 from tests.model_server import good, pairs
+from tests.planners import planning
+from tests.test_memory import Letters
+from tests.test_sc2_tables import learner
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -117,6 +127,50 @@ def test_the_page_on_testing_runs_as_it_stands():
     for block in blocks(page, "python"):
         exec(block, names)
     assert len(names["server"].calls) == 1
+
+
+def many(number):
+    return [{**pair, "label": "AB"[i % 2]} for i, pair in enumerate(pairs(number))]
+
+
+def judged(number):
+    return list(judge_many(create_relative_judge(FakeChatModel(replies=answer)), many(number)))
+
+
+GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
+    "allure.md": lambda: {"saver": InMemorySaver(), "items": planning(6)},
+    "bsm.md": dict,
+    "drpe.md": dict,
+    "memory.md": dict,
+    "metrics.md": lambda: {"rows": judged(10), "questions": list(map(str, range(10)))},
+    "running.md": lambda: {"pairs": pairs(2)},
+    "sc2.md": lambda: {"pairs": pairs(51)},
+    "trust.md": lambda: {"rows": judged(6), "others": judged(6), "data": many(6)},
+    "writing.md": dict,
+}
+"""What a page says that its reader has: rows of their own, and a judge of an earlier block."""
+
+
+def behave_as_any(call: Call):
+    if call.shape in ("Extracted", "Merged"):
+        return reply(learner(call.prompt))
+    return answer_call(call)
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_the_python_of_a_page_runs_as_it_stands(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    letters, real = Letters(), embeddings.SentenceEmbeddings
+    monkeypatch.setattr(
+        real, "embed_documents", lambda _, texts: letters.embed_documents(texts)
+    )
+    monkeypatch.setattr(real, "embed_query", lambda _, text: letters.embed_query(text))
+    with FakeModelServer(behave_as_any) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        names = GIVEN[name]()
+        for block in blocks(ROOT / "docs" / name, "python"):
+            exec(block.replace("http://127.0.0.1:11434/v1", server.url), names)
 
 
 def test_the_commands_of_the_readme_count_their_calls(tmp_path, monkeypatch):

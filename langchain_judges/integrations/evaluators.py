@@ -100,8 +100,9 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
     Returns:
         An evaluator for `Client.evaluate` and `aevaluate`; by several criteria it gives one
         feedback for the total and one for each criterion, under its name, in a list. Called
-        with `inputs`, `outputs`, `reference_outputs` and `context` it returns `{"key", "score", "comment", "metadata",
-        "source_run_id"}`; `acall` is the same for an event loop.
+        with `inputs`, `outputs`, `reference_outputs` and `context` it returns `{"key",
+        "score", "comment", "metadata", "source_run_id"}`; `acall` is the same
+        for an event loop.
 
     Raises:
         OptionError: `judge` takes neither a pair nor an item, a judge of one text was given
