@@ -99,7 +99,7 @@ def here(method, model):
 def test_every_method_is_an_assistant(client):
     served = {assistant["graph_id"] for assistant in client.assistants.search(limit=100)}
     assert served == set(CONFIG["graphs"])
-    assert served == {*METHODS, "audit", "write"}
+    assert served == {*METHODS, "audit", "cascade", "jury", "write"}
 
 
 async def together(work):
