@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_judges.writing.coverage import distinct, fold, losses, missing, present
+from langchain_judges.errors import OptionError
+from langchain_judges.writing.coverage import (
+    check_word_forms,
+    distinct,
+    fold,
+    losses,
+    missing,
+    present,
+)
 
 FOUND = [
     # regular and irregular inflections
@@ -203,3 +211,23 @@ def test_of_many_forms_only_derivations_are_missed():
     assert len(pairs) == 166
     missed = [form for form, concept in pairs if not present(concept, f"So {form} it.")]
     assert missed == ["quickly", "happily", "runner"]
+
+
+@pytest.mark.parametrize(
+    ("language", "concept", "text"),
+    [
+        ("czech", "kniha", "Na stole jsou knihy."),
+        ("german", "Haus", "Zwei Häuser am See."),
+        ("spanish", "flor", "Muchas flores rojas."),
+        ("french", "maison", "Des maisons blanches."),
+    ],
+)
+def test_word_forms_of_a_named_language_count(language, concept, text):
+    assert present(concept, text, language=language)
+    assert missing([concept, "pes"], text, language=language) == ["pes"]
+    assert not present(concept, text, strict=True, language=language)
+
+
+def test_a_language_without_a_stemmer_is_refused_before_a_call():
+    with pytest.raises(OptionError, match=r"`language` must be one of .*czech.*got 'klingon'"):
+        check_word_forms("klingon")

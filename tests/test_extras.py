@@ -37,7 +37,7 @@ EXTRAS = {
     "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
     "prices": {"genai_prices"},
     "trust": {"krippendorff", "matplotlib", "pandas", "statsmodels"},
-    "writing": {"lemminflect"},
+    "writing": {"lemminflect", "snowballstemmer"},
 }
 """The modules that each extra brings, as far as the package imports them."""
 BROUGHT = set().union(*EXTRAS.values())

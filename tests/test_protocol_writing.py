@@ -25,7 +25,7 @@ def test_every_method_stands_in_one_table_and_nothing_is_paid_twice(tmp_path):
     def respond(prompt):
         # A single prompt for all concepts forgets half of them, a merge the last one.
         text = writes(prompt)
-        if "keep it as short" in prompt and prompt.count("\nc") > 6:
+        if "Leave none of them out" in prompt and prompt.count("\nc") > 6:
             return json.dumps({"text": json.loads(text)["text"][: len(text) // 2]})
         if "Make one coherent" in prompt:
             return json.dumps({"text": json.loads(text)["text"].rpartition(",")[0]})

@@ -42,7 +42,7 @@ def is_split(prompt):
 
 
 def is_solve(prompt):
-    return "keep it as short" in prompt
+    return "Leave none of them out" in prompt
 
 
 def is_merge(prompt):
@@ -674,3 +674,50 @@ def test_a_thread_hands_no_instruction_to_the_next_task(make):
     assert not any("SECRET" in prompt for prompt in model.prompts[before:])
     with pytest.raises(InputError, match="`concepts`"):
         writer.invoke({"instruction": "A poem."}, config)
+
+
+SIX = ["snow", "piano", "goat", "lantern", "bridge", "drum"]
+
+
+def asked(task=None, **options):
+    model = FakeChatModel(replies=writes)
+    create_bsm_writer(model, **options).invoke({"concepts": SIX, **(task or {})})
+    return [prompt for prompt in model.prompts if "Leave none of them out" in prompt]
+
+
+def test_each_group_writes_its_part_of_the_text():
+    parts = [re.search(r"Write part (\d) of 3 of it", each)[1] for each in asked(groups=3)]
+    assert sorted(parts) == ["1", "2", "3"]
+    assert all("Write one part of it" in each for each in asked(depth=2))
+
+
+def test_a_single_text_is_written_whole():
+    model = FakeChatModel(replies=writes)
+    create_direct_writer(model).invoke({"concepts": SIX})
+    assert "Write it. It has to use" in model.prompts[0]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "brief"),
+    [
+        (None, True),
+        ("A limerick.", True),
+        ("A story of 300-400 words.", False),
+        ("A tale in two paragraphs", False),
+        ("Write about 5 pages.", False),
+    ],
+)
+def test_a_length_that_the_task_states_is_not_undercut(instruction, brief):
+    prompts = asked({"instruction": instruction})
+    assert {"as short as they allow" in prompt for prompt in prompts} == {brief}
+
+
+def test_a_rewrite_is_not_bought_for_a_word_form_of_the_language():
+    def replies(prompt):
+        return '{"text": "Na stole jsou knihy."}'
+
+    task = {"concepts": ["kniha"]}
+    czech, english = FakeChatModel(replies=replies), FakeChatModel(replies=replies)
+    assert create_bsm_writer(czech, language="czech").invoke(task)["missing"] == []
+    create_bsm_writer(english).invoke(task)
+    assert (len(czech.prompts), len(english.prompts)) == (1, 2)

@@ -6,10 +6,8 @@ import pytest
 
 from langchain_judges import create_bsm_judge, create_bsm_writer
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.registry import METHODS
 from langchain_judges.writing.direct import create_direct_writer
 from langchain_judges.writing.quality import (
-    STORY_RUBRIC,
     aevaluate_writing,
     evaluate_writing,
     load_story_judge,
@@ -37,12 +35,12 @@ ROWS = [
 
 
 def test_coverage_and_losses_are_counted_over_written_texts():
-    # Missing: 0/4, 1/4, 2/4 of three texts; failing by solve 1/3, by merge alone 1/3.
+    # All there: one task of four. Missing: 0/4, 1/4, 2/4 of three texts; failing by solve 1/3, by merge alone 1/3.
     found = evaluate_writing(ROWS)
     assert found == {
         "tasks": 4,
         "written": 3,
-        "all_present": pytest.approx(1 / 3),
+        "all_present": 0.25,
         "missing": pytest.approx(0.25),
         "lost_in": {"solve": 1, "merge": 2},
         "failing": {"solve": pytest.approx(1 / 3), "merge": pytest.approx(1 / 3)},
@@ -59,7 +57,7 @@ def test_texts_from_elsewhere_need_no_drafts():
 
 def test_nothing_written_has_no_shares():
     found = evaluate_writing([text(None)])
-    assert (found["written"], found["all_present"], found["missing"]) == (0, None, None)
+    assert (found["written"], found["all_present"], found["missing"]) == (0, 0.0, None)
 
 
 OTHERS = [text("good good"), text("bad"), text("good"), text("good")]
@@ -152,13 +150,26 @@ def test_what_writers_return_can_be_measured():
         assert (found["all_present"], found["failing"]) == (1.0, {"solve": 0.0, "merge": 0.0})
 
 
-def test_the_default_judge_has_a_rubric_for_stories():
-    for word in ("grammar", "coherent", "engage", "tie"):
-        assert word in STORY_RUBRIC
-    if "relative" not in METHODS:
-        with pytest.raises(OptionError, match="there is no method 'relative'"):
-            load_story_judge(FakeChatModel())
-        return
-    model = FakeChatModel()
-    load_story_judge(model).invoke({"input": "x", "output_a": "y", "output_b": "z"})
-    assert STORY_RUBRIC in model.prompts[0]
+def test_the_judge_of_stories_sees_the_stories_and_nothing_else():
+    replies = '{"explanation": "reads well", "preference": "1"}'
+    model = FakeChatModel(replies=lambda _: replies)
+    evaluate_writing(OURS, OTHERS, judge=load_story_judge(model))
+    assert model.prompts
+    for prompt in model.prompts:
+        assert all(word in prompt for word in ("grammar", "coherent", "engages", "tie"))
+        assert not any(word in prompt for word in ("oncepts", "helpful", "deep", "request"))
+
+
+def test_instructions_are_added_to_the_judge_of_stories():
+    model = FakeChatModel(replies=lambda _: '{"explanation": "", "preference": "tie"}')
+    judge = load_story_judge(model, instructions="Answer in Dutch.")
+    judge.invoke({"input": "x", "output_a": "y", "output_b": "z"})
+    assert "Answer in Dutch." in model.prompts[0]
+    assert "grammar" in model.prompts[0]
+
+
+def test_a_task_without_a_text_counts_against_all_present():
+    # One of two tasks has a text, and that uses everything.
+    rows = [{"concepts": ["snow"], "text": "Snow."}, {"concepts": ["snow"], "text": None}]
+    found = evaluate_writing(rows)
+    assert (found["written"], found["all_present"], found["missing"]) == (1, 0.5, 0.0)

@@ -222,7 +222,18 @@ def _work(state: WriteState, todo: ToDo) -> WriteWork:
         "instruction": state.get("instruction"),
         "topic": state.get("topic"),
         "parts": [{"concepts": part.concepts, "text": part.text} for part in todo.parts],
+        "place": _place(state, todo),
     }
+
+
+def _place(state: WriteState, todo: ToDo) -> str:
+    """Say which part of the text a draft is; how many there are is known at one level only."""
+    if todo.step != "solve" or not todo.path:
+        return ""
+    parts = len(state["branchings"][0]["groups"])
+    if "." in todo.path or len(state["branchings"]) > 1:
+        return texts.SOME_PART
+    return texts.PART.format(number=todo.path, parts=parts)
 
 
 def _piece(step: Literal["solve", "merge"], unit: str, reply: Reply) -> Update:

@@ -2,8 +2,8 @@
 
 Word forms are those of LemmInflect: the dictionary of the SPECIALIST lexicon with all the
 readings of a word (leaves: leaf and leave), and learnt rules for words that it lacks
-(tattoos). It is English; words of other languages count in the form they are given, and
-where those rules happen to hold.
+(tattoos). It is English. For other languages the word forms are those with the same stem, by
+the Snowball stemmer of the language that is named.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from typing_extensions import TypedDict
 
-from langchain_judges.errors import needs
+from langchain_judges.errors import OptionError, needs
 
 
 class Missing(TypedDict):
@@ -36,6 +36,7 @@ class _Word(NamedTuple):
     """What stands between this word and the one before; None if that separates them."""
 
 
+ENGLISH = "english"
 _LETTER = r"[^\W_]"
 _WORD = re.compile(rf"{_LETTER}+(?:'{_LETTER}+)*")
 _JOINT = re.compile(r"[\s-]+")
@@ -63,7 +64,7 @@ def distinct(concepts: Iterable[str]) -> list[str]:
     return list(found.values())
 
 
-def present(concept: str, text: str, *, strict: bool = False) -> bool:
+def present(concept: str, text: str, *, strict: bool = False, language: str = ENGLISH) -> bool:
     """Say whether `text` uses `concept`.
 
     A concept of several words must stand together, in its order: with spaces or hyphens
@@ -75,6 +76,7 @@ def present(concept: str, text: str, *, strict: bool = False) -> bool:
             it is looked for as it stands.
         text: The text.
         strict: Take the exact form only, hyphens and spaces included.
+        language: Whose word forms count: `"english"`, or a language of Snowball.
 
     Returns:
         Whether it occurs, as whole words: "car" is not in "scar".
@@ -89,20 +91,24 @@ def present(concept: str, text: str, *, strict: bool = False) -> bool:
         return _literally(wanted, fold(text))
     words = _words(text)
     size = len(parts)
+    same = _is_form if language == ENGLISH else _same_stem(language)
     for start in range(len(words) - size + 1):
         run = words[start : start + size]
         if all(word.joint for word in run[1:]) and all(
-            _is_form(word.text, part) for word, part in zip(run, parts, strict=True)
+            same(word.text, part) for word, part in zip(run, parts, strict=True)
         ):
             return True
     joined = "".join(parts)
     whole = _compounds(words) if size == 1 else [word.text for word in words]
-    return any(_is_form(word, joined) for word in whole)
+    return any(same(word, joined) for word in whole)
 
 
-def missing(concepts: Iterable[str], text: str, *, strict: bool = False) -> list[str]:
+def missing(
+    concepts: Iterable[str], text: str, *, strict: bool = False, language: str = ENGLISH
+) -> list[str]:
     """Return the concepts that `text` does not use, as they are spelled and ordered."""
-    return [concept for concept in concepts if not present(concept, text, strict=strict)]
+    how: dict[str, Any] = {"strict": strict, "language": language}
+    return [concept for concept in concepts if not present(concept, text, **how)]
 
 
 def losses(
@@ -112,6 +118,7 @@ def losses(
     text: str | None,
     *,
     strict: bool = False,
+    language: str = ENGLISH,
 ) -> list[Missing]:
     """Return the concepts missing from a text, and the step that lost each of them.
 
@@ -121,6 +128,7 @@ def losses(
         drafts: The drafts, in the order of their groups; None for one that failed.
         text: The text made of them; None if there is none, which uses nothing.
         strict: Count exact forms only.
+        language: Whose word forms count.
 
     Source: Saha et al. 2023, section 4.2: lost in solve if its draft lacks it, else in merge.
     """
@@ -128,8 +136,9 @@ def losses(
         concept: draft for group, draft in zip(groups, drafts, strict=True) for concept in group
     }
     lost: list[Missing] = []
-    for concept in missing(concepts, text or "", strict=strict):
-        kept = present(concept, drafted.get(concept) or "", strict=strict)
+    how: dict[str, Any] = {"strict": strict, "language": language}
+    for concept in missing(concepts, text or "", **how):
+        kept = present(concept, drafted.get(concept) or "", **how)
         lost.append({"concept": concept, "lost_in": "merge" if kept else "solve"})
     return lost
 
@@ -185,14 +194,56 @@ def _forms(concept: str) -> frozenset[str]:
     return frozenset({concept}).union(bases, *map(_inflected, bases))
 
 
-def check_word_forms() -> None:
-    """Check that word forms can be told; better said before a call is paid.
+def _same_stem(language: str) -> Callable[[str, str], bool]:
+    """Return what says whether two words have one stem."""
+    stem = _stemmer(language)
+
+    def same(word: str, concept: str) -> bool:
+        return word == concept or stem(word) == stem(concept)
+
+    return same
+
+
+@lru_cache(maxsize=8)
+def _stemmer(language: str) -> Callable[[str], str]:
+    with _word_forms():
+        import snowballstemmer
+
+    stemmer = snowballstemmer.stemmer(language)
+
+    def stem(word: str) -> str:
+        with _LOCK:  # it keeps the word that it works on
+            return str(stemmer.stemWord(word))
+
+    return lru_cache(maxsize=8192)(stem)
+
+
+def languages() -> list[str]:
+    """Return the languages whose word forms can be told.
 
     Raises:
         MissingExtraError: The extra `writing` is not installed.
     """
     with _word_forms():
+        import snowballstemmer
+
+    return [name for name in snowballstemmer.algorithms() if "porter" not in name]
+
+
+def check_word_forms(language: str = ENGLISH) -> None:
+    """Check that word forms can be told; better said before a call is paid.
+
+    Raises:
+        MissingExtraError: The extra `writing` is not installed.
+        OptionError: The language is unknown.
+    """
+    with _word_forms():
         import lemminflect  # noqa: F401 - only whether it is there
+    if language != ENGLISH and language not in languages():
+        raise OptionError(
+            f"`language` must be one of {', '.join(languages())}, got {language!r}; or count "
+            "exact forms alone (strict)"
+        )
 
 
 def _word_forms() -> AbstractContextManager[None]:

@@ -137,6 +137,7 @@ class _Direct(Writer[DirectWriter]):
                     "instruction": state.get("instruction"),
                     "topic": state.get("topic"),
                     "parts": [],
+                    "place": "",
                 },
             )
             for number in range(1, self.options.samples + 1)

@@ -7,13 +7,21 @@ from typing import Annotated, Self
 from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, model_validator
+from typing_extensions import TypedDict
 
 from langchain_judges.methods.base import GraphOptions, Setup
-from langchain_judges.writing.coverage import check_word_forms
+from langchain_judges.writing.coverage import ENGLISH, check_word_forms
 
 LONGEST_TEXT = 360
 """Characters of a text by a local model, whose strings are kept short elsewhere. Even if
 each is a token of its own, as where it repeats itself, the reply is not cut."""
+
+
+class Counting(TypedDict):
+    """What counts as using a concept; keywords of `coverage`."""
+
+    strict: bool
+    language: str
 
 
 class WriterOptions(GraphOptions):
@@ -25,11 +33,20 @@ class WriterOptions(GraphOptions):
     strict: bool = False
     """Count a concept as used only in its exact form, not in any word form."""
 
+    language: str = ENGLISH
+    """Whose word forms count as using a concept: `"english"`, or `"czech"`, `"german"`,
+    `"spanish"` … by the language's Snowball stemmer."""
+
     @model_validator(mode="after")
     def _can_tell_word_forms(self) -> Self:
         if not self.strict:
-            check_word_forms()
+            check_word_forms(self.language)
         return self
+
+    @property
+    def counting(self) -> Counting:
+        """What counts as using a concept."""
+        return {"strict": self.strict, "language": self.language}
 
 
 def writer_setup(

@@ -33,14 +33,14 @@ concepts that go well together. Every concept belongs to exactly one group, spel
 """Asks for a topic and groups of concepts (section 4.1, branch). Returns `Split`."""
 
 SOLVE = _prompt(
-    """Write this: {instruction}{instructions}
+    """Somebody wants this written: {instruction}{instructions}
 
-{topic}It has to use all of these concepts:
+{what}{topic}It has to use all of these concepts:
 <concepts-{fence}>
 {concepts}
 </concepts-{fence}>
 
-Leave none of them out, and keep it as short as they allow."""
+Leave none of them out.{brief}"""
 )
 """Asks for a text with the concepts of one group (section 4.1, solve). Returns `Draft`."""
 
@@ -112,6 +112,20 @@ DIRECT_PROMPTS = {"plan": PLAN, "draft": SOLVE, "choose": CHOOSE, "repair": REPA
 
 INSTRUCTION = "One concise and coherent story of a single paragraph."
 """What is written where the task has no instruction of its own."""
+
+WHOLE = "Write it. "
+PART = (
+    "Write part {number} of {parts} of it: the other parts use other concepts, and all of them "
+    "are made one text afterwards. "
+)
+SOME_PART = (
+    "Write one part of it: the other parts use other concepts, and all of them are made one "
+    "text afterwards. "
+)
+"""What SOLVE asks for: the whole text, or that of one group."""
+
+BRIEF = " Keep it as short as they allow."
+"""Added to SOLVE where the task states no length."""
 
 ANY_FORM, EXACT_FORM = "any of its word forms", "exactly the form given"
 """What counts as using a concept, by the option `strict`."""

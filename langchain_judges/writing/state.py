@@ -93,6 +93,8 @@ class WriteWork(TypedDict):
     topic: str | None
     parts: list[GivenPart]
     """What is merged; empty otherwise."""
+    place: str
+    """Which part of the text is written, as the prompt says it; empty for all of it."""
 
 
 class Draft(BaseModel):

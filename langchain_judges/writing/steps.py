@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,13 @@ from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import distinct, losses, missing
 from langchain_judges.writing.options import WriterOptions
 from langchain_judges.writing.state import GivenPart, WriteState
+
+_LENGTH = re.compile(
+    r"(\b(one|two|three|four|five|six|seven|eight|ten|single|half)|\d)\W{0,3}(a |or so )?"
+    r"(words?|sentences?|paragraphs?|lines?|pages?|characters?|verses?|stanzas?|minutes?)\b",
+    re.IGNORECASE,
+)
+"""Where an instruction says how long a text is to be."""
 
 Own = TypeVar("Own", bound=WriterOptions)
 
@@ -116,6 +124,9 @@ class Writer(Generic[Own]):
         fenced = {"concepts": "\n".join(about["concepts"]), **more}
         token = fence_token([*fenced.values(), *(part["text"] for part in parts)])
         added, topic = self.options.instructions, about.get("topic")
+        wanted = about.get("instruction") or texts.INSTRUCTION
+        # A length that the task states is not undercut.
+        lengthless = wanted == texts.INSTRUCTION or not _LENGTH.search(wanted)
         drafts = [
             (texts.DRAFT if part["concepts"] else texts.ATTEMPT).format(
                 number=n,
@@ -128,7 +139,9 @@ class Writer(Generic[Own]):
         return {
             "fence": token,
             "forms": texts.EXACT_FORM if self.options.strict else texts.ANY_FORM,
-            "instruction": about.get("instruction") or texts.INSTRUCTION,
+            "instruction": wanted,
+            "what": about.get("place") or texts.WHOLE,
+            "brief": texts.BRIEF if lengthless else "",
             "instructions": texts.INSTRUCTIONS.format(instructions=added) if added else "",
             "topic": texts.TOPIC.format(topic=topic) if topic else "",
             "parts": len(parts),
@@ -144,15 +157,14 @@ class Writer(Generic[Own]):
         drafts: Sequence[str | None],
     ) -> Update:
         """Return the text, what it lacks, and what it cost."""
-        strict = self.options.strict
         return {
             "text": text,
             "groups": groups,
             "drafts": list(drafts),
-            "missing": losses(state["concepts"], groups, drafts, text, strict=strict),
+            "missing": losses(state["concepts"], groups, drafts, text, **self.options.counting),
             "usage": add_usage(state["usages"]),
         }
 
     def lacking(self, state: WriteState, text: str) -> list[str]:
         """Return the concepts of a task that a text does not use."""
-        return missing(state["concepts"], text, strict=self.options.strict)
+        return missing(state["concepts"], text, **self.options.counting)
