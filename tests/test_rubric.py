@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from langchain_core.prompts import ChatPromptTemplate
+from typer.testing import CliRunner
 
 from langchain_judges import (
     Criterion,
@@ -12,6 +14,7 @@ from langchain_judges import (
     judge_many,
     load_judge,
 )
+from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.rubric.ready import ready_names, ready_rubrics
 from langchain_judges.testing import with_logprobs
@@ -262,3 +265,20 @@ def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
 def test_ready_rubrics_have_the_names_that_people_search_for():
     for name in ("faithfulness", "relevance", "correctness", "toxicity", "conciseness"):
         create_rubric_judge(says(1), rubric=name)
+
+
+def test_prompts_are_there_by_name_and_as_langchain_lists_them():
+    judge = create_rubric_judge(says(1), rubric="Is it brief?")
+    assert set(judge.prompts) == {"evaluate", "example", "criteria"}
+    assert judge.get_prompts() == list(judge.prompts.values())
+    own = ChatPromptTemplate.from_messages(["human", "Is {response} brief? {labels}"][1:])
+    model = says(1)
+    create_rubric_judge(model, rubric="Is it brief?", prompts={"evaluate": own}).invoke(ITEM)
+    assert model.prompts[0].startswith("Is It comes today. brief? 0 or 1 (0: no; 1: yes)")
+
+
+def test_a_command_prints_the_prompts_of_a_method_and_the_text_of_a_rubric():
+    done = CliRunner().invoke(app, ["prompts", "rubric"])
+    assert "=== evaluate: criteria, examples, expected, fence" in done.stdout
+    assert "needs: source" in CliRunner().invoke(app, ["prompts", "faithfulness"]).stdout
+    assert CliRunner().invoke(app, ["prompts", "rubrik"]).exit_code == 2

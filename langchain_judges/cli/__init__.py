@@ -16,6 +16,7 @@ from langchain_judges.cli.label import label
 from langchain_judges.cli.merge import merge
 from langchain_judges.cli.methods import methods
 from langchain_judges.cli.models import models
+from langchain_judges.cli.prompts import prompts
 from langchain_judges.cli.rank import rank
 from langchain_judges.cli.trust import trust
 from langchain_judges.cli.write import write
@@ -30,6 +31,7 @@ app.command()(merge)
 app.command()(methods)
 app.command()(models)
 app.command()(rank)
+app.command()(prompts)
 app.command()(write)
 app.command()(trust)
 

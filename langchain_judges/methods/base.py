@@ -22,7 +22,7 @@ from typing import (
 from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
-from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.prompts import BasePromptTemplate, ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -362,7 +362,11 @@ class Setup:
             "calls": options.calls(),
         }
         graph = JudgeGraph(
-            **vars(compiled), options=options, model=self.model, journal=self.journal
+            **vars(compiled),
+            options=options,
+            model=self.model,
+            journal=self.journal,
+            prompts=self.prompts,
         )
         return graph.with_config(
             metadata=metadata, max_concurrency=options.branches() + SPARE_THREADS
@@ -388,6 +392,8 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """Of an input; a longer one is refused."""
     journal: Journal | None
     """Closed when a run of the graph has ended well."""
+    prompts: Mapping[str, ChatPromptTemplate]
+    """What is asked, by the name under which `prompts=` replaces it."""
 
     def __init__(
         self,
@@ -396,6 +402,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         model: str | BaseChatModel,
         most_characters: int | None = None,
         journal: Journal | None = None,
+        prompts: Mapping[str, ChatPromptTemplate] | None = None,
         **fields: Any,
     ) -> None:
         """Take over the fields of a compiled graph."""
@@ -404,6 +411,13 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self.model = model
         self.most_characters = most_characters
         self.journal = journal
+        self.prompts = prompts or {}
+
+    def get_prompts(
+        self, config: RunnableConfig | None = None
+    ) -> list[BasePromptTemplate[Any]]:
+        """Return the judge's prompts; `prompts` holds them by name."""
+        return list(self.prompts.values())
 
     @property
     def spec(self) -> dict[str, Any]:

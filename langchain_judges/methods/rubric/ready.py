@@ -119,6 +119,14 @@ def ready(name: str) -> Rubric | None:
     return ready_rubrics()[known[name]] if name in known else None
 
 
+def ready_text(name: str) -> str | None:
+    """Return the file of the ready rubric of a name; None if there is none."""
+    known = _names()
+    if name not in known:
+        return None
+    return (_FOLDER / f"{known[name]}.yaml").read_text(encoding="utf-8")
+
+
 def check_name(text: str) -> None:
     """Check that a text that looks like a name is that of a ready rubric.
 
