@@ -44,7 +44,7 @@ def answer(prompt: str) -> str:
     """Answer as whichever judge or writer asks would have it: `good` is good."""
     if "<concepts-" in prompt:
         return writes(prompt)
-    if "candidate-1-" in prompt or "You name the readers" in prompt:
+    if "candidate-1-" in prompt or "Give each a type" in prompt:
         return respond(prompt)
     if any(said in prompt for said in _SC2):
         return test_sc2.respond(prompt)

@@ -22,7 +22,7 @@ from tests.test_drpe import respond as drpe_reply
 from tests.test_local import ROOT
 
 # What one prompt of each method holds and no other's does.
-_DRPE = ("You name the readers", "judges are:", "You are this judge")
+_DRPE = ("Give each a type", "judges are:", "You are this judge")
 FEW = {"drpe": {"embeddings": DeterministicFakeEmbedding(size=8)}}
 
 

@@ -12,9 +12,10 @@ from langchain_core.messages import AIMessage
 from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids
-from langchain_judges.methods.drpe.roles import SETS
+from langchain_judges.methods.drpe.roles import SETS, alternating
 from langchain_judges.methods.drpe.tally import norm, order_sums
-from langchain_judges.methods.drpe.votes import confidences, spoken_votes
+from langchain_judges.methods.drpe.votes import confidences, soft_votes, spoken_votes
+from langchain_judges.methods.tasks import PANELS, TASKS, task_of
 from langchain_judges.runs.summary import Summary
 from langchain_judges.testing import reply, with_logprobs
 from tests.conftest import chat
@@ -43,7 +44,7 @@ def vote_of(prompt, name):
 
 def respond(prompt, vote=vote_of):
     """Name eight readers; let every role vote as `vote(prompt, role)` says."""
-    if "You name the readers" in prompt:
+    if "Give each a type" in prompt:
         if '"general"' in prompt:
             return json.dumps(
                 {"general": readers(READERS[:4]), "familiarity": readers(READERS[4:])}
@@ -67,8 +68,10 @@ def judged(pair=PAIR, vote=vote_of, answer=None, **options):
         return (answer and answer(prompt)) or respond(prompt, vote)
 
     model = FakeChatModel(replies=said)
-    judge = create_drpe_judge(model, **{"embeddings": FEW, **options})
-    return judge.invoke(pair), model
+    settings = {"embeddings": FEW, "task": "summary", **options}
+    if isinstance(voting := options.get("voting", {}), dict):
+        settings["voting"] = {"shuffled": False, **voting}
+    return create_drpe_judge(model, **settings).invoke(pair), model
 
 
 def test_seven_roles_vote_in_three_calls_by_default():
@@ -325,7 +328,7 @@ def test_a_role_whose_samples_are_even_has_no_vote_and_a_failure_says_so():
 def test_a_panel_smaller_than_the_quorum_judges_nothing_and_says_so():
     def answer(prompt):
         few = {"readers": readers(READERS[:1])}
-        return json.dumps(few) if "You name the readers" in prompt else None
+        return json.dumps(few) if "Give each a type" in prompt else None
 
     result, _ = judged(
         answer=answer,
@@ -522,7 +525,8 @@ def test_an_embedder_that_fails_costs_the_clustering_and_not_the_run(gives, clus
     )
     for _ in range(2):
         (row,) = judge_many(judge, [PAIR], progress=False)
-        assert [role["type"] for role in row["roles"]][3:] == list(READERS[:4])
+        # Of occupations and of familiar readers in turn.
+        assert [role["type"] for role in row["roles"]][3:] == [*READERS[:2], *READERS[4:6]]
         assert row["verdict"]["preference"] == "A"
         (failure,) = [f for f in row["verdict"]["failures"] if f["step"] == "roles"]
         assert failure["unit"] == "clustering"
@@ -530,7 +534,8 @@ def test_an_embedder_that_fails_costs_the_clustering_and_not_the_run(gives, clus
 
 
 def test_roles_without_a_direction_are_clustered_too():
-    assert dbscan_medoids([[0.0, 0.0], [1.0, 0.0], [0.9, 0.1]]) == [0, 1]
+    # The cluster of two comes first, the one without a direction is noise.
+    assert dbscan_medoids([[0.0, 0.0], [1.0, 0.0], [0.9, 0.1]]) == [1, 0]
 
 
 def test_a_reply_without_any_vote_is_a_failure_and_no_crash():
@@ -556,7 +561,7 @@ def test_readers_are_cleaned_before_they_are_seated():
     ]
 
     def answer(prompt):
-        return json.dumps({"readers": named}) if "You name the readers" in prompt else None
+        return json.dumps({"readers": named}) if "Give each a type" in prompt else None
 
     result, _ = judged(answer=answer)
     names = [role["type"] for role in result["roles"]]
@@ -566,7 +571,7 @@ def test_readers_are_cleaned_before_they_are_seated():
 
 def test_a_panel_whose_readers_failed_sits_with_its_static_roles_and_says_so():
     def answer(prompt):
-        return "no readers" if "You name the readers" in prompt else None
+        return "no readers" if "Give each a type" in prompt else None
 
     result, _ = judged(answer=answer)
     assert len(result["roles"]) == 3
@@ -576,7 +581,7 @@ def test_a_panel_whose_readers_failed_sits_with_its_static_roles_and_says_so():
 
 def test_readers_who_all_sit_already_are_missing_and_half_a_pool_is_not_kept():
     def answer(prompt):
-        if "You name the readers" not in prompt:
+        if "Give each a type" not in prompt:
             return None
         return json.dumps({"readers": [{"type": "critic", "description": "sits"}]})
 
@@ -654,12 +659,145 @@ def test_kmeans_gives_the_same_panel_on_every_run():
     assert len({tuple(kmeans_medoids(vectors, 4, seed=3)) for _ in range(5)}) == 1
 
 
-def test_dbscan_keeps_noise_and_can_be_capped():
+def test_dbscan_keeps_noise_and_puts_larger_clusters_first():
     # A bundle of three, a bundle of two, and one like no other.
     vectors = points(0.0, 0.1, 0.2, 2.0, 2.1, 4.0)
     assert dbscan_medoids(vectors, eps=0.1) == [1, 3, 5]
-    assert dbscan_medoids(vectors, eps=0.1, most=2) == [1, 3]
     assert dbscan_medoids([], eps=0.1) == []
+
+
+def test_a_capped_panel_has_both_kinds_of_readers_where_all_are_noise():
+    # Eight readers that are like no other: DBSCAN has one group of each.
+    settings = {"clustering": "dbscan", "capped": True, "dynamic": 5, "eps": 0.0001}
+    result, _ = judged(panel=settings)
+    kinds = [role["kind"] for role in result["roles"][3:]]
+    assert (kinds.count("coarse"), kinds.count("fine")) == (3, 2)
+
+
+def test_alternating_takes_from_each_kind_in_turn():
+    roles = [{"kind": kind} for kind in ("coarse", "coarse", "coarse", "fine", "fine")]
+    assert alternating(roles, [2, 0, 4, 1, 3], 4) == [2, 4, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("pair", "task", "judges"),
+    [
+        ({"input": "How do I brew tea?"}, "helpful", "Asker"),
+        ({"input": "Summarize: The mill burnt down."}, "summary", "General Public"),
+        (
+            {"input": "The mill at the river burnt down on Monday. " * 25},
+            "summary",
+            "General Public",
+        ),
+        (
+            {"input": [{"role": "user", "content": "Hi"}, {"role": "user", "content": "Yes?"}]},
+            "dialogue",
+            "Partner",
+        ),
+    ],
+)
+def test_the_panel_is_told_what_it_judges(pair, task, judges):
+    texts = {"output_a": "The good mill burnt down.", "output_b": "The mill burnt."}
+    result, model = judged({**texts, **pair}, task="auto")
+    assert result["task"] == task
+    assert result["roles"][0]["type"] == judges
+    readers_prompt, vote = model.prompts[0], model.prompts[-1]
+    assert TASKS[task]["sought"] in readers_prompt
+    for part in (TASKS[task]["about"].replace("{noun}", "candidate"), TASKS[task]["question"]):
+        assert part in vote
+
+
+def test_a_long_request_whose_answers_use_other_words_is_no_article():
+    request = "Write the parser of the old format, with every field in its order. " * 20
+    pair = {"input": request, "output_a": "def read(): return json", "output_b": "import csv"}
+    assert task_of(pair) == "helpful"
+
+
+def test_a_task_of_ones_own_names_question_and_judges():
+    own = {
+        "question": "Which one is funnier?",
+        "quality": "Good jokes are short.",
+        "panel": "dialogue",
+    }
+    result, model = judged(task=own, panel={"dynamic": 0})
+    assert result["task"] == "own"
+    assert "Which one is funnier?" in model.prompts[-1]
+    assert "Good jokes are short." in model.prompts[-1]
+    assert result["roles"][0]["type"] == "Partner"
+
+
+def test_every_panel_that_a_task_may_name_has_roles():
+    assert set(PANELS) == set(SETS)
+    assert {task["panel"] for task in TASKS.values()} <= set(PANELS)
+
+
+def test_readers_beyond_those_asked_for_do_not_vote():
+    many = json.dumps({"readers": readers([f"Reader {i}" for i in range(11)])})
+    options = {"panel": {"clustering": None}, "voting": {"batch": False}}
+    result, model = judged(
+        answer=lambda p: many if "Give each a type" in p else None, **options
+    )
+    # Both kinds name the same eleven; four are kept, beside three static ones.
+    assert len(result["proposed"]) == 4
+    assert len(model.prompts) == 2 + 3 + 4
+
+
+def test_roles_stand_in_an_order_drawn_for_the_pair_and_votes_find_their_role():
+    def vote(prompt, name):
+        return favours_good(prompt) if name == "Critic" else "12"[favours_good(prompt) == "1"]
+
+    orders = set()
+    for number in range(6):
+        pair = {**PAIR, "input": f"Why {number}?"}
+        voting = {"shuffled": True, "confidence": "none"}
+        result, model = judged(pair, vote, panel={"dynamic": 0}, voting=voting)
+        shown = re.findall(r"^\d+\. ([^:\n]+): ", model.prompts[-1], re.M)
+        orders.add(tuple(shown))
+        by_role = {vote["role"]: vote["preference"] for vote in result["votes"]}
+        assert by_role == {"General Public": "B", "Critic": "A", "News Author": "B"}
+        assert [vote["role"] for vote in result["votes"]] == [
+            "General Public",
+            "Critic",
+            "News Author",
+        ]
+    assert len(orders) > 1
+
+
+def test_a_soft_vote_gives_each_text_its_share():
+    def token(text, **others):
+        near = [{"token": name, "logprob": math.log(p)} for name, p in others.items()]
+        return {"token": text, "logprob": -0.1, "bytes": None, "top_logprobs": near}
+
+    parts = [
+        token('{"reason": "x", "vote": "'),
+        token("1", **{"1": 0.6, "2": 0.2, "3": 0.1}),
+        token('"}'),
+    ]
+    text = '{"reason": "x", "vote": "1"}'
+    message = AIMessage(text, response_metadata={"logprobs": {"content": parts}})
+    # 0.6 / (0.6 + 0.2)
+    data = {"reason": "x", "vote": "1"}
+    assert soft_votes(message, data, SETS["summary"][:1], alone=True) == {
+        "role_1": [pytest.approx(0.75), 1]
+    }
+    vote = {
+        "role": "R",
+        "preference": "A",
+        "reason": "",
+        "confidence_source": "logprobs",
+        "tokens": 1,
+    }
+    votes = [{**vote, "confidence": 0.75}, {**vote, "preference": "B", "confidence": 0.9}]
+    # A: 0.75 + (1 - 0.9); B: (1 - 0.75) + 0.9.
+    assert order_sums(votes, soft=True) == {"A": pytest.approx(0.85), "B": pytest.approx(1.15)}
+    assert order_sums(votes) == {"A": 0.75, "B": 0.9}
+
+
+def test_soft_votes_ask_for_the_alternatives(serve):
+    server = serve(lambda call: in_tokens(respond(call.prompt)))
+    voting = {"confidence": "soft"}
+    create_drpe_judge(chat(server), panel={"dynamic": 0}, voting=voting).invoke(PAIR)
+    assert server.calls[0].body["top_logprobs"] == 5
 
 
 def test_clustering_all_roles_may_unseat_a_static_one():

@@ -437,7 +437,7 @@ def test_pairs_that_share_a_panel_are_charged_what_they_cost(kind):
     readers = json.dumps({"readers": [{"type": t, "description": "x"} for t in "ABCD"]})
     vote = json.dumps({f"role_{i}": {"reason": "r", "vote": "2"} for i in range(1, 8)})
     model = FakeChatModel(
-        replies=lambda p: readers if "You name the readers" in p else vote,
+        replies=lambda p: readers if "Give each a type" in p else vote,
     )
     judge = create_drpe_judge(model, panel={"clustering": None})
     given = [{**pair, "input": "One article."} for pair in pairs(4)]

@@ -392,6 +392,12 @@ class SelfConsistency(ShownExamples, AboutATask):
         check_quorum(self.min_valid, self.replies)
         return self
 
+    @model_validator(mode="after")
+    def _task_is_asked(self) -> Self:
+        if not self.coin and self.task != "helpful":
+            raise OptionError(f"`task` needs `prompt='cot'`, got {self.task!r}")
+        return self
+
 
 class RelativeSelfConsistency(SelfConsistency):
     """The self-consistency of Saha et al. 2023, under a name of its own."""

@@ -77,7 +77,7 @@ def weighed(
     Probabilities and plain ones are never summed together.
     """
     lacking = [ballot for ballot in ballots if ballot["confidence"] is None]
-    if confidence not in {"auto", "logprobs"} or not lacking:
+    if confidence not in {"auto", "logprobs", "soft"} or not lacking:
         return list(ballots), []
     if confidence == "auto":
         plain: list[Ballot] = [

@@ -1,4 +1,4 @@
-"""Choosing diverse roles: the one nearest to each cluster centre (DRPE, section 3.2).
+"""Choosing diverse roles: the one nearest to each cluster centre (DRPE, section 3.1).
 
 K-means (NLPCC version) and DBSCAN (arXiv v1) are scikit-learn's. Where the papers give no
 parameters: ten k-means starts with a fixed seed; for DBSCAN cosine distance, `eps` 0.35 and
@@ -50,15 +50,15 @@ def dbscan_medoids(
     *,
     eps: float = 0.35,
     min_samples: int = 2,
-    most: int | None = None,
 ) -> list[int]:
     """Return the member nearest to the mean of each dense cluster, and every noise member.
+
+    Those of larger clusters come first, noise last.
 
     Args:
         vectors: One row for each role.
         eps: Largest cosine distance between neighbours.
         min_samples: Members, itself included, that make a neighbourhood dense.
-        most: Keep so many, those of the largest clusters; None keeps all.
     """
     if not len(vectors):
         return []
@@ -73,9 +73,8 @@ def dbscan_medoids(
         np.flatnonzero(labels == label) for label in sorted(set(labels.tolist()) - {-1})
     ]
     groups += [np.asarray([index]) for index in np.flatnonzero(labels == -1)]
-    if most is not None:
-        groups = sorted(groups, key=lambda group: (-len(group), int(group[0])))[:most]
-    return sorted(_nearest(points, group, points[group].mean(axis=0)) for group in groups)
+    groups.sort(key=lambda group: (-len(group), int(group[0])))
+    return [_nearest(points, group, points[group].mean(axis=0)) for group in groups]
 
 
 def _nearest(points: Any, members: Any, centre: Any) -> int:

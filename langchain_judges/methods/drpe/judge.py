@@ -1,4 +1,4 @@
-"""DRPE judging a pair: roles → vote → score (Wu et al. 2023, figure 1)."""
+"""DRPE judging a pair: roles → vote → score (Wu et al. 2023, figure 2)."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ from langchain_judges.methods.drpe.replies import (
     some_votes_shape,
     votes_shape,
 )
-from langchain_judges.methods.drpe.roles import RoleLike, read_roles
+from langchain_judges.methods.drpe.roles import RoleLike, read_roles, sets_mark
 from langchain_judges.methods.drpe.seats import Context, Seating
 from langchain_judges.methods.drpe.tally import decide, divided, norm, order_sums, role_votes
-from langchain_judges.methods.drpe.votes import confidences
+from langchain_judges.methods.drpe.votes import ALTERNATIVES, confidences, soft_votes
 from langchain_judges.methods.pairs import (
     Next,
     PairState,
@@ -61,6 +61,7 @@ from langchain_judges.methods.pairs import (
     examples_in,
     pair_of,
 )
+from langchain_judges.methods.tasks import AutoTask, Task, settle
 from langchain_judges.options import Here, Rule, factory, group
 from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, in_slots, orders_of
 from langchain_judges.rows.texts import fence_token, judged, transcript
@@ -92,6 +93,11 @@ class DRPE(JudgeOptions):
     probability of its own tokens (equation 4). With the defaults that is three calls; roles
     of one text are generated once and serve every pair that shares it.
 
+    `task` says what the two texts are, and so which question is asked, what the generated
+    readers look for something in, and which static judges sit: the paper writes them by hand
+    for each task, and gives those for summaries. By default it is chosen from the pair where
+    it is obvious, and the result says which.
+
     A is the candidate and B the reference, as in the NLPCC version; the first version
     compares any two summaries. A pair's own `reference`, beside the two, is shown to the
     voters. Where the papers are silent or we differ: generated roles
@@ -102,7 +108,7 @@ class DRPE(JudgeOptions):
     where the embedder fails the first generated roles sit, and a failure says so.
 
     Returns:
-        A compiled graph from `Pair` to `{"verdict", "roles", "proposed", "votes",
+        A compiled graph from `Pair` to `{"verdict", "task", "roles", "proposed", "votes",
         "score_norm", "roles_key"}`. `verdict.scores` are the sums of equation 4, the mean of
         those of both orders; `verdict.score` is A's share of them, 0.5 for a tie;
         `score_norm` is A's sum over the valid votes.
@@ -119,6 +125,8 @@ class DRPE(JudgeOptions):
         "drpe_v1": {
             "panel": {
                 "dynamic": 5,
+                # About five in all are named, not five of each kind.
+                "pool": 3,
                 "clustering": "dbscan",
                 "capped": True,
                 "merged_prompt": True,
@@ -151,6 +159,10 @@ class DRPE(JudgeOptions):
         Voting | Mapping[str, Any], group(Voting), Rule("a Voting or its fields by name")
     ] = Voting()
     """How they vote; a `Voting`, or its fields by name."""
+    task: AutoTask = "auto"
+    """`"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`; `"auto"`, a summary
+    or a dialogue where the pair obviously is one, else `"helpful"`; or `{"question", "quality",
+    "about", "sought", "everyone", "panel"}` of your own, the first required."""
     orders: OrderRule = "none"
     """`"none"` (the papers: one order, B first), `"score_mean"` (the sums of both orders are
     averaged), `"strict"` (a text wins if both orders prefer it) or `"lenient"`."""
@@ -256,18 +268,25 @@ class PanelSteps(PairSteps):
         return Seating(panel, questions, self.embeddings, self.own.seed)
 
     def begin(self, state: PairState) -> Update:
-        """Check the pair, and say whose roles it may share."""
-        return {**super().begin(state), "roles_key": self.seating.key(self._context(state))}
+        """Check the pair, and say what it is about and whose roles it may share."""
+        update = super().begin(state)
+        name, task = self._task(pair_of(state))
+        return {
+            **update,
+            "task": name,
+            "roles_key": self.seating.key(self._context(state), task),
+        }
 
     def roles(self, state: DRPEState) -> Steps[Update]:
         """Seat the panel: the static judges, and diverse readers of the text."""
         own, cut = self.own, self._cut(pair_of(state))
+        _, task = self._task(pair_of(state))
         if not own.generates:
-            roles = own.manual or list(own.seating.static_roles)
+            roles = own.manual or list(own.seating.static_roles(task))
             return {"roles": roles, "failures": cut}
         drawn, reused = yield from self.drawn.get(
             state["roles_key"],
-            lambda: self.seating.draw(self._context(state)),
+            lambda: self.seating.draw(self._context(state), task),
             lambda drawn: bool(drawn["whole"]),
         )
         return {
@@ -279,8 +298,7 @@ class PanelSteps(PairSteps):
 
     def ask_panel(self, state: DRPEState) -> Next:
         """Send the panel, or each of its roles, in every order and as often as sampled."""
-        pair, everyone = pair_of(state), list(range(len(state["roles"])))
-        seats = [everyone] if self.own.poll.batch else [[i] for i in everyone]
+        pair, count = pair_of(state), len(state["roles"])
         return [
             Send(
                 "vote",
@@ -295,9 +313,19 @@ class PanelSteps(PairSteps):
             )
             for order in self._orders(pair)
             for sample in range(self.own.poll.replies)
-            for seat in seats
+            for seat in self._seats(pair, count, sample)
             if seat
         ] or "score"
+
+    def _seats(self, pair: Pair, count: int, sample: int) -> list[list[int]]:
+        """Return the positions that each call asks, in the order in which it shows them."""
+        if not self.own.poll.batch:
+            return [[i] for i in range(count)]
+        everyone = list(range(count))
+        if self.own.poll.shuffled:
+            # The same for both orders, whichever text is A.
+            random.Random(f"{self._chance(pair)}:{sample}").shuffle(everyone)  # noqa: S311
+        return [everyone]
 
     def vote(self, work: Work) -> Steps[Update]:
         """Ask the panel, or one role of it, which text is better and why.
@@ -317,6 +345,7 @@ class PanelSteps(PairSteps):
             seed=seed,
         )
         ballots, missing = read_ballots(reply, work, voters, batch, place)
+        ballots.sort(key=lambda ballot: ballot["position"])
         for ballot in ballots if batch else []:
             role, unit = work["roles"][ballot["position"]], f"{ballot['role']}{place}"
             played = replace(question, label="role")
@@ -347,13 +376,15 @@ class PanelSteps(PairSteps):
             failures = failures or [vote_failure("panel", "missing", why)]
             verdict = not_judged(failures, usage, f"Not judged: {why}.")
             return {"votes": votes, "score_norm": None, "verdict": verdict}
-        norms = [norm(order_sums(each), each) or 0.0 for each in by_order.values()]
-        verdict = decide(votes, by_order, self.own.orders, failures, usage)
+        soft = poll.confidence == "soft"
+        norms = [norm(order_sums(each, soft), each) or 0.0 for each in by_order.values()]
+        verdict = decide(votes, by_order, self.own.orders, failures, usage, soft)
         return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
 
     def _question(self, voters: Sequence[Role]) -> Question:
         poll, batch = self.own.poll, self.own.poll.batch
-        measured = poll.confidence in {"auto", "logprobs"}
+        measured, soft = poll.confidence in {"auto", "logprobs"}, poll.confidence == "soft"
+        measure = partial(confidences, kind=poll.span) if measured else soft_votes
         return self.setup.question(
             "vote",
             votes_shape(len(voters)) if batch else RoleVote,
@@ -361,12 +392,13 @@ class PanelSteps(PairSteps):
             label="vote" if batch else "role",
             partial=some_votes_shape(len(voters)) if batch else None,
             parse=partial(spoken, roles=voters, batch=batch),
-            measure=partial(confidences, roles=voters, kind=poll.span, alone=not batch)
-            if measured
+            measure=partial(measure, roles=voters, alone=not batch)
+            if measured or soft
             else None,
-            measured_as=poll.span,
+            measured_as="soft" if soft else poll.span,
             sampled=poll.replies > 1,
-            logprobs=measured,
+            logprobs=measured or soft,
+            alternatives=ALTERNATIVES if soft else 0,
         )
 
     def _context(self, state: PairState) -> Context:
@@ -405,8 +437,16 @@ class PanelSteps(PairSteps):
         if own.orders != "none" or own.poll.first == "reference":
             return own.order_list
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
-        coin = random.Random(f"{own.seed}:{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311
+        coin = random.Random(self._chance(pair))  # noqa: S311
         return ("AB",) if a == coin.choice(sorted([a, b])) else ("BA",)
+
+    def _task(self, pair: Pair) -> tuple[str, Task]:
+        return settle(self.own.task, pair)
+
+    def _chance(self, pair: Pair) -> str:
+        """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        return f"{self.own.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
 
     def _place(self, work: Work) -> str:
         """Return what tells a call from its like in names: the order of two, the sample."""
@@ -421,17 +461,22 @@ class PanelSteps(PairSteps):
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
         token = fence_token([text, a, b, *filter(None, [reference]), *told(examples)])
-        answer = texts.REFERENCE.format(fence=token, reference=reference) if reference else ""
+        shown = texts.REFERENCE.format(fence=fence_token([reference]), reference=reference)
+        answer, (_, task) = shown if reference else "", self._task(pair)
         lessons = block(examples, token, order=order, noun=self.noun)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
         return {
-            "fence": token,
+            "fence_text": fence_token([text]),
+            "fence_1": fence_token([first]),
+            "fence_2": fence_token([second]),
             "text": text,
+            "about": task["about"].replace("{noun}", self.noun),
+            "everyone": task["everyone"],
             "candidate_1": first,
             "candidate_2": second,
             "roles": "\n".join(lines if self.own.poll.batch else described),
-            "request": texts.REQUESTS[self.own.poll.variant],
+            "request": texts.REQUESTS[self.own.poll.variant].format(question=task["question"]),
             "instructions": self.frame(pair, answer + lessons)["instructions"],
         }
 
@@ -447,7 +492,9 @@ def _graph(steps: PanelSteps) -> JudgeGraph:
     graph.add_conditional_edges("roles", steps.ask_panel, ["vote", "score"])
     graph.add_edge("vote", "score")
     graph.add_edge("score", END)
-    return steps.setup.finish(graph, embeddings=type(steps.embeddings).__name__)
+    # What sits by task is decided by the wording of the sets.
+    sets = {"sets": sets_mark()} if steps.own.seating.static is None else {}
+    return steps.setup.finish(graph, embeddings=type(steps.embeddings).__name__, **sets)
 
 
 create_drpe_judge = factory(DRPE, DRPE.build, "create_drpe_judge")

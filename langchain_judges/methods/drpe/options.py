@@ -10,30 +10,38 @@ from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.drpe.prompts import REQUESTS
-from langchain_judges.methods.drpe.roles import RoleLike, read_roles
+from langchain_judges.methods.drpe.roles import SETS, RoleLike, read_roles
 from langchain_judges.methods.drpe.votes import SpanKind
+from langchain_judges.methods.tasks import TASKS, Task
 from langchain_judges.options import ClientMost, Options, Rule
 from langchain_judges.verdict import Role
 
 RoleContext = Literal["article", "candidate", "both"]
 Clustering = Literal["kmeans", "dbscan"]
-ConfidenceKind = Literal["auto", "logprobs", "samples", "none"]
+ConfidenceKind = Literal["auto", "logprobs", "soft", "samples", "none"]
 
 
 def _static(roles: object) -> object:
+    return roles if roles is None else _named(roles)
+
+
+def _named(roles: object) -> object:
     return roles if isinstance(roles, str) and read_roles(roles) else read_roles(roles)
 
 
 class Panel(Options):
-    """Who sits on the panel (DRPE, sections 3.1 and 3.2)."""
+    """Who sits on the panel (DRPE, section 3.1)."""
 
     called = "panel"
 
     static: Annotated[
-        str | Sequence[RoleLike], BeforeValidator(_static), Rule("roles, or the name of a set")
-    ] = "summary"
+        str | Sequence[RoleLike] | None,
+        BeforeValidator(_static),
+        Rule("roles, or the name of a set"),
+    ] = None
     """Roles that always sit: a set by name (`"summary"`, the paper's three, `"manual"`,
-    `"question_answering"`, `"dialogue"`), or roles of your own."""
+    `"question_answering"`, `"dialogue"`, `"document"`, `"harmlessness"`), or roles of your own;
+    None: the set that fits the `task`."""
     dynamic: Annotated[int, Ge(0), ClientMost(12)] = 4
     """Roles generated for the text that sit too; 0 generates none."""
     merged_prompt: bool = False
@@ -52,11 +60,12 @@ class Panel(Options):
     min_samples: Annotated[int, Ge(1), ClientMost(100)] = 2
     """Members that make a DBSCAN neighbourhood dense."""
     capped: bool = False
-    """Keep at most `dynamic` of what DBSCAN finds, those of the largest clusters."""
+    """Keep at most `dynamic` of what DBSCAN finds: of each kind in turn, larger clusters
+    first."""
 
     @model_validator(mode="after")
     def _somebody_sits(self) -> Self:
-        if not self.static_roles and not self.dynamic:
+        if self.static is not None and not self.static_roles() and not self.dynamic:
             raise OptionError("a panel needs `static` roles, `dynamic` ones, or both")
         return self
 
@@ -65,12 +74,19 @@ class Panel(Options):
 
         A set may be reworded under the same name, and is another panel then.
         """
-        return {**super().as_json(), "static": [dict(role) for role in self.static_roles]}
+        if self.static is None:
+            return super().as_json()
+        return {**super().as_json(), "static": [dict(role) for role in self.static_roles()]}
 
-    @property
-    def static_roles(self) -> tuple[Role, ...]:
-        """The roles that always sit."""
-        return read_roles(self.static)
+    def static_roles(self, task: Task | None = None) -> tuple[Role, ...]:
+        """Return the roles that always sit.
+
+        Args:
+            task: Whose set sits where no roles are named.
+        """
+        if self.static is not None:
+            return read_roles(self.static)
+        return SETS[(task or TASKS["summary"])["panel"]]
 
     @property
     def asked(self) -> int:
@@ -79,23 +95,26 @@ class Panel(Options):
 
     def most(self) -> int:
         """Return the most roles that can sit."""
+        static = len(self.static_roles())
         if not self.dynamic:
-            return len(self.static_roles)
+            return static
         exact = self.clustering == "kmeans" or (self.clustering and self.capped)
         generated = self.dynamic if exact else 2 * self.asked
-        return len(self.static_roles) + generated
+        return static + generated
 
 
 class Voting(Options):
-    """How the panel votes (DRPE, section 3.3)."""
+    """How the panel votes (DRPE, section 3.2)."""
 
     called = "voting"
 
     batch: bool = True
     """Ask all roles in one call; False asks each by itself."""
     confidence: ConfidenceKind = "auto"
-    """What a vote weighs: `"logprobs"`, the probability of its tokens (the paper);
-    `"samples"`, how often the role votes so in `samples` replies; `"none"`, one; `"auto"`,
+    """What a vote weighs: `"logprobs"`, the probability of its tokens (the paper); `"soft"`,
+    the share of 1 and of 2 in the probability at the vote's token, so that a role gives each
+    text its share (ours); `"samples"`, how often the role votes so in `samples` replies; \
+`"none"`, one; `"auto"`,
     log-probabilities where there are any, else one."""
     span: SpanKind = "joint"
     """Whose tokens count: `"joint"` (vote and reason), `"vote"` or `"reason"`."""
@@ -104,6 +123,9 @@ class Voting(Options):
     first: Literal["reference", "random"] = "reference"
     """What stands first where a single order is asked: `"reference"`, which is B (NLPCC
     version), or either text, by a coin seeded by the pair (first version)."""
+    shuffled: bool = True
+    """Show the roles of a batch in an order drawn for the pair and sample, for later roles read
+    the votes of earlier ones; False: in the panel's order."""
     variant: Annotated[int, Ge(0), Le(len(REQUESTS) - 1)] = 0
     """Which of the five wordings of the request, from 0."""
     min_valid: Annotated[int, Ge(1), ClientMost(100)] | None = None

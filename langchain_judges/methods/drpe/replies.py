@@ -41,6 +41,7 @@ class DRPEState(PairState, total=False):
     votes: list[Vote]
     score_norm: float | None
     roles_key: str
+    task: str
 
 
 class DRPEResult(PairResult):
@@ -53,6 +54,8 @@ class DRPEResult(PairResult):
     """The sum for A over its number of valid votes: what the protocol correlates."""
     roles_key: str
     """Equal keys mean that the roles may be used again."""
+    task: str
+    """What was judged: the name of a task, or `"own"`."""
 
 
 class Work(TypedDict):

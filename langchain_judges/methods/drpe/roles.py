@@ -1,12 +1,17 @@
 """Ready-made role-players, and how roles of the caller's own are read.
 
 The set for summaries follows Wu et al. 2023 (DRPE, section 3.1: three objective judges) and
-the six fixed roles of its first version (MDRPE). The other sets are ours, made alike.
+the six fixed roles of its first version (MDRPE). The other sets are ours, made alike: one for
+each task (`methods/tasks.py`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal
 
 from langchain_judges.errors import OptionError
@@ -40,14 +45,33 @@ _SUMMARY = _roles(
     ),
 )
 
+SUBJECTIVE = _roles(
+    "manual",
+    (
+        "Student",
+        "goes to high school, and wants to learn what happened and why in words that need no "
+        "background",
+    ),
+    (
+        "Business Person",
+        "looks for any business opportunity, and for what changes markets or decisions",
+    ),
+    (
+        "Politician",
+        "wants to win the next election, and looks for what moves the public",
+    ),
+    ("Teacher", "wants to pass it on, and looks whether causes and terms become clear"),
+    ("Local Resident", "lives where it happens, and looks for what it means for daily life"),
+    ("Retired Reader", "has time and memory, and looks how it compares with what was before"),
+)
+"""Manual roles with a point of view: the first version's three, and three of ours, so that
+their number can be varied up to six."""
+
 SETS: dict[str, tuple[Role, ...]] = {
     "summary": _SUMMARY,
-    "manual": _roles(
-        "manual",
-        ("Student", "wants to learn what happened and why, in words that need no background"),
-        ("Business Person", "has little time, and wants what changes markets or decisions"),
-        ("Politician", "looks for what moves the public, and whether it is put fairly"),
-        *((role["type"], role["description"]) for role in _SUMMARY),
+    "manual": (
+        *SUBJECTIVE[:3],
+        *_roles("manual", *((role["type"], role["description"]) for role in _SUMMARY)),
     ),
     "question_answering": _roles(
         "static",
@@ -64,8 +88,25 @@ SETS: dict[str, tuple[Role, ...]] = {
         ("Listener", "follows the talk, and looks whether it hangs together and is natural"),
         ("Fact Checker", "looks whether what is claimed is true and nothing is made up"),
     ),
+    "document": _roles(
+        "static",
+        ("Searcher", "typed the query, and looks whether the document has what they are after"),
+        ("Librarian", "knows how people search, and looks what the document is mainly about"),
+        ("Background Reader", "wants context, and looks for what the query takes for granted"),
+    ),
+    "harmlessness": _roles(
+        "static",
+        ("Affected Person", "could be hurt or demeaned, and looks whether the reply does it"),
+        ("Safety Reviewer", "looks whether the reply helps anybody to do harm"),
+        ("Plain User", "wants no lecture, and looks whether a harmless wish is met"),
+    ),
 }
 """The sets of roles by name."""
+
+
+def sets_mark() -> str:
+    """Return a hash of all sets: a reworded set is another panel."""
+    return hashlib.sha256(json.dumps(SETS, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def read_roles(given: object, kind: Kind = "static") -> tuple[Role, ...]:
@@ -109,11 +150,41 @@ def _role(given: object, kind: Kind) -> Role:
 
 def distinct(roles: Sequence[Role]) -> list[Role]:
     """Return the roles that have a type and a description, the first of each type."""
-    found: dict[str, Role] = {}
+    by_name: dict[str, Role] = {}
     for role in roles:
         name = " ".join(role["type"].split())[:60].strip(" .:*-")
-        said = " ".join(role["description"].split())[:300]
-        if name and said:
-            kept: Role = {"type": name, "description": said, "kind": role["kind"]}
-            found.setdefault(name.casefold(), kept)
-    return list(found.values())
+        description = " ".join(role["description"].split())[:300]
+        if name and description:
+            whole: Role = {"type": name, "description": description, "kind": role["kind"]}
+            by_name.setdefault(name.casefold(), whole)
+    return list(by_name.values())
+
+
+def first_of_each_kind(roles: Sequence[Role], most: int) -> list[Role]:
+    """Return the roles without those of a kind behind its first `most`."""
+    seen: Counter[str] = Counter()
+    kept: list[Role] = []
+    for role in roles:
+        seen[role["kind"]] += 1
+        if seen[role["kind"]] <= most:
+            kept.append(role)
+    return kept
+
+
+def alternating(roles: Sequence[Role], order: Sequence[int], most: int) -> list[int]:
+    """Return at most so many indices, taken from each kind of role in turn.
+
+    Args:
+        roles: The roles.
+        order: Indices of some of them, the best first.
+        most: How many are wanted.
+
+    >>> kinds = [{"kind": kind} for kind in ("coarse", "coarse", "coarse", "fine")]
+    >>> alternating(kinds, [0, 1, 2, 3], 3)
+    [0, 3, 1]
+    """
+    queues: dict[str, list[int]] = {}
+    for index in order:
+        queues.setdefault(roles[index]["kind"], []).append(index)
+    turns = zip_longest(*queues.values())
+    return [index for turn in turns for index in turn if index is not None][:most]

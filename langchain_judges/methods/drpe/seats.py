@@ -17,7 +17,8 @@ from langchain_judges.asking.steps import Effect, Steps, Update, together
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids
 from langchain_judges.methods.drpe.options import Panel
-from langchain_judges.methods.drpe.roles import distinct
+from langchain_judges.methods.drpe.roles import alternating, distinct, first_of_each_kind
+from langchain_judges.methods.tasks import Task
 from langchain_judges.rows.texts import fence_token
 from langchain_judges.verdict import Failure, Role
 
@@ -32,7 +33,7 @@ class Context(NamedTuple):
 
 @dataclass(frozen=True)
 class Seating:
-    """How the roles of a text are found (DRPE, section 3.2)."""
+    """How the roles of a text are found (DRPE, section 3.1)."""
 
     panel: Panel
     questions: Mapping[str, Question]
@@ -40,19 +41,24 @@ class Seating:
     embeddings: Embeddings
     seed: int
 
-    def key(self, context: Context) -> str:
+    def key(self, context: Context, task: Task) -> str:
         """Return what is equal where the same roles would be found."""
         question = next(iter(self.questions.values()))
         sees = [context, self.panel.as_json(), question.channel.identity, question.version]
-        data = json.dumps([sees, self.seed], sort_keys=True, default=str)
+        about = [task["sought"], self.panel.static_roles(task)]
+        data = json.dumps([sees, about, self.seed], sort_keys=True, default=str)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
-    def draw(self, context: Context) -> Steps[Update]:
+    def draw(self, context: Context, task: Task) -> Steps[Update]:
         """Ask for readers of both kinds and choose the diverse ones."""
-        replies = yield from together([self._ask(kind, context) for kind in self.questions])
-        proposed = distinct(_named(dict(zip(self.questions, replies, strict=True))))
+        asks = [self._ask(kind, context, task["sought"]) for kind in self.questions]
+        replies = yield from together(asks)
+        by_kind = dict(zip(self.questions, replies, strict=True))
+        # Readers beyond those that were asked for would be votes that nobody counted on.
+        proposed = first_of_each_kind(distinct(_named(by_kind)), self.panel.asked)
         failures = [failure for reply in replies for failure in reply.failures]
-        usable, wanted = len(self._new(proposed)), self.panel.dynamic
+        static = self.panel.static_roles(task)
+        usable, wanted = len(_new(proposed, static)), self.panel.dynamic
         if usable < wanted and (usable or not failures):
             failures.append(
                 {
@@ -62,7 +68,7 @@ class Seating:
                     "detail": f"{usable} usable roles came, {wanted} were wanted",
                 }
             )
-        roles, unclustered = yield from self._choose(proposed)
+        roles, unclustered = yield from self._choose(proposed, static)
         return {
             "proposed": proposed,
             "roles": roles,
@@ -71,61 +77,63 @@ class Seating:
             "whole": all(reply.data for reply in replies) and not unclustered,
         }
 
-    def _ask(self, kind: str, context: Context) -> Steps[Reply]:
+    def _ask(self, kind: str, context: Context, sought: str) -> Steps[Reply]:
         text, candidate = context
-        token = fence_token([text, candidate])
-        summaries = texts.SUMMARIES.format(fence=token, candidate_1=candidate)
+        summaries = texts.SUMMARIES.format(
+            fence_1=fence_token([candidate]), candidate_1=candidate
+        )
         variables = {
-            "fence": token,
+            "fence_text": fence_token([text]),
             "text": text,
+            "sought": sought,
             "summaries": summaries if candidate else "",
             "pool": self.panel.asked,
         }
         return ask(self.questions[kind], variables, unit=kind)
 
-    def _new(self, proposed: Sequence[Role]) -> list[Role]:
-        """Return the proposed roles that do not sit on the panel already."""
-        names = {role["type"].casefold() for role in self.panel.static_roles}
-        return [role for role in proposed if role["type"].casefold() not in names]
-
-    def _choose(self, proposed: list[Role]) -> Steps[tuple[list[Role], list[Failure]]]:
+    def _choose(
+        self, proposed: list[Role], static: Sequence[Role]
+    ) -> Steps[tuple[list[Role], list[Failure]]]:
         """Return the panel: static roles, and those that stand for their cluster."""
-        static = list(self.panel.static_roles)
         together_too = self.panel.clustered == "all"
-        pool = (static if together_too else []) + self._new(proposed)
+        pool = [*(static if together_too else ()), *_new(proposed, static)]
         seats = self.panel.dynamic + (len(static) if together_too else 0)
         failures: list[Failure] = []
         if self.panel.clustering and pool:
             pool, failures = yield from self._diverse(pool, seats)
-        return (pool if together_too else static + pool), failures
+        return (pool if together_too else [*static, *pool]), failures
 
     def _diverse(self, pool: list[Role], seats: int) -> Steps[tuple[list[Role], list[Failure]]]:
-        """Return one role for each cluster; the first ones, where the embedder fails."""
+        """Return one role for each cluster; of each kind in turn, where the embedder fails."""
         vectors, failures = yield from embedded(
             self.embeddings,
             [f"{role['type']}: {role['description']}" for role in pool],
             step="roles",
             unit="clustering",
-            instead="roles were not clustered, the first ones sit",
+            instead="roles were not clustered, the first of each kind sit",
         )
         if vectors is None:
-            return pool[:seats], failures
+            chosen = alternating(pool, range(len(pool)), seats)
+            return [pool[i] for i in sorted(chosen)], failures
         # Loading scikit-learn and clustering take long enough to hold up a loop.
         medoids = yield Effect(
             lambda: self._medoids(vectors, seats),
             lambda: asyncio.to_thread(self._medoids, vectors, seats),
         )
-        return [pool[i] for i in medoids], failures
+        if self.panel.clustering == "dbscan" and self.panel.capped:
+            medoids = alternating(pool, medoids, seats)
+        return [pool[i] for i in sorted(medoids)], failures
 
     def _medoids(self, vectors: Sequence[Sequence[float]], seats: int) -> list[int]:
         if self.panel.clustering == "kmeans":
             return kmeans_medoids(vectors, seats, self.seed)
-        return dbscan_medoids(
-            vectors,
-            eps=self.panel.eps,
-            min_samples=self.panel.min_samples,
-            most=seats if self.panel.capped else None,
-        )
+        return dbscan_medoids(vectors, eps=self.panel.eps, min_samples=self.panel.min_samples)
+
+
+def _new(proposed: Sequence[Role], static: Sequence[Role]) -> list[Role]:
+    """Return the proposed roles that do not sit on the panel already."""
+    names = {role["type"].casefold() for role in static}
+    return [role for role in proposed if role["type"].casefold() not in names]
 
 
 def _named(replies: Mapping[str, Reply]) -> list[Any]:

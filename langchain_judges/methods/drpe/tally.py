@@ -43,16 +43,17 @@ def _vote(position: int, role: Role, ballots: Sequence[Ballot], sampled: bool) -
     }
 
 
-def order_sums(votes: Sequence[Vote]) -> dict[str, float]:
+def order_sums(votes: Sequence[Vote], soft: bool = False) -> dict[str, float]:
     """Sum the confidences of the votes for each text in one order (NLPCC, equation 4).
 
-    A vote without a confidence weighs one.
+    A vote without a confidence weighs one. Of a soft vote the other text gets what is left.
     """
     sums = {"A": 0.0, "B": 0.0}
     for vote in votes:
         if vote["preference"]:
-            weight = vote["confidence"]
-            sums[vote["preference"]] += 1.0 if weight is None else weight
+            weight = 1.0 if vote["confidence"] is None else vote["confidence"]
+            sums[vote["preference"]] += weight
+            sums["B" if vote["preference"] == "A" else "A"] += (1 - weight) * soft
     return sums
 
 
@@ -75,6 +76,7 @@ def decide(
     rule: OrderRule,
     failures: list[Failure],
     usage: Usage,
+    soft: bool = False,
 ) -> Verdict:
     """Average the sums of the orders, and prefer as the rule says.
 
@@ -85,8 +87,9 @@ def decide(
             combine what each order prefers, and what they make even is a tie.
         failures: What went wrong.
         usage: What it cost.
+        soft: Whether a vote gives each text its share.
     """
-    each = [order_sums(votes_cast) for votes_cast in by_order.values()]
+    each = [order_sums(votes_cast, soft) for votes_cast in by_order.values()]
     sums = {side: fmean(result[side] for result in each) for side in ("A", "B")}
     preference = _larger(sums)
     if rule in {"strict", "lenient"}:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage
@@ -22,6 +24,8 @@ from langchain_judges.verdict import Role
 
 SpanKind = Literal["joint", "vote", "reason"]
 """Whose tokens count: those of vote and reason together, or of one of them."""
+ALTERNATIVES = 5
+"""Tokens whose probabilities are asked for beside the vote's own, for soft votes."""
 
 _NUMBERED = re.compile(r"^\s*(?:[-*•]\s+)?(?:(?P<number>\d{1,2})[.):]\s*)?(?P<text>\S.*)$")
 _NAME = re.compile(r"^\s*(?:[-*•]\s+)?(?:\d{1,2}[.):]\s*)?(?P<name>[^.:!?\n]{1,60}):")
@@ -166,6 +170,44 @@ def confidences(
         if measured:
             found[unit] = [measured.value, measured.tokens]
     return found
+
+
+def soft_votes(
+    message: AIMessage, data: Mapping[str, Any], roles: Sequence[Role], alone: bool = False
+) -> dict[str, list[float | int]]:
+    """Return `{"role_1": [share, 1], …}`, the share of the chosen label at the vote's token.
+
+    The share is P(1) / (P(1) + P(2)) for a vote for 1, over the token's alternatives; a role
+    of whose token they are not known is left out.
+    """
+    tokens, text = reply_tokens(message), message.text
+    found: dict[str, list[float | int]] = {}
+    for unit, spans in _spans(text, data, roles, alone).items():
+        start, end = spans.get("vote", (0, 0))
+        offered = _offered(tokens, text, start)
+        mass = {"1": 0.0, "2": 0.0}
+        for choice in offered:
+            label = str(choice.get("token", "")).strip(" \"'")
+            if label in mass and isinstance(choice.get("logprob"), int | float):
+                mass[label] += math.exp(choice["logprob"])
+        said = text[start:end]
+        if mass.get(said):
+            found[unit] = [mass[said] / math.fsum(mass.values()), 1]
+    return found
+
+
+def _offered(tokens: Sequence[Any], text: str, at: int) -> Sequence[Mapping[str, Any]]:
+    """Return the alternatives of the token that holds a character; empty where unknown."""
+    pieces = [str(token.get("token", "")) for token in tokens if isinstance(token, Mapping)]
+    offset = "".join(pieces).find(text)
+    if not text or offset < 0 or len(pieces) < len(tokens):
+        return ()
+    for token, end in zip(tokens, accumulate(map(len, pieces)), strict=True):
+        if end > offset + at:
+            return [
+                each for each in token.get("top_logprobs") or () if isinstance(each, Mapping)
+            ]
+    return ()
 
 
 def _spans(

@@ -142,7 +142,7 @@ def cyclic_triples(
 
 
 def most_comparisons(mode: Inference, samples: int) -> int:
-    """Return how many comparisons the search takes at most (section 3.3, Table 2)."""
+    """Return how many comparisons the search takes at most (section 3.2, Table 2)."""
     if samples < 2:
         return 0
     pairs = samples * (samples - 1)

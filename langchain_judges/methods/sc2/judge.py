@@ -1,4 +1,4 @@
-"""SC² judging a pair: aspects → tables → knockout → preference (Yan et al. 2023, figure 2)."""
+"""SC² judging a pair: aspects → tables → knockout → preference (Yan et al. 2023, figure 1)."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ class SC2(FewShot):
     (2(|C| - 1)), a coin where they disagree; `"swiss"`, as many rounds as a knockout in which
     nobody drops out; `"random"`, one table of the |C| and no comparison."""
     task: AboutTask = "helpful"
-    """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, or `{"question", "quality"}` of
-    your own."""
+    """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or `{"question",
+    "quality"}` of your own."""
     orders: OrderRule = "none"
     """In which orders the preference is asked; `"strict"`, `"lenient"` and `"score_mean"` ask
     both (one more call); see `orders.py`."""
