@@ -397,6 +397,30 @@ def test_rewardbench2_pairs_right_with_wrong(hub_copy) -> None:
 DIALOGUE = "\n\nHuman: Hi\n\nAssistant: Hello\n\nHuman: Tell me\n\nAssistant:"
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("hh_helpful", {"split": "train"}),
+        ("hh_harmless", {"split": "train"}),
+        ("hh_helpful", {"tranche": "harmless-base"}),
+        ("tldr_reddit", {"split": "train"}),
+        ("tldr_cnndm", {"split": "test"}),
+    ],
+)
+def test_a_part_of_a_set_is_refused_of_a_file_which_is_read_whole(name, options, tmp_path):
+    file = tmp_path / "one.jsonl"
+    file.write_text("{}\n")
+    with pytest.raises(OptionError, match="is read whole"):
+        sets.load(name, file, **options)
+
+
+def test_a_table_refuses_the_options_of_a_set(tmp_path):
+    file = tmp_path / "mine.jsonl"
+    file.write_text("{}\n")
+    with pytest.raises(OptionError, match="a table takes `columns` and `labels`"):
+        sets.load("mine", file, split="test")
+
+
 def test_hh_dialogues_are_split_at_the_last_answer_they_share(hub_copy) -> None:
     record = {"chosen": f"{DIALOGUE} This is true", "rejected": f"{DIALOGUE} This is not"}
     path = hub_copy("harmless-base/test.jsonl.gz", [record])

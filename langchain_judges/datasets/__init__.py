@@ -86,7 +86,7 @@ _SETS: dict[str, Callable[..., Rows]] = {
     "commongen_hard": items.commongen_hard,
     "fastchat_mtbench": chat.mt_bench_questions,
     "goyal_news2022": summaries.news,
-    "hh_harmless": partial(chat.hh, tranche="harmless-base"),
+    "hh_harmless": chat.hh_harmless,
     "hh_helpful": chat.hh,
     "judgebench": chat.judge_bench,
     "llmbar": chat.llmbar,
@@ -148,6 +148,8 @@ def load(
     """
     known = _known(name)
     if known is None and Path(path or name).is_file():
+        if unknown := set(options) - {"columns", "labels"}:
+            raise OptionError(f"a table takes `columns` and `labels`, got {sorted(unknown)!r}")
         return list(rows(path or name, seed=seed, **options))
     if known is None:
         raise OptionError(f"there is no set {name!r}; there are {', '.join(names())}")

@@ -312,7 +312,7 @@ _HH_TURN = re.compile(r"\n\n(Human|Assistant):")
 
 
 def hh(
-    source: Source, seed: int, *, tranche: str = "helpful-base", split: str = "test"
+    source: Source, seed: int, *, tranche: str | None = None, split: str | None = None
 ) -> Rows:
     """Read Anthropic's preferences: the chosen against the rejected answer, slots shuffled.
 
@@ -324,9 +324,36 @@ def hh(
         source: The hub's set, a copy, or a folder with `pairs.jsonl.gz`.
         seed: Says which answer is A.
         tranche: `"helpful-base"`, `"harmless-base"`, `"helpful-online"` or
-            `"helpful-rejection-sampled"`.
-        split: `"test"` or `"train"`.
+            `"helpful-rejection-sampled"`; None: the first of these.
+        split: `"test"` or `"train"`; None: `"test"`.
+
+    Raises:
+        OptionError: A part is named of a file, which is read whole.
     """
+    source.only_of_the_hub(tranche=tranche, split=split)
+    if source.has("pairs.jsonl.gz") and (
+        tranche not in {None, "helpful-base"} or split not in {None, "test"}
+    ):
+        raise OptionError("pairs.jsonl.gz holds the test split of helpful-base alone")
+    yield from _hh(source, seed, tranche or "helpful-base", split or "test")
+
+
+def hh_harmless(source: Source, seed: int, *, split: str | None = None) -> Rows:
+    """Read Anthropic's preferences for the less harmful answer; see `hh`.
+
+    Args:
+        source: As for `hh`.
+        seed: As for `hh`.
+        split: As for `hh`.
+
+    Raises:
+        OptionError: A split is named of a file, which is read whole.
+    """
+    source.only_of_the_hub(split=split)
+    yield from _hh(source, seed, "harmless-base", split or "test")
+
+
+def _hh(source: Source, seed: int, tranche: str, split: str) -> Rows:
     records: Iterable[Record]
     if source.has("pairs.jsonl.gz"):
         records = source.lines("pairs.jsonl.gz")

@@ -67,6 +67,19 @@ class Source:
             f"{self.name!r} is read from {' or '.join(files)}; {self.path} has none"
         )
 
+    def only_of_the_hub(self, **options: str | None) -> None:
+        """Refuse options that choose a part of the hub's set where one file is read whole.
+
+        Raises:
+            OptionError: `path` is a file, and one of the options is set.
+        """
+        chosen = [name for name, value in options.items() if value is not None]
+        if chosen and self.path is not None and not self.path.is_dir():
+            names = " and ".join(f"`{name}`" for name in chosen)
+            raise OptionError(
+                f"{names} would choose a part of the set on the hub; {self.path} is read whole"
+            )
+
     def hub(self, where: Hub) -> Iterator[dict[str, Any]]:
         """Read the set from the hub, or from `path`: a copy of its repository, or one file.
 

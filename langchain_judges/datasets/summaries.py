@@ -299,14 +299,19 @@ def news(
             yield row
 
 
-def tldr_reddit(source: Source, seed: int, *, split: str = "validation") -> Rows:
+def tldr_reddit(source: Source, seed: int, *, split: str | None = None) -> Rows:
     """Read OpenAI's comparisons of two summaries of a Reddit post, one row for each.
 
     Args:
         source: The hub's set, or a copy.
         seed: Not used: the source mixes the slots.
-        split: `"validation"` or `"train"`.
+        split: `"validation"` or `"train"`; None: `"validation"`.
+
+    Raises:
+        OptionError: A split is named of a file, which is read whole.
     """
+    source.only_of_the_hub(split=split)
+    split = split or "validation"
     where = Hub(
         _FEEDBACK,
         split,
@@ -330,7 +335,7 @@ def tldr_reddit(source: Source, seed: int, *, split: str = "validation") -> Rows
         }
 
 
-def tldr_cnndm(source: Source, seed: int, *, split: str = "validation") -> Rows:
+def tldr_cnndm(source: Source, seed: int, *, split: str | None = None) -> Rows:
     """Pair OpenAI's graded summaries of CNN/DM articles by their overall grade.
 
     The mean over a summary's graders decides; pairs with equal means are dropped.
@@ -338,8 +343,13 @@ def tldr_cnndm(source: Source, seed: int, *, split: str = "validation") -> Rows:
     Args:
         source: The hub's set, or a copy.
         seed: Says which summary is A.
-        split: `"validation"` or `"test"`.
+        split: `"validation"` or `"test"`; None: `"validation"`.
+
+    Raises:
+        OptionError: A split is named of a file, which is read whole.
     """
+    source.only_of_the_hub(split=split)
+    split = split or "validation"
     where = Hub(_FEEDBACK, split, data_files=f"axis/{split}/*.parquet", revision=_CONVERTED)
     graded: dict[str, dict[str, Any]] = {}
     for record in source.hub(where):
