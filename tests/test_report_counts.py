@@ -65,3 +65,14 @@ def test_every_rule_for_two_orders_is_counted():
     shares = [float(made[f"agreement.{rule}.wrong"]) for rule in rules]
     # Both right: row 1. Means 1, ½, ½, 0. The sum prefers A on rows 1 and 2; strict on 1.
     assert shares == [0.25, 0.5, 0.5, 0.25]
+
+
+# Alike on rows 1, 2 and 4; either is wrong on rows 2, 3 and 4, and both alike on 2 and 4.
+def test_judges_are_held_against_each_other_and_the_better_comes_first():
+    data = data_of(["A", "A", "A", "A"])
+    runs = {"worse": run_of(["A", "B", "tie", "B"]), "better": run_of(["A", "B", "A", "B"])}
+    both = report.compare(runs, data)
+    assert [each.name for each in both.reports] == ["better", "worse"]
+    (contest,) = both.contests
+    assert contest.same == 3 / 4
+    assert contest.same_error == 2 / 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics import Result
-from langchain_judges.report.rows import rows_in
+from langchain_judges.report.rows import JudgedRow, rows_in
 from langchain_judges.report.single import TrustReport, as_csv, as_json, frame, trust, written
 
 if TYPE_CHECKING:
@@ -41,9 +41,17 @@ class Contest:
     holm_bootstrap_p: float
     """`bootstrap_p` adjusted in the same way."""
 
+    same: Result = field(default_factory=lambda: Result.undefined("not counted"))
+    """The share of the rows on which both say the same."""
+    same_error: Result = field(default_factory=lambda: Result.undefined("not counted"))
+    """Of the rows on which either is wrong, the share on which both are, with one answer: how
+    far a second judge repeats the mistakes of the first."""
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data, flat."""
-        parts = {k: v for k, v in asdict(self).items() if k != "difference"}
+        nested = ("difference", "same", "same_error")
+        parts = {k: v for k, v in asdict(self).items() if k not in nested}
+        parts |= {"same": float(self.same), "same_error": float(self.same_error)}
         low, high = self.difference.interval or (None, None)
         parts |= {"difference": float(self.difference), "low": low, "high": high}
         return {
@@ -57,8 +65,8 @@ class ComparisonReport:
 
     def __init__(self, reports: Sequence[TrustReport], confidence: float) -> None:
         """Test every judge against every other."""
-        self.reports = list(reports)
-        """One `TrustReport` for each judge, in the order given."""
+        self.reports = sorted(reports, key=_rank)
+        """One `TrustReport` for each judge, the one that agrees most first."""
         self.contests = contests(self.reports, confidence)
         """The tests, pair by pair."""
 
@@ -148,6 +156,11 @@ def compare(  # noqa: PLR0913 - options
     return ComparisonReport(reports, confidence)
 
 
+def _rank(report: TrustReport) -> float:
+    share = float(report.headline.result)
+    return math.inf if math.isnan(share) else -share
+
+
 def contests(reports: Sequence[TrustReport], confidence: float) -> list[Contest]:
     """Test every judge against every other, Holm's adjustment included."""
     drafts = [_contest(a, b, confidence) for a, b in combinations(reports, 2)]
@@ -196,4 +209,24 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
         "only_first": exact.only_first,
         "only_second": exact.only_second,
         "mcnemar_p": exact.p,
+        **_in_common(sides, groups, confidence),
+    }
+
+
+def _in_common(
+    sides: Sequence[Sequence[JudgedRow]], groups: list[Any] | None, confidence: float
+) -> dict[str, Result]:
+    """Return how often two judges say the same, and how many errors they share."""
+    same: list[float | None] = []
+    errors: list[float | None] = []
+    for one, other in zip(*sides, strict=True):
+        judged = None not in (one.answer, other.answer)
+        alike = one.answer == other.answer
+        wrong = one.answer != one.label or other.answer != other.label
+        same.append(float(alike) if judged else None)
+        errors.append(float(alike) if judged and wrong else None)
+    settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
+    return {
+        "same": metrics.rate(same, **settings),
+        "same_error": metrics.rate(errors, **settings),
     }
