@@ -18,8 +18,11 @@ Figures, over both turns and for each of them (Saha et al. 2023, section 4; frac
 
 Table 2 keeps the pairs with an answer by the judge (`--self`) and divides by their number;
 the paper divides PB by all 300 pairs. Tables 7, 10 and 11 take 100 pairs drawn by `--seed`.
-A pair is judged once for every setting, whatever the tables that need it; run it again to go
-on after a stop. Methods that are not installed are left out, and said to be.
+A pair is judged once for every setting, whatever the tables that need it, and all settings
+share one cache of replies; run it again to resume after a stop. Table 4 says how many of its
+pairs have a reference answer; without any it is judged without, and its title says so.
+Beside the tables stands how alike the plans of two questions are, in one category and in two.
+Methods that are not installed are left out, and said to be.
 """
 
 from __future__ import annotations
@@ -28,10 +31,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
+from langchain_core.caches import BaseCache, InMemoryCache
 from protocols import (
     BaseUrl,
     Concurrency,
@@ -153,6 +159,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     )
     for table in found["tables"]:
         console.print(_screen(table))
+    console.print(f"Likeness of plans (Jaccard): {found['plans']}")
     out.mkdir(parents=True, exist_ok=True)
     (out / "tables.json").write_text(json.dumps(found, indent=2))
     return found
@@ -215,16 +222,44 @@ def study_tables(  # noqa: PLR0913 - what a study can vary
     missing = sorted({s for study in wanted for s in study.settings if not _installed(s)})
     for setting in missing:
         say(f"The method {SETTINGS[setting][0]!r} is not installed: {setting} is left out.")
-    tables = []
+    tables, cache, plans = [], InMemoryCache(), dict[str, Row]()
     for study in wanted:
         chosen = _chosen(study, rows, own, seed)
         settings = [setting for setting in study.settings if setting not in missing]
         verdicts = {
-            setting: _judged(model, setting, chosen, study.references, out, concurrency)
+            setting: _judged(model, setting, chosen, study.references, out, concurrency, cache)
             for setting in settings
         }
         tables.append(_table(study, chosen, verdicts))
-    return {"human": human_agreement(rows), "tables": tables}
+        plans |= verdicts.get("BSM", {})
+        if study.references and not tables[-1]["references"]:
+            say(f"Table {study.number}: no pair has a reference answer; judged without.")
+    by_id = {row["id"]: row for row in rows}
+    overlap = plan_likeness([(by_id[name], result) for name, result in plans.items()])
+    return {"human": human_agreement(rows), "tables": tables, "plans": overlap}
+
+
+def plan_likeness(judged: Iterable[tuple[Row, Row]]) -> dict[str, Any]:
+    """Return how alike the plans of two questions are, within a category and between two.
+
+    Likeness is the Jaccard index of the names of their criteria; a question counts once.
+
+    Args:
+        judged: Rows with their results.
+    """
+    plans: dict[Any, tuple[str, set[str]]] = {}
+    for row, result in judged:
+        names = {each["name"].casefold() for each in result.get("criteria") or []}
+        if names:
+            plans.setdefault(
+                (row["category"], row.get("group"), row["turn"]), (row["category"], names)
+            )
+    found: dict[str, list[float]] = {"within": [], "between": []}
+    for (one, mine), (other, theirs) in combinations(plans.values(), 2):
+        index = len(mine & theirs) / len(mine | theirs)
+        found["within" if one == other else "between"].append(index)
+    means = {name: fmean(each) if each else None for name, each in found.items()}
+    return {"plans": len(plans), **means}
 
 
 def _installed(setting: str) -> bool:
@@ -248,13 +283,14 @@ def _chosen(study: Study, rows: Sequence[Row], own: str | None, seed: int) -> li
     return kept
 
 
-def _judged(
+def _judged(  # noqa: PLR0913 - what a setting is judged with
     model: Any,
     setting: str,
     rows: Sequence[Row],
     references: bool,
     out: Path,
     concurrency: int,
+    cache: BaseCache,
 ) -> dict[str, Row]:
     """Judge the pairs that are not judged yet; return the results by id."""
     method, options = SETTINGS[setting]
@@ -262,7 +298,7 @@ def _judged(
         row if references else {name: row[name] for name in row if name != "reference"}
         for row in rows
     ]
-    judge = load_judge(method, model, **options)
+    judge = load_judge(method, model, cache=cache, **options)
     slug = "".join(letter if letter.isalnum() else "-" for letter in setting.lower())
     file = out / f"{slug}.jsonl"
     results = judge_many(judge, shown, out=file, max_concurrency=concurrency)
@@ -282,7 +318,11 @@ def _table(
             }
             line = {name: figures(part, found, study.majority) for name, part in turns.items()}
             lines.append({"setting": setting, "category": category} | line)
-    return {"number": study.number, "title": study.title, "lines": lines}
+    given = sum(bool(row.get("reference")) for row in rows) if study.references else 0
+    title = study.title
+    if study.references:
+        title += f": {given} of {len(rows)} pairs have one" if given else ": none given"
+    return {"number": study.number, "title": title, "lines": lines, "references": given}
 
 
 def figures(rows: Sequence[Row], results: Mapping[str, Row], majority: bool = False) -> Figures:

@@ -337,3 +337,8 @@ def test_slopes_of_nothing_judged_are_undefined():
     found = length_slope([None, None], [1, 2], [2, 1], ["A", "B"])
     assert math.isnan(found)
     assert found.n == 0
+
+
+def test_self_enhancement_refuses_lists_of_votes():
+    with pytest.raises(OptionError, match=r"one answer for each item, got the votes \['A'"):
+        self_enhancement(["A"], [["A", "B"]], [("me", "you")], "me")

@@ -92,8 +92,9 @@ def test_a_pair_of_several_tables_is_judged_once(rows, tmp_path: Path) -> None:
     model = scorer(longer)
     protocol.study_tables(model, writing, tmp_path, numbers=[8])
     asked = len(model.prompts)
-    # One plan and ten scores, with five samples fifty; a pair of equal texts costs nothing.
-    assert asked == len(writing) * (11 + 51)
+    # One plan for both and ten scores, with five samples fifty; a pair of equal texts costs
+    # nothing.
+    assert asked == len(writing) * (11 + 50)
     found = protocol.study_tables(model, writing, tmp_path, numbers=[11])
     ten = lines(found, 11)["BSM, 1-10", "writing"]["overall"]["pairs"]
     assert len([p for p in model.prompts[asked:] if '"criteria"' in p]) >= ten
@@ -248,3 +249,33 @@ def test_the_program_prints_and_keeps_its_tables(
     assert "Table 5. Other categories" in printed
     assert json.loads((tmp_path / "tables.json").read_text()) == found
     assert lines(found, 5)["BSM", "stem"]["overall"]["pairs"] == 2
+
+
+def test_a_table_by_reference_says_where_there_is_none(rows, tmp_path):
+    told = []
+    judge = scorer(longer)
+    found = protocol.study_tables(judge, rows, tmp_path / "a", numbers=[4], say=told.append)
+    assert found["tables"][0]["title"] == "With references: none given"
+    assert told == ["Table 4: no pair has a reference answer; judged without."]
+    known = [{**row, "reference": "r"} for row in rows]
+    found = protocol.study_tables(judge, known, tmp_path / "b", numbers=[4])
+    size = found["tables"][0]["references"]
+    assert found["tables"][0]["title"] == f"With references: {size} of {size} pairs have one"
+
+
+def test_plans_are_compared_within_and_between_categories():
+    # Two plans of writing share 1 of 3 names, and each shares 1 of 4 with math:
+    # ("depth", "tone") and ("depth", "wit"): 1/3; with ("depth", "proof", "steps"): 1/4, 1/4.
+    def judged(category, group, *names):
+        row = {"category": category, "group": group, "turn": 1}
+        return row, {"criteria": [{"name": name} for name in names]}
+
+    found = protocol.plan_likeness(
+        [
+            judged("writing", 1, "Depth", "Tone"),
+            judged("writing", 1, "Depth", "Tone"),
+            judged("writing", 2, "Depth", "Wit"),
+            judged("math", 3, "Depth", "Proof", "Steps"),
+        ]
+    )
+    assert found == {"plans": 3, "within": pytest.approx(1 / 3), "between": 0.25}

@@ -35,7 +35,8 @@ ROWS = [
 
 
 def test_coverage_and_losses_are_counted_over_written_texts():
-    # All there: one task of four. Missing: 0/4, 1/4, 2/4 of three texts; failing by solve 1/3, by merge alone 1/3.
+    # All there: one task of four. Missing: 0/4, 1/4, 2/4 of three texts; failing by solve
+    # 1/3, by merge alone 1/3.
     found = evaluate_writing(ROWS)
     assert found == {
         "tasks": 4,

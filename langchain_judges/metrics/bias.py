@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
+from langchain_judges.errors import OptionError
 from langchain_judges.metrics.agreement import in_both_orders, majority_vote, share
 from langchain_judges.metrics.inputs import (
     as_list,
@@ -324,6 +325,9 @@ def self_enhancement(
         Shares over the pairs of which exactly one text is the judge's own; the pairs
         are divided by their own number, not by that of all pairs.
 
+    Raises:
+        OptionError: A label is a list of votes.
+
     Source: "SB" of Saha et al. 2023, who divide position flips by all pairs; Panickssery et
     al. 2024 (arXiv 2404.13076).
     """
@@ -331,6 +335,11 @@ def self_enhancement(
     given, known, wrote = as_list(preferences), as_list(labels), list(systems)
     keys = list(range(len(given))) if groups is None else as_list(groups)
     same_length(preferences=given, labels=known, systems=wrote, groups=keys)
+    if votes := next((label for label in known if isinstance(label, list | tuple)), None):
+        raise OptionError(
+            f"`labels` must hold one answer for each item, got the votes {votes!r}; take their "
+            "majority first"
+        )
     sides = [[name in names for name in pair] for pair in wrote]
     kept = [i for i, (a, b) in enumerate(sides) if a != b]
     mine = ["A" if sides[i][0] else "B" for i in kept]
