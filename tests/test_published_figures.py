@@ -186,7 +186,7 @@ def test_the_papers_four_systems_are_wrong_as_often_as_counted_before():
     assert plan.most_calls == 3400
 
 
-def test_a_slice_of_the_real_answers_goes_through(serve, tmp_path):
+def test_a_slice_of_the_real_answers_goes_through(serve, tmp_path, letter_encoder):
     sweeping = Sweeping(serve(behave), tmp_path)
     done = sweeping("--limit", "90", data=DATA / "cogeval", sizes="0,2", draws=1)
     assert done.exit_code == 0, done.output
