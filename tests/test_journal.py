@@ -103,3 +103,25 @@ def test_the_journal_is_gone_when_the_run_has_ended(kind):
     judge = create_bsm_judge(FakeChatModel(), checkpointer=saver)
     invoke(judge, pairs(1)[0], kind)
     assert {each.config["configurable"]["thread_id"] for each in saver.list(None)} == {"t"}
+
+
+@KINDS
+def test_of_a_row_that_was_not_judged_only_what_failed_is_asked_again(kind):
+    asked, usable, answer = Counter(), threading.Event(), judged_by(goods)
+
+    def respond(prompt):
+        asked[prompt] += 1
+        return answer(prompt) if "how much Depth" in prompt or usable.is_set() else "no"
+
+    judge = create_bsm_judge(
+        FakeChatModel(replies=respond),
+        criteria=["Depth: how much Depth", "Tone: how much Tone"],
+        orders="none",
+        repairs=0,
+        checkpointer=InMemorySaver(),
+    )
+    assert judged(judge, kind)[0]["verdict"]["preference"] is None
+    usable.set()
+    assert judged(judge, kind)[0]["verdict"]["preference"] == "A"
+    # Depth once, Tone twice.
+    assert sorted(asked.values()) == [1, 2]

@@ -106,7 +106,7 @@ class Question:
     """Repair turns after an unusable reply; each is a paid call."""
     cache: BaseCache | None = None
     journal: Journal | None = None
-    """Where every reply that was paid for is written before the graph uses it."""
+    """Where every good reply is written before the graph uses it."""
 
 
 @dataclass
@@ -133,6 +133,14 @@ class _Asking:
     order: Order | None
     seed: int | None
     cost: StepUsage = field(default_factory=no_step_usage)
+    unwritten: int = 0
+    """Replies that came, and that neither the graph nor the journal has yet."""
+
+    def wrote(self) -> None:
+        """Say that the graph or the journal has what came."""
+        if self.unwritten and (ledger := LEDGER.get()):
+            ledger.gate.wrote(self.unwritten)
+        self.unwritten = 0
 
     def reply(
         self,
@@ -212,9 +220,11 @@ def ask(
         tell("reply", question.step, event, unit)
         return reply
     except ModelAccessError as exc:
+        asking.wrote()
         yield from _let_others_return(exc)
         raise
     finally:
+        asking.wrote()
         # Also where the run is stopped midway: what came until then was paid for.
         if ledger := LEDGER.get():
             ledger.book(asking.usage())
@@ -271,15 +281,15 @@ def _journalled(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply
         }
 
     key = key_of(question.method, question.step, asking.unit, *_cache_key(asking, messages))
-    entry = yield from question.journal.once(key, ask_now, _is_paid)
+    entry = yield from question.journal.once(key, ask_now, _is_good)
     problem = entry["problem"] and Problem(*entry["problem"])
     return Reply(
         entry["data"], entry["failures"], entry["usage"], None, entry["measured"], problem
     )
 
 
-def _is_paid(entry: Mapping[str, Any]) -> bool:
-    return bool(entry["usage"]["calls"])
+def _is_good(entry: Mapping[str, Any]) -> bool:
+    return bool(entry["usage"]["calls"]) and not entry["failures"]
 
 
 def _answer(
@@ -407,6 +417,7 @@ def _call(
     prompt = request.messages(messages)
     channel = asking.question.channel
     ledger = LEDGER.get()
+    asking.wrote()
     if ledger:
         yield from ledger.gate.enter(ledger.rank, channel.model)
     usage: Mapping[str, Any] | None = None
@@ -429,6 +440,7 @@ def _call(
     finally:
         tokens = 0 if usage is None else _book(asking.cost, usage)
         if ledger:
+            asking.unwritten += usage is not None
             ledger.leave(channel.model, usage, tokens)
 
 

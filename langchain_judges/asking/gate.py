@@ -74,6 +74,7 @@ class Gate:
         self.tokens = 0
         self._free = places
         self._in_flight = 0
+        self._unwritten = 0
         self._closed: RunStopped | None = None
         self._at_once = False
         self._stop = threading.Event()
@@ -120,8 +121,19 @@ class Gate:
         """Return what a reply cost, in dollars; None where that is not known."""
         return self.prices.cost(model, usage) if self.prices else None
 
-    def leave(self, *, calls: int = 0, tokens: int = 0, cost: float | None = None) -> None:
-        """Give the place back, and book the replies, tokens and dollars that it brought."""
+    def leave(
+        self,
+        *,
+        calls: int = 0,
+        tokens: int = 0,
+        cost: float | None = None,
+        unwritten: int = 0,
+    ) -> None:
+        """Give the place back, and book the replies, tokens and dollars that it brought.
+
+        Of `unwritten` replies `wrote` says later that they are written down. Nobody is refused
+        before: a refusal makes a graph cancel its other branches.
+        """
         if isinstance(self.limiter, MinuteLimiter):
             self.limiter.spend(tokens)
         with self._lock:
@@ -129,8 +141,16 @@ class Gate:
             self.unpriced += calls if cost is None else 0
             self.calls += calls
             self.tokens += tokens
+            self._unwritten += unwritten
             self._in_flight -= 1
             self._free += 1
+            self._serve()
+            self._tell_quiet()
+
+    def wrote(self, replies: int) -> None:
+        """Count replies as used or written down."""
+        with self._lock:
+            self._unwritten -= replies
             self._serve()
             self._tell_quiet()
 
@@ -150,7 +170,7 @@ class Gate:
             pause.set_result(None)
 
     def idle(self, seconds: float) -> Steps[None]:
-        """Wait until no call is in flight, but no longer than some seconds."""
+        """Wait until every call has come back and is used, but only some seconds."""
         quiet: Future[None] = Future()
         with self._lock:
             self._quiet.append(quiet)
@@ -161,7 +181,7 @@ class Gate:
         )
 
     def _tell_quiet(self) -> None:
-        if self._in_flight:
+        if self._in_flight or self._unwritten:
             return
         quiet, self._quiet = self._quiet, []
         for each in quiet:
@@ -194,7 +214,7 @@ class Gate:
     def _serve(self) -> None:
         while self._waiting:
             refusal = self._refusal()
-            if refusal and self._in_flight and not self._at_once:
+            if refusal and (self._in_flight or self._unwritten) and not self._at_once:
                 return
             if not refusal and not self._free:
                 return
@@ -248,7 +268,7 @@ class Ledger:
         with self._lock:
             if cost is not None:
                 self.cost = (self.cost or 0.0) + cost
-        self.gate.leave(calls=1, tokens=tokens, cost=cost)
+        self.gate.leave(calls=1, tokens=tokens, cost=cost, unwritten=1)
 
     def book(self, usage: Usage) -> None:
         """Add what a question cost."""

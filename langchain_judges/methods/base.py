@@ -494,21 +494,23 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             return parts
         return self._aclosed_after(parts, self.journal, merge_configs(self.config, config))
 
-    @staticmethod
-    def _closed_after(parts: Any, journal: Journal, config: RunnableConfig) -> Iterator[Any]:
+    def _closed_after(
+        self, parts: Any, journal: Journal, config: RunnableConfig
+    ) -> Iterator[Any]:
         with closing(parts):
             yield from parts
-        # By now every result stands in a checkpoint.
-        run(journal.close(config))
+        # Of a row that was not judged only what failed is asked again.
+        if _is_judged(self.get_state(config).values):
+            run(journal.close(config))
 
-    @staticmethod
     async def _aclosed_after(
-        parts: Any, journal: Journal, config: RunnableConfig
+        self, parts: Any, journal: Journal, config: RunnableConfig
     ) -> AsyncIterator[Any]:
         async with aclosing(parts):
             async for part in parts:
                 yield part
-        await arun(journal.close(config))
+        if _is_judged((await self.aget_state(config)).values):
+            await arun(journal.close(config))
 
     def _read(self, given: object) -> Any:
         if given is None or isinstance(given, Command):  # a run that resumes
@@ -533,6 +535,13 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if self.most_characters is not None:
             check_length("the input", row, self.most_characters)
         return row
+
+
+def _is_judged(state: Mapping[str, Any]) -> bool:
+    """Say whether a run of a judge or writer has come to what it was for."""
+    verdict = state.get("verdict") or {}
+    results = (verdict.get("preference"), verdict.get("label"), state.get("text"))
+    return any(result is not None for result in results)
 
 
 def check_length(name: str, data: Any, most: int) -> None:
