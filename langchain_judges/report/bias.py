@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.report.number import Number
@@ -74,3 +76,41 @@ def style(sample: Sample) -> list[Number]:
         result = compute(part.verdicts, part.targets, *outputs, **settings)
         numbers.append(Number(f"bias.{key}", title, result, note=lesser))
     return numbers
+
+
+def consistency(sample: Sample) -> list[Number]:
+    """Return whether a judge contradicts itself, which needs no labels."""
+    if any(system is None for pair in sample.systems for system in pair):
+        return []
+    keys = [row.known.get("group") for row in sample.rows]
+    if None in keys:
+        return []
+    result = metrics.transitivity(
+        sample.verdicts, sample.systems, keys, confidence=sample.confidence
+    )
+    if result.reason:
+        return []
+    title = "Three texts whose comparisons fit one order"
+    note = "the others go in a circle: x over y, y over z, z over x"
+    return [Number("bias.transitivity", title, result, note=note)]
+
+
+def self_preference(sample: Sample) -> list[Number]:
+    """Return how far a judge favours the texts of its own model, where it wrote some."""
+    judge = sample.rows[0].row.get("judge")
+    model = str(judge.get("model") or "") if isinstance(judge, Mapping) else ""
+    own = {name for pair in sample.systems for name in pair if _of_family(model, name)}
+    if not own or not any(sample.targets):
+        return []
+    favour = metrics.self_enhancement(
+        sample.verdicts, sample.labels, sample.systems, own, **sample.settings
+    )
+    title = "Its own model's win rate, above what people give it"
+    note = f"own: {', '.join(sorted(own))}; {favour.excess.n:,} pairs"
+    return [Number("bias.self_preference", title, favour.excess, "points", note)]
+
+
+def _of_family(model: str, system: object) -> bool:
+    """Say whether a model is a system, or a version of it: gpt-4-0613 is of gpt-4."""
+    name, base = model.rpartition(":")[2].lower(), str(system or "").lower()
+    return bool(base) and (name == base or name.startswith((f"{base}-", f"{base}@")))

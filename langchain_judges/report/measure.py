@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
-from langchain_judges.report.bias import position, style
+from langchain_judges.report.bias import consistency, position, self_preference, style
 from langchain_judges.report.estimates import calibration, corrected, ratings, unanimity
 from langchain_judges.report.number import ERRORS, Errors, Number
 from langchain_judges.report.sample import Sample
@@ -27,6 +27,7 @@ def measure(sample: Sample) -> list[Number]:
     numbers = [*_agreement(sample), *_baselines(sample)]
     if sample.pairs:
         numbers += [*position(sample), *style(sample)]
+        numbers += [*self_preference(sample), *consistency(sample)]
     numbers += [*ratings(sample), *unanimity(sample), *corrected(sample), *calibration(sample)]
     return [*numbers, *_repeats(sample), *_failures(sample), *_categories(sample)]
 

@@ -37,6 +37,8 @@ class Sample:
         self.targets = [row.target for row in rows]
         if self.pairs:
             self._check()
+        self.systems = [_systems(row.known.get("systems")) for row in rows]
+        """Who wrote A and who wrote B, None where it is not known."""
         keys = [row.known.get("group") for row in rows]
         sizes = Counter(key for key in keys if key is not None)
         self.groups: list[Any] | None = None
@@ -117,6 +119,11 @@ class Sample:
             rows = "1 row has" if unlabelled == 1 else f"{unlabelled:,} rows have"
             said.append(f"{rows} no label; agreement is of the others.")
         return said
+
+
+def _systems(names: Any) -> tuple[Any, Any]:
+    known = isinstance(names, list | tuple) and len(names) == 2
+    return (names[0], names[1]) if known else (None, None)
 
 
 def _are_ratings(labels: Sequence[Any], answers: Sequence[Any]) -> bool:
