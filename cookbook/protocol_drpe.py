@@ -53,6 +53,8 @@ from langchain_judges.cli.common import table_console
 from langchain_judges.datasets import load
 from langchain_judges.datasets.summaries import NEWS_RULES
 from langchain_judges.errors import needs
+from langchain_judges.methods.drpe.roles import SETS as ROLES
+from langchain_judges.methods.drpe.roles import SUBJECTIVE
 from langchain_judges.metrics import bootstrap, pearson, williams_test
 from langchain_judges.writing.overlap import OVERLAPS, overlap
 
@@ -75,7 +77,8 @@ METHODS = (
 )
 RIVAL = "llm_score"
 SWEPT = {"drpe": "summary", "no_static": [], "manual": "manual"}
-"""Static roles of the panels whose number of generated roles is varied."""
+"""Static roles of the panels whose number of generated roles is varied; of the manual panel the
+roles with a point of view are, beside the three static ones, and nothing is generated."""
 SIZES = (0, 2, 4, 6)
 PAIRED = {"drpe_v1"}
 """Compare the best with the worst text directly; the others score each against B."""
@@ -398,6 +401,9 @@ def _sizes(
                 found[name].append(None)  # a panel of nobody
                 continue
             panel = {"static": static, "dynamic": size}
+            if name == "manual":
+                seated = [*ROLES["summary"], *SUBJECTIVE[:size]]
+                panel = {"static": seated, "dynamic": 0}
             judge = load_judge("drpe", model, panel=panel, seed=options.seed)
             scores, _ = _run(judge, study, False, options, out / f"size-{name}-{size}")
             figures = _figures(scores, human, groups, None, few)

@@ -94,5 +94,9 @@ def test_the_drpe_study_varies_sizes_and_wordings(serve, small_sets, tmp_path):
     }
     assert found["sizes"]["no_static"][0] is None
     assert all(math.isfinite(v) for v in found["sizes"]["drpe"])
+    # Of the manual panel no reader is generated: three static roles, and k with a view.
+    rows = (tmp_path / "summeval" / "size-manual-2.jsonl").read_text().splitlines()
+    types = [role["type"] for role in json.loads(rows[0])["roles"]]
+    assert types == ["General Public", "Critic", "News Author", "Student", "Business Person"]
     assert len(found["wordings"]["values"]) == 5
     assert (tmp_path / "summeval" / "sizes.png").stat().st_size > 5000
