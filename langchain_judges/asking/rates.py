@@ -37,14 +37,14 @@ class MinuteLimiter(BaseRateLimiter):
 
     def acquire(self, *, blocking: bool = True) -> bool:
         """Wait for the turn of a call; without `blocking`, say whether it is now."""
-        wait = self._turn(blocking)
+        wait = self.turn(blocking=blocking)
         if blocking:
             time.sleep(wait)
         return blocking or not wait
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
         """Wait for the turn of a call; without `blocking`, say whether it is now."""
-        wait = self._turn(blocking)
+        wait = self.turn(blocking=blocking)
         if blocking:
             await asyncio.sleep(wait)
         return blocking or not wait
@@ -54,8 +54,8 @@ class MinuteLimiter(BaseRateLimiter):
         with self._lock:
             self._next_token = max(self._next_token, time.monotonic()) + tokens * self._token
 
-    def _turn(self, blocking: bool) -> float:
-        """Return the seconds until the next turn, and take it."""
+    def turn(self, *, blocking: bool = True) -> float:
+        """Return the seconds until the next turn, and take it if they will be waited for."""
         with self._lock:
             now = time.monotonic()
             turn = max(now, self._next_call, self._next_token)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 from rich.console import Console
@@ -23,6 +24,7 @@ from langchain_judges.cli.common import (
     rows_of,
     run_to_the_end,
     set_options,
+    setting,
     tell_refusal,
 )
 from langchain_judges.cli.options import (
@@ -101,6 +103,11 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     open_rows: OpenRows = None,
     prices: Prices = None,
     max_cost: MaxCost = None,
+    engine: Annotated[
+        Literal["here", "ray"],
+        typer.Option(help="Judge in this process, or on Ray; --out is then a folder."),
+    ] = "here",
+    actors: Annotated[int, typer.Option(min=1, help="Processes on Ray.")] = 2,
     rpm: RequestsAMinute = None,
     tpm: TokensAMinute = None,
     show: Annotated[
@@ -155,7 +162,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
         if dry_run:
             _estimate(built, file, rows, price_list, errors)
             return
-        options = {
+        options: dict[str, Any] = {
             "out": out,
             "max_concurrency": concurrency,
             "max_calls": max_calls,
@@ -166,8 +173,14 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "open_rows": open_rows,
             "prices": prices and str(prices),
             "max_cost": max_cost,
-            "rate_limiter": _limiter(rpm, tpm),
         }
+        if engine == "ray":
+            model_spec = _model_spec(model, base_url, timeout, model_set)
+            spec_now = described or {"method": method, "model": model_spec, "options": settings}
+            source = partial(rows_of, pairs, read[0], limit, column, read[1], read[2])
+            _on_ray(source, spec_now, {**options, "actors": actors, "rpm": rpm, "tpm": tpm})
+            return
+        options["rate_limiter"] = _limiter(rpm, tpm)
         run_to_the_end(built, Sized(file, rows), options, show or not out, strict, address)
     except JudgeError as exc:
         tell_refusal(exc, errors, address)
@@ -226,6 +239,30 @@ def _prices(path: Path | None) -> PriceList | None:
     from langchain_judges.runs.prices import Prices as Table
 
     return Table.read(str(path))
+
+
+def _model_spec(
+    model: str | None, base_url: str | None, timeout: float, settings: list[str] | None
+) -> dict[str, Any]:
+    """Return the model that flags name as a spec has it; a key stays in the environment."""
+    named = {
+        "name": model,
+        "base_url": base_url,
+        "timeout": timeout,
+        "settings": dict(setting(each, "--model-set") for each in settings or ()),
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def _on_ray(source: Any, spec: Mapping[str, Any], options: dict[str, Any]) -> None:
+    """Judge on Ray and print what it came to."""
+    from langchain_judges.report.terminal import summary_table
+    from langchain_judges.runs.on_ray import judge_dataset
+
+    if options.pop("shard") or options["out"] is None:
+        raise OptionError("--engine ray needs --out, a folder, and no --shard")
+    given = {name: value for name, value in options.items() if value is not None}
+    Console(highlight=False).print(summary_table(judge_dataset(source, spec, **given).summary))
 
 
 def _limiter(rpm: float | None, tpm: float | None) -> BaseRateLimiter | None:

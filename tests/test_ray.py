@@ -1,0 +1,106 @@
+"""Judging on a real Ray cluster of this machine."""
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from langchain_judges.cli import app
+from langchain_judges.errors import ModelAccessError, OptionError
+from langchain_judges.testing import FakeModelServer, error
+from tests.judges import PAIR, answer_call
+
+ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
+# Ray warns of itself.
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("default")]
+
+ROWS = [{**PAIR, "output_a": f"good good {n}", "id": f"r{n}"} for n in range(40)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    # A worker starts in seconds, on a busy machine in minutes.
+    os.environ["RAY_agent_register_timeout_ms"] = "600000"  # noqa: SIM112 - as Ray calls it
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def judged(rows, server, out, **options):
+    from langchain_judges.runs.on_ray import judge_dataset
+
+    model = {"name": "openai:m", "base_url": server.url}
+    spec = {"method": "relative", "model": model, "options": {"orders": "none"}}
+    return judge_dataset(rows, spec, out=out, max_concurrency=8, progress=False, **options)
+
+
+def test_a_dataset_is_judged_once_and_resumed_without_a_call(tmp_path):
+    with FakeModelServer(answer_call) as server:
+        done = judged(ray.data.from_items(ROWS), server, tmp_path)
+        table = done.rows.take_all()
+        assert sorted(row["id"] for row in table) == sorted(row["id"] for row in ROWS)
+        assert (done.summary.rows, done.summary.preferences["A"]) == (40, 40)
+        again = judged(ROWS, server, tmp_path, rpm=1e6)
+    assert (len(server.calls), again.summary.resumed) == (40, 40)
+    assert server.peak <= 8
+
+
+def test_an_actor_that_is_killed_is_begun_again_and_pays_for_nothing_that_it_wrote(tmp_path):
+    hold, arrived = threading.Event(), threading.Event()
+
+    def slow(call):
+        if call.number == 20:
+            arrived.set()
+        reply = answer_call(call)
+        reply.hold = hold if call.number >= 20 else None
+        return reply
+
+    def kill():
+        arrived.wait()
+        victims = [
+            pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if actor(pid)
+        ]
+        os.kill(victims[0], signal.SIGKILL)
+        hold.set()
+
+    with FakeModelServer(slow) as server:
+        threading.Thread(target=kill, daemon=True).start()
+        done = judged(ROWS, server, tmp_path)
+    assert done.summary.rows == 40
+    # Four calls were in flight in each of the two actors.
+    assert len(server.calls) <= 40 + 4
+
+
+def actor(pid):
+    """Say whether a process is an actor of the judge."""
+    try:
+        return b"_Actor" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_a_refused_key_stops_all_and_is_said(tmp_path):
+    with FakeModelServer(lambda _: error(401)) as server, pytest.raises(ModelAccessError):
+        judged(ROWS, server, tmp_path)
+
+
+def test_there_are_no_more_actors_than_calls_in_flight(tmp_path):
+    with FakeModelServer(answer_call) as server, pytest.raises(OptionError, match="`actors`"):
+        judged(ROWS, server, tmp_path, actors=9)
+
+
+def test_the_command_judges_on_ray(tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS[:6]))
+    with FakeModelServer(answer_call) as server:
+        words = ["judge", str(rows), "--method", "relative", "--model", "m", "--base-url"]
+        words += [server.url, "--engine", "ray", "-o", str(tmp_path / "out")]
+        done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out" / "verdicts.parquet").is_file()
+    assert len(server.calls) == 12
