@@ -205,6 +205,8 @@ def test_leaving_out_the_only_mode_brings_the_errors_back(swept):
     full, without = results["ablation"]
     assert (full["errors"], full["left_out"]) == (0, None)
     assert (without["errors"], without["left_out"]) == (6, "keywords")
+    assert (without["false_positives"], without["false_negatives"]) == (6, 0)
+    assert without["labels_changed"] == 6
     assert without["change_percent"] is None
     assert results["kappa"]["runs"] == ["none", "all", "without-keywords"]
     assert results["kappa"]["matrix"][1][1] == pytest.approx(1.0)
@@ -249,8 +251,8 @@ def test_ctrl_c_is_code_130_and_the_same_command_goes_on(sweeping):
 def test_the_dry_run_counts_calls_by_the_closed_form(sweeping):
     done = sweeping("--dry-run")
     assert done.exit_code == 0
-    # N + H (s r + f + p + 2) = 20 + 6 (2 * 2 + 5 + 3 + 2)
-    assert "At most 104 calls" in done.stderr
+    # N + H (s r + f + p + 2) = 20 + 6 (2 * 2 + 6 + 3 + 2)
+    assert "At most 110 calls" in done.stderr
     assert not sweeping.server.calls
     assert not sweeping.out.exists()
 

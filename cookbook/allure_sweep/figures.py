@@ -226,11 +226,19 @@ def ablation(runs: Runs) -> list[dict[str, Any]]:
                 "run": arm.name,
                 "left_out": arm.mode,
                 "errors": errors,
+                "false_positives": _labelled(said, runs.truth, 1),
+                "false_negatives": _labelled(said, runs.truth, 0),
+                "labels_changed": sum(a != b for a, b in zip(said, whole, strict=True)),
                 "change_percent": 100 * (errors - full) / full if full else None,
                 "kappa": figure_of(cohen_kappa(said, whole)),
             }
         )
     return found
+
+
+def _labelled(said: Sequence[Any], truth: Sequence[int], label: int) -> int:
+    """Count the items that were given a label and have the other one."""
+    return sum(a == label != b for a, b in zip(said, truth, strict=True))
 
 
 def _errors(said: Sequence[Any], truth: Sequence[int]) -> int:

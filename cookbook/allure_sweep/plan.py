@@ -139,8 +139,9 @@ class Plan:
         """The most calls of the sweep, excluding retries.
 
         N + H · (s · r + f + p + 2) for N items of which H are held out, s sizes above
-        0, r seeds, f = 5 failure modes and p portions: the judge without examples labels all
-        items once; its run over the held-out ones is that of size 0 and that of the steps.
+        0, r seeds, f = 6 (five failure modes, and none named) and p portions: the judge
+        without examples labels all items once; its run over the held-out ones is that of
+        size 0 and that of the steps.
         """
         return len(self.items) + len(self.held_out) * self.most_runs
 
@@ -148,7 +149,7 @@ class Plan:
     def most_runs(self) -> int:
         """The most runs over the held-out items beside the one without examples."""
         sizes = sum(size > 0 for size in set(self.sizes))
-        return sizes * self.seeds + 1 + len(FIVE) + self.portions - 1 + 2
+        return sizes * self.seeds + 1 + len(FIVE) + 1 + self.portions - 1 + 2
 
     def first(self, portion: int) -> set[str]:
         """Return the ids of the training items of the first portions."""
@@ -160,7 +161,7 @@ class Plan:
 
         Args:
             pool: The most examples that an item can be shown; larger sizes fall away.
-            modes: The failure modes of the examples.
+            modes: The failure modes of the examples; `"None"` are those that have none.
         """
         wide = not self.allow_leak
         everything = all_(any_family=wide)
@@ -196,6 +197,8 @@ class Plan:
 
 
 def _plain(mode: str) -> str:
+    if mode == "None":
+        return "unnamed"
     return re.sub(r"\W+", "-", mode).strip("-").lower() or "mode"
 
 

@@ -130,7 +130,7 @@ class _Runner:
         memory = self._audited(by_id)
         memory.export(self.folder / "memory.jsonl")
         examples = memory.examples()
-        modes = list(dict.fromkeys(str(e["mode"]) for e in examples if e["mode"] is not None))
+        modes = list(dict.fromkeys(str(e["mode"]) for e in examples))
         arms = plan.arms(self._pool(memory), modes)
         self.tell(
             f"{len(examples)} mistakes on {len(plan.train)} training items are remembered; "
