@@ -244,3 +244,8 @@ def test_importing_the_package_costs_no_more_than_langgraph() -> None:
     own = {"langchain_judges", "numpy", *prompts, *sys.stdlib_module_names}
     others = {name for name in for_a_judge if not name.startswith("_cython")}
     assert others <= own
+
+
+def test_the_help_of_commands_loads_neither_methods_nor_statistics() -> None:
+    code = "import sys, langchain_judges.cli; print({'langgraph', 'scipy'} & set(sys.modules))"
+    assert fresh(code).strip() == "set()"

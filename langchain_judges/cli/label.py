@@ -17,11 +17,9 @@ from langchain_judges.cli.common import (
     tell_refusal,
 )
 from langchain_judges.cli.keys import read_key
-from langchain_judges.cli.labelling import LabelDesk, LabelFile, doubts, estimate
 from langchain_judges.cli.options import Columns, Limit, SkipBad
 from langchain_judges.datasets.row_file import open_rows
 from langchain_judges.errors import JudgeError, OptionError
-from langchain_judges.metrics import label_next
 
 
 def label(  # noqa: PLR0913 - one parameter for each option
@@ -53,7 +51,10 @@ def label(  # noqa: PLR0913 - one parameter for each option
 
     Exit codes: 0 done or stopped, 2 wrong use.
     """
+    # Loaded on use: statistics and methods cost more than the other commands together.
+    from langchain_judges.cli.labelling import LabelDesk, LabelFile, doubts, estimate
     from langchain_judges.cli.trust import check_known_of
+    from langchain_judges.metrics import label_next
     from langchain_judges.report.rows import read_verdicts
 
     errors = error_console()
