@@ -19,6 +19,9 @@ if TYPE_CHECKING:
         order_agreement,
         vote_agreement,
     )
+    from langchain_judges.metrics.alttest import (
+        alt_test,
+    )
     from langchain_judges.metrics.arena import (
         style_controlled_strengths,
     )
@@ -63,7 +66,6 @@ if TYPE_CHECKING:
         certainty,
     )
     from langchain_judges.metrics.fewlabels import (
-        alt_test,
         corrected_rate,
         neyman_allocation,
         post_stratified_mean,
@@ -156,7 +158,7 @@ _HOMES = {
     "Significance": "result",
     "abstention_curve": "calibration",
     "accuracy": "agreement",
-    "alt_test": "fewlabels",
+    "alt_test": "alttest",
     "auc": "signals",
     "balanced_accuracy": "detection",
     "benjamini_yekutieli": "comparisons",

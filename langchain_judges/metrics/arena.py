@@ -69,7 +69,7 @@ def style_controlled_strengths(
     if len(names) < 2:
         raise InputError(f"strengths need two systems, got {names!r}")
     keys = None if groups is None else as_list(groups)
-    told: dict[str, Any] = {"groups": keys, "confidence": confidence}
+    settings: dict[str, Any] = {"groups": keys, "confidence": confidence}
 
     def fit(last: Any) -> dict[str, Result]:
         # Strengths add up to 0: the last one is minus all others.
@@ -81,7 +81,7 @@ def style_controlled_strengths(
             for name in names
             if name != last
         }
-        return preference_slopes(given, {**sides, **gaps}, **told)
+        return preference_slopes(given, {**sides, **gaps}, **settings)
 
     found = fit(names[-1])
     strengths = {name: found[f"system {name}"] for name in names[:-1]}

@@ -79,11 +79,11 @@ def position_bias(
     """
     pairs, failed = in_both_orders(first, second)
     keys = list(range(len(pairs))) if groups is None else as_list(groups)
-    told: dict[str, Any] = {"groups": None if groups is None else keys}
-    told["confidence"] = confidence
+    settings: dict[str, Any] = {"groups": None if groups is None else keys}
+    settings["confidence"] = confidence
 
     def of(hits: list[float | None]) -> Result:
-        return share(hits, failed, "drop", **told)
+        return share(hits, failed, "drop", **settings)
 
     whole = [None not in pair for pair in pairs]
     flips = [float(p[0] != p[1]) if ok else None for p, ok in zip(pairs, whole, strict=True)]
@@ -97,8 +97,8 @@ def position_bias(
     if repeats is not None:
         changes = [_change_share(row) for row in repeats]
         same_length(first=pairs, repeats=changes)
-        noise = rate(changes, **told)
-        excess = paired_difference(flips, changes, **told)
+        noise = rate(changes, **settings)
+        excess = paired_difference(flips, changes, **settings)
     return PositionBias(
         flip_rate=of(flips),
         toward_first=of(_same(pairs, whole, ("A", "B"))),
@@ -157,16 +157,18 @@ def perturbation_bias(
 
     Source: Ye et al. 2024 (CALM, arXiv 2410.02736), robustness and consistency rates.
     """
-    told: dict[str, Any] = {"groups": None if groups is None else as_list(groups)}
-    told["confidence"] = confidence
+    settings: dict[str, Any] = {"groups": None if groups is None else as_list(groups)}
+    settings["confidence"] = confidence
     base = as_list(original)
     found = []
     for others in (perturbed, repeated):
         pairs, failed = in_both_orders(base, others)
         kept = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
-        found.append((kept, share(kept, failed, "drop", **told)))
+        found.append((kept, share(kept, failed, "drop", **settings)))
     (changed, robustness), (again, consistency) = found
-    return PerturbationBias(robustness, consistency, paired_difference(again, changed, **told))
+    return PerturbationBias(
+        robustness, consistency, paired_difference(again, changed, **settings)
+    )
 
 
 def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
@@ -251,8 +253,8 @@ def length_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
     Source: Saha et al. 2023, section 4. It does not part bias from plain error: see
     `length_slope`.
     """
-    told: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
-    return lesser_bias(preferences, votes, lengths_a, lengths_b, **told)
+    settings: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
+    return lesser_bias(preferences, votes, lengths_a, lengths_b, **settings)
 
 
 def list_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
@@ -267,8 +269,8 @@ def list_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
 ) -> Result:
     """Return `lesser_bias` by the number of list items in the texts."""
     amounts = [[list_items(text) for text in texts] for texts in (outputs_a, outputs_b)]
-    told: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
-    return lesser_bias(preferences, votes, *amounts, **told)
+    settings: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
+    return lesser_bias(preferences, votes, *amounts, **settings)
 
 
 def markdown_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
@@ -283,8 +285,8 @@ def markdown_bias(  # noqa: PLR0913 - two texts, the votes on them, and the inte
 ) -> Result:
     """Return `lesser_bias` by all the markdown in the texts: headers, lists, bold, code."""
     amounts = [[markdown_marks(text) for text in texts] for texts in (outputs_a, outputs_b)]
-    told: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
-    return lesser_bias(preferences, votes, *amounts, **told)
+    settings: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
+    return lesser_bias(preferences, votes, *amounts, **settings)
 
 
 @dataclass(frozen=True)
@@ -344,18 +346,18 @@ def self_enhancement(
     kept = [i for i, (a, b) in enumerate(sides) if a != b]
     mine = ["A" if sides[i][0] else "B" for i in kept]
     both = match([given[i] for i in kept], [known[i] for i in kept])
-    told: dict[str, Any] = {"confidence": confidence, "groups": None}
+    settings: dict[str, Any] = {"confidence": confidence, "groups": None}
     if groups is not None:
-        told["groups"] = [keys[kept[i]] for i in both.kept]
+        settings["groups"] = [keys[kept[i]] for i in both.kept]
     points = [
         [_points(answer, mine[i]) for answer, i in zip(answers, both.kept, strict=True)]
         for answers in (both.judge, both.truth)
     ]
     right = [float(a == b) for a, b in zip(both.judge, both.truth, strict=True)]
     agreement, ours, theirs = (
-        share(hits, both.failed, "drop", **told) for hits in (right, *points)
+        share(hits, both.failed, "drop", **settings) for hits in (right, *points)
     )
-    gap = paired_difference(*points, **told)
+    gap = paired_difference(*points, **settings)
     return SelfEnhancement(agreement, ours, theirs, gap.with_failed(both.failed))
 
 

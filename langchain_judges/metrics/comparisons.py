@@ -53,12 +53,12 @@ def mcnemar(
         "only_first": hits.count((True, False)),
         "only_second": hits.count((False, True)),
     }
-    told: dict[str, Any] = {"alternative": "two-sided", "n_failed": both.failed, **counts}
+    settings: dict[str, Any] = {"alternative": "two-sided", "n_failed": both.failed, **counts}
     if not hits:
-        return McNemar(math.nan, math.nan, n=0, reason="no items in common", **told)
+        return McNemar(math.nan, math.nan, n=0, reason="no items in common", **settings)
     numbered = group_numbers(groups, both.kept, len(given))
     leads = as_floats(np.bincount(numbered, [float(a) - float(b) for a, b in hits]))
-    return McNemar(min(counts.values()), _flipped_p(leads), n=both.n, **told)
+    return McNemar(min(counts.values()), _flipped_p(leads), n=both.n, **settings)
 
 
 def sign_flip_test(
@@ -84,12 +84,12 @@ def sign_flip_test(
     the characteristic function Π cos(t · lead).
     """
     a, b, kept, failed = number_pairs(first, second)
-    told: dict[str, Any] = {"alternative": "two-sided", "n_failed": failed, "n": len(a)}
+    settings: dict[str, Any] = {"alternative": "two-sided", "n_failed": failed, "n": len(a)}
     if not len(a):
-        return Significance(math.nan, math.nan, reason="no items in common", **told)
+        return Significance(math.nan, math.nan, reason="no items in common", **settings)
     numbered = group_numbers(groups, kept, len(kept) + failed.total())
     leads = as_floats(np.bincount(numbered, a - b))
-    return Significance(float((a - b).mean()), _flipped_p(leads), **told)
+    return Significance(float((a - b).mean()), _flipped_p(leads), **settings)
 
 
 FINEST_GRID = 2**18

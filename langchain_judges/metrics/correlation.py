@@ -198,8 +198,8 @@ def _within_groups(
     interval = averaged.interval
     if interval:
         interval = Interval(max(-1.0, interval.low), min(1.0, interval.high))
-    told: dict[str, Any] = {"n": len(defined), "n_failed": lost, "interval": interval}
-    return Result(averaged, se=averaged.se, **told)
+    settings: dict[str, Any] = {"n": len(defined), "n_failed": lost, "interval": interval}
+    return Result(averaged, se=averaged.se, **settings)
 
 
 class Williams(Significance):
@@ -247,13 +247,13 @@ def williams_test(
     a, b = abs(r12), abs(r13)
     c = r23 * math.copysign(1, r12) * math.copysign(1, r13)
     k = 1 - a * a - b * b - c * c + 2 * a * b * c
-    told: dict[str, Any] = {"n": n, "alternative": alternative, "df": n - 3}
+    settings: dict[str, Any] = {"n": n, "alternative": alternative, "df": n - 3}
     why = "fewer than four items" if n < 4 else None
     if k <= 1e-12:
         why = why or "K is not positive: the three correlations cannot hold together"
     if why:
-        told |= {"p_one_sided": math.nan, "p_two_sided": math.nan}
-        return Williams(math.nan, math.nan, reason=why, **told)
+        settings |= {"p_one_sided": math.nan, "p_two_sided": math.nan}
+        return Williams(math.nan, math.nan, reason=why, **settings)
     below = 2 * k * (n - 1) / (n - 3) + ((a + b) ** 2 / 4) * (1 - c) ** 3
     t = (a - b) * math.sqrt((n - 1) * (1 + c)) / math.sqrt(below)
     p = {
@@ -261,8 +261,8 @@ def williams_test(
         "less": float(stats.t.cdf(t, n - 3)),
         "two-sided": float(2 * stats.t.sf(abs(t), n - 3)),
     }
-    told |= {"p_one_sided": p["greater"], "p_two_sided": p["two-sided"]}
-    return Williams(t, p[alternative], **told)
+    settings |= {"p_one_sided": p["greater"], "p_two_sided": p["two-sided"]}
+    return Williams(t, p[alternative], **settings)
 
 
 class PairwiseAccuracy(Result):

@@ -217,8 +217,8 @@ def _with_interval(  # noqa: PLR0913 - a value, its table and how to draw
     place = {label: index for index, label in enumerate(classes)}
     rows, columns = ([place[v] for v in side] for side in (both.truth, both.judge))
     tables = count_tables(rows, columns, len(classes), clusters)
-    told: dict[str, Any] = {"clustered": clusters is not None, "confidence": confidence}
-    interval = table_interval(tables, statistic, value, seed=seed, **told)
+    settings: dict[str, Any] = {"clustered": clusters is not None, "confidence": confidence}
+    interval = table_interval(tables, statistic, value, seed=seed, **settings)
     return Result(value, n=both.n, n_failed=both.failed, **interval)
 
 
@@ -278,15 +278,15 @@ def classification(
     both = match(given, labels)
     keys = None if groups is None else group_numbers(groups, both.kept, len(given))
     said, truth = ([int(v == positive) for v in side] for side in (both.judge, both.truth))
-    told: dict[str, Any] = {"groups": keys, "confidence": confidence}
+    settings: dict[str, Any] = {"groups": keys, "confidence": confidence}
     found = Classification(
-        accuracy=accuracy(said, truth, **told),
-        balanced_accuracy=balanced_accuracy(said, truth, **told),
-        precision=precision(said, truth, **told),
-        recall=recall(said, truth, **told),
-        f1=f1(said, truth, **told),
-        specificity=recall(said, truth, 0, **told),
-        matthews=matthews(said, truth, **told),
+        accuracy=accuracy(said, truth, **settings),
+        balanced_accuracy=balanced_accuracy(said, truth, **settings),
+        precision=precision(said, truth, **settings),
+        recall=recall(said, truth, **settings),
+        f1=f1(said, truth, **settings),
+        specificity=recall(said, truth, 0, **settings),
+        matthews=matthews(said, truth, **settings),
     )
     parts = {name: part.with_failed(both.failed) for name, part in vars(found).items()}
     return Classification(**parts)

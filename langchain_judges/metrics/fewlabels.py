@@ -5,26 +5,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.comparisons import benjamini_yekutieli
 from langchain_judges.metrics.inputs import (
     Floats,
     as_list,
     number_pairs,
     numbers,
-    one_of,
     same_length,
-    values_of,
 )
 from langchain_judges.metrics.intervals import check_confidence
 from langchain_judges.metrics.intervals import normal_quantile as quantile
-from langchain_judges.metrics.result import Findings, Interval, Result
+from langchain_judges.metrics.result import Interval, Result
 
 
 class PredictionPowered(Result):
@@ -72,16 +67,18 @@ def ppi_mean(
     check_confidence(confidence)
     f, y, _, failed = number_pairs(judged, labels)
     unlabelled, _, lost = numbers(judged_unlabelled)
-    told: dict[str, Any] = {"n": len(y), "n_failed": failed + lost}
-    told["n_unlabelled"] = len(unlabelled)
+    settings: dict[str, Any] = {"n": len(y), "n_failed": failed + lost}
+    settings["n_unlabelled"] = len(unlabelled)
     if len(y) < 2 or len(unlabelled) < 2:
         why = "fewer than two labelled or unlabelled items"
-        return PredictionPowered.undefined(why, lam=math.nan, **told)
+        return PredictionPowered.undefined(why, lam=math.nan, **settings)
     weight = _best_lambda(y, f, unlabelled) if lam is None else float(lam)
     value = float(np.mean(weight * unlabelled) + np.mean(y - weight * f))
     variance = np.var(y - weight * f, ddof=1) / len(y)
     variance += weight**2 * np.var(unlabelled, ddof=1) / len(unlabelled)
-    return PredictionPowered(value, lam=weight, **told, **_normal(value, variance, confidence))
+    return PredictionPowered(
+        value, lam=weight, **settings, **_normal(value, variance, confidence)
+    )
 
 
 def _normal(value: float, variance: Any, confidence: float) -> dict[str, Any]:
@@ -161,7 +158,7 @@ def stratified_ppi_mean(
         part = ppi_plus_plus_mean([r[0] for r in rows], [r[1] for r in rows], pool)
         parts.append((count / counts.total(), part))
         failed.update(part.n_failed)
-    told: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "n": sum(part.n for _, part in parts),
         "n_failed": failed,
         "n_unlabelled": sum(part.n_unlabelled for _, part in parts),
@@ -170,11 +167,11 @@ def stratified_ppi_mean(
         raise InputError("every stratum of the labelled items must occur unlabelled too")
     if not parts or any(part.reason for _, part in parts):
         why = "a stratum has fewer than two labelled or unlabelled items"
-        return PredictionPowered.undefined(why, lam=math.nan, **told)
+        return PredictionPowered.undefined(why, lam=math.nan, **settings)
     value = sum(weight * float(part) for weight, part in parts)
     variance = sum((weight * (part.se or 0.0)) ** 2 for weight, part in parts)
     lam = sum(weight * part.lam for weight, part in parts)
-    return PredictionPowered(value, lam=lam, **told, **_normal(value, variance, confidence))
+    return PredictionPowered(value, lam=lam, **settings, **_normal(value, variance, confidence))
 
 
 def neyman_allocation(
@@ -368,132 +365,16 @@ def post_stratified_mean(
     f, y, _, failed = number_pairs(judged, labels, "label")
     everything, _, lost = numbers(judged_all, "label")
     _must_be_binary(f, everything)
-    told: dict[str, Any] = {"n": len(y), "n_failed": failed + lost}
+    settings: dict[str, Any] = {"n": len(y), "n_failed": failed + lost}
     parts = [y[f == value] for value in (0, 1)]
     if not len(everything) or min(map(len, parts)) < 2:
-        return Result.undefined("fewer than two labels where the judge says 0, or 1", **told)
+        return Result.undefined(
+            "fewer than two labels where the judge says 0, or 1", **settings
+        )
     p = float(everything.mean())
     mu = [float(part.mean()) for part in parts]
     value = (1 - p) * mu[0] + p * mu[1]
     variance = (mu[1] - mu[0]) ** 2 * p * (1 - p) / len(everything)
     for share, part in zip((1 - p, p), parts, strict=True):
         variance += share**2 * float(np.var(part, ddof=1)) / len(part)
-    return Result(value, **told, **_normal(value, variance, confidence))
-
-
-@dataclass(frozen=True)
-class Annotator(Findings):
-    """How the judge does in one annotator's stead."""
-
-    advantage: Result
-    """Share of items on which the judge is at least as close to the others, ρ_j."""
-    rival: float
-    """The same share of the annotator."""
-    p: float
-    """One-sided p of the t-test that the judge falls short by ε or more."""
-    rejected: bool
-    """Whether that is rejected, after Benjamini & Yekutieli."""
-
-
-@dataclass(frozen=True)
-class AltTest(Findings):
-    """May the judge stand in for an annotator?"""
-
-    winning_rate: Result
-    """ω: the share of annotators that the judge may replace."""
-    advantage: Result
-    """ρ: the mean probability that the judge is at least as good as an annotator."""
-    passed: bool | None
-    """ω ≥ 0.5; None if no annotator has enough items."""
-    annotators: dict[Any, Annotator]
-    n: int
-    """Annotators that were tested."""
-    n_failed: dict[str, int]
-
-
-def alt_test(
-    judge: Iterable[Any],
-    annotations: dict[Any, Sequence[Any]],
-    epsilon: float = 0.2,
-    *,
-    score: str = "accuracy",
-    level: float = 0.05,
-    least_items: int = 30,
-) -> AltTest:
-    """Test whether the judge agrees with annotators as well as any of them does.
-
-    Each annotator is left out in turn; on every item the judge and the annotator are scored
-    against the rest.
-
-    Args:
-        judge: The judge's answer to each item, or verdicts or rows; None is left out.
-        annotations: By annotator one answer for each item; None where there is none.
-        epsilon: How much worse the judge may be, because it costs less: 0.2 against experts,
-            0.15 against trained annotators, 0.1 against the crowd.
-        score: `accuracy`: the share of the others that say the same; `rmse`: minus the root
-            mean squared distance from the others, for numbers.
-        level: q of Benjamini & Yekutieli over the annotators.
-        least_items: Annotators with fewer items in common with others are not tested.
-
-    Source: Calderon, Reichart & Dror 2025 (arXiv 2501.10970).
-    """
-    one_of("score", score, ("accuracy", "rmse"))
-    said, failed = values_of(judge)
-    rows = {name: values_of(given)[0] for name, given in annotations.items()}
-    same_length(judge=said, **{str(name): row for name, row in rows.items()})
-    tested: dict[Any, tuple[Floats, Floats]] = {}
-    for name in rows:
-        pairs = _contests(name, said, rows, score)
-        if len(pairs) >= max(2, least_items):
-            tested[name] = (
-                np.asarray([p[0] for p in pairs]),
-                np.asarray([p[1] for p in pairs]),
-            )
-    lost = {**failed}
-    if len(tested) < len(rows):
-        lost["annotator_with_few_items"] = len(rows) - len(tested)
-    if not tested:
-        none = Result.undefined("no annotator has enough items", n_failed=lost)
-        return AltTest(none, none, None, {}, 0, lost)
-    p_values = [_shortfall_p(own - theirs, epsilon) for own, theirs in tested.values()]
-    rejected = benjamini_yekutieli(p_values, level).rejected
-    found = {
-        name: Annotator(Result(float(own.mean()), n=len(own)), float(theirs.mean()), p, hit)
-        for (name, (own, theirs)), p, hit in zip(
-            tested.items(), p_values, rejected, strict=True
-        )
-    }
-    omega = sum(rejected) / len(rejected)
-    rho = float(np.mean([float(a.advantage) for a in found.values()]))
-    told: dict[str, Any] = {"n": len(tested), "n_failed": lost}
-    return AltTest(
-        Result(omega, **told), Result(rho, **told), omega >= 0.5, found, len(tested), lost
-    )
-
-
-def _contests(
-    name: Any, said: list[Any], rows: dict[Any, list[Any]], score: str
-) -> list[tuple[float, float]]:
-    """Return (W^f, W^h) of the items on which judge, annotator and another said something."""
-    found = []
-    for index, (judged, own) in enumerate(zip(said, rows[name], strict=True)):
-        others = [row[index] for who, row in rows.items() if who != name]
-        others = [answer for answer in others if answer is not None]
-        if judged is None or own is None or not others:
-            continue
-        ours, theirs = (_closeness(answer, others, score) for answer in (judged, own))
-        found.append((float(ours >= theirs), float(theirs >= ours)))
-    return found
-
-
-def _closeness(answer: Any, others: Sequence[Any], score: str) -> float:
-    if score == "accuracy":
-        return sum(bool(answer == other) for other in others) / len(others)
-    return -math.sqrt(sum(float(answer - other) ** 2 for other in others) / len(others))
-
-
-def _shortfall_p(lead: Floats, epsilon: float) -> float:
-    """Return the one-sided p of mean(W^h − W^f) ≥ ε, by Student's t."""
-    if np.ptp(lead) == 0:
-        return 0.0 if -lead[0] < epsilon else 1.0
-    return float(stats.ttest_1samp(-lead, epsilon, alternative="less").pvalue)
+    return Result(value, **settings, **_normal(value, variance, confidence))

@@ -48,8 +48,8 @@ def same_length(**given: Sequence[Any] | None) -> None:
     """Refuse arguments that do not speak of the same items."""
     sizes = {name: len(values) for name, values in given.items() if values is not None}
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"`{name}` has {size}" for name, size in sizes.items())
-        raise InputError(f"one value for each item is needed: {told}")
+        counts = ", ".join(f"`{name}` has {size}" for name, size in sizes.items())
+        raise InputError(f"one value for each item is needed: {counts}")
 
 
 def as_list(values: Iterable[Any]) -> list[Any]:

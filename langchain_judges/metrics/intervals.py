@@ -190,15 +190,15 @@ def mean_result(
     """
     check_confidence(confidence)
     centre, count = float(found.mean()), int(groups.max()) + 1
-    told: dict[str, Any] = {"n": len(found), "n_failed": failed}
+    settings: dict[str, Any] = {"n": len(found), "n_failed": failed}
     if count < 2:
-        return Result(centre, no_interval="only one item or group", **told)
+        return Result(centre, no_interval="only one item or group", **settings)
     se = _standard_error(found, groups)
     wide = math.sqrt(se**2 + added / (count * len(found)))
     if wide <= 1e-12 * max(1.0, abs(centre)):
-        return Result(centre, se=se, no_interval="all values are equal", **told)
+        return Result(centre, se=se, no_interval="all values are equal", **settings)
     half = wide * float(stats.t.ppf((1 + confidence) / 2, count - 1))
-    return Result(centre, se=se, interval=Interval(centre - half, centre + half), **told)
+    return Result(centre, se=se, interval=Interval(centre - half, centre + half), **settings)
 
 
 def paired_difference(

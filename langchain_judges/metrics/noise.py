@@ -59,10 +59,10 @@ def noisy_slope_interval(
     Source: misclassified covariates by maximum likelihood as in Carroll et al. 2006,
     Measurement Error in Nonlinear Models, chapter 15.
     """
-    told = (judged, lead, label, label_accuracy)
+    items = (judged, lead, label, label_accuracy)
     start = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
     found = optimize.minimize(
-        lambda beta: -_log_likelihood(beta, *told).mean() + 1e-6 * beta @ beta, start
+        lambda beta: -_log_likelihood(beta, *items).mean() + 1e-6 * beta @ beta, start
     )
     beta = np.asarray(found.x)
     if not np.isfinite(beta).all() or np.abs(beta[:2]).max() > 20:
@@ -71,7 +71,7 @@ def noisy_slope_interval(
 
     def scores(at: Floats) -> Floats:
         pairs = (
-            (_log_likelihood(at + s, *told), _log_likelihood(at - s, *told)) for s in steps
+            (_log_likelihood(at + s, *items), _log_likelihood(at - s, *items)) for s in steps
         )
         return np.stack([(up - down) / (2 * STEP) for up, down in pairs], axis=1)
 

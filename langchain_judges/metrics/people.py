@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics.agreement import Ties
-from langchain_judges.metrics.fewlabels import alt_test
+from langchain_judges.metrics.alttest import alt_test
 from langchain_judges.metrics.inputs import as_list, as_votes, one_of, said, same_length
 from langchain_judges.metrics.intervals import paired_difference, rate
 from langchain_judges.metrics.result import Findings, Result
@@ -154,18 +154,18 @@ def beside_people(
         for (value, _), row in zip(answers, heard, strict=True)
     ]
     theirs = [_pairs_alike(row) for row in heard]
-    told: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "groups": keys and [keys[i] for i in kept],
         "confidence": confidence,
     }
-    lead = paired_difference(ours, theirs, **told)
+    lead = paired_difference(ours, theirs, **settings)
     places = range(max(map(len, heard), default=0))
     stood_in = alt_test(
         [value for value, _ in answers], {p: [row[p] for row in heard] for p in places}
     )
     return BesidePeople(
-        judge=rate(ours, **told).with_failed(failed),
-        people=rate(theirs, **told).with_failed(failed),
+        judge=rate(ours, **settings).with_failed(failed),
+        people=rate(theirs, **settings).with_failed(failed),
         lead=lead.with_failed(failed),
         margin=margin,
         non_inferior=None if lead.interval is None else lead.interval.low > -margin,

@@ -116,8 +116,8 @@ def bradley_terry(
             else None
         )
         se = float(drawn[:, index].std(ddof=1)) if len(drawn) > 1 else None
-        told: dict[str, Any] = {"n": len(kept), "n_failed": failed}
-        results.append(Result(float(value), se=se, interval=interval, **told))
+        settings: dict[str, Any] = {"n": len(kept), "n_failed": failed}
+        results.append(Result(float(value), se=se, interval=interval, **settings))
     ranked = sorted(zip(names, results, strict=False), key=lambda pair: -pair[1])
     return BradleyTerry(dict(ranked), results[-1], len(kept), dict(failed))
 

@@ -69,8 +69,8 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
     tables = count_tables(rows, columns, len(classes), numbered)
     compute = _kappa(_distances(classes, weights, order))
     value = float(compute(tables.sum(axis=0, keepdims=True))[0])
-    told: dict[str, Any] = {"clustered": groups is not None, "confidence": confidence}
-    interval = table_interval(tables, compute, value, seed=seed, **told)
+    settings: dict[str, Any] = {"clustered": groups is not None, "confidence": confidence}
+    interval = table_interval(tables, compute, value, seed=seed, **settings)
     return Result(value, n=both.n, n_failed=both.failed, **interval)
 
 

@@ -60,11 +60,11 @@ class Result(float):
         if math.isnan(value) != (reason is not None):
             raise ValueError("a result needs a `reason` if it is NaN, and only then")
         self = super().__new__(cls, value)
-        told = {"n": int(n), "interval": interval, "reason": reason, **more}
-        told["no_interval"] = None if interval else no_interval
-        told["se"] = None if se is None else float(se)
-        told["n_failed"] = MappingProxyType(dict(n_failed or {}))
-        self.__dict__.update(told)
+        fields = {"n": int(n), "interval": interval, "reason": reason, **more}
+        fields["no_interval"] = None if interval else no_interval
+        fields["se"] = None if se is None else float(se)
+        fields["n_failed"] = MappingProxyType(dict(n_failed or {}))
+        self.__dict__.update(fields)
         return self
 
     @classmethod
@@ -85,30 +85,30 @@ class Result(float):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data; NaN becomes None."""
-        told = {"value": float(self), **self.__dict__}
-        return {name: _plain(value) for name, value in told.items()}
+        fields = {"value": float(self), **self.__dict__}
+        return {name: _plain(value) for name, value in fields.items()}
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a result cannot be changed: `{name}`")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        told = {**self.__dict__, "n_failed": dict(self.n_failed)}
-        return _again, (type(self), float(self), told)
+        fields = {**self.__dict__, "n_failed": dict(self.n_failed)}
+        return _again, (type(self), float(self), fields)
 
     def __repr__(self) -> str:
-        told = {k: v for k, v in self.__dict__.items() if v is not None}
-        told["n_failed"] = dict(self.n_failed)
+        fields = {k: v for k, v in self.__dict__.items() if v is not None}
+        fields["n_failed"] = dict(self.n_failed)
         if self.interval:
-            told["interval"] = tuple(round(end, 6) for end in self.interval)
-        parts = ", ".join(f"{name}={value!r}" for name, value in told.items())
+            fields["interval"] = tuple(round(end, 6) for end in self.interval)
+        parts = ", ".join(f"{name}={value!r}" for name, value in fields.items())
         return f"{type(self).__name__}({float(self)!r}, {parts})"
 
     def __str__(self) -> str:
         return float.__repr__(self)
 
 
-def _again(kind: type[Result], value: float, told: dict[str, Any]) -> Result:
-    return kind(value, **told)
+def _again(kind: type[Result], value: float, fields: dict[str, Any]) -> Result:
+    return kind(value, **fields)
 
 
 class Findings:
@@ -172,9 +172,9 @@ class Significance(_Tested):
         if math.isnan(p) != (reason is not None):
             raise ValueError("an outcome needs a `reason` if it is NaN, and only then")
         self = super().__new__(cls, float(statistic), float(p))
-        told = {"n": int(n), "alternative": alternative, "reason": reason, **more}
-        told["n_failed"] = MappingProxyType(dict(n_failed or {}))
-        self.__dict__.update(told)
+        fields = {"n": int(n), "alternative": alternative, "reason": reason, **more}
+        fields["n_failed"] = MappingProxyType(dict(n_failed or {}))
+        self.__dict__.update(fields)
         return self
 
     @property
@@ -184,8 +184,8 @@ class Significance(_Tested):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data; NaN becomes None."""
-        told = {"statistic": self.statistic, "p": self.p, **self.__dict__}
-        return {name: _plain(value) for name, value in told.items()}
+        fields = {"statistic": self.statistic, "p": self.p, **self.__dict__}
+        return {name: _plain(value) for name, value in fields.items()}
 
     def __float__(self) -> float:
         return self.p
@@ -209,7 +209,7 @@ class Significance(_Tested):
         return None
 
     def __repr__(self) -> str:
-        told = {"statistic": self.statistic, "p": self.p, **self.__dict__}
-        told["n_failed"] = dict(self.n_failed)
-        parts = ", ".join(f"{k}={v!r}" for k, v in told.items() if v is not None)
+        fields = {"statistic": self.statistic, "p": self.p, **self.__dict__}
+        fields["n_failed"] = dict(self.n_failed)
+        parts = ", ".join(f"{k}={v!r}" for k, v in fields.items() if v is not None)
         return f"{type(self).__name__}({parts})"

@@ -231,10 +231,10 @@ def selective_cascade(
     asked = []
     for answers, sure in columns:
         asked.append(len(left))
-        told: dict[str, Any] = {"alpha": alpha, "delta": delta / len(columns)}
+        settings: dict[str, Any] = {"alpha": alpha, "delta": delta / len(columns)}
         here = None if sure is None else [sure[i] for i in left]
         given, truth = [answers[i] for i in left], [known[i] for i in left]
-        gate = selective_threshold(given, here, truth, least_items=least_items, **told)
+        gate = selective_threshold(given, here, truth, least_items=least_items, **settings)
         rows, _ = _calibration(given, here, truth)
         taken = [c is not None and c >= gate.value for c, _ in rows]
         hits |= {i: float(r) for i, (_, r), t in zip(left, rows, taken, strict=True) if t}

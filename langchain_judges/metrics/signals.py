@@ -60,21 +60,21 @@ def auc(
         why = "one of the two classes is absent"
         return Result.undefined(why, n=both.n, n_failed=both.failed)
     value = float(roc_auc_score(y, x))
-    told: dict[str, Any] = {"n": both.n, "n_failed": both.failed}
+    settings: dict[str, Any] = {"n": both.n, "n_failed": both.failed}
     rare = int(min(y.sum(), (~y).sum()))
     if rare < LEAST_OF_A_CLASS:
-        return Result(value, no_interval="too few items of a class", **told)
+        return Result(value, no_interval="too few items of a class", **settings)
     se, freedom = math.sqrt(max(0.0, float(_delong([x], y)[1][0, 0]))), rare - 1
     if groups is not None:
         numbered = group_numbers(groups, both.kept, len(given))
         if int(numbered.max()) + 1 < LEAST_GROUPS:
-            return Result(value, no_interval="too few groups", **told)
+            return Result(value, no_interval="too few groups", **settings)
         clustered, blocks = jackknife_error(_area, (x, y.astype(float)), numbered)
         if math.isnan(clustered):
-            return Result(value, no_interval="a group holds nearly all of a class", **told)
+            return Result(value, no_interval="a group holds nearly all of a class", **settings)
         se, freedom = max(se, clustered), min(freedom, blocks - 1)
     return Result(
-        value, interval=_area_interval(value, se, rare, freedom, confidence), se=se, **told
+        value, interval=_area_interval(value, se, rare, freedom, confidence), se=se, **settings
     )
 
 
@@ -164,12 +164,12 @@ def delong_test(
     z_scores = as_floats(rest.judge)
     y = np.asarray([label == positive for label in rest.truth], dtype=bool)
     failed = one.failed + rest.failed
-    told: dict[str, Any] = {"n": rest.n, "n_failed": failed, "alternative": "two-sided"}
+    settings: dict[str, Any] = {"n": rest.n, "n_failed": failed, "alternative": "two-sided"}
     if min(y.sum(), (~y).sum()) < 2:
         why = "a class has fewer than two items"
         none = Result.undefined(why, n=rest.n, n_failed=failed)
         empty: dict[str, Any] = {"first": math.nan, "second": math.nan, "difference": none}
-        return DeLong(math.nan, math.nan, reason=why, **told, **empty)
+        return DeLong(math.nan, math.nan, reason=why, **settings, **empty)
     areas, covariance = _delong([x, z_scores], y)
     gap = float(areas[0] - areas[1])
     variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
@@ -181,7 +181,7 @@ def delong_test(
     difference = Result(gap, n=rest.n, n_failed=failed, se=se, interval=interval)
     scored: dict[str, Any] = {"first": float(areas[0]), "second": float(areas[1])}
     scored["difference"] = difference
-    return DeLong(z, p, **told, **scored)
+    return DeLong(z, p, **settings, **scored)
 
 
 @dataclass(frozen=True)
@@ -281,8 +281,8 @@ def detect_signal(
         confidence: The level of the interval of d′.
     """
     both = match(judge, labels)
-    told = zip(both.judge, both.truth, strict=True)
-    pairs = [(said == positive, label == positive) for said, label in told]
+    settings = zip(both.judge, both.truth, strict=True)
+    pairs = [(said == positive, label == positive) for said, label in settings]
     hits, misses = pairs.count((True, True)), pairs.count((False, True))
     alarms, rest = pairs.count((True, False)), pairs.count((False, False))
     found = signal_detection(hits, misses, alarms, rest, correction, confidence=confidence)

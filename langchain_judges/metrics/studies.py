@@ -65,15 +65,15 @@ def decision_aid(
         else:
             kept.append(index)
     old, new = ([_points(said(rows[side][i])[0], rows[2][i]) for i in kept] for side in (0, 1))
-    told: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "groups": keys and [keys[i] for i in kept],
         "confidence": confidence,
     }
     moves = Counter(zip(old, new, strict=True))
     return DecisionAid(
-        before=mean(old, **told),
-        after=mean(new, **told),
-        mean_change=paired_difference(new, old, **told),
+        before=mean(old, **settings),
+        after=mean(new, **settings),
+        mean_change=paired_difference(new, old, **settings),
         wrong_to_right=moves[-1, 1],
         right_to_wrong=moves[1, -1],
         n=len(kept),

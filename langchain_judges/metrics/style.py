@@ -102,9 +102,9 @@ def preference_slopes(
     x = np.asarray([(1.0, *row) for row in both.truth], dtype=float).reshape(-1, len(names))
     clusters = None if groups is None else group_numbers(groups, both.kept, len(given))
     found, why = _fit(y, x, clusters)
-    told: dict[str, Any] = {"n": len(y), "n_failed": failed}
+    settings: dict[str, Any] = {"n": len(y), "n_failed": failed}
     if found is None:
-        return {name: Result.undefined(why, **told) for name in names}
+        return {name: Result.undefined(why, **settings) for name in names}
     units = len(y) if clusters is None else int(clusters.max()) + 1
     reach = float(
         stats.t.ppf((1 + confidence) / 2, units - (len(names) if clusters is None else 1))
@@ -116,7 +116,7 @@ def preference_slopes(
             se=se,
             interval=None if too_few else Interval(slope - reach * se, slope + reach * se),
             no_interval=too_few,
-            **told,
+            **settings,
         )
         for name, (slope, se) in zip(names, found, strict=True)
     }
@@ -213,9 +213,9 @@ def length_slope(  # noqa: PLR0913 - two texts, what people say, and the interva
     features: dict[str, Any] = {"length": _spread_of(gaps)}
     if labels is not None:
         features["quality"] = _quality(labels)
-    told: dict[str, Any] = {"groups": groups, "confidence": confidence}
+    settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
     given = as_list(preferences)
-    slope = preference_slopes(given, features, **told)["length"]
+    slope = preference_slopes(given, features, **settings)["length"]
     signs = set(features.get("quality", ())) - {None}
     accuracies = label_accuracy if isinstance(label_accuracy, tuple) else (label_accuracy,)
     if not 0.5 < min(accuracies) <= max(accuracies) <= 1:
@@ -224,7 +224,7 @@ def length_slope(  # noqa: PLR0913 - two texts, what people say, and the interva
         return slope
     if min(accuracies) == 1:
         return slope
-    return _for_wrong_labels(slope, given, features, accuracies, **told)
+    return _for_wrong_labels(slope, given, features, accuracies, **settings)
 
 
 def _for_wrong_labels(
@@ -254,10 +254,14 @@ def _for_wrong_labels(
     ends = [each for each in found if each is not None]
     if max(accuracies) == 1 and slope.interval:
         ends.append(slope.interval)
-    told = {**slope.__dict__, "interval": None, "no_interval": "labels may be too often wrong"}
+    settings = {
+        **slope.__dict__,
+        "interval": None,
+        "no_interval": "labels may be too often wrong",
+    }
     if all(each is not None for each in found):
-        told["interval"] = Interval(min(e.low for e in ends), max(e.high for e in ends))
-    return Result(slope, **told)
+        settings["interval"] = Interval(min(e.low for e in ends), max(e.high for e in ends))
+    return Result(slope, **settings)
 
 
 def style_slopes(
@@ -288,8 +292,8 @@ def style_slopes(
     features: dict[str, Any] = style_gaps(outputs_a, outputs_b)
     if labels is not None:
         features["quality"] = _quality(labels)
-    told: dict[str, Any] = {"groups": groups, "confidence": confidence}
-    return preference_slopes(preferences, features, **told)
+    settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
+    return preference_slopes(preferences, features, **settings)
 
 
 def style_gaps(outputs_a: Iterable[str], outputs_b: Iterable[str]) -> dict[str, list[float]]:
@@ -366,9 +370,9 @@ def equal_length_win_rate(
         if any(map(is_missing, hard)):
             raise InputError("`difficulty` must be known for every item")
         features["difficulty"] = (np.asarray(hard) - np.mean(hard)).tolist()
-    told: dict[str, Any] = {"groups": groups, "confidence": confidence}
-    slopes = preference_slopes(given, features, **told)
-    raw, theta = win_rate(given, **told), slopes["intercept"]
+    settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
+    slopes = preference_slopes(given, features, **settings)
+    raw, theta = win_rate(given, **settings), slopes["intercept"]
     more: dict[str, Any] = {"raw": raw, "length_slope": slopes["length"]}
     if theta.reason or theta.interval is None or theta.se is None:
         why = theta.reason or theta.no_interval or "no interval"
