@@ -232,10 +232,22 @@ class Protocol:
             options["seed"] = self.seed
         if arm.online:
             judge = self._online(options)
-            return {"method": arm.label, "options": options, "calls": 1, "judge": judge}
+            return {
+                "name": arm.label,
+                "method": arm.method,
+                "options": options,
+                "calls": 1,
+                "judge": judge,
+            }
         judge = load_judge(arm.method, self.model, **options)
         calls = int((judge.config or {})["metadata"]["calls"])
-        return {"method": arm.label, "options": options, "calls": calls, "judge": judge}
+        return {
+            "name": arm.label,
+            "method": arm.method,
+            "options": options,
+            "calls": calls,
+            "judge": judge,
+        }
 
     def _online(self, options: dict[str, Any]) -> Any:
         """Return direct prompting with the aspects that SC² found for each pair online."""

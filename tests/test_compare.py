@@ -13,7 +13,8 @@ from langchain_judges import load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import METHODS, within_budget
-from langchain_judges.runs.contest import compare, line_up, rate
+from langchain_judges.report.pareto import comparison_page, points_of
+from langchain_judges.runs.contest import at_own_cost, compare, line_up, rate
 from langchain_judges.testing import error, reply
 from tests.fakes import FakeChatModel
 from tests.processes import held, rows_in, start, wait_until
@@ -243,6 +244,12 @@ def test_sc2_takes_part_with_half_of_the_budget_as_tables():
     assert found[0]["calls"] == 16
 
 
+def untimed(comparison):
+    for each in comparison["methods"].values():
+        each["seconds"] = 0.0
+    return comparison
+
+
 def test_a_comparison_goes_on_where_it_was(tmp_path):
     methods, pairs = ["relative", "cot_sc"], rows(3)
     whole, model = contest(methods, pairs, out=tmp_path / "whole", budget=4)
@@ -250,10 +257,10 @@ def test_a_comparison_goes_on_where_it_was(tmp_path):
     contest(methods[:1], pairs, out=tmp_path / "part", budget=4)
     resumed, model = contest(methods, pairs, out=tmp_path / "part", budget=4)
     assert len(model.prompts) == asked - 6
-    assert resumed == whole
+    assert untimed(resumed) == untimed(whole)
     again, model = contest(methods, iter(pairs), out=tmp_path / "part", budget=4)
     assert model.prompts == []
-    assert again == whole
+    assert untimed(again) == whole
     assert sorted(path.name for path in (tmp_path / "part").iterdir()) == [
         "cot_sc.jsonl",
         "relative.jsonl",
@@ -396,3 +403,52 @@ def test_two_methods_on_one_shipped_pair_with_the_real_local_model(tmp_path):
         assert standing["rows"] == 1
         assert standing["calls"] >= least
         assert sum(standing["verdicts"].values()) + standing["not_judged"] == 1
+
+
+def test_methods_and_a_cascade_run_at_their_own_cost_beside_a_budget():
+    model = FakeChatModel(replies=answer)
+    names, few = (
+        ["relative", "cot_sc", "cascade"],
+        {"cascade": {"methods": ["relative", "cot"]}},
+    )
+    told = {"options": few}
+    within, skipped = line_up(names, model, budget=4, **told)
+    assert list(skipped) == ["cascade"]
+    found = at_own_cost(names, model, within, 4, told)
+    # `relative` has the same settings in both; self-consistency asks 8 calls by itself.
+    assert [each["name"] for each in found] == [*names, "cot_sc (4 calls)"]
+    done = compare(found, rows(2), progress=False)
+    calls = {name: each["calls"] for name, each in done["methods"].items()}
+    assert calls == {"relative": 4, "cot_sc": 16, "cascade": 4, "cot_sc (4 calls)": 8}
+
+
+def standing(share, calls, dollars=None):
+    rate_of = {"count": 0, "of": 9, "share": share, "low": share - 0.1, "high": share + 0.1}
+    counts = {"flips": 0, "both_orders": 0, "not_judged": 0, "tokens": 0, "seconds": 1.0}
+    return {**counts, "rows": 10, "calls": calls, "dollars": dollars, "labelled": rate_of}
+
+
+def test_a_page_shows_which_methods_are_worth_their_cost():
+    methods = {
+        "cheap": standing(0.7, 10),
+        "dear <b>": standing(0.8, 100),
+        "waste": standing(0.7, 50),
+    }
+    comparison = {"methods": methods, "skipped": {"sc2": "too dear"}}
+    points, unit = points_of(comparison)
+    assert [(p.name, p.cost, p.best) for p in points] == [
+        ("cheap", 1, True),
+        ("dear <b>", 10, True),
+        ("waste", 5, False),
+    ]
+    assert unit == "calls for a row"
+    page = comparison_page(comparison, "rows.jsonl")
+    assert "Worth their cost here: cheap, dear &lt;b&gt;." in page
+    assert "Without part: sc2: too dear." in page
+
+
+def test_the_cost_is_in_dollars_where_all_are_known():
+    methods = {"x": standing(0.7, 10, 0.2), "y": standing(0.8, 10, 0.1)}
+    points, unit = points_of({"methods": methods})
+    assert (unit, points[0].cost) == ("dollars for 1,000 rows", pytest.approx(20))
+    assert [point.best for point in points] == [False, True]

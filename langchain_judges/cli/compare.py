@@ -38,6 +38,7 @@ from langchain_judges.cli.options import (
     KeepFailed,
     Limit,
     Model,
+    Prices,
     SkipBad,
     Strict,
     Timeout,
@@ -54,11 +55,28 @@ def compare(  # noqa: PLR0913 - one parameter for each option
             "data set, by its name or folder."
         ),
     ],
-    methods: Annotated[str, typer.Option(help="Names of methods, separated by commas.")],
     model: Model,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Names of methods, separated by commas; default: all that judge pairs, and "
+            "with --own-cost a cascade of relative and bsm."
+        ),
+    ] = None,
     budget_calls: Annotated[
         int, typer.Option(min=1, help="Most calls that a method may make for a pair.")
     ] = 16,
+    own_cost: Annotated[
+        bool,
+        typer.Option("--own-cost", help="Also run each method with its own settings."),
+    ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", help="Write a page: agreement against cost. Needs the extra trust."
+        ),
+    ] = None,
+    prices: Prices = None,
     shots: Annotated[
         int, typer.Option(min=0, help="Worked examples for every method that shows some.")
     ] = 0,
@@ -92,27 +110,27 @@ def compare(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     130 Ctrl-C.
     """
+    from langchain_judges.report.pareto import comparison_page
     from langchain_judges.report.side_by_side import comparison_table
+    from langchain_judges.runs.contest import at_own_cost, line_up, save
     from langchain_judges.runs.contest import compare as compare_methods
-    from langchain_judges.runs.contest import line_up, save
 
     errors, address = error_console(), address_of(model, base_url)
     try:
-        names = _names(methods)
+        names = _names(methods) if methods else _all_methods(own_cost)
         settings = _options(option or [])
         _check_methods(names, settings)
         file = open_rows(pairs, limit, check_labelled_pair, named_columns(column))
         rows = checked(file, skip_bad, errors)
         chat = chat_model(model, base_url, timeout, dry_run=dry_run)
         with settings_named(set_options(option or [])):
-            contestants, skipped = line_up(
-                names,
-                chat,
-                budget=budget_calls,
-                shots=shots,
-                aspects=_names(aspects) if aspects else None,
-                options=settings,
-            )
+            told: dict[str, Any] = {"shots": shots, "options": settings}
+            told["aspects"] = _names(aspects) if aspects else None
+            contestants, skipped = line_up(names, chat, budget=budget_calls, **told)
+            if own_cost:
+                contestants = at_own_cost(names, chat, contestants, budget_calls, told)
+                taking_part = {each["method"] for each in contestants}
+                skipped = {m: why for m, why in skipped.items() if m not in taking_part}
         _announce(contestants, skipped, rows, errors)
         if dry_run:
             return
@@ -121,12 +139,15 @@ def compare(  # noqa: PLR0913 - one parameter for each option
             Sized(file, rows),
             budget=budget_calls,
             skipped=skipped,
+            prices=prices and str(prices),
             out=out,
             max_concurrency=concurrency,
             keep_failed=keep_failed,
         )
         if out is not None:
             save(comparison, out / "comparison.json")
+        if page is not None:
+            page.write_text(comparison_page(comparison, pairs.name), encoding="utf-8")
     except JudgeError as exc:
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
@@ -147,8 +168,15 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _check_methods(names: Sequence[str], settings: dict[str, dict[str, Any]]) -> None:
+def _all_methods(own_cost: bool) -> list[str]:
     from langchain_judges.methods.registry import METHODS
+
+    pairs = [name for name, kind in METHODS.items() if kind.takes == "pair"]
+    return [*pairs, "cascade"] if own_cost else pairs
+
+
+def _check_methods(names: Sequence[str], settings: dict[str, dict[str, Any]]) -> None:
+    from langchain_judges.methods.registry import COMBINATIONS, METHODS
 
     if single := [name for name in names if kind_of(name) == "item"]:
         raise OptionError(
@@ -156,7 +184,7 @@ def _check_methods(names: Sequence[str], settings: dict[str, dict[str, Any]]) ->
             "`trust --verdicts` puts finished runs of such judges side by side"
         )
     for method, options in settings.items():
-        check_settable(METHODS, method, options)
+        check_settable(METHODS | COMBINATIONS, method, options)
 
 
 def _options(settings: list[str]) -> dict[str, dict[str, Any]]:
@@ -177,7 +205,7 @@ def _announce(
     for contestant in contestants:
         each = contestant["calls"]
         errors.print(
-            f"{contestant['method']}: at most {rows * each:,} calls ({each} for each pair), "
+            f"{contestant['name']}: at most {rows * each:,} calls ({each} for each pair), "
             "excluding retries."
         )
     for method, why in skipped.items():

@@ -17,14 +17,20 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.budgets import BudgetError
-from langchain_judges.methods.registry import METHODS, load_judge, within_budget
+from langchain_judges.methods.registry import (
+    COMBINATIONS,
+    METHODS,
+    load_judge,
+    method_of,
+    within_budget,
+)
 from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
 from langchain_judges.options import Rule, with_options
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.results import judged_row
-from langchain_judges.runs.summary import cause_of
+from langchain_judges.runs.summary import Summary, cause_of
 from langchain_judges.runs.workload import Rows
 
 if TYPE_CHECKING:
@@ -33,8 +39,10 @@ if TYPE_CHECKING:
 
 
 class Contestant(TypedDict):
-    """A method with the settings that fit the budget."""
+    """A method with its settings."""
 
+    name: str
+    """The method; with the budget of calls, where methods also run at their own cost."""
     method: str
     options: dict[str, Any]
     calls: int
@@ -70,6 +78,10 @@ class Standing(TypedDict):
     """Why rows were not judged, in the words of their first failure; the commonest."""
     calls: int
     tokens: int
+    seconds: float
+    """Of this run; rows of an earlier one took none."""
+    dollars: float | None
+    """For all replies; None where prices were not named or not all known."""
     labelled: Rate | None
     """Verdicts that are their row's label. A row that was not judged counts as wrong, and
     rows without a label A, B or tie not at all; None if no row has one."""
@@ -85,8 +97,9 @@ class Agreement(TypedDict):
 class Comparison(TypedDict):
     """What a comparison came to; plain JSON."""
 
-    budget: int
+    budget: int | None
     methods: dict[str, Standing]
+    """By the name of the contestant."""
     agreement: list[Agreement]
     skipped: dict[str, str]
     """Methods that took no part, and why."""
@@ -97,8 +110,10 @@ class CompareOptions(RunLimits):
 
     called: ClassVar[str] = "compare"
 
-    budget: int
+    budget: int | None = None
     """As given to `line_up`; kept in the comparison."""
+    prices: FilePath = None
+    """What tokens cost, as `judge_many` takes it."""
     skipped: Annotated[Mapping[str, str] | None, Rule("reasons by method")] = None
     """As `line_up` returned it; kept in the comparison."""
     out: FilePath = None
@@ -126,22 +141,24 @@ def compare(
     rows = rows if not hasattr(rows, "__next__") else list(rows)
     counts: dict[str, _Count] = {}
     for contestant in contestants:
-        method = contestant["method"]
-        count = counts[method] = _Count(contestant["options"], contestant["calls"])
+        name = contestant["name"]
+        count = counts[name] = _Count(contestant["options"], contestant["calls"])
         run = judge_many(
             contestant["judge"],
             rows,
-            out=Path(options.out) / f"{method}.jsonl" if options.out is not None else None,
+            out=Path(options.out) / f"{name}.jsonl" if options.out is not None else None,
             max_concurrency=options.max_concurrency,
             progress=options.progress,
             keep_failed=options.keep_failed,
+            prices=options.prices,
         )
         with run:
             for row in run:
                 count.add(row)
+        count.end(run.summary)
     return {
         "budget": options.budget,
-        "methods": {method: count.standing() for method, count in counts.items()},
+        "methods": {name: count.standing() for name, count in counts.items()},
         "agreement": [
             {"methods": [a, b], "rate": _same(counts[a].said, counts[b].said)}
             for a, b in combinations(counts, 2)
@@ -167,6 +184,14 @@ class _Count:
     tokens: int = 0
     labelled: int = 0
     agreed: int = 0
+    seconds: float = 0.0
+    priced: bool = False
+    unpriced: int = 0
+    dollars: float = 0.0
+
+    def end(self, summary: Summary) -> None:
+        self.seconds = summary.seconds
+        self.priced = bool(summary.prices)
 
     def add(self, row: Mapping[str, Any]) -> None:
         verdict = row["verdict"]
@@ -181,6 +206,9 @@ class _Count:
         self.failures.update(failure["reason"] for failure in verdict["failures"])
         usage = verdict["usage"]
         self.calls += usage["calls"]
+        cost = row.get("cost")
+        self.dollars += cost or 0.0
+        self.unpriced += cost is None and usage["calls"] > 0
         self.tokens += usage["input_tokens"] + usage["output_tokens"]
         if row.get("label") in SIDES:
             self.labelled += 1
@@ -200,6 +228,8 @@ class _Count:
             "causes": dict(self.causes.most_common(5)),
             "calls": self.calls,
             "tokens": self.tokens,
+            "seconds": self.seconds,
+            "dollars": self.dollars if self.priced and not self.unpriced else None,
             "labelled": rate(self.agreed, self.labelled) if self.labelled else None,
         }
 
@@ -250,7 +280,7 @@ def line_up(
     methods: Sequence[str],
     model: str | BaseChatModel,
     *,
-    budget: int,
+    budget: int | None,
     shots: int = 0,
     aspects: AspectsLike | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -258,9 +288,9 @@ def line_up(
     """Make a judge of each method, with the settings that fit the budget.
 
     Args:
-        methods: Names of methods.
+        methods: Names of methods; without a budget also `"cascade"` and `"jury"`.
         model: What `resolve_model` takes; every method is given the same.
-        budget: Most calls for one pair, excluding repairs.
+        budget: Most calls for one pair, excluding repairs; None: each method at its own cost.
         shots: Worked examples for every method that shows some.
         aspects: For every method that compares by aspects, as `create_sc2_judge` takes them;
             SC² gets `ASPECTS` without.
@@ -289,14 +319,47 @@ def line_up(
             continue
         judge = load_judge(method, chat, **chosen)
         calls = int((judge.config or {})["metadata"]["calls"])
-        if calls > budget:
+        if budget is not None and calls > budget:
             skipped[method] = f"asks {calls} calls for a pair, more than the budget of {budget}"
             continue
-        found.append({"method": method, "options": chosen, "calls": calls, "judge": judge})
+        found.append(
+            {
+                "name": method,
+                "method": method,
+                "options": chosen,
+                "calls": calls,
+                "judge": judge,
+            }
+        )
     if not found:
         reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
         raise OptionError(f"no method can take part: {reasons}")
     return found, skipped
+
+
+def at_own_cost(
+    methods: Sequence[str],
+    model: str | BaseChatModel,
+    within: Sequence[Contestant],
+    budget: int,
+    settings: Mapping[str, Any],
+) -> list[Contestant]:
+    """Return each method with its own settings, then those within a budget that differ.
+
+    Args:
+        methods: Names of methods.
+        model: What `resolve_model` takes.
+        within: What `line_up` returned for the budget.
+        budget: The calls; part of the names of these.
+        settings: Further keywords of `line_up`.
+    """
+    own, _ = line_up(methods, model, budget=None, **settings)
+    options = [(each["method"], each["options"]) for each in own]
+    others = [each for each in within if (each["method"], each["options"]) not in options]
+    named: list[Contestant] = [
+        {**each, "name": f"{each['method']} ({budget} calls)"} for each in others
+    ]
+    return [*own, *named]
 
 
 class _NoPart(Exception):
@@ -306,7 +369,7 @@ class _NoPart(Exception):
 def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
     if len(set(methods)) < len(methods):
         raise OptionError(f"each method can take part once, got {list(methods)!r}")
-    unknown = set(methods) - METHODS.keys()
+    unknown = set(methods) - METHODS.keys() - COMBINATIONS.keys()
     if unknown or not methods:
         known = ", ".join(sorted(name for name, each in METHODS.items() if each.budgets))
         raise OptionError(f"`methods` must be among {known}; got {sorted(unknown)!r}")
@@ -315,17 +378,18 @@ def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
 
 
 def _chosen(
-    method: str, budget: int, shared: Mapping[str, Any], own: Mapping[str, Any]
+    method: str, budget: int | None, shared: Mapping[str, Any], own: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a method's options: the budget's, those that methods share, then its own."""
-    if METHODS[method].takes == "item":
+    kind = method_of(method)
+    if kind.takes == "item":
         raise _NoPart("it labels single texts, and these are contests of pairs")
-    if not METHODS[method].budgets:
+    if budget is not None and not kind.budgets:
         raise _NoPart("there is no rule how it spends a budget")
     try:
-        chosen = within_budget(method, budget)
+        chosen = {} if budget is None else within_budget(method, budget)
     except BudgetError as exc:
         raise _NoPart(str(exc)) from exc
-    takes = METHODS[method].defaults()
+    takes = kind.defaults()
     given = {name: value for name, value in shared.items() if value and name in takes}
     return {**chosen, **given, **own}
