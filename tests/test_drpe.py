@@ -809,9 +809,9 @@ def test_clustering_all_roles_may_unseat_a_static_one():
     ("options", "message"),
     [
         ({"panel": {"static": "press"}}, "`static` must be one of"),
-        ({"panel": {"static": ["Critic"]}}, "a role must be 'type: description'"),
+        ({"panel": {"static": ["Critic"]}}, "each of `roles` must be 'type: description'"),
         ({"panel": {"static": ["A: x", "a: y"]}}, "distinct types"),
-        ({"panel": {"static": 5}}, "roles must be a list"),
+        ({"panel": {"static": 5}}, "`roles` must be a list"),
         ({"panel": {"dynamic": 0, "static": []}}, "a panel needs"),
         ({"panel": {"seats": 3}}, "'panel' has no option 'seats'; .*it takes capped, "),
         ({"panel": {"eps": 0}}, "`eps` must be a number above 0 and at most 2, got 0"),
@@ -821,8 +821,8 @@ def test_clustering_all_roles_may_unseat_a_static_one():
         ({"voting": {"min_valid": 99}}, "`min_valid` must be at most 7, got 99"),
         ({"roles": []}, "`roles` must be at least one role"),
         ({"roles": "summary"}, "`roles` must be at least one role, got 'summary'"),
-        ({"roles": [5]}, "a role must be 'type: description'"),
-        ({"roles": [{"type": 3, "description": "x"}]}, "a role must be"),
+        ({"roles": [5]}, "each of `roles` must be 'type: description'"),
+        ({"roles": [{"type": 3, "description": "x"}]}, "each of `roles` must be"),
     ],
 )
 def test_options_are_checked_with_the_rule_and_the_value(options, message):

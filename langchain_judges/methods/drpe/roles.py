@@ -123,11 +123,11 @@ def read_roles(given: object, kind: Kind = "static") -> tuple[Role, ...]:
             )
         return SETS[given]
     if not isinstance(given, Sequence):
-        raise OptionError(f"roles must be a list or the name of a set, got {given!r}")
+        raise OptionError(f"`roles` must be a list or the name of a set, got {given!r}")
     roles = tuple(_role(each, kind) for each in given)
     names = [role["type"].casefold() for role in roles]
     if len(set(names)) < len(names):
-        raise OptionError(f"roles must have distinct types, got {names!r}")
+        raise OptionError(f"`roles` must have distinct types, got {names!r}")
     return roles
 
 
@@ -143,7 +143,8 @@ def _role(given: object, kind: Kind) -> Role:
     texts = isinstance(name, str) and isinstance(said, str)
     if not texts or not name.strip() or not said.strip():
         raise OptionError(
-            "a role must be 'type: description' or {'type', 'description'}, got " + repr(given)
+            "each of `roles` must be 'type: description' or {'type', 'description'}, got "
+            + repr(given)
         )
     return {"type": name.strip(), "description": said.strip(), "kind": own}
 
