@@ -26,7 +26,7 @@ from langchain_judges.testing import Answer, Call, FakeModelServer, error
 from tests.judges import answer_call, item_of
 from tests.processes import start
 
-ROWS, ANSWERED = 6, 7
+ROWS, ANSWERED = 6, 4
 ENDS = ("kill -9", "SIGTERM", "Ctrl-C", "cancellation", "time-out", "full disk", "revoked key")
 CODE = """
 import asyncio, json, resource, signal, sys
