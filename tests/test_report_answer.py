@@ -78,3 +78,13 @@ def test_a_number_without_an_interval_says_why():
         row["group"] = number % 3
     html = report.trust(run_of(["A"] * 6 + ["B"] * 6), data).to_html()
     assert "no range: too few groups" in html
+
+
+# Right on half of the rows on which people are of one mind: far below them, and no better
+# than always picking A.
+def test_a_judge_far_below_people_is_a_no_also_where_no_rule_is_beaten():
+    votes = [["A", "A"], ["B", "B"]] * 60
+    answers = ["A", "B", "B", "A"] * 30
+    text = answer(answers, votes).text
+    assert text.startswith("No, not in place of a person")
+    assert "not shown to be better than" in text

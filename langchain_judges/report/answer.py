@@ -59,14 +59,16 @@ def answer_of(
     rule = _RULES.get(lead.note, "always giving the commonest label")
     if lead.result.interval.high < 0:
         return _made("no", f"worse than {rule}, by {_points(lead)}")
+    people = numbers.get("agreement.over_people")
+    if people and min_agreement is None and _clearly_below(people):
+        return _below_people(people, rule, better=lead.result.interval.low > 0)
     if lead.result.interval.low <= 0:
         reason = f"not shown to be better than {rule} ({value_text(lead)}, {range_text(lead)})"
         return _made("not yet", reason)
     if min_agreement is not None:
         return _beside_bar(headline, min_agreement)
-    people = numbers.get("agreement.over_people")
     if people is not None and not math.isnan(people.result):
-        return _in_place_of_people(people, rule)
+        return _in_place_of_people(people)
     wrong = percent(1 - headline.result)
     return Answer(
         "yes",
@@ -118,7 +120,19 @@ def _beside_bar(headline: Number, least: float) -> Answer:
     return _made("yes", f"{agreement}, and {bar} are asked for")
 
 
-def _in_place_of_people(gap: Number, rule: str) -> Answer:
+def _clearly_below(gap: Number) -> bool:
+    """Say whether the judge agrees with people less than one more person does."""
+    return gap.result.interval is not None and gap.result.interval.high < -MARGIN
+
+
+def _below_people(gap: Number, rule: str, *, better: bool) -> Answer:
+    span = f"{value_text(gap)}, {range_text(gap)}"
+    text = f"No, not in place of a person: agrees less with people than they do ({span})"
+    rest = "better than" if better else "not shown to be better than"
+    return Answer("no", f"{text}; {rest} {rule}{' all the same' if better else ' either'}.")
+
+
+def _in_place_of_people(gap: Number) -> Answer:
     interval = gap.result.interval
     margin = percent(MARGIN)
     span = f"{value_text(gap)}, {range_text(gap)}"
@@ -128,9 +142,6 @@ def _in_place_of_people(gap: Number, rule: str) -> Answer:
         return Answer(
             "yes", f"Yes, in place of one more person: no worse by {margin} points ({span})."
         )
-    if interval.high < -MARGIN:
-        text = f"No, not in place of a person: agrees less with people than they do ({span})"
-        return Answer("no", f"{text}; better than {rule} all the same.")
     text = f"it may be {margin} points or more below one more person ({span})"
     return _made("not yet", text)
 
