@@ -12,13 +12,13 @@ the mean rating). Every summary is scored against a reference; CNN and BBC have 
 
 It prints |Pearson| with a bootstrap interval clustered by article, Kendall's tau, Williams'
 test against the single-prompt judge, what each method cost, |Pearson| over the number of
-generated roles, and over the five wordings. Run it again to go on after a stop.
+generated roles, and over the five wordings. All methods share one cache of replies, so that
+they judge by the same panels; run it again to resume after a stop.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,11 +35,14 @@ from protocols import (
     Limit,
     Model,
     Out,
+    Replies,
     Seed,
     in_flight,
     inside,
     named,
     program,
+    sharing,
+    whole_lines,
 )
 from pydantic import BaseModel
 from rich.console import Console
@@ -160,6 +163,8 @@ def main(  # noqa: PLR0913 - one parameter for each option
     console = table_console()
     chat = resolve_model(model, base_url=base_url)
     writer = resolve_model(reference_model) if reference_model else chat
+    replies = Replies(out / "replies.jsonl")
+    chat = sharing(chat, replies)
     found: dict[str, Any] = {"model": model, "rule": settings.rule, "studies": {}}
     out.mkdir(parents=True, exist_ok=True)
     if set(studies) - {"summeval"}:
@@ -168,6 +173,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
         study = _study(name, settings, writer, out)
         found["studies"][name] = _one_study(study, chat, settings, out / name, console)
     (out / "results.json").write_text(json.dumps(found, indent=1))
+    console.print(replies.sentence())
     console.print(f"Every figure is in {out / 'results.json'}.")
     return found
 
@@ -236,7 +242,7 @@ def _references(
     rows: Sequence[Mapping[str, Any]], writer: Any, path: Path
 ) -> dict[str, dict[str, Any]]:
     """Return a reference for each article; what an earlier run wrote is not paid again."""
-    known = {row["group"]: row for row in map(json.loads, _whole_lines(path))}
+    known = {row["group"]: row for row in map(json.loads, whole_lines(path))}
     question = Question("protocol", "reference", Channel(writer), _REFERENCE, _Summary, "1")
     with path.open("a") as file:
         for row in rows:
@@ -255,15 +261,6 @@ def _references(
             file.write(json.dumps(known[row["group"]]) + "\n")
             file.flush()
     return known
-
-
-def _whole_lines(path: Path) -> list[str]:
-    """Return the lines of a file, and cut off one that a killed run left unfinished."""
-    kept = path.read_bytes() if path.exists() else b""
-    end = kept.rfind(b"\n") + 1
-    if end < len(kept):
-        os.truncate(path, end)
-    return kept[:end].decode().splitlines()
 
 
 def _one_study(

@@ -4,8 +4,8 @@
 
 `--data` is a folder with `hh_helpful_test/pairs.jsonl.gz` (fields prompt, chosen, rejected) and
 `summeval12/docs.jsonl.gz`, `summaries.jsonl.gz` (fields id, text; id, model_id, summary,
-expert_mean). Run it again to go on: nothing that was answered is asked twice, and settings
-that two studies share are asked once.
+expert_mean). Run it again to resume: no request is sent twice. All arms share one cache of
+replies, so that those with the same tables compare the same ones.
 
 The offline aspects are learned from fifty pairs that are not judged, nor is any other pair of
 their dialogues or articles, which are ten of SummEval's hundred. Another model, seed or set
@@ -37,11 +37,13 @@ from protocols import (
     Limit,
     Model,
     Out,
+    Replies,
     Seed,
     in_flight,
     inside,
     named,
     program,
+    sharing,
 )
 
 import langchain_judges
@@ -330,7 +332,8 @@ def main(  # noqa: PLR0913 - one parameter for each option
     asked = named(only, studies([]), "--only")
     # Nothing is asked before every set was found.
     pairs = {name: SETS[name].rows(inside(data, name).parent, seed) for name in listed}
-    chat = resolve_model(model, base_url=base_url)
+    replies = Replies(out / "replies.jsonl")
+    chat = sharing(resolve_model(model, base_url=base_url), replies)
     flying = in_flight(model, concurrency)
     found: dict[str, dict[str, Comparison]] = {}
     for name in listed:
@@ -344,6 +347,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
             console.print(comparison_table(comparison))
             for arm, why in comparison["skipped"].items():
                 console.print(f"{arm}: {why}")
+    console.print(replies.sentence())
     return found
 
 

@@ -1,13 +1,21 @@
-"""What the protocol scripts share: their options, and how they end."""
+"""What the protocol scripts share: their options, a cache of replies, and how they end."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Callable, Collection
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from threading import Lock
+from typing import Annotated, Any, TypeVar
 
 import typer
+from langchain_core.caches import BaseCache
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import message_to_dict, messages_from_dict
+from langchain_core.outputs import ChatGeneration, Generation
 
 from langchain_judges.cli.common import MISUSED, end_stopped, error_console
 from langchain_judges.cli.options import BaseUrl, Concurrency, Model
@@ -44,20 +52,104 @@ def inside(data: Path | None, *names: str) -> Path:
 
 def named(listed: str, known: Collection[str], option: str) -> list[str]:
     """Return the names in a list with commas, or say which of them is unknown."""
-    found = [name.strip() for name in listed.split(",") if name.strip()]
-    if unknown := [name for name in found if name not in known]:
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in known]:
         allowed = ", ".join(known)
         raise typer.BadParameter(
             f"{', '.join(unknown)}: not among {allowed}", param_hint=option
         )
-    return found
+    return names
+
+
+def whole_lines(path: Path) -> list[str]:
+    """Return the lines of a file, and cut off one that a killed run left unfinished."""
+    text = path.read_bytes() if path.exists() else b""
+    end = text.rfind(b"\n") + 1
+    if end < len(text):
+        os.truncate(path, end)
+    return text[:end].decode().splitlines()
+
+
+class Replies(BaseCache):
+    """A model's replies, shared by all arms of a study and by all runs of it.
+
+    Arms that ask the same share what was replied, so their comparison is paired. A reply
+    from here has the usage that it had when it came: each arm costs what it would alone.
+
+    Args:
+        path: The file, one JSON object for each reply.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read what earlier runs wrote."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._lock = Lock()
+        rows = map(json.loads, whole_lines(path))
+        self._messages: dict[str, list[dict[str, Any]]] = {
+            row["request"]: row["messages"] for row in rows
+        }
+
+    def __len__(self) -> int:
+        """Return how many different requests were answered."""
+        return len(self._messages)
+
+    def lookup(self, prompt: str, llm_string: str) -> list[Generation] | None:
+        """Return the reply to a request, or None."""
+        messages = self._messages.get(_request(prompt, llm_string))
+        if messages is None:
+            return None
+        return [ChatGeneration(message=message) for message in messages_from_dict(messages)]  # type: ignore[arg-type]
+
+    async def alookup(self, prompt: str, llm_string: str) -> list[Generation] | None:
+        """Return the reply to a request, or None."""
+        return self.lookup(prompt, llm_string)
+
+    def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
+        """Write a reply down."""
+        request = _request(prompt, llm_string)
+        messages = [message_to_dict(each.message) for each in return_val]
+        line = json.dumps({"request": request, "messages": messages}, default=str)
+        with self._lock, self._path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+            self._messages[request] = json.loads(line)["messages"]
+
+    async def aupdate(self, prompt: str, llm_string: str, return_val: Any) -> None:
+        """Write a reply down."""
+        self.update(prompt, llm_string, return_val)
+
+    def clear(self, **_: Any) -> None:
+        """Forget all replies."""
+        with self._lock:
+            self._path.unlink(missing_ok=True)
+            self._messages.clear()
+
+    def sentence(self) -> str:
+        """Return how often the model was asked in truth."""
+        return (
+            f"The model was sent {len(self):,} different requests for all arms together, in "
+            "this run and those that it resumes; the tables count what each arm would take "
+            "alone."
+        )
+
+
+def _request(prompt: str, llm_string: str) -> str:
+    return hashlib.sha256(f"{llm_string}\n{prompt}".encode()).hexdigest()
+
+
+_Chat = TypeVar("_Chat", bound=BaseChatModel)
+
+
+def sharing(model: _Chat, replies: Replies) -> _Chat:
+    """Return a model that answers an equal request from the replies that came before."""
+    return model.model_copy(update={"cache": replies})
 
 
 def program(main: Callable[..., Any]) -> typer.Typer:
     """Return a command line whose errors, and its end by Ctrl-C, are one sentence."""
 
     @wraps(main)
-    def told(**options: Any) -> None:
+    def reporting(**options: Any) -> None:
         try:
             main(**options)
         except (JudgeError, FileNotFoundError) as exc:
@@ -67,5 +159,5 @@ def program(main: Callable[..., Any]) -> typer.Typer:
             end_stopped(error_console())
 
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(told)
+    app.command()(reporting)
     return app

@@ -11,7 +11,9 @@ import protocol_drpe
 import protocol_sc2
 import protocol_writing
 import pytest
-from protocols import in_flight, program
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration
+from protocols import Replies, in_flight, program
 from typer.testing import CliRunner
 
 SCRIPTS = [protocol_allure, protocol_bsm, protocol_drpe, protocol_sc2, protocol_writing]
@@ -92,3 +94,16 @@ def test_a_file_that_is_missing_is_one_sentence(tmp_path):
     options = ["--model", "local", "--data", tmp_path, "--sets", "summeval12"]
     done = told(protocol_sc2, *options)
     assert (done.exit_code, "docs.jsonl.gz" in done.output) == (2, True)
+
+
+def test_replies_are_kept_over_runs_with_their_usage(tmp_path):
+    usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+    logprobs = {"logprobs": {"content": [{"token": "A", "logprob": -0.1}]}}
+    message = AIMessage("A", usage_metadata=usage, response_metadata=logprobs)
+    Replies(tmp_path / "r.jsonl").update("p", "m", [ChatGeneration(message=message)])
+    with (tmp_path / "r.jsonl").open("a") as file:
+        file.write('{"request": "killed in the mid')
+    again = Replies(tmp_path / "r.jsonl")
+    (reply,) = again.lookup("p", "m")
+    assert (reply.message, len(again)) == (message, 1)
+    assert again.lookup("p", "other model") is None
