@@ -121,7 +121,8 @@ def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsy
     assert "<html" in (tmp_path / "report.html").read_text()
 
 
-def test_the_page_on_testing_runs_as_it_stands():
+def test_the_page_on_testing_runs_as_it_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names: dict = {}
     page = next(page for page in PAGES if page.name == "testing.md")
     for block in blocks(page, "python"):

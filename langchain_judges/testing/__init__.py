@@ -1,8 +1,9 @@
-"""A fake chat model and a fake model server, for tests of what is built on judges.
+"""Fake and recorded chat models and a fake model server, for tests of what is built on judges.
 
-`FakeChatModel` replies inside the process. `FakeModelServer` speaks the protocol of OpenAI on
-a loopback port, so that a real client meets errors, broken bodies and replies that do not come.
-Neither needs a network, a key or a test framework.
+`FakeChatModel` replies by a script. `RecordingChatModel` writes the replies of a real model to
+a file, and `ReplayChatModel` gives them again without it. `FakeModelServer` speaks the protocol
+of OpenAI on a loopback port, so that a real client meets errors, broken bodies and replies that
+do not come. Only recording needs a model; none needs a test framework.
 
     >>> model = FakeChatModel(replies=['{"label": "1", "explanation": "It is polite."}'])
     >>> model.invoke("Is it polite?").text
@@ -18,6 +19,7 @@ from langchain_judges.testing.model import (
     ScriptEnded,
     with_logprobs,
 )
+from langchain_judges.testing.replay import NotRecorded, RecordingChatModel, ReplayChatModel
 from langchain_judges.testing.server import Answer, Call, FakeModelServer, error, reply
 
 __all__ = [
@@ -27,6 +29,9 @@ __all__ = [
     "FakeModelServer",
     "FakeToolModel",
     "Forgery",
+    "NotRecorded",
+    "RecordingChatModel",
+    "ReplayChatModel",
     "ScriptEnded",
     "error",
     "forgeries",

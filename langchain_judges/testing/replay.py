@@ -1,0 +1,215 @@
+"""Replies of a real model, recorded once in a file and replayed without it."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import ConfigDict, PrivateAttr
+
+from langchain_judges.asking.models import model_name, resolve_model
+
+_METADATA = ("finish_reason", "stop_reason", "logprobs")
+"""What of a reply's metadata says how to read it; the rest, such as ids, is not recorded."""
+_HOW = (
+    "To record it, run the same code once with RecordingChatModel(model=..., path={path!r}), "
+    "where `model` is the chat model to ask."
+)
+
+
+class NotRecorded(LookupError):
+    """A request has no recorded reply; the message says how to record one."""
+
+    status_code = 401
+    """Read by judges as a refusal of every call: a run ends instead of failing row by row."""
+
+
+class ReplayChatModel(BaseChatModel):
+    """A chat model that gives recorded replies, found by the whole request.
+
+    A request is its messages and the keywords of its call, such as a temperature or a seed. One
+    word that differs makes it another request, which is refused: a replayed verdict is always
+    one that the recorded model gave to exactly this question. It is asked in plain text, as a
+    model that knows neither tools nor structured output.
+
+    Raises:
+        NotRecorded: When it is asked what the file does not hold.
+        FileNotFoundError: When it is asked and there is no such file.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: Path
+    """A file of JSON lines, as `RecordingChatModel` writes it."""
+    _entries: dict[str, dict[str, Any]] | None = PrivateAttr(default=None)
+
+    @property
+    def recorded(self) -> list[dict[str, Any]]:
+        """The lines of the file: `key`, `model`, `date`, `messages`, `settings` and `reply`."""
+        return list(self._read().values())
+
+    @property
+    def _llm_type(self) -> str:
+        return "replay"
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        if self._entries is None:
+            self._entries = entries_of(self.path)
+        return self._entries
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        request = request_of(messages, stop, kwargs)
+        entry = self._read().get(key_of(request))
+        if entry is None:
+            raise NotRecorded(_refusal(request, self.recorded, self.path))
+        return _result(entry["reply"])
+
+
+class RecordingChatModel(BaseChatModel):
+    """A chat model that asks another one and writes requests and replies to a file.
+
+    What the file already holds is not asked again, so a run that was stopped resumes where it
+    stopped. It is asked in plain text, as `ReplayChatModel` is, so that both get the same
+    requests.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | BaseChatModel
+    """The model to ask: a chat model, or a name as the judges take it."""
+    path: Path
+    """The file to append to."""
+    answered_by: str | None = None
+    """How the file calls the model; by default its name."""
+    not_sent: Sequence[str] = ()
+    """Keywords that the model does not take, such as `seed`: recorded, but not sent on."""
+    _entries: dict[str, dict[str, Any]] | None = PrivateAttr(default=None)
+    _chat: BaseChatModel | None = PrivateAttr(default=None)
+    _lock: Any = PrivateAttr(default_factory=threading.Lock)
+
+    @property
+    def _llm_type(self) -> str:
+        return "recording"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        request = request_of(messages, stop, kwargs)
+        key = key_of(request)
+        with self._lock:
+            if self._entries is None:
+                self._entries = entries_of(self.path) if self.path.exists() else {}
+                self._chat = resolve_model(self.model)
+            entry, chat = self._entries.get(key), self._chat
+        if entry is None:
+            assert chat is not None  # noqa: S101 - for the type checker: resolved above
+            sent = {name: each for name, each in kwargs.items() if name not in self.not_sent}
+            reply = chat.invoke(messages, stop=stop, **sent)
+            entry = self._record(key, request, reply, chat)
+        return _result(entry["reply"])
+
+    def _record(
+        self, key: str, request: dict[str, Any], reply: AIMessage, chat: BaseChatModel
+    ) -> dict[str, Any]:
+        metadata = {
+            name: reply.response_metadata[name]
+            for name in _METADATA
+            if reply.response_metadata.get(name) is not None
+        }
+        entry = {
+            "key": key,
+            "model": self.answered_by or model_name(chat),
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            **request,
+            "reply": {"text": reply.text, "usage": reply.usage_metadata, "metadata": metadata},
+        }
+        with self._lock:
+            assert self._entries is not None  # noqa: S101 - for the type checker
+            self._entries[key] = entry
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        return entry
+
+
+def request_of(
+    messages: Sequence[BaseMessage], stop: Sequence[str] | None, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a request as plain data: what the model is shown, and the keywords of the call."""
+    named = {**settings, **({"stop": list(stop)} if stop else {})}
+    return {
+        "messages": [[message.type, message.content] for message in messages],
+        "settings": json.loads(json.dumps(named, sort_keys=True, default=repr)),
+    }
+
+
+def key_of(request: Mapping[str, Any]) -> str:
+    """Return the hash by which a request is found."""
+    text = json.dumps([request["messages"], request["settings"]], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def entries_of(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the lines of a recorded file by the hash of their request.
+
+    The hash is computed from the request, so a file edited by hand cannot answer another one.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines if line.strip()]
+    return {key_of(entry): entry for entry in entries}
+
+
+def _result(reply: Mapping[str, Any]) -> ChatResult:
+    message = AIMessage(
+        reply["text"],
+        usage_metadata=reply.get("usage"),
+        response_metadata=dict(reply.get("metadata") or {}),
+    )
+    return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def _refusal(
+    request: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], path: Path
+) -> str:
+    """Say where a request differs from the nearest one in the file, and how to record it."""
+    how = _HOW.format(path=str(path))
+    if not entries:
+        return f"{path} holds no recorded reply. {how}"
+    asked = _text(request)
+
+    def likeness(entry: Mapping[str, Any]) -> float:
+        return SequenceMatcher(None, asked, _text(entry)).quick_ratio()
+
+    nearest = _text(max(entries, key=likeness))
+    start = 0
+    while asked[start : start + 1] == nearest[start : start + 1] != "":
+        start += 1
+    return (
+        f"{path} holds no reply to this request. It differs from the nearest recorded one at "
+        f"{asked[start : start + 60]!r}, recorded: {nearest[start : start + 60]!r}. {how}"
+    )
+
+
+def _text(request: Mapping[str, Any]) -> str:
+    shown = "\n".join(str(content) for _, content in request["messages"])
+    return f"{shown}\n{json.dumps(request['settings'], sort_keys=True)}"
