@@ -17,7 +17,7 @@ PAIRS_write := cookbook/data/concepts.jsonl
 DEMO := $(or $(COMMAND_$(METHOD)),judge --method $(METHOD))
 PAIRS := $(or $(PAIRS_$(METHOD)),cookbook/data/pairs.jsonl)
 
-.PHONY: demo test test-fast lint format benchmark notebooks
+.PHONY: demo test test-fast lint format docs benchmark notebooks
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make test       run every test, those with the real local model too"
 	@echo "make test-fast  run the tests that need no language model, no public data and no minutes"
 	@echo "make lint       check style and types"
+	@echo "make docs       build the site into build/site; warnings are errors"
 	@echo "make benchmark  measure the cost of a run beside bare loops"
 	@echo "make notebooks  run the notebooks of the cookbook and store their outputs"
 
@@ -66,6 +67,9 @@ lint: .venv/.dev
 format: .venv/.dev
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format --quiet .
+
+docs: .venv/.dev
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 benchmark: .venv/.dev
 	@$(BIN)/python -m tests.benchmarks.overhead

@@ -26,7 +26,7 @@ from tests.test_memory import Letters
 from tests.test_sc2_tables import learner
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = typer.main.get_command(app).commands
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -89,13 +89,13 @@ def test_links_within_the_project_are_relative_and_lead_somewhere(page):
 def test_a_page_begins_with_a_line_that_says_what_it_is(page):
     title, empty, line = page.read_text().split("\n")[:3]
     assert title.startswith("# ")
-    assert (empty, line[0].isupper()) == ("", True)
+    assert (empty, line.lstrip("*")[0].isupper()) == ("", True)
 
 
-def test_the_readme_is_short_and_leads_to_every_page():
+def test_the_readme_is_short_and_leads_to_the_pages():
     text = PAGES[0].read_text()
     assert len(text.splitlines()) <= 210
-    assert all(f"](docs/{page.name})" in text for page in PAGES[1:])
+    assert "](docs/index.md)" in text
     assert all(f"](#{name})" in text for name in anchors(PAGES[0]) - {"langchain-judges"})
 
 
@@ -145,6 +145,11 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "memory.md": dict,
     "metrics.md": lambda: {"rows": judged(10), "questions": list(map(str, range(10)))},
     "running.md": lambda: {"pairs": pairs(2)},
+    "index.md": dict,
+    "coming-from.md": dict,
+    "recipes/agent.md": dict,
+    "recipes/own-server.md": dict,
+    "recipes/rag.md": dict,
     "sc2.md": lambda: {"pairs": pairs(51)},
     "trust.md": lambda: {"rows": judged(6), "others": judged(6), "data": many(6)},
     "writing.md": dict,

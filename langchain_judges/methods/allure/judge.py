@@ -58,8 +58,9 @@ class ALLURE(LabelOptions):
     Example:
         >>> from langchain_judges import create_allure_judge
         >>> judge = create_allure_judge("local")  # doctest: +SKIP
-        >>> judge.invoke({"input": "2 + 2?", "output": "It is 4.",
-        ...     "expected": "4"})["verdict"]["label"]  # doctest: +SKIP
+        >>> answer = {"input": "2 + 2?", "output": "It is 4.", "expected": "4"}
+        >>> verdict = judge.invoke(answer)["verdict"]  # doctest: +SKIP
+        >>> verdict["label"]  # doctest: +SKIP
         1
     """
 

@@ -50,8 +50,9 @@ class RubricOptions(LabelOptions):
         ...     {"name": "Tone", "description": "Is the reply polite?", "weight": 2},
         ...     {"name": "Length", "scale": (1, 5), "anchors": {1: "rambles", 5: "brief"}},
         ... ])  # doctest: +SKIP
-        >>> judge.invoke({"input": "Where is my parcel?", "output": "It comes today."})[
-        ...     "verdict"]["score"]  # doctest: +SKIP
+        >>> reply = {"input": "Where is my parcel?", "output": "It comes today."}
+        >>> verdict = judge.invoke(reply)["verdict"]  # doctest: +SKIP
+        >>> verdict["score"]  # doctest: +SKIP
         1.0
     """
 

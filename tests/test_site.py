@@ -1,0 +1,90 @@
+"""The site: its pages, figures and reference are up to date, and read well in a browser."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import langchain_judges
+from tests.chromium import Chromium, needed
+from website.figures import FOLDER, figures
+from website.hooks import outside
+
+ROOT = Path(__file__).parents[1]
+CONFIG = (ROOT / "mkdocs.yml").read_text()
+HIDDEN = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+def pages_of(entries):
+    for entry in entries:
+        target = entry if isinstance(entry, str) else next(iter(entry.values()))
+        yield from [target] if isinstance(target, str) else pages_of(target)
+
+
+def test_every_page_is_in_the_navigation():
+    there = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert sorted(pages_of(yaml.safe_load(CONFIG)["nav"])) == sorted(there)
+
+
+def test_the_reference_has_every_public_name_once():
+    named = re.findall(
+        r"^::: langchain_judges\.(\w+)$", (ROOT / "docs/reference.md").read_text(), re.M
+    )
+    assert sorted(named) == sorted(langchain_judges.__all__)
+
+
+def test_figures_show_the_graphs_as_they_are_compiled():
+    stored = {path.name: path.read_text() for path in FOLDER.glob("*.svg")}
+    assert stored == figures(), "python -m website.figures"
+
+
+def test_a_link_that_leaves_the_docs_leads_into_the_repository():
+    there = "https://example.org/me/judges"
+    assert (
+        outside("../../SECURITY.md", "recipes/rag.md", there)
+        == f"{there}/blob/main/SECURITY.md"
+    )
+    assert outside("../cookbook/a.png", "trust.md", there) == f"{there}/raw/main/cookbook/a.png"
+    assert outside("../trust.md", "recipes/rag.md", there) == "../trust.md"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.figures
+def test_llms_txt_names_every_page_with_what_it_is(site):
+    text = (site / "llms.txt").read_text()
+    assert text.startswith("# langchain-judges\n\n> ")
+    assert text.count("\n- [") == len(list((ROOT / "docs").rglob("*.md")))
+
+
+@pytest.mark.figures
+def test_the_reference_shows_a_factory_with_its_options(site):
+    assert "max_criteria" in (site / "reference.html").read_text()
+
+
+@needed
+@pytest.mark.figures
+def test_a_page_fits_the_screen_and_asks_no_other_server(site, tmp_path):
+    with Chromium(tmp_path) as browser:
+        for width in (400, 1400):
+            colours = set()
+            for dark in (False, True):
+                browser.open(site / "bsm.html", width, dark=dark)
+                # The scheme of an earlier visit is remembered.
+                browser.ask("localStorage.clear()")
+                browser.open(site / "bsm.html", width, dark=dark)
+                assert browser.ask(HIDDEN) == 0
+                assert all(url.startswith(("file:", "data:")) for url in browser.requested())
+                colours.add(browser.ask(BACKGROUND))
+            assert len(colours) == 2

@@ -1,0 +1,131 @@
+"""Draw each method's compiled graph as docs/figures/METHOD.svg.
+
+`python -m website.figures` draws them; a test says when one is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from langchain_core.runnables.graph import Graph
+
+from langchain_judges import create_cascade, create_jury, load_judge
+from langchain_judges.testing import FakeChatModel
+
+FOLDER = Path(__file__).parents[1] / "docs" / "figures"
+ALONE = ("allure", "bsm", "drpe", "relative", "rubric", "sc2")
+NAMES = {"__start__": "row", "__end__": "result"}
+WIDTH, HEIGHT, ACROSS, DOWN = 92, 34, 128, 62
+
+Place = tuple[int, float]
+
+
+def judges() -> dict[str, Any]:
+    """Return a judge for each figure, by the name of its method."""
+    model = FakeChatModel(replies=[])
+    found: dict[str, Any] = {name: load_judge(name, model) for name in ALONE}
+    members = [load_judge(name, model) for name in ("relative", "bsm")]
+    return found | {"jury": create_jury(members), "cascade": create_cascade(members)}
+
+
+def columns(graph: Graph) -> dict[str, int]:
+    """Return each node's column: the longest way to it that meets no node twice."""
+    following: dict[str, list[str]] = {node: [] for node in graph.nodes}
+    for edge in graph.edges:
+        following[edge.source].append(edge.target)
+    column = dict.fromkeys(graph.nodes, 0)
+
+    def walk(node: str, way: tuple[str, ...]) -> None:
+        column[node] = max(column[node], len(way))
+        for target in following[node]:
+            if target not in (*way, node) and target != "__end__":
+                walk(target, (*way, node))
+
+    walk("__start__", ())
+    column["__end__"] = max(column.values()) + 1
+    return column
+
+
+def places(column: dict[str, int]) -> dict[str, Place]:
+    """Return each node's column and row; nodes of a column stand one below the other."""
+    rows: dict[int, list[str]] = {}
+    for node in sorted(column):
+        rows.setdefault(column[node], []).append(node)
+    return {
+        node: (x, y - (len(nodes) - 1) / 2)
+        for x, nodes in rows.items()
+        for y, node in enumerate(nodes)
+    }
+
+
+def line(source: Place, target: Place, dashed: bool) -> str:
+    """Return an arrow; one that passes other columns, or goes back, is bent around them."""
+    back = target[0] <= source[0]
+    x1, y1 = source[0] * ACROSS + (0 if back else WIDTH), source[1] * DOWN + HEIGHT / 2
+    x2, y2 = target[0] * ACROSS + (WIDTH if back else 0), target[1] * DOWN + HEIGHT / 2
+    columns_passed = abs(target[0] - source[0]) - 1
+    bend = (
+        DOWN * -1.0 if back else DOWN * (0.35 * columns_passed + (0.5 if columns_passed else 0))
+    )
+    middle = (x1 + x2) / 2
+    path = f"M{x1:g} {y1:g}C{middle:g} {y1 + bend:g} {middle:g} {y2 + bend:g} {x2:g} {y2:g}"
+    dash = ' stroke-dasharray="5 4"' if dashed else ""
+    return f'<path d="{path}"{dash} marker-end="url(#tip)"/>'
+
+
+def box(node: str, place: Place) -> str:
+    """Return a node: its name in a box."""
+    x, y = place[0] * ACROSS, place[1] * DOWN
+    rounded = HEIGHT / 2 if node in NAMES else 5
+    name, middle, base = escape(NAMES.get(node, node)), x + WIDTH / 2, y + HEIGHT / 2 + 5
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="{rounded:g}"/>'
+        f'<text x="{middle:g}" y="{base:g}">{name}</text>'
+    )
+
+
+def page(method: str, size: tuple[float, float, float], lines: Iterable[str]) -> str:
+    """Return the picture; its colours are readable on light and on dark pages."""
+    top, width, height = size
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-4 {top:g} {width:g} {height:g}" '
+        f'width="{width:g}" role="img"><title>The graph of {method}</title>'
+    )
+    style = (
+        "<style>rect{fill:#e8eaf6;stroke:#5c6bc0}text{font:14px sans-serif;text-anchor:middle;"
+        "fill:#1a237e}path{fill:none;stroke:#7986cb;stroke-width:1.5}</style>"
+    )
+    tip = (
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8" fill="none"/></marker></defs>'
+    )
+    return "\n".join([head, style, tip, *lines, "</svg>"]) + "\n"
+
+
+def figure(method: str, judge: Any) -> str:
+    """Return the drawing of a judge's graph; dashed arrows are taken by condition."""
+    graph = judge.get_graph()
+    place = places(columns(graph))
+    edges = sorted({(edge.source, edge.target, edge.conditional) for edge in graph.edges})
+    lines = [line(place[a], place[b], dashed) for a, b, dashed in edges]
+    lines += [box(node, at) for node, at in sorted(place.items())]
+    heights = [y for _, y in place.values()]
+    returns = any(place[b][0] <= place[a][0] for a, b, _ in edges)
+    top = min(heights) * DOWN - (DOWN if returns else 4)
+    last = max(x for x, _ in place.values())
+    bottom = max(max(heights) * DOWN + HEIGHT + 4, DOWN * (0.26 * last + 0.6))
+    return page(method, (top, last * ACROSS + WIDTH + 8, bottom - top), lines)
+
+
+def figures() -> dict[str, str]:
+    """Return every figure by the name of its file."""
+    return {f"{name}.svg": figure(name, judge) for name, judge in judges().items()}
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in figures().items():
+        (FOLDER / name).write_text(text)

@@ -1,0 +1,56 @@
+"""What the site adds to the pages of docs/: links to the rest of the repository, llms.txt."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import Files
+from mkdocs.structure.nav import Navigation, Section
+from mkdocs.structure.pages import Page
+
+LINK = re.compile(r"(?<=\]\()(\.\./[^)\s#]*)")
+
+
+def outside(path: str, page: str, repository: str) -> str:
+    """Return a page's relative link; one that leaves docs/ becomes one into the repository."""
+    place = normpath(PurePosixPath("docs", page).parent / path)
+    if place.startswith("docs/"):
+        return path
+    kind = "raw" if place.endswith(".png") else "blob"
+    return f"{repository}/{kind}/main/{place}"
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Point links that leave docs/ into the repository."""
+    address, source = str(config.extra["repository"]), page.file.src_uri
+    return LINK.sub(lambda link: outside(link[1], source, address), markdown)
+
+
+def summary(page: Page) -> str:
+    """Return the first line of a page under its title, which says what it is."""
+    lines = Path(str(page.file.abs_src_path)).read_text().splitlines()
+    return next(line for line in lines[1:] if line)
+
+
+def entry(page: Page, address: str) -> str:
+    """Return the line of llms.txt for a page."""
+    return f"- [{page.title}]({address}{page.url}): {summary(page)}"
+
+
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> None:
+    """Keep the navigation: only here it is known."""
+    config.extra["nav"] = nav
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write llms.txt: the pages by section, each with what it is."""
+    address = str(config.site_url)
+    lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
+    for item in config.extra["nav"].items:
+        among = item.children if isinstance(item, Section) else [item]
+        pages = [each for each in among if isinstance(each, Page)]
+        lines += [f"## {item.title}", "", *(entry(page, address) for page in pages), ""]
+    Path(config.site_dir, "llms.txt").write_text("\n".join(lines))
