@@ -1,0 +1,217 @@
+"""One process, shards, Ray and batches beside each other: time, CPU, memory, calls paid twice.
+
+Each way is the command a user would type, against a server of its own on loopback (another
+process, 50 ms for each reply; a batch job takes two seconds). It is killed with SIGKILL at
+about half of the calls and started again; calls that the server got beyond what the rows
+need were paid twice. Run with
+
+    python -m tests.benchmarks.scale --pairs 2000
+    python -m tests.benchmarks.scale --pairs 200 --method bsm
+
+CPU is that of all processes of a way, sampled; ratios hold within one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+TEXT = "The moon pulls the sea, and the sea follows it around the turning earth. " * 6
+CALLS = {"relative": 2, "bsm": 4}
+"""Of a pair; Branch-Solve-Merge with two criteria of its own."""
+OPTIONS = {"relative": [], "bsm": ["--set", 'criteria=["Accuracy", "Depth"]']}
+
+
+@dataclass
+class Cost:
+    """What one way took."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+    memory: float = 0.0
+    """Most megabytes of all its processes at one time."""
+    calls: int = 0
+
+
+def serve(kind: str) -> None:
+    """Answer until SIGTERM, then print how many calls came."""
+    from langchain_judges.testing import FakeModelServer
+    from tests.batch_server import BatchServer
+    from tests.judges import answer_call
+    from tests.test_batches import judged
+
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGUSR1, lambda *_: print(count(), flush=True))
+    if kind == "batch":
+        with BatchServer(judged) as server:
+            server.hold.clear()
+            threading.Thread(target=_end_jobs, args=(server,), daemon=True).start()
+
+            def count() -> int:
+                return sum(server.requests)
+
+            print(server.address, flush=True)
+            stop.wait()
+    else:
+        with FakeModelServer(answer_call, delay=0.05) as live:
+
+            def count() -> int:
+                return len(live.calls)
+
+            print(live.url, flush=True)
+            stop.wait()
+
+
+def _end_jobs(server: Any) -> None:
+    while True:
+        time.sleep(2)
+        server.hold.set()
+        time.sleep(0.2)
+        server.hold.clear()
+
+
+class Server:
+    """A server in another process."""
+
+    def __init__(self, kind: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.benchmarks.scale", "--serve", kind],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout
+        self.url = self.process.stdout.readline().strip()
+
+    def calls(self) -> int:
+        assert self.process.stdout
+        self.process.send_signal(signal.SIGUSR1)
+        return int(self.process.stdout.readline())
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+def run(commands: list[list[str]], cost: Cost, kill_when: Any = None) -> None:
+    """Run commands at the same time and add what they cost; kill them when told to."""
+    began = time.monotonic()
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = [subprocess.Popen(command, **quiet) for command in commands]
+    spent: dict[int, float] = {}
+    while any(process.poll() is None for process in started):
+        family = [psutil.Process(process.pid) for process in started if process.poll() is None]
+        memory = 0.0
+        for each in [*family, *(child for p in family for child in _children(p))]:
+            try:
+                times = each.cpu_times()
+                spent[each.pid] = times.user + times.system
+                memory += each.memory_info().rss / 1e6
+            except psutil.Error:
+                continue
+        cost.memory = max(cost.memory, memory)
+        if kill_when and kill_when():
+            for process in started:
+                process.kill()
+        time.sleep(0.1)
+    cost.wall += time.monotonic() - began
+    cost.cpu += sum(spent.values())
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return list(process.children(recursive=True))
+    except psutil.Error:
+        return []
+
+
+def ways(rows: Path, url: str, method: str, folder: Path) -> dict[str, list[list[str]]]:
+    """Return the commands of each way, by its name."""
+    judge = [
+        sys.executable,
+        "-m",
+        "langchain_judges.cli",
+        "judge",
+        str(rows),
+        "--method",
+        method,
+    ]
+    judge += ["--model", "m", "--base-url", url, *OPTIONS[method]]
+    live = [*judge, "--concurrency", "32"]
+    ray = [*live, "--engine", "ray", "--actors"]
+    half = [*judge, "--concurrency", "16"]
+    return {
+        "one process": [[*live, "-o", str(folder / "one.jsonl")]],
+        "2 shards": [
+            [*half, "-o", str(folder / "shards"), "--shard", f"{n}/2"] for n in (1, 2)
+        ],
+        "Ray, 1 actor": [[*ray, "1", "-o", str(folder / "ray1")]],
+        "Ray, 2 actors": [[*ray, "2", "-o", str(folder / "ray2")]],
+        "batch": [[*judge, "--batch", "-o", str(folder / "batch.jsonl")]],
+    }
+
+
+def measure(way: str, rows: Path, method: str, needed: int) -> tuple[Cost, int]:
+    """Return what a way costs, and how many calls it pays twice when it is killed."""
+    kind = "batch" if way == "batch" else "live"
+    whole = Cost()
+    with tempfile.TemporaryDirectory() as place, Server(kind) as server:
+        run(ways(rows, server.url, method, Path(place))[way], whole)
+        whole.calls = server.calls()
+    with tempfile.TemporaryDirectory() as place, Server(kind) as server:
+        commands = ways(rows, server.url, method, Path(place))[way]
+        run(commands, Cost(), lambda: server.calls() > needed // 2)
+        time.sleep(3)  # what the killed processes left behind ends by itself
+        run(commands, Cost())
+        return whole, server.calls() - needed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--serve", choices=["live", "batch"], help=argparse.SUPPRESS)
+    parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--method", choices=list(CALLS), default="relative")
+    parser.add_argument("--only", action="append", help="a way; repeat it for several")
+    args = parser.parse_args()
+    if args.serve:
+        serve(args.serve)
+        return
+    os.environ.update(OPENAI_API_KEY="x", RAY_agent_register_timeout_ms="600000")
+    needed = args.pairs * CALLS[args.method]
+    print(f"{args.pairs:,} pairs by {args.method}, {needed:,} calls")
+    print("| way | wall s | CPU s | CPU ms a row | × one process | MB | calls | paid twice |")
+    print("|---|---|---|---|---|---|---|---|")
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        for n in range(args.pairs):
+            row = {"input": "Why?", "output_a": f"{TEXT} good {n}", "output_b": TEXT}
+            file.write(json.dumps(row) + "\n")
+        file.flush()
+        first = 0.0
+        for way in args.only or ways(Path(), "", args.method, Path()):
+            cost, twice = measure(way, Path(file.name), args.method, needed)
+            first = first or cost.cpu
+            print(
+                f"| {way} | {cost.wall:.1f} | {cost.cpu:.1f} | "
+                f"{1000 * cost.cpu / args.pairs:.1f} | {cost.cpu / first:.2f} | "
+                f"{cost.memory:,.0f} | {cost.calls:,} | {twice} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
