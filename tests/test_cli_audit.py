@@ -285,7 +285,7 @@ def test_a_bad_item_can_be_left_out(auditing):
     given.write_text(given.read_text() + '\n{"input": "q", "output": "a"}')
     done = auditing("aaa")
     assert (done.exit_code, auditing.server.calls) == (2, [])
-    assert "line 7: an item needs `expected` or `source`" in done.stderr
+    assert "line 7: there is nothing to judge by: the judge needs" in done.stderr
     assert auditing("aaa", "--skip-bad").exit_code == 0
 
 

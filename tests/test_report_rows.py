@@ -22,11 +22,12 @@ def test_every_row_of_every_judge_is_there_with_texts_votes_and_orders():
     data = data_of([["A", "B"], ["B", "B"]])
     both = report.compare({"one": run_of([("A", "A"), ("A", "B")]), "two": run_of(["A"])}, data)
     listed = unpacked(both.reports)
-    assert listed["judges"] == ["one", "two"]
+    # The one that agrees more often comes first.
+    assert listed["judges"] == ["two", "one"]
     row = listed["rows"][1]
     assert row["votes"] == ["B", "B"]
-    assert row["judges"][0]["orders"] == ["A", "B"]
-    assert row["judges"][1] is None
+    assert row["judges"][1]["orders"] == ["A", "B"]
+    assert row["judges"][0] is None
     assert [name for name, _ in row["texts"]] == ["A", "B"]
 
 
