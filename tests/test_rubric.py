@@ -232,6 +232,18 @@ def test_an_items_own_rubric_stands_in_place_of_the_judges():
     assert [each["criterion"] for each in result["subscores"]] == ["rubric"]
 
 
+def test_a_rows_own_rubric_is_judged_by_in_a_run_too():
+    model, own = says(1), {**ITEM, "rubric": "Is it brief?"}
+    row, other = judge_many(
+        create_rubric_judge(model, rubric="Tone"),
+        [own, ITEM],
+        progress=False,
+        max_concurrency=1,
+    )
+    assert ["Is it brief?" in prompt for prompt in model.prompts] == [True, False]
+    assert row["key"] != other["key"]
+
+
 def test_without_a_rubric_it_is_what_the_row_brings():
     for field, name in (("expected", "correctness"), ("source", "groundedness")):
         assert judged([1], {**ITEM, field: "x"})["subscores"][0]["criterion"] == name

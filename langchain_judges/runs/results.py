@@ -44,6 +44,7 @@ JUDGED = (
     "output",
     "expected",
     "source",
+    "rubric",
     "family",
 )
 """What a verdict is of: the fields of a pair or an item that a judge is given."""
