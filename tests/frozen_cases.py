@@ -233,6 +233,10 @@ CASES: dict[str, Case] = {
         each={"rubric": CRITERIA, "each": True},
         own={"rubric": "Is the reply rude?"},
     ),
+    "rubric + claims": Case("rubric", {"claims": True}),
+    "rubric + claims, source": Case(
+        "rubric", {"claims": True, "explain": "after"}, {**SOURCE, "expected": None}
+    ),
     "rubric + several, memory": Case("rubric", {"rubric": CRITERIA}, memory=True),
     **_variations(
         "bsm",

@@ -67,7 +67,7 @@ _REPAIR = (
 )
 _NO_REPAIR = {"refusal", "truncated"}
 _JUDGED = (
-    *("candidate_1", "candidate_2", "expected", "findings", "rationale", "reference"),
+    *("candidate_1", "candidate_2", "claims", "expected", "findings", "rationale", "reference"),
     *("request", "response", "response_1", "response_2", "source", "summaries"),
     *("table", "table_1", "table_2", "task", "text"),
 )

@@ -227,9 +227,8 @@ class JudgeEvaluator(RunEvaluator):
     @property
     def feedback_keys(self) -> list[str]:
         """The keys that a row gets, even if this evaluator fails on it."""
-        rubric = getattr(getattr(unwrapped(self.judge), "options", None), "own_rubric", None)
-        criteria = rubric.criteria if rubric else ()
-        return [self.key, *(each.name for each in criteria if len(criteria) > 1)]
+        options = getattr(unwrapped(self.judge), "options", None)
+        return [self.key, *getattr(options, "parts", ())]
 
     def evaluate_run(
         self,

@@ -12,16 +12,25 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import SkipValidation, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.base import JudgeGraph, check_quorum
+from langchain_judges.methods.base import JudgeGraph, Setup, check_quorum
 from langchain_judges.methods.evidence import SUBSCORES, scores_by_criterion
+from langchain_judges.methods.rubric.claims import (
+    CLAIMS,
+    ClaimSteps,
+    can_split,
+    check_claims,
+    claims_graph,
+)
 from langchain_judges.methods.rubric.criteria import (
     ClientLabels,
+    Label,
     Labels,
     LabelsLike,
     RubricLike,
     read_rubric,
 )
 from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
+from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, PROMPTS
 from langchain_judges.methods.rubric.ready import Rubric, check_name, load_rubric, ready_names
 from langchain_judges.methods.rubric.replies import RubricResult, RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label_setup
@@ -38,7 +47,8 @@ class RubricOptions(LabelOptions):
         too. Each subscore is `{"criterion", "label", "score", "weight", "holds", "required",
         "reason", "confidence", "confidence_source"}`. With one criterion the verdict is its
         label and score; with several both are the total in [0, 1]: the mean of the scores by
-        weight, 0 where a required criterion does not hold.
+        weight, 0 where a required criterion does not hold. With `claims` the result has
+        `claims` too, each `{"claim", "of", "supported", "reason"}`.
 
     Raises:
         OptionError: An option is not allowed.
@@ -59,9 +69,10 @@ class RubricOptions(LabelOptions):
     method = "rubric"
     summary = "Rubric: one text by criteria of your own, or by a ready rubric."
     presets = {name: {"rubric": name} for name in ready_names()}
-    events = {"subscores": "subscore"}
-    evidence = (SUBSCORES,)
+    events = {"subscores": "subscore", "claims": "claim"}
+    evidence = (SUBSCORES, CLAIMS)
     sketches = (scores_by_criterion,)
+    templates = {**PROMPTS, **CLAIM_PROMPTS}
 
     rubric: Annotated[
         RubricLike | None,
@@ -81,6 +92,10 @@ class RubricOptions(LabelOptions):
     """Ask each criterion in a call of its own, all at the same time."""
     min_valid: Annotated[int, Ge(1), ClientMost(100)] | None = None
     """Fewest criteria that must be judged for a verdict; default more than half."""
+    claims: bool = False
+    """Judge correctness or groundedness claim by claim, in two calls: list the claims of the
+    response (and of the expected answer), check all of them (arXiv:2509.16093). The score is
+    the share of supported claims; with an expected answer F1 of precision and recall."""
 
     @model_validator(mode="after")
     def _check(self) -> RubricOptions:
@@ -89,7 +104,18 @@ class RubricOptions(LabelOptions):
         if isinstance(self.rubric, str):
             check_name(self.rubric)
         check_quorum(self.min_valid, self._count)
+        if self.claims:
+            self._check_claims()
         return self
+
+    def _check_claims(self) -> None:
+        if self.own_rubric and not can_split(self.own_rubric):
+            raise OptionError(
+                "`claims` goes with the ready rubrics 'correctness' and 'groundedness'"
+            )
+        for name in ("each", "labels", "memory", "min_valid", "steps"):
+            if getattr(self, name):
+                raise OptionError(f"`{name}` does not go with `claims`")
 
     @cached_property
     def own_rubric(self) -> Rubric | None:
@@ -109,6 +135,27 @@ class RubricOptions(LabelOptions):
         return Rubric(**{**dict(rubric), "criteria": named})
 
     @property
+    def known_labels(self) -> tuple[Label, ...]:
+        """What people's labels of a text may be; empty: anything, where there is a total."""
+        return () if self.claims else super().known_labels
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The sub-scores that every row gets beside its total, by name."""
+        both = self.claims and self.own_rubric and self.own_rubric.needs == "expected"
+        return ("precision", "recall") if both else super().parts
+
+    def check(self, item: Mapping[str, Any]) -> None:
+        """Check that an item brings what its rubric compares a text with.
+
+        Raises:
+            InputError: It does not, so any verdict would be a guess.
+        """
+        super().check(item)
+        if self.claims:
+            check_claims(self.rubric_of(item), item)
+
+    @property
     def own_labels(self) -> LabelsLike | None:
         """Labels of criteria without their own, and of ready rubrics."""
         return self.labels
@@ -119,10 +166,16 @@ class RubricOptions(LabelOptions):
 
     def calls(self) -> int:
         """Return the calls for one item, excluding repairs."""
+        if self.claims:
+            return 2
         return self._count if self.each else 1
 
     def build(self, model: str | BaseChatModel) -> JudgeGraph:
         """Return the judge."""
+        if self.claims:
+            others = dict.fromkeys(CLAIM_PROMPTS)
+            setup = Setup.of(self, model, others, templates=CLAIM_PROMPTS)
+            return claims_graph(ClaimSteps(setup, self), **self._marks())
         steps = LabelSteps(label_setup(self, model), self, self.each, self.min_valid)
         return label_graph(steps, RubricState, RubricResult, **self._marks())
 

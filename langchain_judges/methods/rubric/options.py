@@ -101,6 +101,12 @@ class LabelOptions(JudgeOptions):
         return rubric.criteria[0].names if len(rubric.criteria) == 1 else ()
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The sub-scores that every row gets beside its total, by name."""
+        criteria = self.own_rubric.criteria if self.own_rubric else ()
+        return tuple(criterion.name for criterion in criteria if len(criteria) > 1)
+
+    @property
     def compares(self) -> bool:
         """Whether it compares with a reference where it finds one."""
         return self.own_rubric is None or self.own_rubric.needs == "expected"

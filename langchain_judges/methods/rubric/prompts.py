@@ -49,8 +49,64 @@ CRITERIA = ChatPromptTemplate.from_messages(
 )
 """Asks for the labels of one response by all criteria. Returns `labels_shape`."""
 
+SPLIT = ChatPromptTemplate.from_messages(
+    [
+        (
+            "system",
+            "You list the claims of {texts}. A claim is one statement that is true or false "
+            "by itself: it holds a single fact, and names what it is about, so that it can be "
+            "understood alone. Where a text is a bare answer, its claim is that this answers "
+            "the task. List every claim once, in the order and language of its text, also one "
+            "that you take for wrong; at most {most} of a text. Leave out questions, greetings "
+            "and what a text says of itself. A text that states nothing has no claims. "
+            + _MATERIAL
+            + "{instructions}",
+        ),
+        ("human", _CASE + "\nList the claims of {texts}."),
+    ]
+)
+"""Asks for the claims of the response, and of the expected answer where there is one. Returns
+`split_shape`."""
+
+CHECK = ChatPromptTemplate.from_messages(
+    [
+        (
+            "system",
+            "You check claims, each on its own, by the texts that are shown and not by what "
+            "you know. {rules} " + _MATERIAL + "{instructions}",
+        ),
+        (
+            "human",
+            """<task-{fence}>
+{task}
+</task-{fence}>{source}{expected}{response}
+<claims-{fence}>
+{claims}
+</claims-{fence}>
+
+Label every claim.""",
+        ),
+    ]
+)
+"""Asks for the label of every claim in one call. Returns `check_shape`."""
+
+RESPONSE = """
+<response-{fence}>
+{response}
+</response-{fence}>"""
+"""Added where claims are looked up in the response."""
+SUPPORTED = """Label a claim 1 if the {basis} states it or it follows from what the \
+{basis} states. Label it 0 if the {basis} contradicts it or does not contain it, even if it \
+is likely."""
+"""How claims of the response are labelled."""
+COVERED = """Claims whose names begin with `expected` are of the expected answer: label such a \
+claim 1 if the response says it, in whatever words, and 0 if it does not."""
+"""How claims of the expected answer are labelled."""
+
 PROMPTS = {"evaluate": EVALUATE, "example": EXAMPLE, "criteria": CRITERIA}
-"""Every prompt of the judge, by name."""
+"""Every prompt that asks for labels, by name."""
+CLAIM_PROMPTS = {"split": SPLIT, "check": CHECK}
+"""Every prompt that asks claim by claim."""
 
 CRITERION = "Criterion {number}, {name}{description}\nIts labels: {labels}."
 """One of several criteria."""

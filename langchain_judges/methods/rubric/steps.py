@@ -26,6 +26,7 @@ from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.examples import in_order, left_out, reply_to, usable
 from langchain_judges.methods.rubric.labels import label_probabilities, spoken_label
 from langchain_judges.methods.rubric.options import LabelOptions
+from langchain_judges.methods.rubric.prompts import PROMPTS
 from langchain_judges.methods.rubric.ready import Rubric
 from langchain_judges.methods.rubric.replies import (
     RubricState,
@@ -257,7 +258,7 @@ def label_graph(steps: LabelSteps, state: type, result: type, **marks: Any) -> J
 
 def label_setup(options: LabelOptions, model: Any) -> Setup:
     """Return what the steps of a judge that labels one text work with."""
-    return Setup.of(options, model, {"evaluate": None}, shown=("evaluate",))
+    return Setup.of(options, model, {"evaluate": None}, shown=("evaluate",), templates=PROMPTS)
 
 
 def _probabilities(

@@ -1,0 +1,261 @@
+"""Claim by claim: split what is said into atomic claims, check all of them in one call.
+
+DeCE (arXiv:2509.16093) decomposes the answer and the gold answer likewise: precision is the
+share of the claims of the response that the basis supports, recall the share of the claims of
+the expected answer that the response states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, NotRequired
+
+from langgraph.graph import END, StateGraph
+from pydantic import BaseModel, Field, create_model
+
+from langchain_judges.asking.ask import Reply
+from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.reply import check
+from langchain_judges.asking.steps import Update
+from langchain_judges.errors import InputError
+from langchain_judges.methods.base import JudgeGraph
+from langchain_judges.methods.evidence import EvidenceTable
+from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
+from langchain_judges.methods.pairs import INSTRUCTIONS, Next
+from langchain_judges.methods.rubric.claim_tally import Claim, Side, claims_verdict
+from langchain_judges.methods.rubric.options import BASES, LabelOptions
+from langchain_judges.methods.rubric.prompts import COVERED, RESPONSE, SUPPORTED
+from langchain_judges.methods.rubric.ready import Rubric
+from langchain_judges.methods.rubric.replies import (
+    Explain,
+    RubricResult,
+    Subscore,
+    label_shape,
+)
+from langchain_judges.rows.texts import expected_answers
+from langchain_judges.verdict import Failure, Item, add_usage, not_labelled
+
+MOST_CLAIMS = 50
+"""Claims of one text that are checked."""
+_FIELDS: Mapping[str, Side] = {"claims": "response", "expected_claims": "expected"}
+"""What a reply calls the claims of each text."""
+_UNITS: Mapping[Side, str] = {"response": "claim", "expected": "expected"}
+"""What the claims of each text are called where they are checked."""
+CLAIMS = EvidenceTable(
+    "claims",
+    "Claims",
+    (("claim", "Claim"), ("of", "Of"), ("supported", "Supported"), ("reason", "Reason")),
+)
+"""The claims on a page."""
+
+
+class ClaimState(ItemState, total=False):
+    """State of the graph; every value is plain JSON."""
+
+    claims: list[Claim]
+    subscores: list[Subscore]
+
+
+class ClaimResult(RubricResult):
+    """What the judge returns."""
+
+    claims: NotRequired[list[Claim]]
+    """Those of the response, then those of the expected answer."""
+
+
+def can_split(rubric: Rubric) -> bool:
+    """Return whether a rubric can be judged claim by claim: correctness or groundedness."""
+    named = BASES.get(rubric.needs or "")
+    return len(rubric.criteria) == 1 and rubric.criteria[0].name == named
+
+
+def check_claims(rubric: Rubric, item: Mapping[str, Any]) -> None:
+    """Check that an item can be judged claim by claim.
+
+    Raises:
+        InputError: Its rubric is another one, or it has several expected answers.
+    """
+    if not can_split(rubric):
+        raise InputError("claim by claim only correctness and groundedness are judged")
+    if rubric.needs == "expected" and (number := len(expected_answers(item))) > 1:
+        raise InputError(f"`expected`: claim by claim one answer is compared, saw {number}")
+
+
+@dataclass(frozen=True)
+class ClaimSteps(ItemSteps):
+    """The steps of the judge: split → check → total."""
+
+    own: LabelOptions
+    empty: ClassVar[Mapping[str, Any]] = {"claims": [], "subscores": []}
+
+    def check(self, item: Mapping[str, Any]) -> None:
+        """Check that an item brings what its rubric needs."""
+        self.own.check(item)
+
+    def split(self, state: ClaimState) -> Call:
+        """Ask for the claims of the response, and of the expected answer."""
+        item = self._item(state)
+        texts = "the response"
+        if self._compares(item):
+            texts += " and, in a list of their own, those of the expected answer"
+        variables = {**material(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
+        question = self.setup.question("split", split_shape(self._compares(item)))
+        return Call(question, {**variables, "instructions": self._instructions})
+
+    def listed(self, state: ClaimState, reply: Reply) -> Update:
+        """Return the claims, without a label yet."""
+        if reply.data is None:
+            return {"verdict": not_labelled([*state["failures"], *reply.failures], reply.usage)}
+        claims: list[Claim] = []
+        failures: list[Failure] = []
+        for field, side in _FIELDS.items():
+            texts = _distinct(reply.data.get(field) or ())
+            claims += [_claim(side, text) for text in texts[:MOST_CLAIMS]]
+            failures += [_cut(side, left)] if (left := len(texts) - MOST_CLAIMS) > 0 else []
+        return {"claims": claims, "failures": [*reply.failures, *failures]}
+
+    def next(self, state: ClaimState) -> Next:
+        """Return where to go: there may be nothing to check."""
+        if state.get("verdict"):
+            return END
+        present = {claim["of"] for claim in state["claims"]}
+        return "check" if present == {*self._wanted(state)} else "total"
+
+    def ask(self, state: ClaimState) -> Call:
+        """Ask for the label of every claim."""
+        item, claims = self._item(state), state["claims"]
+        shown = material(item, [claim["claim"] for claim in claims])
+        basis = "source" if shown["source"] else "task"
+        rules = SUPPORTED.format(basis=basis)
+        response = ""
+        if self._compares(item):
+            rules = f"{SUPPORTED.format(basis='expected answer')} {COVERED}"
+            response = RESPONSE.format(fence=shown["fence"], response=shown["response"])
+        names = _names(claims)
+        lines = [f"{name}: {claim['claim']}" for name, claim in zip(names, claims, strict=True)]
+        variables = {**shown, "response": response, "rules": rules, "claims": "\n".join(lines)}
+        question = self.setup.question(
+            "check",
+            check_shape(tuple(names), self.own.explain),
+            partial=_lax_shape(tuple(names)),
+        )
+        return Call(question, {**variables, "instructions": self._instructions})
+
+    def checked(self, state: ClaimState, reply: Reply) -> Update:
+        """Return the claims with the labels that could be read."""
+        if reply.data is None:
+            return {}
+        claims: list[Claim] = []
+        failures: list[Failure] = []
+        shape = label_shape((0, 1), self.own.explain)
+        for name, claim in zip(_names(state["claims"]), state["claims"], strict=True):
+            data, problem = check(reply.data.get(name), shape)
+            if problem or data is None:
+                failures += [_lost(name, problem.reason, problem.detail)] if problem else []
+                claims.append(claim)
+                continue
+            reason = str(data.get("explanation") or "").strip()
+            claims.append({**claim, "supported": data["label"] == "1", "reason": reason})
+        return {"claims": claims, "failures": [*reply.failures, *failures]}
+
+    def total(self, state: ClaimState) -> Update:
+        """Return the verdict: the share of the claims that hold, or F1 of both shares."""
+        claims, sides = state["claims"], self._wanted(state)
+        if not any(claim["of"] == "response" for claim in claims):
+            nothing = "The response states nothing that can be checked."
+            claims = [{**claim, "supported": False, "reason": nothing} for claim in claims]
+        usage = add_usage(state["usages"])
+        verdict, subscores = claims_verdict(claims, sides, state["failures"], usage)
+        return {"verdict": verdict, "subscores": subscores, "claims": claims}
+
+    def _wanted(self, state: Mapping[str, Any]) -> tuple[Side, ...]:
+        return ("response", "expected") if self._compares(item_of(state)) else ("response",)
+
+    def _compares(self, item: Mapping[str, Any]) -> bool:
+        return self.own.rubric_of(item).needs == "expected"
+
+    def _item(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the item with the text alone that its claims are checked against."""
+        item = item_of(state)
+        other = "source" if self._compares(item) else "expected"
+        return {field: value for field, value in item.items() if field != other}
+
+    @property
+    def _instructions(self) -> str:
+        added = self.own.instructions
+        return INSTRUCTIONS.format(instructions=added) if added else ""
+
+
+def claims_graph(steps: ClaimSteps, **marks: Any) -> JudgeGraph:
+    """Return the graph of a judge that checks claims.
+
+    Args:
+        steps: Its steps.
+        **marks: What decides verdicts beside the options.
+    """
+    setup = steps.setup
+    graph: StateGraph[Any, Any, Any, Any] = StateGraph(
+        ClaimState, input_schema=Item, output_schema=ClaimResult
+    )
+    graph.add_node("split", setup.asks(steps.split, steps.listed))
+    graph.add_node("check", setup.asks(steps.ask, steps.checked))
+    graph.add_node("total", setup.plain(steps.total))
+    begin(graph, steps, lambda _: "split", ["split"])
+    graph.add_conditional_edges("split", steps.next, ["check", "total", END])
+    graph.add_edge("check", "total")
+    graph.add_edge("total", END)
+    return setup.finish(graph, **marks)
+
+
+@cache
+def split_shape(compares: bool) -> type[BaseModel]:
+    """Return the shape of the claims of the response, and of the expected answer if asked."""
+    listed = (list[str], Field(json_schema_extra={"maxItems": MOST_CLAIMS}))
+    names = _FIELDS if compares else ["claims"]
+    fields: dict[str, Any] = {name: listed for name in names}
+    return create_model("Claims", **fields)
+
+
+@cache
+def check_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
+    """Return the shape of a label, 0 or 1, for every claim: one property each, all required."""
+    fields: dict[str, Any] = {name: (label_shape((0, 1), explain), ...) for name in names}
+    return create_model("Checked", **fields)
+
+
+@cache
+def _lax_shape(names: tuple[str, ...]) -> type[BaseModel]:
+    """Return a shape that takes what is there, to save the labels that can be read."""
+    fields: dict[str, Any] = {name: (Any, None) for name in names}
+    return create_model("Checked", **fields)
+
+
+def _names(claims: Sequence[Claim]) -> list[str]:
+    """Return what a prompt calls each claim, such as `claim_1` and `expected_1`."""
+    counts: dict[Side, int] = dict.fromkeys(_UNITS, 0)
+    names = []
+    for claim in claims:
+        counts[claim["of"]] += 1
+        names.append(f"{_UNITS[claim['of']]}_{counts[claim['of']]}")
+    return names
+
+
+def _distinct(texts: Sequence[str]) -> list[str]:
+    """Return the claims on a line each, the first of those that say the same."""
+    lines = [" ".join(text.split()) for text in texts]
+    return list({line.casefold(): line for line in reversed(lines) if line}.values())[::-1]
+
+
+def _claim(side: Side, text: str) -> Claim:
+    return {"claim": text, "of": side, "supported": None, "reason": ""}
+
+
+def _cut(side: Side, left: int) -> Failure:
+    detail = f"{left} claims beyond the first {MOST_CLAIMS} were not checked"
+    return {"step": "split", "unit": side, "reason": "input_cut", "detail": detail}
+
+
+def _lost(name: str, reason: Any, detail: str) -> Failure:
+    return {"step": "check", "unit": name, "reason": reason, "detail": detail}

@@ -1,0 +1,200 @@
+"""Correctness and groundedness claim by claim: what is asked, and what the shares are."""
+
+import json
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+
+from langchain_judges import as_evaluator, create_rubric_judge
+from langchain_judges.errors import InputError, OptionError
+from tests.fakes import FakeChatModel
+
+SOURCED = {
+    "input": "When is the library open?",
+    "output": "The library opens on Sundays, closes at six and has a café.",
+    "source": "The library stays open until six, and it opens on Sundays.",
+}
+EXPECTED = {**SOURCED, "expected": "Until six, also on Sundays, from May on, for all."}
+OWN = ["It opens on Sundays.", "It closes at six.", "It has a café."]
+GOLD = ["Until six.", "On Sundays.", "From May on.", "For all."]
+
+
+class Names(BaseCallbackHandler):
+    """Keeps the name of every model run."""
+
+    def __init__(self, seen):
+        self.seen = seen
+
+    def on_chat_model_start(self, serialized, messages, **rest):
+        self.seen.append(rest["name"])
+
+
+def says(labels, claims=OWN, expected=None):
+    """Return a model that lists claims, then labels them: 1, 0, or None for no label."""
+    listed = {"claims": claims} if expected is None else {"claims": claims, **expected}
+    checked = {
+        name: {"explanation": f"as to {name}", "label": str(label)}
+        for name, label in labels.items()
+    }
+    return FakeChatModel(replies=lambda p: checked if "You check claims" in p else listed)
+
+
+def named(*labels, side="claim"):
+    return {f"{side}_{n}": label for n, label in enumerate(labels, 1)}
+
+
+def judge_of(model, **options):
+    return create_rubric_judge(model, claims=True, repairs=0, **options)
+
+
+def test_the_score_of_groundedness_is_the_share_of_supported_claims():
+    result = judge_of(says(named(1, 1, 0))).invoke(SOURCED)
+    verdict = result["verdict"]
+    assert (verdict["label"], verdict["score"]) == (0.6667, 0.6667)  # 2 of 3
+    assert verdict["rationale"] == (
+        "2 of 3 claims of the response are supported by the source; not: “It has a café.”."
+    )
+    assert [c["claim"] for c in result["claims"] if not c["supported"]] == ["It has a café."]
+    assert result["claims"][2]["reason"] == "as to claim_3"
+    assert verdict["usage"]["calls"] == 2
+
+
+def test_the_score_of_correctness_is_f1_of_precision_and_recall():
+    labels = named(1, 1, 0) | named(1, 0, 0, 0, side="expected")
+    result = judge_of(says(labels, expected={"expected_claims": GOLD})).invoke(EXPECTED)
+    # Precision 2/3, recall 1/4: 2 * 2/3 * 1/4 / (2/3 + 1/4) = (1/3) / (11/12) = 4/11.
+    assert result["verdict"]["score"] == round(4 / 11, 4)
+    assert [(s["criterion"], s["label"]) for s in result["subscores"]] == [
+        ("precision", 0.6667),
+        ("recall", 0.25),
+    ]
+    assert result["verdict"]["rationale"].endswith("“On Sundays.”; “From May on.”; “For all.”.")
+
+
+async def test_sync_and_async_agree():
+    judge = judge_of(says(named(1, 1, 0)))
+    assert judge.invoke(SOURCED) == await judge.ainvoke(SOURCED)
+
+
+def test_groundedness_is_asked_of_the_source_alone():
+    model = says(named(1, 1, 0))
+    judge_of(model, rubric="groundedness").invoke({**SOURCED, "expected": "GOLDEN"})
+    split, check = model.prompts
+    assert "List the claims of the response." in split
+    assert "until six, and" not in split
+    assert "<source-" in check
+    assert "claim_3: It has a café." in check
+    assert "Label a claim 1 if the source states it" in check
+    assert "<response-" not in check
+    assert "GOLDEN" not in split + check
+
+
+def test_correctness_is_asked_of_the_expected_answer_both_ways():
+    model = says(
+        named(1, 1, 0) | named(1, 1, 1, 1, side="expected"), expected={"expected_claims": GOLD}
+    )
+    judge_of(model, instructions="Be strict.").invoke(EXPECTED)
+    split, check = model.prompts
+    assert "<expected-answer-" in split
+    assert "expected_4: For all." in check
+    assert "1 if the expected answer states it" in check
+    assert "<response-" in check
+    assert "<source-" not in split + check
+    assert all("adds: Be strict." in prompt for prompt in model.prompts)
+
+
+def test_a_source_that_is_the_task_is_called_the_task():
+    model = says(named(1, 1, 1))
+    judge_of(model).invoke({**SOURCED, "input": SOURCED["source"]})
+    assert "Label a claim 1 if the task states it" in model.prompts[1]
+
+
+def test_a_response_without_claims_is_not_judged_against_a_source():
+    result = judge_of(says({}, claims=[" "])).invoke(SOURCED)
+    assert result["verdict"]["label"] is None
+    assert result["verdict"]["rationale"] == (
+        "Not judged: the response states nothing that can be checked."
+    )
+    assert result["verdict"]["failures"][0]["reason"] == "empty"
+    assert result["verdict"]["usage"]["calls"] == 1
+
+
+def test_a_response_without_claims_has_none_of_the_expected_ones():
+    result = judge_of(says({}, claims=[], expected={"expected_claims": GOLD})).invoke(EXPECTED)
+    assert result["verdict"]["score"] == 0
+    assert [s["score"] for s in result["subscores"]] == [None, 0]
+    assert "0 of 4 claims of the expected answer" in result["verdict"]["rationale"]
+
+
+def test_a_claim_without_a_label_is_left_out_and_named_while_a_quorum_remains():
+    result = judge_of(says(named(1, None, 0))).invoke(SOURCED)
+    assert result["verdict"]["score"] == 0.5  # 1 of the 2 that were checked
+    [failure] = result["verdict"]["failures"]
+    assert (failure["step"], failure["unit"]) == ("check", "claim_2")
+    verdict = judge_of(says(named(1, None, None))).invoke(SOURCED)["verdict"]
+    assert (verdict["label"], len(verdict["failures"])) == (None, 2)
+    assert "1 of 3 claims of the response were checked" in verdict["rationale"]
+
+
+@pytest.mark.parametrize("step", ["list the claims", "check claims"])
+def test_a_step_whose_reply_cannot_be_read_leaves_the_text_unjudged(step):
+    good = says(named(1, 1, 0)).replies
+    model = FakeChatModel(replies=lambda p: "Fine." if f"You {step}" in p else good(p))
+    verdict = judge_of(model).invoke(SOURCED)["verdict"]
+    assert verdict["label"] is None
+    assert verdict["failures"]
+    assert verdict["usage"]["calls"] == len(model.prompts)
+
+
+def test_claims_beyond_fifty_are_reported_as_cut():
+    claims = [f"Fact {n}." for n in range(52)]
+    result = judge_of(says(named(*[1] * 50), claims=claims)).invoke(SOURCED)
+    assert len(result["claims"]) == 50
+    assert result["verdict"]["failures"][0]["reason"] == "input_cut"
+
+
+def test_a_row_that_cannot_be_split_is_refused_in_a_sentence():
+    several = {**SOURCED, "expected": ["six", "6 pm"]}
+    own = {**SOURCED, "rubric": "Is it brief?"}
+    judge = judge_of(says({}))
+    with pytest.raises(InputError, match="one answer is compared, saw 2"):
+        judge.invoke(several)
+    with pytest.raises(InputError, match="only correctness and groundedness"):
+        judge.invoke(own)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rubric": "helpfulness"}, "the ready rubrics 'correctness' and 'groundedness'"),
+        ({"each": True}, "`each` does not go with `claims`"),
+        ({"steps": ["Read."]}, "`steps` does not go with `claims`"),
+    ],
+)
+def test_options_that_claims_do_not_take_are_named(options, message):
+    with pytest.raises(OptionError, match=message):
+        judge_of(says({}), **options)
+
+
+def test_an_evaluator_gives_feedback_for_precision_and_recall():
+    model = says(
+        named(1, 1, 0) | named(1, 0, 0, 0, side="expected"), expected={"expected_claims": GOLD}
+    )
+    evaluator = as_evaluator(judge_of(model, rubric="correctness"))
+    feedback = evaluator(
+        inputs=SOURCED["input"], outputs=SOURCED["output"], reference_outputs="Until six."
+    )
+    assert [each["key"] for each in feedback] == evaluator.feedback_keys
+    assert [each["key"] for each in feedback] == ["rubric", "precision", "recall"]
+
+
+def test_the_steps_have_names_in_a_trace():
+    seen = []
+    config = {"callbacks": [Names(seen)]}
+    judge_of(says(named(1, 1, 0))).invoke(SOURCED, config)
+    assert seen == ["split", "check"]
+
+
+def test_a_result_is_plain_json():
+    result = judge_of(says(named(1, 1, 0))).invoke(SOURCED)
+    assert json.loads(json.dumps(result)) == result
