@@ -7,8 +7,11 @@ import re
 import numpy as np
 import protocol_drpe
 import pytest
+from drpe_tables import RIVAL, figures, print_main_table, spread
+from rich.console import Console
 
 from langchain_judges.testing import reply
+from tests.conftest import DATA
 from tests.test_drpe import READERS, in_tokens, readers
 
 
@@ -44,7 +47,9 @@ def study(server, data, out, **more):
 
 
 @pytest.mark.figures
-def test_the_drpe_study_counts_correlates_and_resumes(serve, small_sets, tmp_path, capsys):
+def test_the_drpe_study_counts_correlates_and_resumes(
+    serve, small_sets, tmp_path, capsys, letter_encoder
+):
     server = serve(longer)
     methods = "drpe, no_batch, drpe_v1, llm_score, rouge1"
     chosen = {"only": "cnn2022", "limit": 6, "methods": methods, "sweeps": False}
@@ -52,12 +57,12 @@ def test_the_drpe_study_counts_correlates_and_resumes(serve, small_sets, tmp_pat
     cnn = found["studies"]["cnn2022"]
     assert (cnn["articles"], cnn["summaries"]) == (6, 12)
     # References are one call for each article; panels are drawn once for both summaries.
-    assert cnn["cost"]["drpe"]["calls"] == 6 * 2 + 12
-    assert cnn["cost"]["no_batch"]["calls"] == 6 * 2 + 12 * 7
-    assert cnn["cost"]["drpe_v1"]["calls"] == 6 * 2
-    assert cnn["cost"]["llm_score"]["calls"] == 12
+    calls = {name: row["calls"] for name, row in cnn["methods"].items()}
+    assert calls == {"drpe": 24, "no_batch": 12 + 12 * 7, "llm_score": 12, "rouge1": 0}
+    # Best against worst: two calls for each of six pairs, one of the judge without roles.
+    assert {n: row["calls"] for n, row in cnn["pairs"].items()} == {"drpe_v1": 12, RIVAL: 6}
     # Methods share what is the same: `no_batch` judges by the 12 role calls of `drpe`.
-    assert len(server.calls) == 6 + 24 + (96 - 12) + 12 + 12
+    assert len(server.calls) == 6 + 24 + (96 - 12) + 12 + 12 + 6
     rows = [json.loads(x) for x in (tmp_path / "cnn2022/drpe.jsonl").read_text().splitlines()]
     scores = [row["score_norm"] for row in rows]
     expected = abs(np.corrcoef(scores, [row["label"] for row in rows])[0, 1])
@@ -66,24 +71,30 @@ def test_the_drpe_study_counts_correlates_and_resumes(serve, small_sets, tmp_pat
     assert drpe["pearson_95"][0] <= drpe["pearson"] <= drpe["pearson_95"][1]
     assert drpe["n"] == 12
     assert "williams" not in cnn["methods"]["llm_score"]
+    assert {"williams", "tau_test"} <= cnn["pairs"]["drpe_v1"].keys()
     assert cnn["methods"]["rouge1"]["pearson"] is not None
     printed = capsys.readouterr().out
     assert "rule 'unique' keeps 6 CNN and 6 BBC articles" in printed
     assert "rule 'any' keeps 7 CNN and 7 BBC articles" in printed
     assert "saved" in printed
+    assert list(found["table"]) == [
+        *("drpe", "no_batch", "llm_score", "rouge1"),
+        *("drpe_v1, in pairs", "llm_score, in pairs"),
+    ]
+    assert found["table"]["drpe"]["AVG"] == found["table"]["drpe"]["cnn2022"]
     study(server, small_sets, tmp_path, **chosen)
-    assert len(server.calls) == 138
+    assert len(server.calls) == 144
     # A run that was killed in the middle of a line pays for that reference alone.
     references = tmp_path / "references-cnn2022.jsonl"
     whole = references.read_text()
     references.write_text(whole[:-20])
     study(server, small_sets, tmp_path, **chosen)
-    assert len(server.calls) == 139
+    assert len(server.calls) == 145
     assert references.read_text() == whole
 
 
 @pytest.mark.figures
-def test_the_drpe_study_varies_sizes_and_wordings(serve, small_sets, tmp_path):
+def test_the_drpe_study_varies_the_number_of_roles(serve, small_sets, tmp_path, letter_encoder):
     server = serve(longer)
     chosen = {"only": "summeval", "limit": 2, "methods": "drpe"}
     found = study(server, small_sets, tmp_path, **chosen)["studies"]["summeval"]
@@ -99,5 +110,76 @@ def test_the_drpe_study_varies_sizes_and_wordings(serve, small_sets, tmp_path):
     rows = (tmp_path / "summeval" / "size-manual-2.jsonl").read_text().splitlines()
     types = [role["type"] for role in json.loads(rows[0])["roles"]]
     assert types == ["General Public", "Critic", "News Author", "Student", "Business Person"]
-    assert len(found["wordings"]["values"]) == 5
     assert (tmp_path / "summeval" / "sizes.png").stat().st_size > 5000
+
+
+@pytest.mark.figures
+def test_every_method_is_asked_in_every_wording(serve, small_sets, tmp_path, letter_encoder):
+    server = serve(longer)
+    chosen = {"only": "summeval", "limit": 1, "methods": "no_batch, llm_score, rouge1"}
+    found = study(server, small_sets, tmp_path, wordings=5, sweeps=False, **chosen)
+    rows = found["studies"]["summeval"]["methods"]
+    assert len(rows["no_batch"]["wordings"]["values"]) == 5
+    assert len(rows[RIVAL]["wordings"]["values"]) == 5
+    assert "wordings" not in rows["rouge1"]
+    # Panels are shared: two role calls. Then four texts in five wordings, by seven
+    # roles or by none.
+    assert len(server.calls) == 2 + 5 * 4 * 7 + 5 * 4
+    assert len({call.prompt for call in server.calls}) == len(server.calls)
+
+
+def test_references_are_as_long_as_the_summaries_of_their_set(serve, small_sets, tmp_path):
+    server = serve(longer)
+    chosen = {"limit": 1, "methods": "rouge1", "sweeps": False}
+    study(server, small_sets, tmp_path, only="cnn2022,bbc2022", **chosen)
+    asked = [call.prompt for call in server.calls]
+    assert ["three to four sentences" in prompt for prompt in asked] == [True, False]
+    assert not any("Summarize the article" in prompt for prompt in asked)
+    assert ["in one sentence." in prompt for prompt in asked] == [False, True]
+
+
+def test_a_mean_over_sets_needs_a_number_on_each(capsys):
+    two = {"cnn2022": {"methods": {"drpe": {"pearson": 0.5}, "bleu": {"pearson": 0.2}}}}
+    two["bbc2022"] = {"methods": {"drpe": {"wordings": {"mean": 0.7, "sd": 0.1}}}}
+    found = print_main_table(Console(width=100), two)
+    assert found["drpe"] == {"cnn2022": 0.5, "bbc2022": 0.7, "AVG": pytest.approx(0.6)}
+    assert found["bleu"]["AVG"] is None
+    assert "0.700 ± 0.100" in capsys.readouterr().out
+
+
+def test_tau_is_tested_on_the_same_resamples_and_what_was_not_judged_is_counted():
+    human = {f"{n}": float(n % 2) for n in range(20)}
+    groups = {name: f"g{int(name) // 2}" for name in human}
+    good = {**human, "19": None}
+    bad = {name: 1 - value for name, value in human.items()}
+    found = figures(good, human, groups, bad, resamples=50, seed=0)
+    assert (found["n"], found["not_judged"], found["pearson"]) == (19, 1, pytest.approx(1))
+    # Scores equal to people's values have tau 1, their opposite -1.
+    assert found["tau_test"]["difference"] == pytest.approx(2)
+    assert spread([human, bad], human)["mean"] == pytest.approx(1)
+
+
+def test_meteor_without_wordnet_says_so(monkeypatch, capsys):
+    monkeypatch.setattr("drpe_tables.wordnet_found", lambda: False)
+    found = print_main_table(Console(), {"cnn2022": {"methods": {"meteor": {"pearson": 0.5}}}})
+    assert list(found) == ["meteor (no WordNet)"]
+
+
+def leading(call):
+    """Vote for the longer text; write references of the article's first words."""
+    if call.shape != "_Summary":
+        return longer(call)
+    words = call.prompt.split("\n\n", 1)[1].split()
+    return reply(json.dumps({"summary": " ".join(words[: 20 + len(words) % 9])}))
+
+
+@pytest.mark.figures
+@pytest.mark.skipif(not DATA.exists(), reason="the public sets are not here")
+def test_every_cell_of_the_table_is_filled_on_real_summaries(serve, tmp_path, letter_encoder):
+    overlaps = "rouge1, rouge2, rougeL, bleu, meteor, "
+    chosen = {"limit": 3, "methods": overlaps + ",".join(protocol_drpe.METHODS)}
+    found = study(serve(leading), DATA, tmp_path, sweeps=False, **chosen)
+    # Five overlaps, seven judges against a reference, three in pairs; three sets and a mean.
+    assert len(found["table"]) == 5 + 7 + 3
+    assert {len(cells) for cells in found["table"].values()} == {4}
+    assert all(value is not None for row in found["table"].values() for value in row.values())

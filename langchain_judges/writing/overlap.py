@@ -64,6 +64,18 @@ def _bleu(candidates: Candidates, references: References, _: str | None) -> list
     return [float(bleu.sentence_score(c, list(r)).score) / 100 for c, r in pairs]
 
 
+def wordnet_found() -> bool:
+    """Say whether METEOR has its synonyms: no package carries WordNet."""
+    with needs("overlap", "METEOR"):
+        from nltk.corpus import wordnet
+
+    try:
+        wordnet.ensure_loaded()
+    except LookupError:
+        return False
+    return True
+
+
 class _NoSynonyms:
     def synsets(self, _: str) -> list[Any]:
         return []
@@ -75,12 +87,8 @@ def _meteor(candidates: Candidates, references: References, _: str | None) -> li
         from nltk.tokenize import wordpunct_tokenize
         from nltk.translate.meteor_score import meteor_score
 
-    try:
-        wordnet.ensure_loaded()
-        synonyms: Any = wordnet
-    except LookupError:
-        # No package carries WordNet: then words match exactly or by their stem.
-        synonyms = _NoSynonyms()
+    # Without WordNet words match exactly or by their stem.
+    synonyms: Any = wordnet if wordnet_found() else _NoSynonyms()
 
     def words(text: str) -> list[str]:
         return [word for word in wordpunct_tokenize(text) if word.isalnum()]
