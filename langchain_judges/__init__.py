@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.registry import build, load_judge
     from langchain_judges.methods.rubric import Criterion, create_rubric_judge
     from langchain_judges.methods.sc2 import create_sc2_judge, learn_aspects
+    from langchain_judges.runs.assertion import assert_judged
     from langchain_judges.runs.calibration import calibrate_cascade
     from langchain_judges.runs.many import ajudge_many, judge_many
     from langchain_judges.runs.rank import rank
@@ -72,6 +73,7 @@ _HOMES = {
     "ajudge_many": "runs.many",
     "as_comparative_evaluator": "integrations.evaluators",
     "as_evaluator": "integrations.evaluators",
+    "assert_judged": "runs.assertion",
     "batch_model": "asking.batches",
     "best_of": "integrations.best_of",
     "build": "methods.registry",
@@ -122,6 +124,7 @@ __all__ = [
     "ajudge_many",
     "as_comparative_evaluator",
     "as_evaluator",
+    "assert_judged",
     "batch_model",
     "best_of",
     "build",

@@ -158,6 +158,7 @@ def test_public_names_are_these() -> None:
         "ajudge_many",
         "as_comparative_evaluator",
         "as_evaluator",
+        "assert_judged",
         "batch_model",
         "best_of",
         "build",

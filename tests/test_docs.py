@@ -148,6 +148,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "index.md": dict,
     "coming-from.md": dict,
     "recipes/agent.md": dict,
+    "recipes/ci-gate.md": dict,
     "recipes/own-server.md": dict,
     "recipes/rag.md": dict,
     "sc2.md": lambda: {"pairs": pairs(51)},

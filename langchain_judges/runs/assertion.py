@@ -1,0 +1,106 @@
+"""A judge in a test: fail it where too few rows pass, and ask again only what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from math import ceil
+from typing import Any
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.marks import scale_of
+from langchain_judges.rows.labels import read_label
+from langchain_judges.runs.many import judge_many
+from langchain_judges.runs.results import judged_row, outcome_of
+from langchain_judges.runs.workload import Judge, Result
+
+Passes = Callable[[Mapping[str, Any]], bool]
+
+
+def assert_judged(
+    judge: Judge,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    min_pass: float = 1.0,
+    tries: int = 2,
+    passes: Passes | None = None,
+    max_concurrency: int = 8,
+) -> list[Result]:
+    """Judge rows in a test, and fail it where too few of them pass.
+
+    A row that fails is asked again, as often as `tries` says; the others are not, so one
+    unlucky sample does not break a build. Every further try makes it easier to pass: keep
+    `tries` small, and do not read a rate of passes from it. A judge with a cache, or a model
+    that always replies alike, gives the same verdict again.
+
+    Args:
+        judge: What `judge_many` takes.
+        rows: Pairs or single texts.
+        min_pass: The share of rows that must pass, in (0, 1].
+        tries: How often a row is judged at most.
+        passes: Whether a result of `judge_many` passes. Default: its verdict is the row's
+            `label`; without a label, its `score` is in the upper half of the judge's scale, or
+            in the middle. For a pair that means that A, your text, is as good as B. A row that
+            could not be judged never passes.
+        max_concurrency: Most rows that are judged at the same time.
+
+    Returns:
+        The last result of each row, in the order of the rows.
+
+    Raises:
+        AssertionError: Too few rows pass; it names each row that failed, with the reason.
+        OptionError: An option is not allowed, or there are no rows.
+    """
+    data = list(rows)
+    _check(data, min_pass, tries)
+    middle = sum(scale_of(judge) or (0, 1)) / 2
+    passed = passes or partial(_passes, middle)
+    results: dict[int, Result] = {}
+    failing = list(range(len(data)))
+    for _ in range(tries):
+        run = judge_many(judge, [data[i] for i in failing], max_concurrency=max_concurrency)
+        results |= dict(zip(failing, run, strict=True))
+        failing = [i for i in failing if not (judged_row(results[i]) and passed(results[i]))]
+        if not failing:
+            break
+    ordered = [results[i] for i in range(len(data))]
+    if len(data) - len(failing) < ceil(min_pass * len(data) - 1e-9):
+        raise AssertionError(_complaint(ordered, failing, min_pass))
+    return ordered
+
+
+def _check(rows: list[Mapping[str, Any]], min_pass: float, tries: int) -> None:
+    if not rows:
+        raise OptionError("`rows` must hold at least one row; a test of none would always pass")
+    if not 0 < min_pass <= 1:
+        raise OptionError(
+            f"`min_pass` must be more than 0 and at most 1, such as 0.9, got {min_pass!r}"
+        )
+    if isinstance(tries, bool) or not isinstance(tries, int) or tries < 1:
+        raise OptionError(f"`tries` must be a whole number of at least 1, got {tries!r}")
+
+
+def _passes(middle: float, row: Mapping[str, Any]) -> bool:
+    verdict, label = outcome_of(row), row.get("label")
+    if label is None:
+        return bool(verdict["score"] >= middle)
+    if "preference" in verdict:
+        return bool(verdict["preference"] == read_label(label))
+    return str(verdict["label"]) == str(label)
+
+
+def _complaint(results: list[Result], failing: list[int], min_pass: float) -> str:
+    passed = len(results) - len(failing)
+    lines = [f"{passed} of {len(results)} rows pass, {min_pass:.0%} must:"]
+    return "\n".join([*lines, *(_reason(i, results[i]) for i in failing)])
+
+
+def _reason(place: int, row: Result) -> str:
+    verdict = outcome_of(row)
+    name = row.get("id") or f"row {place + 1}"
+    if not judged_row(row):
+        first = next(iter(verdict.get("failures") or []), {"reason": "no reason"})
+        return f"- {name}: not judged ({first['reason']}) {first.get('detail') or ''}".rstrip()
+    said = verdict.get("preference", verdict.get("label"))
+    wanted = "" if row.get("label") is None else f", the label is {row['label']}"
+    return f"- {name}: {said} (score {verdict['score']:.2f}){wanted}. {verdict['rationale']}"
