@@ -13,8 +13,8 @@ from langchain_judges.metrics.inputs import (
     as_votes,
     is_missing,
     one_of,
-    said,
     same_length,
+    value_of,
 )
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Result
@@ -41,27 +41,27 @@ def share(
     """Return the share of hits; None is a failed judgment, and `failed` says why those did."""
     one_of("errors", errors, Errors)
     counted = [0.0 if hit is None and errors == "wrong" else hit for hit in hits]
-    found = rate(counted, groups=groups, confidence=confidence)
-    if not found.n:
+    agreement = rate(counted, groups=groups, confidence=confidence)
+    if not agreement.n:
         why = "no judged items" if failed.total() else "no items"
         return Result.undefined(why, n_failed=failed)
-    return found.with_failed(failed)
+    return agreement.with_failed(failed)
 
 
 def labelled(
     judge: Iterable[Any], labels: Iterable[Any], groups: Iterable[Any] | None
 ) -> tuple[list[tuple[Any, Any]], Counter[str], list[Any] | None]:
     """Return (judgment or None, label) of the labelled items, what failed, their groups."""
-    given, known = as_list(judge), as_list(labels)
+    answers, truths = as_list(judge), as_list(labels)
     clusters = None if groups is None else as_list(groups)
-    same_length(judge=given, labels=known, groups=clusters)
-    kept = [index for index, label in enumerate(known) if not is_missing(label)]
-    read = [said(given[index]) for index in kept]
+    same_length(judge=answers, labels=truths, groups=clusters)
+    indices = [index for index, label in enumerate(truths) if not is_missing(label)]
+    read = [value_of(answers[index]) for index in indices]
     failed = Counter(reason for value, reason in read if value is None)
-    if len(kept) < len(known):
-        failed[NO_LABEL] = len(known) - len(kept)
-    pairs = [(value, known[index]) for index, (value, _) in zip(kept, read, strict=True)]
-    return pairs, failed, clusters and [clusters[index] for index in kept]
+    if len(indices) < len(truths):
+        failed[NO_LABEL] = len(truths) - len(indices)
+    pairs = [(value, truths[index]) for index, (value, _) in zip(indices, read, strict=True)]
+    return pairs, failed, clusters and [clusters[index] for index in indices]
 
 
 def accuracy(
@@ -132,10 +132,10 @@ def order_agreement(
     """
     pairs, failed = in_both_orders(first, second)
     hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
-    found = share(hits, failed, errors, groups, confidence)
+    agreement = share(hits, failed, errors, groups, confidence)
     alike = sum(one == other for one, other in pairs)
     more = {"with_unread": alike / len(pairs) if pairs else math.nan}
-    return OrderAgreement(float(found), **{**found.__dict__, **more})
+    return OrderAgreement(float(agreement), **{**agreement.__dict__, **more})
 
 
 def in_both_orders(
@@ -146,7 +146,7 @@ def in_both_orders(
     same_length(first=ours, second=theirs)
     pairs, failed = [], Counter[str]()
     for one, other in zip(ours, theirs, strict=True):
-        (a, why_a), (b, why_b) = said(one), said(other)
+        (a, why_a), (b, why_b) = value_of(one), value_of(other)
         pairs.append((a, b))
         if a is None or b is None:
             failed[why_a if a is None else why_b] += 1
@@ -179,15 +179,17 @@ def order_accuracy(  # noqa: PLR0913 - what is measured, and two knobs of its in
         confidence: The level of the interval.
     """
     one_of("rule", rule, OrdersRule)
-    ours, theirs, known = as_list(first), as_list(second), as_list(labels)
+    ours, theirs, truths = as_list(first), as_list(second), as_list(labels)
     clusters = None if groups is None else as_list(groups)
-    same_length(first=ours, second=theirs, labels=known, groups=clusters)
-    kept = [index for index, label in enumerate(known) if not is_missing(label)]
-    pairs, failed = in_both_orders([ours[i] for i in kept], [theirs[i] for i in kept])
-    if len(kept) < len(known):
-        failed[NO_LABEL] = len(known) - len(kept)
-    hits = [_score(rule, pair, known[i], errors) for pair, i in zip(pairs, kept, strict=True)]
-    return share(hits, failed, errors, clusters and [clusters[i] for i in kept], confidence)
+    same_length(first=ours, second=theirs, labels=truths, groups=clusters)
+    indices = [index for index, label in enumerate(truths) if not is_missing(label)]
+    pairs, failed = in_both_orders([ours[i] for i in indices], [theirs[i] for i in indices])
+    if len(indices) < len(truths):
+        failed[NO_LABEL] = len(truths) - len(indices)
+    hits = [
+        _score(rule, pair, truths[i], errors) for pair, i in zip(pairs, indices, strict=True)
+    ]
+    return share(hits, failed, errors, clusters and [clusters[i] for i in indices], confidence)
 
 
 def _score(rule: str, pair: tuple[Any, Any], label: Any, errors: str) -> float | None:
@@ -272,11 +274,13 @@ def majority_agreement(
     Source: Saha et al. 2023, Table 9.
     """
     one_of("ties", ties, Ties)
-    given, labels = as_list(preferences), [majority_vote(heard) for heard in as_list(votes)]
+    answers, labels = as_list(preferences), [majority_vote(heard) for heard in as_list(votes)]
     clusters = None if groups is None else as_list(groups)
-    same_length(preferences=given, votes=labels, groups=clusters)
+    same_length(preferences=answers, votes=labels, groups=clusters)
     if ties == "drop":
-        kept = [i for i, label in enumerate(labels) if "tie" not in (label, said(given[i])[0])]
-        given, labels = [given[i] for i in kept], [labels[i] for i in kept]
-        clusters = clusters and [clusters[i] for i in kept]
-    return accuracy(given, labels, errors, groups=clusters, confidence=confidence)
+        indices = [
+            i for i, label in enumerate(labels) if "tie" not in (label, value_of(answers[i])[0])
+        ]
+        answers, labels = [answers[i] for i in indices], [labels[i] for i in indices]
+        clusters = clusters and [clusters[i] for i in indices]
+    return accuracy(answers, labels, errors, groups=clusters, confidence=confidence)

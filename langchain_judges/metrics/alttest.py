@@ -77,12 +77,12 @@ def alt_test(
     Source: Calderon, Reichart & Dror 2025 (arXiv 2501.10970).
     """
     one_of("score", score, ("accuracy", "rmse"))
-    said, failed = values_of(judge)
-    rows = {name: values_of(given)[0] for name, given in annotations.items()}
-    same_length(judge=said, **{str(name): row for name, row in rows.items()})
+    answers, failed = values_of(judge)
+    rows = {name: values_of(row)[0] for name, row in annotations.items()}
+    same_length(judge=answers, **{str(name): row for name, row in rows.items()})
     tested: dict[Any, tuple[Floats, Floats]] = {}
     for name in rows:
-        pairs = _contests(name, said, rows, score)
+        pairs = _contests(name, answers, rows, score)
         if len(pairs) >= max(2, least_items):
             tested[name] = (
                 np.asarray([p[0] for p in pairs]),
@@ -96,38 +96,38 @@ def alt_test(
         return AltTest(none, none, None, {}, 0, lost)
     p_values = [_shortfall_p(own - theirs, epsilon) for own, theirs in tested.values()]
     rejected = benjamini_yekutieli(p_values, level).rejected
-    found = {
+    advantages = {
         name: Annotator(Result(float(own.mean()), n=len(own)), float(theirs.mean()), p, hit)
         for (name, (own, theirs)), p, hit in zip(
             tested.items(), p_values, rejected, strict=True
         )
     }
     omega = sum(rejected) / len(rejected)
-    rho = float(np.mean([float(a.advantage) for a in found.values()]))
+    rho = float(np.mean([float(a.advantage) for a in advantages.values()]))
     settings: dict[str, Any] = {"n": len(tested), "n_failed": lost}
     return AltTest(
         Result(omega, **settings),
         Result(rho, **settings),
         omega >= 0.5,
-        found,
+        advantages,
         len(tested),
         lost,
     )
 
 
 def _contests(
-    name: Any, said: list[Any], rows: dict[Any, list[Any]], score: str
+    name: Any, answers: list[Any], rows: dict[Any, list[Any]], score: str
 ) -> list[tuple[float, float]]:
     """Return (W^f, W^h) of the items on which judge, annotator and another said something."""
-    found = []
-    for index, (judged, own) in enumerate(zip(said, rows[name], strict=True)):
+    pairs = []
+    for index, (judged, own) in enumerate(zip(answers, rows[name], strict=True)):
         others = [row[index] for who, row in rows.items() if who != name]
         others = [answer for answer in others if answer is not None]
         if judged is None or own is None or not others:
             continue
         ours, theirs = (_closeness(answer, others, score) for answer in (judged, own))
-        found.append((float(ours >= theirs), float(theirs >= ours)))
-    return found
+        pairs.append((float(ours >= theirs), float(theirs >= ours)))
+    return pairs
 
 
 def _closeness(answer: Any, others: Sequence[Any], score: str) -> float:

@@ -57,15 +57,15 @@ def style_controlled_strengths(
     Source: style control of Chatbot Arena (Li, Angelopoulos & Chiang 2024); the features are
     those of `style_slopes`.
     """
-    given, wrote = as_list(preferences), [tuple(pair) for pair in as_list(systems)]
+    answers, wrote = as_list(preferences), [tuple(pair) for pair in as_list(systems)]
     gaps = style_gaps(outputs_a, outputs_b)
-    same_length(preferences=given, systems=wrote, **gaps)
-    known = [not any(map(is_missing, pair)) for pair in wrote]
+    same_length(preferences=answers, systems=wrote, **gaps)
+    complete = [not any(map(is_missing, pair)) for pair in wrote]
     if same := next(
-        (p for p, ok in zip(wrote, known, strict=True) if ok and p[0] == p[1]), None
+        (p for p, ok in zip(wrote, complete, strict=True) if ok and p[0] == p[1]), None
     ):
         raise InputError(f"a pair needs two systems, got {same!r}")
-    names = sorted({name for p, ok in zip(wrote, known, strict=True) if ok for name in p})
+    names = sorted({name for p, ok in zip(wrote, complete, strict=True) if ok for name in p})
     if len(names) < 2:
         raise InputError(f"strengths need two systems, got {names!r}")
     keys = None if groups is None else as_list(groups)
@@ -76,17 +76,17 @@ def style_controlled_strengths(
         sides: dict[str, Any] = {
             f"system {name}": [
                 float((a == name) - (b == name) - (a == last) + (b == last)) if ok else None
-                for (a, b), ok in zip(wrote, known, strict=True)
+                for (a, b), ok in zip(wrote, complete, strict=True)
             ]
             for name in names
             if name != last
         }
-        return preference_slopes(given, {**sides, **gaps}, **settings)
+        return preference_slopes(answers, {**sides, **gaps}, **settings)
 
-    found = fit(names[-1])
-    strengths = {name: found[f"system {name}"] for name in names[:-1]}
+    slopes = fit(names[-1])
+    strengths = {name: slopes[f"system {name}"] for name in names[:-1]}
     strengths[names[-1]] = fit(names[0])[f"system {names[-1]}"]
     ranked = dict(sorted(strengths.items(), key=lambda pair: -pair[1]))
-    first = found["intercept"]
-    style = {name: found[name] for name in gaps}
+    first = slopes["intercept"]
+    style = {name: slopes[name] for name in gaps}
     return StyleControlled(ranked, style, first, first.n, dict(first.n_failed))

@@ -15,8 +15,8 @@ from langchain_judges.metrics.inputs import (
     as_votes,
     match,
     one_of,
-    said,
     same_length,
+    value_of,
     values_of,
 )
 from langchain_judges.metrics.intervals import paired_difference, rate
@@ -88,9 +88,9 @@ def position_bias(
     whole = [None not in pair for pair in pairs]
     flips = [float(p[0] != p[1]) if ok else None for p, ok in zip(pairs, whole, strict=True)]
     slots = [
-        (float(winner == shown), key)
+        (float(winner == slot), key)
         for pair, ok, key in zip(pairs, whole, keys, strict=True)
-        for winner, shown in zip(pair, "AB", strict=True)
+        for winner, slot in zip(pair, "AB", strict=True)
         if ok and winner != "tie"
     ]
     noise = excess = None
@@ -121,8 +121,8 @@ def _same(
 
 def _change_share(answers: Sequence[Any]) -> float | None:
     """Return how many of the pairs of repeated answers differ; None if there is no pair."""
-    given = [value for value in values_of(answers)[0] if value is not None]
-    pairs = list(combinations(given, 2))
+    values = [value for value in values_of(answers)[0] if value is not None]
+    pairs = list(combinations(values, 2))
     return sum(a != b for a, b in pairs) / len(pairs) if pairs else None
 
 
@@ -160,12 +160,12 @@ def perturbation_bias(
     settings: dict[str, Any] = {"groups": None if groups is None else as_list(groups)}
     settings["confidence"] = confidence
     base = as_list(original)
-    found = []
+    shares = []
     for others in (perturbed, repeated):
         pairs, failed = in_both_orders(base, others)
-        kept = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
-        found.append((kept, share(kept, failed, "drop", **settings)))
-    (changed, robustness), (again, consistency) = found
+        unchanged = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
+        shares.append((unchanged, share(unchanged, failed, "drop", **settings)))
+    (changed, robustness), (again, consistency) = shares
     return PerturbationBias(
         robustness, consistency, paired_difference(again, changed, **settings)
     )
@@ -211,7 +211,7 @@ def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
     for number, (judged, heard, a, b) in enumerate(zip(*columns, strict=True)):
         lesser = "A" if a < b else "B"
         cast = _votes(heard, unit).count(lesser) if a != b else 0
-        value, reason = said(judged)
+        value, reason = value_of(judged)
         if not cast:
             continue
         if value is None:
@@ -334,23 +334,23 @@ def self_enhancement(
     al. 2024 (arXiv 2404.13076).
     """
     names = {own} if isinstance(own, str) else set(own)
-    given, known, wrote = as_list(preferences), as_list(labels), list(systems)
-    keys = list(range(len(given))) if groups is None else as_list(groups)
-    same_length(preferences=given, labels=known, systems=wrote, groups=keys)
-    if votes := next((label for label in known if isinstance(label, list | tuple)), None):
+    preferred, truths, wrote = as_list(preferences), as_list(labels), list(systems)
+    keys = list(range(len(preferred))) if groups is None else as_list(groups)
+    same_length(preferences=preferred, labels=truths, systems=wrote, groups=keys)
+    if votes := next((label for label in truths if isinstance(label, list | tuple)), None):
         raise OptionError(
             f"`labels` must hold one answer for each item, got the votes {votes!r}; take their "
             "majority first"
         )
     sides = [[name in names for name in pair] for pair in wrote]
-    kept = [i for i, (a, b) in enumerate(sides) if a != b]
-    mine = ["A" if sides[i][0] else "B" for i in kept]
-    both = match([given[i] for i in kept], [known[i] for i in kept])
+    indices = [i for i, (a, b) in enumerate(sides) if a != b]
+    mine = ["A" if sides[i][0] else "B" for i in indices]
+    both = match([preferred[i] for i in indices], [truths[i] for i in indices])
     settings: dict[str, Any] = {"confidence": confidence, "groups": None}
     if groups is not None:
-        settings["groups"] = [keys[kept[i]] for i in both.kept]
+        settings["groups"] = [keys[indices[i]] for i in both.indices]
     points = [
-        [_points(answer, mine[i]) for answer, i in zip(answers, both.kept, strict=True)]
+        [_points(answer, mine[i]) for answer, i in zip(answers, both.indices, strict=True)]
         for answers in (both.judge, both.truth)
     ]
     right = [float(a == b) for a, b in zip(both.judge, both.truth, strict=True)]

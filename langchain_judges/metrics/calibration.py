@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import as_list, is_missing, said, same_length
+from langchain_judges.metrics.inputs import as_list, is_missing, same_length, value_of
 from langchain_judges.metrics.intervals import mean, rate
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.orders import prefer
@@ -147,7 +147,7 @@ def _with_confidence(
     """Return the items that have all that is needed, least confident first."""
     judged, truth = as_list(answers), as_list(labels)
     sure = (
-        [said(each, "confidence")[0] for each in judged]
+        [value_of(each, "confidence")[0] for each in judged]
         if confidences is None
         else as_list(confidences)
     )
@@ -156,7 +156,7 @@ def _with_confidence(
     failed = Counter[str]()
     items: list[_Item] = []
     for answer, label, chance, key in zip(judged, truth, sure, keys, strict=True):
-        value, reason = said(answer)
+        value, reason = value_of(answer)
         if is_missing(label):
             failed["no_label"] += 1
         elif value is None:

@@ -46,8 +46,8 @@ def mcnemar(
 
     Source: McNemar 1947; with clusters Fisher's (1935) permutation of pairs.
     """
-    given = as_list(first)
-    both = match(given, second)
+    answers = as_list(first)
+    both = match(answers, second)
     hits = [(bool(a), bool(b)) for a, b in zip(both.judge, both.truth, strict=True)]
     counts = {
         "only_first": hits.count((True, False)),
@@ -56,7 +56,7 @@ def mcnemar(
     settings: dict[str, Any] = {"alternative": "two-sided", "n_failed": both.failed, **counts}
     if not hits:
         return McNemar(math.nan, math.nan, n=0, reason="no items in common", **settings)
-    numbered = group_numbers(groups, both.kept, len(given))
+    numbered = group_numbers(groups, both.indices, len(answers))
     leads = as_floats(np.bincount(numbered, [float(a) - float(b) for a, b in hits]))
     return McNemar(min(counts.values()), _flipped_p(leads), n=both.n, **settings)
 
@@ -83,11 +83,11 @@ def sign_flip_test(
     Source: Fisher 1935, The Design of Experiments, section 21. All ways are counted at once by
     the characteristic function Π cos(t · lead).
     """
-    a, b, kept, failed = number_pairs(first, second)
+    a, b, indices, failed = number_pairs(first, second)
     settings: dict[str, Any] = {"alternative": "two-sided", "n_failed": failed, "n": len(a)}
     if not len(a):
         return Significance(math.nan, math.nan, reason="no items in common", **settings)
-    numbered = group_numbers(groups, kept, len(kept) + failed.total())
+    numbered = group_numbers(groups, indices, len(indices) + failed.total())
     leads = as_floats(np.bincount(numbered, a - b))
     return Significance(float((a - b).mean()), _flipped_p(leads), **settings)
 
@@ -156,10 +156,10 @@ def _adjust(p_values: Sequence[float], level: float, method: str) -> Adjusted:
     with needs("trust", "Adjusting p-values"):
         from statsmodels.stats.multitest import multipletests
 
-    given = np.asarray(p_values, dtype=float)
-    if not np.all((given >= 0) & (given <= 1)):
+    raw = np.asarray(p_values, dtype=float)
+    if not np.all((raw >= 0) & (raw <= 1)):
         raise InputError("p-values must lie between 0 and 1")
-    if not len(given):
+    if not len(raw):
         return Adjusted([], [])
-    rejected, adjusted, _, _ = multipletests(given, alpha=level, method=method)
+    rejected, adjusted, _, _ = multipletests(raw, alpha=level, method=method)
     return Adjusted(adjusted.tolist(), rejected.tolist())

@@ -105,12 +105,12 @@ def correlate(
     """
     one_of("kind", kind, Correlation)
     one_of("level", level, Level)
-    x, y, kept, failed = number_pairs(judge, human)
+    x, y, indices, failed = number_pairs(judge, human)
     if level == "global":
-        return _global(kind, x, y, _clusters(groups, kept, failed), confidence, failed)
+        return _global(kind, x, y, _clusters(groups, indices, failed), confidence, failed)
     if groups is None:
         raise OptionError(f"`level` {level!r} needs `groups`")
-    numbered = group_numbers(groups, kept, len(kept) + failed.total())
+    numbered = group_numbers(groups, indices, len(indices) + failed.total())
     if level == "group":
         return _within_groups(kind, x, y, numbered, confidence, failed)
     counts = np.bincount(numbered) if len(numbered) else np.zeros(0)
@@ -118,8 +118,10 @@ def correlate(
     return _global(kind, means[0], means[1], None, confidence, failed)
 
 
-def _clusters(groups: Iterable[Any] | None, kept: Ints, failed: Any) -> Ints | None:
-    return None if groups is None else group_numbers(groups, kept, len(kept) + failed.total())
+def _clusters(groups: Iterable[Any] | None, indices: Ints, failed: Any) -> Ints | None:
+    if groups is None:
+        return None
+    return group_numbers(groups, indices, len(indices) + failed.total())
 
 
 def _coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str | None]:
@@ -176,8 +178,8 @@ def _fisher_error(
         return math.nan, math.nan
 
     def fisher(x: Floats, y: Floats) -> float:
-        found = _coefficient(kind, x, y)[0]
-        return math.atanh(found) if abs(found) < 1 else math.nan
+        coefficient = _coefficient(kind, x, y)[0]
+        return math.atanh(coefficient) if abs(coefficient) < 1 else math.nan
 
     error, blocks = jackknife_error(fisher, columns, groups)
     return error, blocks - 1.0
@@ -187,8 +189,8 @@ def _within_groups(
     kind: str, x: Floats, y: Floats, groups: Ints, level: float, failed: Any
 ) -> Result:
     count = int(groups.max()) + 1 if len(groups) else 0
-    found = [_coefficient(kind, x[groups == g], y[groups == g])[0] for g in range(count)]
-    defined = [value for value in found if value == value]
+    coefficients = [_coefficient(kind, x[groups == g], y[groups == g])[0] for g in range(count)]
+    defined = [value for value in coefficients if value == value]
     lost = dict(failed)
     if len(defined) < count:
         lost["constant_group"] = count - len(defined)

@@ -86,9 +86,9 @@ def _part(
 def _matched(
     judge: Iterable[Any], labels: Iterable[Any], groups: Iterable[Any] | None
 ) -> tuple[Matched, Any]:
-    given = as_list(judge)
-    both = match(given, labels)
-    return both, group_numbers(groups, both.kept, len(given))
+    answers = as_list(judge)
+    both = match(answers, labels)
+    return both, group_numbers(groups, both.indices, len(answers))
 
 
 def f1(
@@ -110,13 +110,13 @@ def f1(
 
     both, clusters = _matched(judge, labels, groups)
     truth = [label == positive for label in both.truth]
-    said = [label == positive for label in both.judge]
-    if not any(truth) and not any(said):
+    answers = [label == positive for label in both.judge]
+    if not any(truth) and not any(answers):
         return _undefined(both, f"neither label nor judge is ever {positive!r}")
-    value = float(f1_score(truth, said))
-    binary = Matched(said, truth, both.kept, both.failed)
-    kept = None if groups is None else clusters
-    return _with_interval(value, binary, [False, True], kept, _f1, confidence, seed)
+    value = float(f1_score(truth, answers))
+    binary = Matched(answers, truth, both.indices, both.failed)
+    numbered = None if groups is None else clusters
+    return _with_interval(value, binary, [False, True], numbered, _f1, confidence, seed)
 
 
 def balanced_accuracy(
@@ -150,19 +150,21 @@ def balanced_accuracy(
     from sklearn.metrics import recall_score
 
     one_of("errors", errors, Errors)
-    given = as_list(judge)
-    both = match(given, labels)
+    judged = as_list(judge)
+    both = match(judged, labels)
     if errors == "wrong":
-        both = _with_unread(given, as_list(labels), both)
-    clusters = group_numbers(groups, both.kept, len(given))
-    known = classes_of(both.truth)
-    if len(known) < 2:
+        both = _with_unread(judged, as_list(labels), both)
+    clusters = group_numbers(groups, both.indices, len(judged))
+    labelled = classes_of(both.truth)
+    if len(labelled) < 2:
         return _undefined(both, "the labels have fewer than two classes")
-    classes = known + [c for c in classes_of(both.judge) if c not in known]
-    truth, said = ([classes.index(v) for v in side] for side in (both.truth, both.judge))
-    value = float(recall_score(truth, said, labels=range(len(known)), average="macro"))
-    kept = None if groups is None else clusters
-    return _with_interval(value, both, classes, kept, _balanced(len(known)), confidence, seed)
+    classes = labelled + [c for c in classes_of(both.judge) if c not in labelled]
+    truth, answers = ([classes.index(v) for v in side] for side in (both.truth, both.judge))
+    value = float(recall_score(truth, answers, labels=range(len(labelled)), average="macro"))
+    numbered = None if groups is None else clusters
+    return _with_interval(
+        value, both, classes, numbered, _balanced(len(labelled)), confidence, seed
+    )
 
 
 def matthews(
@@ -188,17 +190,17 @@ def matthews(
     classes = classes_of([*both.truth, *both.judge])
     coded = [[classes.index(v) for v in side] for side in (both.truth, both.judge)]
     value = float(matthews_corrcoef(*coded))
-    kept = None if groups is None else clusters
-    return _with_interval(value, both, classes, kept, _matthews, confidence, seed)
+    numbered = None if groups is None else clusters
+    return _with_interval(value, both, classes, numbered, _matthews, confidence, seed)
 
 
-def _with_unread(given: list[Any], labels: list[Any], both: Matched) -> Matched:
+def _with_unread(judged: list[Any], labels: list[Any], both: Matched) -> Matched:
     """Take in what was not judged, as a class of its own that is never right."""
-    said = dict(zip(both.kept.tolist(), both.judge, strict=True))
-    kept = [i for i in range(len(given)) if not is_missing(labels[i])]
-    answers = [said.get(index, _UNREAD) for index in kept]
-    truth = [labels[index] for index in kept]
-    return Matched(answers, truth, np.asarray(kept, dtype=np.int64), both.failed)
+    by_index = dict(zip(both.indices.tolist(), both.judge, strict=True))
+    indices = [i for i in range(len(judged)) if not is_missing(labels[i])]
+    answers = [by_index.get(index, _UNREAD) for index in indices]
+    truth = [labels[index] for index in indices]
+    return Matched(answers, truth, np.asarray(indices, dtype=np.int64), both.failed)
 
 
 def _undefined(both: Matched, why: str) -> Result:
@@ -228,11 +230,11 @@ def _f1(tables: Tables) -> Floats:
         return np.asarray(true / (true + tables[:, 0, 1] + tables[:, 1, 0]))
 
 
-def _balanced(known: int) -> Callable[[Tables], Floats]:
+def _balanced(count: int) -> Callable[[Tables], Floats]:
     def compute(tables: Tables) -> Floats:
-        right = np.diagonal(tables, axis1=1, axis2=2)[:, :known]
+        right = np.diagonal(tables, axis1=1, axis2=2)[:, :count]
         with np.errstate(invalid="ignore"):
-            return np.asarray((right / tables.sum(axis=2)[:, :known]).mean(axis=1))
+            return np.asarray((right / tables.sum(axis=2)[:, :count]).mean(axis=1))
 
     return compute
 
@@ -243,8 +245,8 @@ def _matthews(tables: Tables) -> Floats:
     right = np.trace(tables, axis1=1, axis2=2)
     spread = (total**2 - (rows**2).sum(axis=1)) * (total**2 - (columns**2).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (right * total - (rows * columns).sum(axis=1)) / np.sqrt(spread)
-    return np.asarray(np.where(spread > 0, found, np.nan))
+        coefficient = (right * total - (rows * columns).sum(axis=1)) / np.sqrt(spread)
+    return np.asarray(np.where(spread > 0, coefficient, np.nan))
 
 
 @dataclass(frozen=True)
@@ -274,19 +276,19 @@ def classification(
     All labels but `positive` are taken as one class. Failed judgments are left out
     everywhere, from the accuracy too.
     """
-    given = as_list(judge)
-    both = match(given, labels)
-    keys = None if groups is None else group_numbers(groups, both.kept, len(given))
-    said, truth = ([int(v == positive) for v in side] for side in (both.judge, both.truth))
+    judged = as_list(judge)
+    both = match(judged, labels)
+    keys = None if groups is None else group_numbers(groups, both.indices, len(judged))
+    answers, truth = ([int(v == positive) for v in side] for side in (both.judge, both.truth))
     settings: dict[str, Any] = {"groups": keys, "confidence": confidence}
-    found = Classification(
-        accuracy=accuracy(said, truth, **settings),
-        balanced_accuracy=balanced_accuracy(said, truth, **settings),
-        precision=precision(said, truth, **settings),
-        recall=recall(said, truth, **settings),
-        f1=f1(said, truth, **settings),
-        specificity=recall(said, truth, 0, **settings),
-        matthews=matthews(said, truth, **settings),
+    figures = Classification(
+        accuracy=accuracy(answers, truth, **settings),
+        balanced_accuracy=balanced_accuracy(answers, truth, **settings),
+        precision=precision(answers, truth, **settings),
+        recall=recall(answers, truth, **settings),
+        f1=f1(answers, truth, **settings),
+        specificity=recall(answers, truth, 0, **settings),
+        matthews=matthews(answers, truth, **settings),
     )
-    parts = {name: part.with_failed(both.failed) for name, part in vars(found).items()}
+    parts = {name: part.with_failed(both.failed) for name, part in vars(figures).items()}
     return Classification(**parts)

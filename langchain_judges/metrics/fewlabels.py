@@ -197,11 +197,12 @@ def neyman_allocation(
         raise InputError("sizes and deviations cannot be negative")
     if not spread.any():
         spread = np.ones(len(sizes))
-    found = [2] * len(sizes)
-    for _ in range(budget - sum(found)):
+    allocation = [2] * len(sizes)
+    for _ in range(budget - sum(allocation)):
         # Neyman's optimum in whole labels: each goes where it cuts the variance most.
-        found[int(np.argmax(spread**2 / (np.asarray(found) * (np.asarray(found) + 1.0))))] += 1
-    return found
+        sizes_now = np.asarray(allocation)
+        allocation[int(np.argmax(spread**2 / (sizes_now * (sizes_now + 1.0))))] += 1
+    return allocation
 
 
 def rogan_gladen(  # noqa: PLR0913 - three rates, and the counts behind them
@@ -313,19 +314,19 @@ def corrected_rate(
 
     Source: Rogan & Gladen 1978; Lee et al. 2025; the interval as in `rogan_gladen`.
     """
-    found, _, failed = numbers(judged, "label")
+    values, _, failed = numbers(judged, "label")
     f, y, _, lost = number_pairs(calibration_judged, calibration_labels, "label")
-    _must_be_binary(found, f, y)
+    _must_be_binary(values, f, y)
     positives, negatives = int((y == 1).sum()), int((y == 0).sum())
-    if not len(found) or not positives or not negatives:
-        why = "no judged items" if not len(found) else "a class is absent from calibration"
-        return Result.undefined(why, n=len(found), n_failed=failed + lost)
+    if not len(values) or not positives or not negatives:
+        why = "no judged items" if not len(values) else "a class is absent from calibration"
+        return Result.undefined(why, n=len(values), n_failed=failed + lost)
     right1, right0 = int(((f == 1) & (y == 1)).sum()), int(((f == 0) & (y == 0)).sum())
     corrected = rogan_gladen(
-        float(found.mean()),
+        float(values.mean()),
         right0 / negatives,
         right1 / positives,
-        n=len(found),
+        n=len(values),
         n_negative=negatives,
         n_positive=positives,
         confidence=confidence,

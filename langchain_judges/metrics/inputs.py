@@ -25,28 +25,28 @@ class Matched:
 
     judge: list[Any]
     truth: list[Any]
-    kept: Ints
+    indices: Ints
     """Positions of the kept items in what was given."""
     failed: Counter[str]
 
     @property
     def n(self) -> int:
         """How many items are kept."""
-        return len(self.kept)
+        return len(self.indices)
 
 
 def one_of(name: str, value: object, allowed: Any) -> None:
     """Refuse an option that is not among those of a `Literal` or a collection."""
-    known = get_args(allowed) or tuple(allowed)
-    if value not in known:
+    choices = get_args(allowed) or tuple(allowed)
+    if value not in choices:
         raise OptionError(
-            f"`{name}` must be one of {', '.join(map(repr, known))}, got {value!r}"
+            f"`{name}` must be one of {', '.join(map(repr, choices))}, got {value!r}"
         )
 
 
-def same_length(**given: Sequence[Any] | None) -> None:
+def same_length(**columns: Sequence[Any] | None) -> None:
     """Refuse arguments that do not speak of the same items."""
-    sizes = {name: len(values) for name, values in given.items() if values is not None}
+    sizes = {name: len(values) for name, values in columns.items() if values is not None}
     if len(set(sizes.values())) > 1:
         counts = ", ".join(f"`{name}` has {size}" for name, size in sizes.items())
         raise InputError(f"one value for each item is needed: {counts}")
@@ -80,7 +80,7 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in {"NAType", "NaTType"}
 
 
-def said(item: Any, field: str | None = None) -> tuple[Any, str]:
+def value_of(item: Any, field: str | None = None) -> tuple[Any, str]:
     """Return what a judgment says, and the reason if it says nothing.
 
     Args:
@@ -117,35 +117,35 @@ def points_of(value: Any) -> float:
 
 def values_of(items: Iterable[Any], field: str | None = None) -> tuple[list[Any], Counter[str]]:
     """Return what each judgment says, None where nothing, and the reasons of those."""
-    read = [said(item, field) for item in as_list(items)]
+    read = [value_of(item, field) for item in as_list(items)]
     return [v for v, _ in read], Counter(reason for v, reason in read if v is None)
 
 
 def match(judge: Iterable[Any], truth: Iterable[Any], field: str | None = None) -> Matched:
     """Pair judgments with people's answers; leave out and count what lacks either."""
-    given, known = as_list(judge), [None if is_missing(t) else t for t in as_list(truth)]
-    same_length(judge=given, truth=known)
+    answers, truths = as_list(judge), [None if is_missing(t) else t for t in as_list(truth)]
+    same_length(judge=answers, truth=truths)
     failed: Counter[str] = Counter()
-    kept, ours, theirs = [], [], []
-    for index, (item, answer) in enumerate(zip(given, known, strict=True)):
-        value, reason = said(item, field)
+    indices, ours, theirs = [], [], []
+    for index, (item, answer) in enumerate(zip(answers, truths, strict=True)):
+        value, reason = value_of(item, field)
         if answer is None:
             failed[NO_LABEL] += 1
         elif value is None:
             failed[reason] += 1
         else:
-            kept.append(index)
+            indices.append(index)
             ours.append(value)
             theirs.append(answer)
-    return Matched(ours, theirs, np.asarray(kept, dtype=np.int64), failed)
+    return Matched(ours, theirs, np.asarray(indices, dtype=np.int64), failed)
 
 
 def numbers(values: Iterable[Any], field: str = "score") -> tuple[Floats, Ints, Counter[str]]:
     """Return the numbers there are, their positions, and the reasons of what is missing."""
     read, failed = values_of(values, field)
-    kept = [index for index, value in enumerate(read) if value is not None]
-    found = as_floats(read[index] for index in kept)
-    return found, np.asarray(kept, dtype=np.int64), failed
+    indices = [index for index, value in enumerate(read) if value is not None]
+    floats = as_floats(read[index] for index in indices)
+    return floats, np.asarray(indices, dtype=np.int64), failed
 
 
 def as_floats(values: Iterable[Any]) -> Floats:
@@ -154,32 +154,32 @@ def as_floats(values: Iterable[Any]) -> Floats:
     Raises:
         InputError: One is not a number, or infinite.
     """
-    given = list(values)
+    listed = list(values)
     try:
-        found = np.asarray(given, dtype=float).reshape(len(given))
+        floats = np.asarray(listed, dtype=float).reshape(len(listed))
     except (TypeError, ValueError) as exc:
         raise InputError(f"a number for each item is needed: {exc}") from exc
-    if not np.isfinite(found).all():
+    if not np.isfinite(floats).all():
         raise InputError("numbers must be finite; None stands for a missing one")
-    return found
+    return floats
 
 
-def group_numbers(groups: Iterable[Any] | None, kept: Ints, size: int) -> Ints:
+def group_numbers(groups: Iterable[Any] | None, indices: Ints, size: int) -> Ints:
     """Number the groups of the kept items from 0; an item without a group is its own.
 
     Args:
         groups: One key for each item as it was given, or None.
-        kept: Positions of the kept items.
+        indices: Positions of the items that count.
         size: How many items were given.
     """
     if groups is None:
-        return np.arange(len(kept), dtype=np.int64)
+        return np.arange(len(indices), dtype=np.int64)
     keys = as_list(groups)
     if len(keys) != size:
         raise InputError(f"one group for each item is needed: {len(keys)} for {size} items")
-    known: dict[Any, int] = {}
-    named = [object() if is_missing(keys[i]) else keys[i] for i in kept]
-    return np.asarray([known.setdefault(key, len(known)) for key in named], dtype=np.int64)
+    order: dict[Any, int] = {}
+    named = [object() if is_missing(keys[i]) else keys[i] for i in indices]
+    return np.asarray([order.setdefault(key, len(order)) for key in named], dtype=np.int64)
 
 
 def number_pairs(
@@ -190,6 +190,6 @@ def number_pairs(
     return (
         as_floats(both.judge),
         as_floats(both.truth),
-        both.kept,
+        both.indices,
         both.failed,
     )

@@ -79,19 +79,19 @@ def rate(
 
     Source: Wilson 1927; for clusters Miller 2024 (arXiv 2411.00640) and Dean & Pagano 2015.
     """
-    found, kept, failed = numbers(hits)
-    if not len(found):
+    scores, indices, failed = numbers(hits)
+    if not len(scores):
         return Result.undefined("no items", n_failed=failed)
-    if found.min() < 0 or found.max() > 1:
+    if scores.min() < 0 or scores.max() > 1:
         raise InputError("a rate needs values between 0 and 1")
-    p, n = float(found.mean()), len(found)
-    numbered = group_numbers(groups, kept, len(found) + failed.total())
-    units, se = int(numbered.max()) + 1, _standard_error(found, numbered)
-    if groups is None and np.isin(found, (0, 1)).all():
+    p, n = float(scores.mean()), len(scores)
+    numbered = group_numbers(groups, indices, len(scores) + failed.total())
+    units, se = int(numbered.max()) + 1, _standard_error(scores, numbered)
+    if groups is None and np.isin(scores, (0, 1)).all():
         interval = wilson_interval(p * n, n, confidence)
     else:
         freedom = math.inf if groups is None else units - 1
-        interval = _effective_wilson(found, se, units, freedom, confidence)
+        interval = _effective_wilson(scores, se, units, freedom, confidence)
     return Result(p, n=n, n_failed=failed, interval=interval, se=se if units > 1 else None)
 
 
@@ -109,13 +109,13 @@ def _standard_error(values: Floats, groups: Ints) -> float:
 
 
 def _effective_wilson(
-    found: Floats, se: float, units: int, freedom: float, level: float
+    values: Floats, se: float, units: int, freedom: float, level: float
 ) -> Interval:
     """Wilson's interval on the effective sample; all alike counts as one item per unit."""
     check_confidence(level)
     if units < 2:
         return Interval(0.0, 1.0)
-    p, n = float(found.mean()), len(found)
+    p, n = float(values.mean()), len(values)
     effective = float(units)
     if 0 < p < 1:
         alone = p * (1 - p) / n
@@ -143,16 +143,16 @@ def clustered_standard_error(
 
     Source: Miller 2024, arXiv 2411.00640, section 2.2.
     """
-    found, kept, failed = numbers(values)
-    if len(found) < 2:
-        return Result.undefined("fewer than two items", n=len(found), n_failed=failed)
+    floats, indices, failed = numbers(values)
+    if len(floats) < 2:
+        return Result.undefined("fewer than two items", n=len(floats), n_failed=failed)
     if groups is None:
-        alone = _standard_error(found, np.arange(len(found)))
-        return Result(alone, n=len(found), n_failed=failed)
-    numbered = group_numbers(groups, kept, len(found) + failed.total())
+        alone = _standard_error(floats, np.arange(len(floats)))
+        return Result(alone, n=len(floats), n_failed=failed)
+    numbered = group_numbers(groups, indices, len(floats) + failed.total())
     if numbered.max() == 0:
-        return Result.undefined("only one cluster", n=len(found), n_failed=failed)
-    return Result(_clustered_se(found, numbered), n=len(found), n_failed=failed)
+        return Result.undefined("only one cluster", n=len(floats), n_failed=failed)
+    return Result(_clustered_se(floats, numbered), n=len(floats), n_failed=failed)
 
 
 def mean(
@@ -167,20 +167,20 @@ def mean(
 
     Source: Miller 2024, arXiv 2411.00640.
     """
-    found, kept, failed = numbers(values)
-    if not len(found):
+    floats, indices, failed = numbers(values)
+    if not len(floats):
         return Result.undefined("no items", n_failed=failed)
-    numbered = group_numbers(groups, kept, len(found) + failed.total())
-    return mean_result(found, numbered, confidence, failed)
+    numbered = group_numbers(groups, indices, len(floats) + failed.total())
+    return mean_result(floats, numbered, confidence, failed)
 
 
 def mean_result(
-    found: Floats, groups: Ints, confidence: float, failed: Any, *, added: float = 0.0
+    values: Floats, groups: Ints, confidence: float, failed: Any, *, added: float = 0.0
 ) -> Result:
     """Return the mean with Student's interval over groups.
 
     Args:
-        found: The values.
+        values: The values.
         groups: The number of each one's group.
         confidence: The level of the interval.
         failed: Why others are left out.
@@ -189,12 +189,12 @@ def mean_result(
             interval.
     """
     check_confidence(confidence)
-    centre, count = float(found.mean()), int(groups.max()) + 1
-    settings: dict[str, Any] = {"n": len(found), "n_failed": failed}
+    centre, count = float(values.mean()), int(groups.max()) + 1
+    settings: dict[str, Any] = {"n": len(values), "n_failed": failed}
     if count < 2:
         return Result(centre, no_interval="only one item or group", **settings)
-    se = _standard_error(found, groups)
-    wide = math.sqrt(se**2 + added / (count * len(found)))
+    se = _standard_error(values, groups)
+    wide = math.sqrt(se**2 + added / (count * len(values)))
     if wide <= 1e-12 * max(1.0, abs(centre)):
         return Result(centre, se=se, no_interval="all values are equal", **settings)
     half = wide * float(stats.t.ppf((1 + confidence) / 2, count - 1))
@@ -224,10 +224,10 @@ def paired_difference(
     Source: Miller 2024, arXiv 2411.00640, section 4; for hits Agresti & Min 2005 (Biometrics
     61).
     """
-    a, b, kept, failed = number_pairs(first, second)
+    a, b, indices, failed = number_pairs(first, second)
     if not len(a):
         return Result.undefined("no items in common", n_failed=failed)
-    numbered = group_numbers(groups, kept, len(a) + failed.total())
+    numbered = group_numbers(groups, indices, len(a) + failed.total())
     return difference_result(a, b, numbered, confidence, failed)
 
 
@@ -236,12 +236,12 @@ def difference_result(
 ) -> Result:
     """Return `paired_difference` of two whole columns with the numbers of their groups."""
     hits = bool(np.isin(np.concatenate([a, b]), (0, 0.5, 1)).all())
-    found = mean_result(a - b, numbered, confidence, failed, added=1.0 if hits else 0.0)
-    if hits and found.interval:
-        low, high = found.interval
+    difference = mean_result(a - b, numbered, confidence, failed, added=1.0 if hits else 0.0)
+    if hits and difference.interval:
+        low, high = difference.interval
         interval = Interval(max(-1.0, low), min(1.0, high))
-        return Result(found, **{**found.__dict__, "interval": interval})
-    return found
+        return Result(difference, **{**difference.__dict__, "interval": interval})
+    return difference
 
 
 class SampleNoise(NamedTuple):
@@ -269,9 +269,11 @@ def sample_noise(
 
     Source: Miller 2024, arXiv 2411.00640, section 3.
     """
-    kept = [[s for s in row if s is not None and s == s] for row in scores]
-    used = [row for row in kept if len(row) > 1]
-    failed = {"fewer_than_two_samples": len(kept) - len(used)} if len(kept) > len(used) else {}
+    judged = [[s for s in row if s is not None and s == s] for row in scores]
+    used = [row for row in judged if len(row) > 1]
+    failed = (
+        {"fewer_than_two_samples": len(judged) - len(used)} if len(judged) > len(used) else {}
+    )
     if len(used) < 2:
         none = Result.undefined("fewer than two items", n=len(used), n_failed=failed)
         return SampleNoise(none, none, none)

@@ -28,9 +28,9 @@ def _log_likelihood(
     for better in (1.0, -1.0):
         odds = theta + phi * lead + gamma * better
         quality = -np.logaddexp(0.0, -better * (base + slope * lead))
-        said = -judged * np.logaddexp(0.0, -odds) - (1 - judged) * np.logaddexp(0.0, odds)
+        answer = -judged * np.logaddexp(0.0, -odds) - (1 - judged) * np.logaddexp(0.0, odds)
         right = np.where(label == 0, 0.5, np.where(label == better, a, 1 - a))
-        parts.append(quality + said + np.log(np.maximum(right, 1e-12)))
+        parts.append(quality + answer + np.log(np.maximum(right, 1e-12)))
     return np.asarray(np.logaddexp(*parts))
 
 
@@ -61,10 +61,10 @@ def noisy_slope_interval(
     """
     items = (judged, lead, label, label_accuracy)
     start = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
-    found = optimize.minimize(
+    fit = optimize.minimize(
         lambda beta: -_log_likelihood(beta, *items).mean() + 1e-6 * beta @ beta, start
     )
-    beta = np.asarray(found.x)
+    beta = np.asarray(fit.x)
     if not np.isfinite(beta).all() or np.abs(beta[:2]).max() > 20:
         return None
     steps = STEP * np.eye(len(beta))

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics.agreement import Ties
 from langchain_judges.metrics.alttest import alt_test
-from langchain_judges.metrics.inputs import as_list, as_votes, one_of, said, same_length
+from langchain_judges.metrics.inputs import as_list, as_votes, one_of, same_length, value_of
 from langchain_judges.metrics.intervals import paired_difference, rate
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import Preference
@@ -140,22 +140,22 @@ def beside_people(
     """
     if not 0 <= margin < 1:
         raise OptionError(f"`margin` must lie in [0, 1), got {margin!r}")
-    given, people = as_list(judge), [as_votes(heard) for heard in as_list(votes)]
+    judgments, people = as_list(judge), [as_votes(heard) for heard in as_list(votes)]
     keys = None if groups is None else as_list(groups)
-    same_length(judge=given, votes=people, groups=keys)
-    kept = [i for i, row in enumerate(people) if len(row) > 1]
-    heard = _comparable([people[i] for i in kept])
-    answers = [said(given[i]) for i in kept]
+    same_length(judge=judgments, votes=people, groups=keys)
+    indices = [i for i, row in enumerate(people) if len(row) > 1]
+    heard = _comparable([people[i] for i in indices])
+    answers = [value_of(judgments[i]) for i in indices]
     failed = Counter(reason for value, reason in answers if value is None)
-    if len(kept) < len(people):
-        failed["fewer_than_two_votes"] = len(people) - len(kept)
+    if len(indices) < len(people):
+        failed["fewer_than_two_votes"] = len(people) - len(indices)
     ours = [
         sum(value == vote for vote in row) / len(row)
         for (value, _), row in zip(answers, heard, strict=True)
     ]
     theirs = [_pairs_alike(row) for row in heard]
     settings: dict[str, Any] = {
-        "groups": keys and [keys[i] for i in kept],
+        "groups": keys and [keys[i] for i in indices],
         "confidence": confidence,
     }
     lead = paired_difference(ours, theirs, **settings)
@@ -170,7 +170,7 @@ def beside_people(
         margin=margin,
         non_inferior=None if lead.interval is None else lead.interval.low > -margin,
         winning_rate=stood_in.winning_rate,
-        n=len(kept),
+        n=len(indices),
         n_failed=dict(failed),
     )
 

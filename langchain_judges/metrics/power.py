@@ -10,7 +10,7 @@ from scipy import stats
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.fewlabels import neyman_allocation
-from langchain_judges.metrics.inputs import as_list, is_missing, said, same_length
+from langchain_judges.metrics.inputs import as_list, is_missing, same_length, value_of
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Result
 
@@ -122,14 +122,14 @@ def label_next(
 
     Source: Neyman 1934; Fisch et al. 2024 (arXiv 2406.04291).
     """
-    values, known = [said(j, "score")[0] for j in as_list(judged)], as_list(labels)
+    values, label_list = [value_of(j, "score")[0] for j in as_list(judged)], as_list(labels)
     where = list(strata)
-    same_length(judged=values, labels=known, strata=where)
+    same_length(judged=values, labels=label_list, strata=where)
     if budget < 1:
         raise OptionError(f"`budget` must be at least 1, got {budget!r}")
     gaps: dict[Hashable, list[float]] = {name: [] for name in where}
     left: dict[Hashable, list[int]] = {name: [] for name in where}
-    for place, (value, label, name) in enumerate(zip(values, known, where, strict=True)):
+    for place, (value, label, name) in enumerate(zip(values, label_list, where, strict=True)):
         if is_missing(label):
             left[name].append(place)
         elif value is not None:

@@ -76,37 +76,40 @@ def bradley_terry(
 
     Source: Bradley & Terry 1952; Davidson 1970.
     """
-    given, wrote = as_list(preferences), [tuple(pair) for pair in as_list(systems)]
-    same_length(preferences=given, systems=wrote)
-    values, failed = values_of(given)
+    answers, wrote = as_list(preferences), [tuple(pair) for pair in as_list(systems)]
+    same_length(preferences=answers, systems=wrote)
+    values, failed = values_of(answers)
     for i, pair in enumerate(wrote):
         if values[i] is not None and any(map(is_missing, pair)):
             values[i] = None
             failed["no_system"] += 1
-    kept = np.asarray(
+    indices = np.asarray(
         [i for i, value in enumerate(values) if value is not None], dtype=np.int64
     )
-    names = sorted({name for i in kept for name in wrote[i]})
+    names = sorted({name for i in indices for name in wrote[i]})
     place = {name: index for index, name in enumerate(names)}
-    for i in kept:
+    for i in indices:
         one_of("preferences", values[i], _ANSWERS)
         if wrote[i][0] == wrote[i][1]:
             raise InputError(f"a pair needs two systems, got {wrote[i]!r}")
     size = len(names)
     cells = [
-        (place[wrote[i][0]] * size + place[wrote[i][1]]) * 3 + _ANSWERS[values[i]] for i in kept
+        (place[wrote[i][0]] * size + place[wrote[i][1]]) * 3 + _ANSWERS[values[i]]
+        for i in indices
     ]
-    numbered = group_numbers(groups, kept, len(given))
+    numbered = group_numbers(groups, indices, len(answers))
     table = (
         np.bincount(cells, minlength=size * size * 3).astype(float) if cells else np.zeros(0)
     )
     fit = _fit(table, size)
     if fit is None:
         why = "no finite strengths: some systems never lose to, or never meet, the others"
-        if all(values[i] == "tie" for i in kept):
+        if all(values[i] == "tie" for i in indices):
             why = "all verdicts are ties, which tell nothing of strengths"
-        none = Result.undefined(why if len(kept) else "no items", n=len(kept), n_failed=failed)
-        return BradleyTerry(dict.fromkeys(names, none), none, len(kept), dict(failed))
+        none = Result.undefined(
+            why if len(indices) else "no items", n=len(indices), n_failed=failed
+        )
+        return BradleyTerry(dict.fromkeys(names, none), none, len(indices), dict(failed))
     drawn = _resampled(np.asarray(cells), numbered, size, resamples, seed, fit)
     results, units = [], int(numbered.max()) + 1
     for index, value in enumerate(fit):
@@ -116,10 +119,10 @@ def bradley_terry(
             else None
         )
         se = float(drawn[:, index].std(ddof=1)) if len(drawn) > 1 else None
-        settings: dict[str, Any] = {"n": len(kept), "n_failed": failed}
+        settings: dict[str, Any] = {"n": len(indices), "n_failed": failed}
         results.append(Result(float(value), se=se, interval=interval, **settings))
     ranked = sorted(zip(names, results, strict=False), key=lambda pair: -pair[1])
-    return BradleyTerry(dict(ranked), results[-1], len(kept), dict(failed))
+    return BradleyTerry(dict(ranked), results[-1], len(indices), dict(failed))
 
 
 def _resampled(

@@ -58,13 +58,13 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
     Source: Cohen 1960, 1968; the interval as in `tables.table_interval`.
     """
     one_of("weights", weights, (None, "linear", "quadratic"))
-    given = as_list(first)
-    both = match(given, second)
+    ratings = as_list(first)
+    both = match(ratings, second)
     classes = classes_of([*both.judge, *both.truth])
     if len(classes) < 2:
         why = "no items" if not both.n else "both raters always give the same label"
         return Result.undefined(why, n=both.n, n_failed=both.failed)
-    numbered = None if groups is None else group_numbers(groups, both.kept, len(given))
+    numbered = None if groups is None else group_numbers(groups, both.indices, len(ratings))
     rows, columns = ([classes.index(v) for v in side] for side in (both.judge, both.truth))
     tables = count_tables(rows, columns, len(classes), numbered)
     compute = _kappa(_distances(classes, weights, order))
@@ -107,11 +107,11 @@ def _kappa(distances: Floats) -> Callable[[Floats], Floats]:
 
 def classes_of(values: Iterable[Any]) -> list[Any]:
     """Return the distinct labels, sorted as far as they can be."""
-    known = set(values)
+    distinct = set(values)
     try:
-        return sorted(known)
+        return sorted(distinct)
     except TypeError:
-        return sorted(known, key=repr)
+        return sorted(distinct, key=repr)
 
 
 def _table(rows: Sequence[Any], columns: Sequence[Any], classes: Sequence[Any]) -> Any:
@@ -188,8 +188,8 @@ def krippendorff_alpha(
     data = [
         [math.nan if v is None else code(v) for v in row] for row in zip(*rated, strict=True)
     ]
-    found = krippendorff.alpha(np.asarray(data, dtype=float), level_of_measurement=level)
-    return Result(float(found), n=len(rated), n_failed=failed)
+    alpha = krippendorff.alpha(np.asarray(data, dtype=float), level_of_measurement=level)
+    return Result(float(alpha), n=len(rated), n_failed=failed)
 
 
 @dataclass(frozen=True)

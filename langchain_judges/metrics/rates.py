@@ -15,7 +15,7 @@ from langchain_judges.metrics.inputs import (
     is_missing,
     one_of,
     points_of,
-    said,
+    value_of,
     values_of,
 )
 from langchain_judges.metrics.intervals import rate
@@ -101,19 +101,19 @@ def first_slot_baseline(
         groups: The cluster of each label.
         confidence: The level of the interval.
     """
-    known = as_list(labels)
-    shown = [first] * len(known) if isinstance(first, str) else first
-    return accuracy(shown, known, groups=groups, confidence=confidence)
+    truths = as_list(labels)
+    slots = [first] * len(truths) if isinstance(first, str) else first
+    return accuracy(slots, truths, groups=groups, confidence=confidence)
 
 
 def majority_baseline(
     labels: Iterable[Any], *, groups: Iterable[Any] | None = None, confidence: float = 0.95
 ) -> Result:
     """Return the accuracy of always giving the commonest label; groups are of the labels."""
-    known = [None if is_missing(label) else label for label in as_list(labels)]
-    counts = Counter(label for label in known if label is not None).most_common(1)
-    answers = [counts[0][0] if counts else NOT_JUDGED] * len(known)
-    return accuracy(answers, known, groups=groups, confidence=confidence)
+    truths = [None if is_missing(label) else label for label in as_list(labels)]
+    counts = Counter(label for label in truths if label is not None).most_common(1)
+    answers = [counts[0][0] if counts else NOT_JUDGED] * len(truths)
+    return accuracy(answers, truths, groups=groups, confidence=confidence)
 
 
 @dataclass(frozen=True)
@@ -138,16 +138,16 @@ def failure_rates(
         groups: The cluster of each item, for the intervals.
         confidence: The level of the intervals.
     """
-    given = as_list(judgments)
+    answers = as_list(judgments)
     keys = None if groups is None else as_list(groups)
-    reasons = [reason if value is None else None for value, reason in map(said, given)]
+    reasons = [reason if value is None else None for value, reason in map(value_of, answers)]
 
     def of(chosen: Iterable[bool]) -> Result:
         return rate([float(hit) for hit in chosen], groups=keys, confidence=confidence)
 
-    known = sorted({reason for reason in reasons if reason})
+    distinct = sorted({reason for reason in reasons if reason})
     return FailureRates(
         failed=of(reason is not None for reason in reasons),
         refused=of(reason == "refusal" for reason in reasons),
-        by_reason={name: of(reason == name for reason in reasons) for name in known},
+        by_reason={name: of(reason == name for reason in reasons) for name in distinct},
     )

@@ -23,8 +23,8 @@ from langchain_judges.metrics.inputs import (
     as_list,
     group_numbers,
     one_of,
-    said,
     same_length,
+    value_of,
 )
 from langchain_judges.metrics.intervals import check_confidence, difference_result
 from langchain_judges.metrics.result import Interval, Result
@@ -114,13 +114,13 @@ def _spearman(sides: Sequence[Side]) -> Callable[[Floats], Floats]:
 
 def _kendall(sides: Sequence[Side]) -> Callable[[Floats], Floats]:
     def compute(weights: Floats) -> Floats:
-        found = np.full((weights.shape[1], len(sides)), np.nan)
+        taus = np.full((weights.shape[1], len(sides)), np.nan)
         for number, row in enumerate(weights.T.astype(np.int64)):
             for side, (x, y) in enumerate(sides):
                 a, b = np.repeat(x, row), np.repeat(y, row)
                 if np.ptp(a) > 0 and np.ptp(b) > 0:
-                    found[number, side] = stats.kendalltau(a, b).statistic
-        return found
+                    taus[number, side] = stats.kendalltau(a, b).statistic
+        return taus
 
     return compute
 
@@ -268,22 +268,22 @@ def bootstrap(
 
     Source: Efron 1979; groups are drawn as in Deutsch, Dror & Roth 2021 (BOOT-INPUTS).
     """
-    rows, kept, failed = _complete(columns)
-    if not len(kept):
+    rows, indices, failed = _complete(columns)
+    if not len(indices):
         return _undefined("no items", 0, failed)
-    numbered = group_numbers(groups, kept, len(kept) + failed.total())
+    numbered = group_numbers(groups, indices, len(indices) + failed.total())
     if callable(statistic):
-        asked = statistic
+        compute = statistic
         picked = [
-            asked(*([column[i] for i in index] for column in rows))
+            compute(*([column[i] for i in index] for column in rows))
             for index in _indices(numbered, resamples, seed)
         ]
-        value, values = float(asked(*rows)), np.asarray(picked, dtype=float)
+        value, values = float(compute(*rows)), np.asarray(picked, dtype=float)
     else:
         one_of("statistic", statistic, Statistic)
         side = as_floats(rows[0]), as_floats(rows[-1])
-        found = resample(statistic, [side], numbered, resamples, seed)[:, 0]
-        value, values = float(found[0]), found[1:]
+        draws = resample(statistic, [side], numbered, resamples, seed)[:, 0]
+        value, values = float(draws[0]), draws[1:]
     return _resampled(value, values, confidence, numbered, failed)
 
 
@@ -296,17 +296,17 @@ def _complete(
     lists = [as_list(column) for column in columns]
     same_length(**{f"column {number}": column for number, column in enumerate(lists, 1)})
     failed: Counter[str] = Counter()
-    kept, rows = [], []
+    indices, rows = [], []
     for index, row in enumerate(zip(*lists, strict=True)):
-        read = [said(value, "score") for value in row]
+        read = [value_of(value, "score") for value in row]
         missing = next((reason for value, reason in read if value is None), None)
         if missing is None:
-            kept.append(index)
+            indices.append(index)
             rows.append([value for value, _ in read])
         else:
             failed[missing] += 1
     full = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in lists]
-    return full, np.asarray(kept, dtype=np.int64), failed
+    return full, np.asarray(indices, dtype=np.int64), failed
 
 
 def _indices(groups: Ints, resamples: int, seed: int) -> Iterator[Ints]:
@@ -353,14 +353,16 @@ def paired_bootstrap(  # noqa: PLR0913 - the knobs of any bootstrap
     one_of("statistic", chosen, Statistic)
     if human is None and chosen != "mean":
         raise OptionError(f"`statistic` {chosen!r} needs `human` values to correlate with")
-    rows, kept, failed = _complete((first, second) if human is None else (first, second, human))
-    if not len(kept):
+    rows, indices, failed = _complete(
+        (first, second) if human is None else (first, second, human)
+    )
+    if not len(indices):
         return _undefined("no items in common", 0, failed)
-    numbered = group_numbers(groups, kept, len(kept) + failed.total())
+    numbered = group_numbers(groups, indices, len(indices) + failed.total())
     a, b, truth = (as_floats(c) for c in (rows[0], rows[1], rows[-1]))
     sides = [(a - b, truth)] if chosen == "mean" else [(a, truth), (b, truth)]
-    found = resample(chosen, sides, numbered, resamples, seed)
-    change = found[:, 0] if chosen == "mean" else found[:, 0] - found[:, 1]
+    draws = resample(chosen, sides, numbered, resamples, seed)
+    change = draws[:, 0] if chosen == "mean" else draws[:, 0] - draws[:, 1]
     drawn = _resampled(float(change[0]), change[1:], confidence, numbered, failed)
     if chosen != "mean" or drawn.interval is None:
         return drawn

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.inputs import as_list, is_missing, said, same_length
+from langchain_judges.metrics.inputs import as_list, is_missing, same_length, value_of
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Findings, Result
 
@@ -142,20 +142,20 @@ def _calibration(
     preferences: Iterable[Any], confidences: Iterable[Any] | None, labels: Iterable[Any]
 ) -> tuple[list[tuple[float | None, bool]], dict[str, int]]:
     """Return (confidence or None, right) of the labelled items, and why those have None."""
-    answers, known = as_list(preferences), as_list(labels)
+    answers, truths = as_list(preferences), as_list(labels)
     sure = (
-        [said(answer, "confidence")[0] for answer in answers]
+        [value_of(answer, "confidence")[0] for answer in answers]
         if confidences is None
         else as_list(confidences)
     )
-    same_length(preferences=answers, confidences=sure, labels=known)
+    same_length(preferences=answers, confidences=sure, labels=truths)
     rows: list[tuple[float | None, bool]] = []
     failed: dict[str, int] = {}
-    for answer, confidence, label in zip(answers, sure, known, strict=True):
+    for answer, confidence, label in zip(answers, sure, truths, strict=True):
         if is_missing(label):
             failed["no_label"] = failed.get("no_label", 0) + 1
             continue
-        value, reason = said(answer)
+        value, reason = value_of(answer)
         why = reason if value is None else "no_confidence" if is_missing(confidence) else None
         if why:
             failed[why] = failed.get(why, 0) + 1
@@ -220,22 +220,22 @@ def selective_cascade(
     """
     if not judges:
         raise OptionError("`judges` must name at least one judge")
-    known = as_list(labels)
+    truths = as_list(labels)
     columns = [
         (as_list(answers), None if sure is None else as_list(sure)) for answers, sure in judges
     ]
     same_length(judges=columns, costs=costs)
-    left = [index for index, label in enumerate(known) if not is_missing(label)]
+    left = [index for index, label in enumerate(truths) if not is_missing(label)]
     total, thresholds, shares = len(left), [], []
     hits: dict[int, float] = {}
-    asked = []
+    calls = []
     for answers, sure in columns:
-        asked.append(len(left))
+        calls.append(len(left))
         settings: dict[str, Any] = {"alpha": alpha, "delta": delta / len(columns)}
         here = None if sure is None else [sure[i] for i in left]
-        given, truth = [answers[i] for i in left], [known[i] for i in left]
-        gate = selective_threshold(given, here, truth, least_items=least_items, **settings)
-        rows, _ = _calibration(given, here, truth)
+        remaining, truth = [answers[i] for i in left], [truths[i] for i in left]
+        gate = selective_threshold(remaining, here, truth, least_items=least_items, **settings)
+        rows, _ = _calibration(remaining, here, truth)
         taken = [c is not None and c >= gate.value for c, _ in rows]
         hits |= {i: float(r) for i, (_, r), t in zip(left, rows, taken, strict=True) if t}
         shares.append(sum(taken) / total if total else 0.0)
@@ -243,7 +243,7 @@ def selective_cascade(
         left = [i for i, t in zip(left, taken, strict=True) if not t]
     cost = None
     if costs is not None and total:
-        cost = sum(n * c for n, c in zip(asked, costs, strict=True)) / (total * costs[-1])
+        cost = sum(n * c for n, c in zip(calls, costs, strict=True)) / (total * costs[-1])
     agreement = rate(list(hits.values())) if hits else Result.undefined("nothing is taken")
     coverage = rate([1.0] * len(hits) + [0.0] * (total - len(hits)))
     return Cascade(thresholds, coverage, agreement, shares, cost)

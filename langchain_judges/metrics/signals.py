@@ -52,8 +52,8 @@ def auc(
     from sklearn.metrics import roc_auc_score
 
     check_confidence(confidence)
-    given = as_list(scores)
-    both = match(given, labels, "score")
+    answers = as_list(scores)
+    both = match(answers, labels, "score")
     x = as_floats(both.judge)
     y = np.asarray([label == positive for label in both.truth], dtype=bool)
     if not y.any() or y.all():
@@ -66,7 +66,7 @@ def auc(
         return Result(value, no_interval="too few items of a class", **settings)
     se, freedom = math.sqrt(max(0.0, float(_delong([x], y)[1][0, 0]))), rare - 1
     if groups is not None:
-        numbered = group_numbers(groups, both.kept, len(given))
+        numbered = group_numbers(groups, both.indices, len(answers))
         if int(numbered.max()) + 1 < LEAST_GROUPS:
             return Result(value, no_interval="too few groups", **settings)
         clustered, blocks = jackknife_error(_area, (x, y.astype(float)), numbered)
@@ -159,8 +159,8 @@ def delong_test(
     check_confidence(confidence)
     one, other = match(first, labels, "score"), as_list(second)
     same_length(first=as_list(labels), second=other)
-    rest = match([other[i] for i in one.kept], one.truth, "score")
-    x = as_floats(one.judge[i] for i in rest.kept)
+    rest = match([other[i] for i in one.indices], one.truth, "score")
+    x = as_floats(one.judge[i] for i in rest.indices)
     z_scores = as_floats(rest.judge)
     y = np.asarray([label == positive for label in rest.truth], dtype=bool)
     failed = one.failed + rest.failed
@@ -282,13 +282,13 @@ def detect_signal(
     """
     both = match(judge, labels)
     settings = zip(both.judge, both.truth, strict=True)
-    pairs = [(said == positive, label == positive) for said, label in settings]
+    pairs = [(answer == positive, label == positive) for answer, label in settings]
     hits, misses = pairs.count((True, True)), pairs.count((False, True))
     alarms, rest = pairs.count((True, False)), pairs.count((False, False))
-    found = signal_detection(hits, misses, alarms, rest, correction, confidence=confidence)
+    signals = signal_detection(hits, misses, alarms, rest, correction, confidence=confidence)
     parts = {
         name: part.with_failed(both.failed) if isinstance(part, Result) else part
-        for name, part in vars(found).items()
+        for name, part in vars(signals).items()
     }
     return SignalDetection(**parts)
 

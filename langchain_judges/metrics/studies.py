@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_judges.errors import OptionError
-from langchain_judges.metrics.inputs import NO_LABEL, as_list, is_missing, said, same_length
+from langchain_judges.metrics.inputs import NO_LABEL, as_list, is_missing, same_length, value_of
 from langchain_judges.metrics.intervals import mean, paired_difference
 from langchain_judges.metrics.result import Findings, Result
 
@@ -55,18 +55,20 @@ def decision_aid(
     keys = None if groups is None else as_list(groups)
     same_length(before=rows[0], after=rows[1], truth=rows[2], groups=keys)
     failed: Counter[str] = Counter()
-    kept = []
+    indices = []
     for index, (one, other, label) in enumerate(zip(*rows, strict=True)):
-        lacking = [said(answer) for answer in (one, other) if said(answer)[0] is None]
+        lacking = [value_of(answer) for answer in (one, other) if value_of(answer)[0] is None]
         if is_missing(label):
             failed[NO_LABEL] += 1
         elif lacking:
             failed[lacking[0][1]] += 1
         else:
-            kept.append(index)
-    old, new = ([_points(said(rows[side][i])[0], rows[2][i]) for i in kept] for side in (0, 1))
+            indices.append(index)
+    old, new = (
+        [_points(value_of(rows[side][i])[0], rows[2][i]) for i in indices] for side in (0, 1)
+    )
     settings: dict[str, Any] = {
-        "groups": keys and [keys[i] for i in kept],
+        "groups": keys and [keys[i] for i in indices],
         "confidence": confidence,
     }
     moves = Counter(zip(old, new, strict=True))
@@ -76,7 +78,7 @@ def decision_aid(
         mean_change=paired_difference(new, old, **settings),
         wrong_to_right=moves[-1, 1],
         right_to_wrong=moves[1, -1],
-        n=len(kept),
+        n=len(indices),
         n_failed=dict(failed),
     )
 
@@ -101,7 +103,7 @@ def decision_aid_by_arm(
     rows: dict[Any, list[tuple[Any, Any, Any]]] = {}
     for arm, *row in zip(arms, before, after, truth, strict=True):
         rows.setdefault(arm, []).append((row[0], row[1], row[2]))
-    return {arm: decision_aid(*zip(*given, strict=True)) for arm, given in rows.items()}
+    return {arm: decision_aid(*zip(*columns, strict=True)) for arm, columns in rows.items()}
 
 
 @dataclass(frozen=True)
@@ -149,8 +151,8 @@ def plan_overlap(
         sizes[str(category)] += 1
         counts.setdefault(str(category), Counter()).update(names)
     commonest = {
-        category: sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
-        for category, found in sorted(counts.items())
+        category: sorted(words.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
+        for category, words in sorted(counts.items())
     }
     chosen = {category: {name for name, _ in pairs} for category, pairs in commonest.items()}
     overlap = {

@@ -88,22 +88,22 @@ def preference_slopes(
     Source: `statsmodels.api.GLM` with a binomial family.
     """
     check_confidence(confidence)
-    given = as_list(preferences)
+    answers = as_list(preferences)
     columns = {name: as_list(values) for name, values in features.items()}
-    same_length(preferences=given, **columns)
-    rows = list(zip(*columns.values(), strict=True)) if columns else [()] * len(given)
+    same_length(preferences=answers, **columns)
+    rows = list(zip(*columns.values(), strict=True)) if columns else [()] * len(answers)
     full = [None if any(map(is_missing, row)) else row for row in rows]
-    both = match(given, full)
+    both = match(answers, full)
     failed = dict(both.failed)
     if "no_label" in failed:
         failed["no_feature"] = failed.pop("no_label")
     names = ["intercept", *columns]
     y = np.asarray([points_of(value) for value in both.judge])
     x = np.asarray([(1.0, *row) for row in both.truth], dtype=float).reshape(-1, len(names))
-    clusters = None if groups is None else group_numbers(groups, both.kept, len(given))
-    found, why = _fit(y, x, clusters)
+    clusters = None if groups is None else group_numbers(groups, both.indices, len(answers))
+    slopes, why = _fit(y, x, clusters)
     settings: dict[str, Any] = {"n": len(y), "n_failed": failed}
-    if found is None:
+    if slopes is None:
         return {name: Result.undefined(why, **settings) for name in names}
     units = len(y) if clusters is None else int(clusters.max()) + 1
     reach = float(
@@ -118,7 +118,7 @@ def preference_slopes(
             no_interval=too_few,
             **settings,
         )
-        for name, (slope, se) in zip(names, found, strict=True)
+        for name, (slope, se) in zip(names, slopes, strict=True)
     }
 
 
@@ -149,13 +149,13 @@ def _fit(y: Floats, x: Floats, clusters: Any) -> tuple[list[tuple[float, float]]
     with warnings.catch_warnings():
         warnings.simplefilter("error", PerfectSeparationWarning)
         try:
-            found = sm.GLM(y, x, family=sm.families.Binomial()).fit(**robust)
+            model = sm.GLM(y, x, family=sm.families.Binomial()).fit(**robust)
         except PerfectSeparationWarning:
             return None, "the features tell the verdicts apart without error"
-    steep = np.abs(found.params * np.maximum(x.std(axis=0), 1e-300))[1:]
-    if not found.converged or (steep > 25).any():
+    steep = np.abs(model.params * np.maximum(x.std(axis=0), 1e-300))[1:]
+    if not model.converged or (steep > 25).any():
         return None, "the features tell the verdicts apart without error"
-    return list(zip(map(float, found.params), map(float, found.bse), strict=True)), ""
+    return list(zip(map(float, model.params), map(float, model.bse), strict=True)), ""
 
 
 def _quality(labels: Iterable[Any]) -> list[float | None]:
@@ -214,8 +214,8 @@ def length_slope(  # noqa: PLR0913 - two texts, what people say, and the interva
     if labels is not None:
         features["quality"] = _quality(labels)
     settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
-    given = as_list(preferences)
-    slope = preference_slopes(given, features, **settings)["length"]
+    answers = as_list(preferences)
+    slope = preference_slopes(answers, features, **settings)["length"]
     signs = set(features.get("quality", ())) - {None}
     accuracies = label_accuracy if isinstance(label_accuracy, tuple) else (label_accuracy,)
     if not 0.5 < min(accuracies) <= max(accuracies) <= 1:
@@ -224,7 +224,7 @@ def length_slope(  # noqa: PLR0913 - two texts, what people say, and the interva
         return slope
     if min(accuracies) == 1:
         return slope
-    return _for_wrong_labels(slope, given, features, accuracies, **settings)
+    return _for_wrong_labels(slope, answers, features, accuracies, **settings)
 
 
 def _for_wrong_labels(
@@ -238,20 +238,20 @@ def _for_wrong_labels(
     """Return the slope with an interval that holds it for each accuracy of the labels."""
     both = match(preferences, features["quality"])
     judged = np.asarray([points_of(value) for value in both.judge])
-    lead = np.asarray(features["length"], dtype=float)[both.kept]
+    lead = np.asarray(features["length"], dtype=float)[both.indices]
     label = np.asarray(both.truth, dtype=float)
-    numbered = group_numbers(groups, both.kept, len(preferences))
+    numbered = group_numbers(groups, both.indices, len(preferences))
     # Who errs apart from the labels cannot agree with them more often than they are right.
-    said = np.sign(2 * judged - 1)
-    decided = (label != 0) & (said != 0)
-    agreed = float((said == label)[decided].mean()) if decided.any() else 0.5
+    answer = np.sign(2 * judged - 1)
+    decided = (label != 0) & (answer != 0)
+    agreed = float((answer == label)[decided].mean()) if decided.any() else 0.5
     least = min(0.99, max(min(accuracies), agreed))
     tried = {least, *(a for a in accuracies if least < a < 1)}
-    found = [
+    intervals = [
         noisy_slope_interval(judged, lead, label, a, groups=numbered, confidence=confidence)
         for a in tried
     ]
-    ends = [each for each in found if each is not None]
+    ends = [each for each in intervals if each is not None]
     if max(accuracies) == 1 and slope.interval:
         ends.append(slope.interval)
     settings = {
@@ -259,7 +259,7 @@ def _for_wrong_labels(
         "interval": None,
         "no_interval": "labels may be too often wrong",
     }
-    if all(each is not None for each in found):
+    if all(each is not None for each in intervals):
         settings["interval"] = Interval(min(e.low for e in ends), max(e.high for e in ends))
     return Result(slope, **settings)
 
@@ -362,7 +362,7 @@ def equal_length_win_rate(
     """
     from langchain_judges.metrics.rates import win_rate
 
-    given = as_list(preferences)
+    answers = as_list(preferences)
     gaps = [a - b for a, b in zip(as_list(lengths_a), as_list(lengths_b), strict=True)]
     features: dict[str, Any] = {"length": [math.tanh(gap) for gap in _spread_of(gaps)]}
     if difficulty is not None:
@@ -371,8 +371,8 @@ def equal_length_win_rate(
             raise InputError("`difficulty` must be known for every item")
         features["difficulty"] = (np.asarray(hard) - np.mean(hard)).tolist()
     settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
-    slopes = preference_slopes(given, features, **settings)
-    raw, theta = win_rate(given, **settings), slopes["intercept"]
+    slopes = preference_slopes(answers, features, **settings)
+    raw, theta = win_rate(answers, **settings), slopes["intercept"]
     more: dict[str, Any] = {"raw": raw, "length_slope": slopes["length"]}
     if theta.reason or theta.interval is None or theta.se is None:
         why = theta.reason or theta.no_interval or "no interval"

@@ -70,24 +70,24 @@ def dawid_skene(
     place = {label: index for index, label in enumerate(classes)}
     size, items = len(classes), len(rows[0]) if rows else 0
     # (raters, items, answers): 1 where the rater gave the answer.
-    said = np.zeros((len(rows), items, size))
+    votes = np.zeros((len(rows), items, size))
     for number, row in enumerate(rows):
         for item, value in enumerate(row):
             if value is not None:
-                said[number, item, place[value]] = 1.0
-    rated = said.sum(axis=(0, 2)) > 0
+                votes[number, item, place[value]] = 1.0
+    rated = votes.sum(axis=(0, 2)) > 0
     if not rated.any():
         return DawidSkene([], [None] * items, [None] * items, [], [], [], 0, True)
-    chances, confusion, shares, converged = _expect(said[:, rated], most_steps, smoothing)
-    right = np.einsum("ric,ic->r", said[:, rated], chances)
-    given = said.sum(axis=(1, 2))
+    chances, confusion, shares, converged = _expect(votes[:, rated], most_steps, smoothing)
+    right = np.einsum("ric,ic->r", votes[:, rated], chances)
+    answers = votes.sum(axis=(1, 2))
     everywhere = iter(chances.tolist())
-    by_item = [next(everywhere) if known else None for known in rated]
+    by_item = [next(everywhere) if present else None for present in rated]
     return DawidSkene(
         classes,
         [None if own is None else classes[int(np.argmax(own))] for own in by_item],
         by_item,
-        [float(r / g) if g else math.nan for r, g in zip(right, given, strict=True)],
+        [float(r / g) if g else math.nan for r, g in zip(right, answers, strict=True)],
         confusion.tolist(),
         shares.tolist(),
         int(rated.sum()),
@@ -96,16 +96,16 @@ def dawid_skene(
 
 
 def _expect(
-    said: Floats, most_steps: int, smoothing: float
+    votes: Floats, most_steps: int, smoothing: float
 ) -> tuple[Floats, Floats, Floats, bool]:
     """Alternate between the raters' mistakes and the items' chances until neither moves."""
-    size = said.shape[2]
-    chances = said.sum(axis=0) / said.sum(axis=(0, 2))[:, None]
+    size = votes.shape[2]
+    chances = votes.sum(axis=0) / votes.sum(axis=(0, 2))[:, None]
     for _ in range(most_steps):
-        confusion = np.einsum("it,ria->rta", chances, said) + smoothing / size
+        confusion = np.einsum("it,ria->rta", chances, votes) + smoothing / size
         confusion /= confusion.sum(axis=2, keepdims=True)
         shares = chances.mean(axis=0)
-        weights = np.einsum("ria,rta->it", said, np.log(confusion))
+        weights = np.einsum("ria,rta->it", votes, np.log(confusion))
         weights += np.log(np.maximum(shares, 1e-300))
         better = np.exp(weights - weights.max(axis=1, keepdims=True))
         better /= better.sum(axis=1, keepdims=True)

@@ -39,17 +39,17 @@ def effective_voters(votes: Votes, labels: Iterable[Any] | None = None) -> Resul
     columns = _columns(votes)
     answers = [values_of(column)[0] for column in columns.values()]
     if labels is not None:
-        known = as_list(labels)
-        same_length(labels=known, votes=answers[0] if answers else [])
+        truths = as_list(labels)
+        same_length(labels=truths, votes=answers[0] if answers else [])
         answers = [
             [
-                None if said is None or is_missing(label) else said == label
-                for said, label in zip(column, known, strict=True)
+                None if answer is None or is_missing(label) else answer == label
+                for answer, label in zip(column, truths, strict=True)
             ]
             for column in answers
         ]
-    found = [_correlation(*pair) for pair in combinations(answers, 2)]
-    correlations = [each for each in found if each is not None]
+    coefficients = [_correlation(*pair) for pair in combinations(answers, 2)]
+    correlations = [each for each in coefficients if each is not None]
     size = len(answers)
     if size == 1:
         return Result(1.0, n=1)
