@@ -40,7 +40,10 @@ class BatchServer:
     @property
     def requests(self) -> list[int]:
         """How many requests each job has."""
-        return [len(self.lines(job["input_file_id"])) for job in self.jobs.values()]
+        return [
+            len(job["requests"] if "requests" in job else self.lines(job["input_file_id"]))
+            for job in self.jobs.values()
+        ]
 
     def lines(self, file: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.files[file].splitlines()]
@@ -93,11 +96,49 @@ class BatchServer:
                 handler.close_connection = True
                 return
             send(handler, {"id": name, "status": "validating"})
+        elif path == "/v1/messages/batches":
+            name = f"msgbatch_{len(self.jobs)}"
+            self.jobs[name] = {"id": name, "requests": json.loads(content)["requests"]}
+            send(handler, self.message_batch(name))
         else:
             self.live += 1
             send(handler, {"error": {"message": "no live calls here"}}, 400)
 
+    def message_batch(self, name: str) -> dict[str, Any]:
+        """Return a job as Anthropic's protocol shows it."""
+        ended = self.hold.is_set()
+        size = len(self.jobs[name]["requests"])
+        return {
+            "id": name,
+            "processing_status": "ended" if ended else "in_progress",
+            "request_counts": {"processing": 0 if ended else size, "succeeded": size * ended},
+            "results_url": f"{self.address}/messages/batches/{name}/results" if ended else None,
+        }
+
+    def message_results(self, name: str) -> bytes:
+        lines = []
+        for request in self.jobs[name]["requests"]:
+            message = {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "model": "m",
+                "content": [{"type": "text", "text": self.answer(request["params"])}],
+                "stop_reason": "end_turn",
+                "usage": {"input_tokens": 10, "output_tokens": 2},
+            }
+            result = {"type": "succeeded", "message": message}
+            lines.append({"custom_id": request["custom_id"], "result": result})
+        return b"\n".join(json.dumps(line).encode() for line in lines)
+
     def get(self, handler: BaseHTTPRequestHandler, path: str) -> None:
+        if path.startswith("/v1/messages/batches/"):
+            name = path.split("/")[4]
+            if path.endswith("/results"):
+                send_bytes(handler, self.message_results(name))
+            else:
+                send(handler, self.message_batch(name))
+            return
         name = path.split("/")[3].partition("?")[0] if path.count("/") > 2 else ""
         if path.startswith("/v1/batches") and not name:
             send(
@@ -107,10 +148,7 @@ class BatchServer:
         elif path.startswith("/v1/batches/"):
             send(handler, self.state(self.jobs[name]))
         else:
-            handler.send_response(200)
-            handler.send_header("content-length", str(len(self.files[name])))
-            handler.end_headers()
-            handler.wfile.write(self.files[name])
+            send_bytes(handler, self.files[name])
 
     def state(self, job: dict[str, Any]) -> dict[str, Any]:
         if not self.hold.is_set():
@@ -147,7 +185,10 @@ class BatchServer:
 
 
 def send(handler: BaseHTTPRequestHandler, data: Any, status: int = 200) -> None:
-    content = json.dumps(data).encode()
+    send_bytes(handler, json.dumps(data).encode(), status)
+
+
+def send_bytes(handler: BaseHTTPRequestHandler, content: bytes, status: int = 200) -> None:
     handler.send_response(status)
     handler.send_header("content-type", "application/json")
     handler.send_header("content-length", str(len(content)))

@@ -156,8 +156,34 @@ async def test_each_change_of_a_job_is_reported(server, tmp_path):
     assert (reports[-1].status, reports[-1].requests) == ("completed", 2)
 
 
-def test_only_openai_s_protocol_has_batches(tmp_path):
-    with pytest.raises(OptionError, match="OpenAI's protocol"):
+async def test_anthropic_s_message_batches_are_spoken_too(server, tmp_path):
+    anthropic = pytest.importorskip("langchain_anthropic")
+    url = server.address.removesuffix("/v1")
+    chat = anthropic.ChatAnthropic(model="m", base_url=url, api_key="a-key", max_retries=3)
+    model = batch_model(
+        chat, tmp_path / "journal.sqlite", quiet=LONG, poll=0.01, most_requests=2
+    )
+    replies = await asyncio.gather(model.ainvoke("Hello"), model.ainvoke("Hello"))
+    assert [reply.text for reply in replies] == ["Hi", "Hi"]
+    assert replies[0].usage_metadata["input_tokens"] == 10
+    assert (server.requests, server.live) == ([2], 0)
+
+
+async def test_a_judge_s_calls_are_jobs_of_anthropic_s(server, tmp_path):
+    anthropic = pytest.importorskip("langchain_anthropic")
+    url = server.address.removesuffix("/v1")
+    chat = anthropic.ChatAnthropic(model="m", base_url=url, api_key="a-key")
+    model = batch_model(
+        chat, tmp_path / "journal.sqlite", quiet=LONG, poll=0.01, most_requests=2
+    )
+    rows = await run(relative(model), rows_of(2))
+    assert sum(server.requests) >= 2
+    assert server.live == 0
+    assert [row["judged"] for row in rows] == [True, True], rows[0]["verdict"]["failures"]
+
+
+def test_only_two_protocols_have_batches(tmp_path):
+    with pytest.raises(OptionError, match="OpenAI's or Anthropic's protocol"):
         batch_model(FakeChatModel(), tmp_path / "journal")
 
 

@@ -31,6 +31,7 @@ from tests.test_architecture import tree_of
 PACKAGE = Path(langchain_judges.__file__).parent
 ROOT = Path(__file__).parents[1]
 EXTRAS = {
+    "anthropic": set(),
     "classic": {"langchain_classic"},
     "embeddings": {"sentence_transformers", "torch", "transformers"},
     "hub": {"datasets", "pandas", "pyarrow"},

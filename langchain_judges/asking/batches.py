@@ -2,8 +2,8 @@
 
 A batch model is an ordinary chat model whose HTTP client collects requests instead of sending
 them: graphs, repairs, caches and failures stay as they are, and rounds form by themselves,
-because all rows of a run wait at the same step. The protocol is OpenAI's (`/files`,
-`/batches`), which other servers speak too.
+because all rows of a run wait at the same step. The protocols are OpenAI's (`/files`,
+`/batches`), which other servers speak too, and Anthropic's Message Batches.
 
 A journal on disk knows every request that was sent, so that a run that was killed finds its
 jobs again and sends nothing twice.
@@ -13,17 +13,28 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib
 import json
 import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 import httpx
+from typing_extensions import TypedDict
 
+from langchain_judges.asking.batch_jobs import (
+    ATTEMPTS,
+    PASSING,
+    AnthropicJobs,
+    Jobs,
+    OpenAIJobs,
+    Result,
+)
 from langchain_judges.asking.batch_journal import Job, Journal
 from langchain_judges.asking.models import is_openai_kin, resolve_model
 from langchain_judges.errors import OptionError
@@ -34,13 +45,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
-"""Of one job: OpenAI takes 50,000 requests and 200 MB."""
-ATTEMPTS = 3
-"""Jobs that a request may be in before its error is handed on."""
-
-_ENDED = {"completed", "failed", "expired", "cancelled"}
-_PASSING = {408, 409, 429, 500, 502, 503, 504}
-"""Statuses of a request that another job may not bring."""
+"""Of one job: OpenAI takes 50,000 requests and 200 MB, Anthropic 100,000 and 256 MB."""
 
 
 def batch_model(
@@ -58,7 +63,7 @@ def batch_model(
     `max_concurrency` of thousands and `open_rows` as memory allows.
 
     Args:
-        model: A `ChatOpenAI`, or a name of one as `resolve_model` takes it.
+        model: A `ChatOpenAI` or `ChatAnthropic`, or a name of one as `resolve_model` takes it.
         journal: A file that remembers jobs; a later run with it sends nothing again that an
             earlier one sent.
         quiet: Seconds without a new request after which a job is sent.
@@ -71,13 +76,25 @@ def batch_model(
         ModelSetupError: The model cannot be made.
     """
     chat: Any = resolve_model(model)
-    if not is_openai_kin(chat):
+    kinds = {base.__name__ for base in type(chat).__mro__}
+    if not is_openai_kin(chat) and "ChatAnthropic" not in kinds:
         raise OptionError(
-            f"batches need a model that speaks OpenAI's protocol, got a {type(chat).__name__}"
+            "batches need a model that speaks OpenAI's or Anthropic's protocol, got a "
+            f"{type(chat).__name__}"
         )
     batcher = Batcher(Journal(journal), quiet, poll, most_requests, report or (lambda _: None))
-    now = httpx.Client(transport=_Transport(batcher))
-    later = httpx.AsyncClient(transport=_AsyncTransport(batcher))
+    marks = {"metadata": {**(chat.metadata or {}), "batch": True}}
+    copy: Any
+    if not is_openai_kin(chat):
+        now, later = _clients(importlib.import_module("httpx2"), batcher)
+        copy = chat.model_copy(update={**marks, "max_retries": 0})
+        # Where the class keeps its clients once they are made; it takes none of a caller's.
+        for name, client in (("_client", now), ("_async_client", later)):
+            own = getattr(chat, name).with_options(http_client=client, max_retries=0)
+            vars(copy)[name] = own
+        vars(copy)["default_request_timeout"] = None
+        return cast("BaseChatModel", copy)
+    now, later = _clients(httpx, batcher)
     root = chat.root_client.with_options(http_client=now, max_retries=0)
     root_async = chat.root_async_client.with_options(http_client=later, max_retries=0)
     clients = {
@@ -89,27 +106,54 @@ def batch_model(
         "http_async_client": later,
     }
     # A job takes hours: no reply is late.
-    marks = {"metadata": {**(chat.metadata or {}), "batch": True}, "request_timeout": None}
-    batch: BaseChatModel = chat.model_copy(update={**clients, **marks})
-    return batch
+    copy = chat.model_copy(update={**clients, **marks, "request_timeout": None})
+    return cast("BaseChatModel", copy)
 
 
-class _Transport(httpx.BaseTransport):
-    def __init__(self, batcher: Batcher) -> None:
-        self._batcher = batcher
+def _clients(library: Any, batcher: Batcher) -> tuple[Any, Any]:
+    """Return HTTP clients that hand their requests to a batcher.
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        request.read()
-        return self._batcher.ask(request).result()
+    Args:
+        library: `httpx`, or `httpx2` for the packages that have moved on to it.
+        batcher: Who answers.
+    """
+
+    class Transport(library.BaseTransport):  # type: ignore[misc]
+        def handle_request(self, request: Any) -> Any:
+            request.read()
+            return response(request, batcher.ask(_Request.of(request)).result())
+
+    class AsyncTransport(library.AsyncBaseTransport):  # type: ignore[misc]
+        async def handle_async_request(self, request: Any) -> Any:
+            await request.aread()
+            answer = await asyncio.wrap_future(batcher.ask(_Request.of(request)))
+            return response(request, answer)
+
+    def response(request: Any, answer: Answer) -> Any:
+        return library.Response(answer["status"], json=answer["body"], request=request)
+
+    return library.Client(transport=Transport()), library.AsyncClient(
+        transport=AsyncTransport()
+    )
 
 
-class _AsyncTransport(httpx.AsyncBaseTransport):
-    def __init__(self, batcher: Batcher) -> None:
-        self._batcher = batcher
+class Answer(TypedDict):
+    """What a request got: an HTTP status and JSON."""
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        await request.aread()
-        return await asyncio.wrap_future(self._batcher.ask(request))
+    status: int
+    body: Any
+
+
+class _Request(NamedTuple):
+    """A request, whichever library it comes from."""
+
+    url: str
+    headers: Mapping[str, str]
+    content: bytes
+
+    @classmethod
+    def of(cls, request: Any) -> _Request:
+        return cls(str(request.url), dict(request.headers), request.content)
 
 
 @dataclass
@@ -118,25 +162,24 @@ class _Wanted:
 
     key: str
     """Of its content, and of how often the same was asked before."""
-    request: httpx.Request
-    answer: asyncio.Future[httpx.Response]
+    request: _Request
+    answer: asyncio.Future[Answer]
     attempts: int = 0
 
     @property
     def door(self) -> tuple[str, str]:
         """Where it goes: the server's address, and the endpoint at it."""
-        base, _, name = str(self.request.url).rpartition("/v1/")
+        base, _, name = self.request.url.rpartition("/v1/")
         return f"{base}/v1", f"/v1/{name}"
 
     @property
     def size(self) -> int:
         return len(self.request.content) + 200
 
-    def line(self) -> bytes:
-        """Return its line in the file of a job."""
-        body = json.loads(self.request.content)
-        line = {"custom_id": self.key, "method": "POST", "url": self.door[1], "body": body}
-        return json.dumps(line, ensure_ascii=False).encode()
+    def jobs(self, wait: float) -> Jobs:
+        """Return the batch API of its server."""
+        kind = AnthropicJobs if self.door[1] == "/v1/messages" else OpenAIJobs
+        return kind(self.door[0], _access(self.request), wait)
 
 
 @dataclass
@@ -156,11 +199,10 @@ class Batcher:
     _watched: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _timer: asyncio.TimerHandle | None = None
-    _http: httpx.AsyncClient | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _loop: asyncio.AbstractEventLoop | None = None
 
-    def ask(self, request: httpx.Request) -> Future[httpx.Response]:
+    def ask(self, request: _Request) -> Future[Answer]:
         """Return the answer to come for a request, from any thread."""
         with self._lock:
             if self._loop is None:
@@ -170,14 +212,12 @@ class Batcher:
                 ).start()
         return asyncio.run_coroutine_threadsafe(self._ask(request), self._loop)
 
-    async def _ask(self, request: httpx.Request) -> httpx.Response:
-        if self._http is None:
-            self._http = httpx.AsyncClient(timeout=600)
+    async def _ask(self, request: _Request) -> Answer:
         wanted = _Wanted(
             self._key(request), request, asyncio.get_running_loop().create_future()
         )
         if answer := self.journal.answer(wanted.key):
-            return _response(request, answer)
+            return answer
         self._enter(wanted)
         try:
             return await wanted.answer
@@ -185,10 +225,12 @@ class Batcher:
             self._waiting.pop(wanted.key, None)
             self._open.pop(wanted.key, None)
 
-    def _key(self, request: httpx.Request) -> str:
+    def _key(self, request: _Request) -> str:
         """Return what names a request: its content, and how often it was asked before."""
         body = json.dumps(json.loads(request.content), sort_keys=True)
-        digest = hashlib.sha256(f"{request.url.path}\n{body}".encode()).hexdigest()[:32]
+        digest = hashlib.sha256(f"{urlsplit(request.url).path}\n{body}".encode()).hexdigest()[
+            :32
+        ]
         self._asked[digest] += 1
         return f"{digest}-{self._asked[digest]}"
 
@@ -237,12 +279,8 @@ class Batcher:
                 await work
             except httpx.HTTPStatusError as exc:
                 # The server's own words, so that a refused key is one.
-                refusal = exc.response
                 self._fail(
-                    keys,
-                    lambda request: httpx.Response(
-                        refusal.status_code, content=refusal.content, request=request
-                    ),
+                    keys, Answer(status=exc.response.status_code, body=_body(exc.response))
                 )
             except Exception as exc:  # noqa: BLE001 - raised where the answer is wanted
                 self._fail(keys, exc)
@@ -254,7 +292,7 @@ class Batcher:
     def _fail(
         self,
         keys: Iterable[str],
-        problem: Exception | Callable[[httpx.Request], httpx.Response],
+        problem: Exception | Answer,
     ) -> None:
         for key in keys:
             wanted = self._open.pop(key, None)
@@ -263,131 +301,73 @@ class Batcher:
             if isinstance(problem, Exception):
                 wanted.answer.set_exception(problem)
             else:
-                wanted.answer.set_result(problem(wanted.request))
+                wanted.answer.set_result(problem)
 
     async def _run(self, part: list[_Wanted]) -> None:
-        address, endpoint = part[0].door
-        headers = _access(part[0].request)
-        lines = b"\n".join(wanted.line() for wanted in part)
-        file = await self._call(
-            "POST",
-            f"{address}/files",
-            headers,
-            data={"purpose": "batch"},
-            files={"file": ("batch.jsonl", lines)},
-        )
+        jobs = part[0].jobs(min(self.poll, 1.0))
+        requests = {wanted.key: json.loads(wanted.request.content) for wanted in part}
+        content = await jobs.upload(part[0].door[1], requests)
         mark = uuid.uuid4().hex
-        content = {
-            "input_file_id": file["id"],
-            "endpoint": endpoint,
-            "completion_window": "24h",
-            "metadata": {"langchain_judges": mark},
-        }
-        # Written first: a process that dies after the next line finds the job by its mark.
-        self.journal.intend(mark, [wanted.key for wanted in part])
+        # Written first: a process that dies after the next line finds the job again.
+        self.journal.intend(mark, list(requests))
         try:
-            made = await self._made(address, headers, content)
+            job = await jobs.make_once(content, mark, len(part))
         except httpx.HTTPStatusError:
             self.journal.forget(mark)
             raise
-        job = Job(made["id"], address, made["status"], len(part))
+        await self._follow(self._sent(mark, job, len(part)), jobs)
+
+    def _sent(self, mark: str, job: Job, requests: int) -> Job:
+        """Remember that the server has a job, and return it with its size."""
+        job = replace(job, requests=requests)
         self.journal.sent(mark, job)
         self._watched.add(job.name)
-        await self._follow(job, headers)
-
-    async def _made(
-        self, address: str, headers: Mapping[str, str], content: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Make a job; where no answer comes, look first whether it was made all the same."""
-        for left in range(ATTEMPTS, -1, -1):
-            try:
-                return await self._call("POST", f"{address}/batches", headers, json=content)
-            except httpx.TransportError:
-                mark = content["metadata"]["langchain_judges"]
-                if job := await self._named(address, headers, mark):
-                    return job
-                if not left:
-                    raise
-        raise AssertionError  # the last attempt returned or raised
+        return job
 
     def _watch(self, job: Job, wanted: _Wanted) -> None:
         """Follow a job of an earlier run, once."""
         if job.name not in self._watched:
             self._watched.add(job.name)
             keys = self.journal.unanswered(job.name)
-            self._start(self._resume(job, wanted.door[0], _access(wanted.request)), keys)
+            self._start(self._resume(job, wanted.jobs(min(self.poll, 1.0))), keys)
 
-    async def _resume(self, job: Job, address: str, headers: Mapping[str, str]) -> None:
+    async def _resume(self, job: Job, jobs: Jobs) -> None:
         if job.intended:
-            made = await self._named(address, headers, job.name)
+            made = await jobs.find(job.name, job.requests)
             if made is None:  # the process died before it was: nothing was paid
                 for key in self.journal.forget(job.name):
                     if wanted := self._open.pop(key, None):
                         self._enter(wanted)
                 return
-            mark, job = job.name, Job(made["id"], address, made["status"], job.requests)
-            self.journal.sent(mark, job)
-            self._watched.add(job.name)
-        await self._follow(job, headers)
+            job = self._sent(job.name, made, job.requests)
+        await self._follow(job, jobs)
 
-    async def _named(
-        self, address: str, headers: Mapping[str, str], mark: str
-    ) -> dict[str, Any] | None:
-        """Return the job that carries a mark, if the server has it."""
-        after: dict[str, Any] = {}
-        while True:
-            page = await self._call(
-                "GET", f"{address}/batches", headers, params={"limit": 100, **after}
-            )
-            for job in page["data"]:
-                if (job.get("metadata") or {}).get("langchain_judges") == mark:
-                    return dict(job)
-            if not page.get("has_more") or not page["data"]:
-                return None
-            after = {"after": page["data"][-1]["id"]}
-
-    async def _follow(self, job: Job, headers: Mapping[str, str]) -> None:
+    async def _follow(self, job: Job, jobs: Jobs) -> None:
         """Wait for a job's end and hand out what it brought."""
         while True:
-            state = await self._call("GET", f"{job.address}/batches/{job.name}", headers)
-            counts = state.get("request_counts") or {}
-            now = Job(
-                job.name, job.address, state["status"], job.requests, counts.get("completed", 0)
-            )
+            state = await jobs.look(job.name)
+            now = replace(job, status=state.status, completed=state.completed)
             if now != job:
                 job = now
                 self.report(job)
-            if job.status in _ENDED:
+            if state.ended:
                 break
             await asyncio.sleep(self.poll)
-        for name in (state.get("output_file_id"), state.get("error_file_id")):
-            if name:
-                await self._take(job, f"{job.address}/files/{name}/content", headers)
-        problem = json.dumps((state.get("errors") or {}).get("data") or job.status)
+        for address in state.results:
+            async for result in jobs.results(address):
+                self._hand_out(result)
         for key in self.journal.unanswered(job.name):
-            self._lost(key, 400 if job.status == "failed" else 503, problem)
+            self._lost(key, 400 if state.problem else 503, state.problem or job.status)
 
-    async def _take(self, job: Job, address: str, headers: Mapping[str, str]) -> None:
-        assert self._http is not None  # noqa: S101 - for the type checker
-        async with self._http.stream("GET", address, headers=headers) as reply:
-            reply.raise_for_status()
-            async for line in reply.aiter_lines():
-                if line.strip():
-                    self._hand_out(json.loads(line))
-
-    def _hand_out(self, line: dict[str, Any]) -> None:
-        key, response = line["custom_id"], line.get("response") or {}
-        status = response.get("status_code")
-        if status is None or status in _PASSING:
-            self._lost(
-                key, status or 503, json.dumps(line.get("error") or response.get("body"))
-            )
+    def _hand_out(self, result: Result) -> None:
+        if result.status in PASSING:
+            self._lost(result.key, result.status, json.dumps(result.body))
             return
-        answer = {"status": status, "body": response["body"]}
-        self.journal.keep(key, answer)
-        wanted = self._open.get(key)
+        answer = Answer(status=result.status, body=result.body)
+        self.journal.keep(result.key, answer)
+        wanted = self._open.get(result.key)
         if wanted and not wanted.answer.done():
-            wanted.answer.set_result(_response(wanted.request, answer))
+            wanted.answer.set_result(answer)
 
     def _lost(self, key: str, status: int, problem: str) -> None:
         """Ask a request again in another job, or hand its error on."""
@@ -396,38 +376,21 @@ class Batcher:
         if wanted is None or wanted.answer.done():
             return
         wanted.attempts += 1
-        if status in _PASSING and wanted.attempts < ATTEMPTS:
+        if status in PASSING and wanted.attempts < ATTEMPTS:
             self._enter(wanted)
             return
         error = {"error": {"message": f"the batch job says: {problem[:300]}"}}
-        wanted.answer.set_result(_response(wanted.request, {"status": status, "body": error}))
-
-    async def _call(
-        self, method: str, address: str, headers: Mapping[str, str], **content: Any
-    ) -> dict[str, Any]:
-        """Ask the server about jobs; what passes is tried again for some minutes."""
-        assert self._http is not None  # noqa: S101 - for the type checker
-        wait = min(self.poll, 1.0)
-        for left in (*range(8), None):
-            try:
-                reply = await self._http.request(method, address, headers=headers, **content)
-                if reply.status_code not in _PASSING or left is None:
-                    reply.raise_for_status()
-                    return dict(reply.json())
-            except httpx.TransportError:
-                # A job that was made without an answer would be made and paid again.
-                if left is None or address.endswith("/batches"):
-                    raise
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, 60.0)
-        raise AssertionError  # the last attempt returned or raised
+        wanted.answer.set_result(Answer(status=status, body=error))
 
 
-def _access(request: httpx.Request) -> dict[str, str]:
+def _access(request: _Request) -> dict[str, str]:
     """Return the headers of a request that say who asks."""
     content = ("content-", "host", "accept", "connection", "x-stainless")
     return {k: v for k, v in request.headers.items() if not k.lower().startswith(content)}
 
 
-def _response(request: httpx.Request, answer: Mapping[str, Any]) -> httpx.Response:
-    return httpx.Response(answer["status"], json=answer["body"], request=request)
+def _body(response: httpx.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        return {"error": {"message": response.text[:300]}}

@@ -1,0 +1,221 @@
+"""How a provider's batch API is spoken to: a job is made, found again, and its results read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import httpx
+
+from langchain_judges.asking.batch_journal import Job
+
+PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
+"""Statuses that another attempt may not bring."""
+ATTEMPTS = 3
+"""Jobs that a request may be in before its error is handed on; also looks for a lost job."""
+_TRIES, _LONGEST_WAIT = 9, 60.0
+
+
+class Result(NamedTuple):
+    """What a job brought for one request."""
+
+    key: str
+    status: int
+    body: dict[str, Any]
+
+
+class State(NamedTuple):
+    """Where a job stands."""
+
+    status: str
+    completed: int
+    ended: bool
+    results: Sequence[str] = ()
+    """Addresses of what it brought."""
+    problem: str = ""
+    """Why it brought nothing, if the job itself was refused."""
+
+
+@dataclass
+class Jobs(ABC):
+    """The batch API of a server, as one caller is allowed to use it."""
+
+    address: str
+    """Of the server, up to and including its version."""
+    headers: Mapping[str, str]
+    """What says who asks."""
+    wait: float = 1.0
+    """Seconds before a second attempt; doubled for each further one."""
+    http: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(timeout=600))
+
+    @abstractmethod
+    async def upload(self, endpoint: str, requests: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a job is made of: requests by key, for an endpoint."""
+
+    @abstractmethod
+    async def make(self, content: dict[str, Any], mark: str) -> Job:
+        """Make a job; `TransportError` leaves open whether it was made."""
+
+    @abstractmethod
+    async def find(self, mark: str, requests: int) -> Job | None:
+        """Return a job that was made without an answer, if the server has it."""
+
+    @abstractmethod
+    async def look(self, name: str) -> State:
+        """Return where a job stands."""
+
+    @abstractmethod
+    def read(self, line: Mapping[str, Any]) -> Result:
+        """Return what a line of results says."""
+
+    async def make_once(self, content: dict[str, Any], mark: str, requests: int) -> Job:
+        """Make a job; where no answer comes, look first whether it was made all the same."""
+        for left in range(ATTEMPTS, -1, -1):
+            try:
+                return await self.make(content, mark)
+            except httpx.TransportError:
+                if job := await self.find(mark, requests):
+                    return job
+                if not left:
+                    raise
+        raise AssertionError  # the last attempt returned or raised
+
+    async def results(self, address: str) -> AsyncIterator[Result]:
+        """Yield what a job brought."""
+        async with self.http.stream("GET", address, headers=self.headers) as reply:
+            reply.raise_for_status()
+            async for line in reply.aiter_lines():
+                if line.strip():
+                    yield self.read(json.loads(line))
+
+    async def call(
+        self, method: str, path: str, *, once: bool = False, **content: Any
+    ) -> dict[str, Any]:
+        """Ask the server; what passes is tried again for some minutes.
+
+        Args:
+            method: The HTTP method.
+            path: Below the address.
+            once: Whether a lost connection is raised: the request may have arrived.
+            content: As httpx takes it.
+        """
+        wait = self.wait
+        for left in range(_TRIES, -1, -1):
+            try:
+                reply = await self.http.request(
+                    method, f"{self.address}{path}", headers=self.headers, **content
+                )
+                if reply.status_code not in PASSING or not left:
+                    reply.raise_for_status()
+                    return dict(reply.json())
+            except httpx.TransportError:
+                if once or not left:
+                    raise
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
+        raise AssertionError  # the last attempt returned or raised
+
+
+class OpenAIJobs(Jobs):
+    """OpenAI's protocol: a file of requests, a job with a mark in its metadata."""
+
+    async def upload(self, endpoint: str, requests: Mapping[str, Any]) -> dict[str, Any]:
+        """Upload the requests as a file."""
+        lines = [
+            {"custom_id": key, "method": "POST", "url": endpoint, "body": body}
+            for key, body in requests.items()
+        ]
+        text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+        file = await self.call(
+            "POST",
+            "/files",
+            data={"purpose": "batch"},
+            files={"file": ("batch.jsonl", text.encode())},
+        )
+        window = {"endpoint": endpoint, "completion_window": "24h"}
+        return {"input_file_id": file["id"], **window}
+
+    async def make(self, content: dict[str, Any], mark: str) -> Job:
+        """Make a job of an uploaded file."""
+        marked = {**content, "metadata": {"langchain_judges": mark}}
+        return self._job(await self.call("POST", "/batches", once=True, json=marked))
+
+    async def find(self, mark: str, requests: int) -> Job | None:
+        """Return the job that carries a mark."""
+        after: dict[str, Any] = {}
+        while True:
+            page = await self.call("GET", "/batches", params={"limit": 100, **after})
+            for job in page["data"]:
+                if (job.get("metadata") or {}).get("langchain_judges") == mark:
+                    return self._job(job)
+            if not page.get("has_more") or not page["data"]:
+                return None
+            after = {"after": page["data"][-1]["id"]}
+
+    async def look(self, name: str) -> State:
+        """Return where a job stands."""
+        job = await self.call("GET", f"/batches/{name}")
+        files = [job.get("output_file_id"), job.get("error_file_id")]
+        problem = (job.get("errors") or {}).get("data") or ""
+        return State(
+            job["status"],
+            (job.get("request_counts") or {}).get("completed", 0),
+            job["status"] in {"completed", "failed", "expired", "cancelled"},
+            [f"{self.address}/files/{file}/content" for file in files if file],
+            json.dumps(problem) if job["status"] == "failed" else "",
+        )
+
+    def read(self, line: Mapping[str, Any]) -> Result:
+        """Return what a line of results says."""
+        response = line.get("response") or {}
+        body = response.get("body") or {"error": line.get("error")}
+        return Result(line["custom_id"], response.get("status_code") or 503, body)
+
+    def _job(self, made: Mapping[str, Any]) -> Job:
+        return Job(made["id"], self.address, made["status"], 0)
+
+
+class AnthropicJobs(Jobs):
+    """Anthropic's Message Batches: requests in the job itself, which carries no mark."""
+
+    async def upload(self, endpoint: str, requests: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the requests; they go with the job."""
+        return {"requests": [{"custom_id": k, "params": v} for k, v in requests.items()]}
+
+    async def make(self, content: dict[str, Any], mark: str) -> Job:
+        """Make a job."""
+        return self._job(await self.call("POST", "/messages/batches", once=True, json=content))
+
+    async def find(self, mark: str, requests: int) -> Job | None:
+        """Return the newest job of as many requests.
+
+        If it is another one, its results have other keys, and the requests are asked again.
+        """
+        page = await self.call("GET", "/messages/batches", params={"limit": 100})
+        sizes = ((job, sum(job["request_counts"].values())) for job in page["data"])
+        return next((self._job(job) for job, size in sizes if size == requests), None)
+
+    async def look(self, name: str) -> State:
+        """Return where a job stands."""
+        job = await self.call("GET", f"/messages/batches/{name}")
+        ended = job["processing_status"] == "ended"
+        results = [job["results_url"]] if ended and job.get("results_url") else []
+        completed = job["request_counts"].get("succeeded", 0)
+        return State(job["processing_status"], completed, ended, results)
+
+    def read(self, line: Mapping[str, Any]) -> Result:
+        """Return what a line of results says."""
+        result = line["result"]
+        if result["type"] == "succeeded":
+            return Result(line["custom_id"], 200, result["message"])
+        error = result.get("error") or {"error": {"message": result["type"]}}
+        inner = error.get("error") or error
+        wrong = inner.get("type") == "invalid_request_error"
+        return Result(line["custom_id"], 400 if wrong else 503, error)
+
+    def _job(self, made: Mapping[str, Any]) -> Job:
+        return Job(made["id"], self.address, made["processing_status"], 0)
