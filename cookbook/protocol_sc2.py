@@ -1,31 +1,29 @@
-"""The studies of SC²'s paper (Yan et al. 2023) with any model, on two public sets.
+"""The studies of SC²'s paper (Yan et al. 2023) with any model, on public sets.
 
     python cookbook/protocol_sc2.py --model openai:gpt-5-mini --data ../data --out sc2-study
+    python cookbook/protocol_sc2.py --model openai:gpt-5-mini --sets tldr_reddit,hh_harmless
 
-`--data` is a folder with `hh_helpful_test/pairs.jsonl.gz` (fields prompt, chosen, rejected) and
-`summeval12/docs.jsonl.gz`, `summaries.jsonl.gz` (fields id, text; id, model_id, summary,
-expert_mean). Run it again to resume: no request is sent twice. All arms share one cache of
-replies, so that those with the same tables compare the same ones.
+`--data` is a folder in which each set has a folder of its name, with the files that
+`langchain_judges.datasets` lists; without it sets are read from the hub, where that has them.
+Run it again to resume: no request is sent twice. All arms share one cache of replies, so that
+those with the same tables compare the same ones.
 
 The offline aspects are learned from fifty pairs that are not judged, nor is any other pair of
-their dialogues or articles, which are ten of SummEval's hundred. Another model, seed or set
-learns its own.
+their dialogues or articles. Another model, seed or set learns its own. `--comparison-model`
+finds aspects, makes tables and compares them, and `--model` decides which text is preferred,
+as in the paper. `--rounds 5` repeats all that is sampled with other seeds.
 
-Studies: `methods` (Table 1), `inference` (Table 2), `aspects` (Table 3), `tables` (Figure 3),
-`budgets` (Table 4), `few_shot` (Table 5).
+Studies: `methods` (Table 1), `inference` (Table 2), `aspects` (Table 3), `tables` (Figures 3
+and 5), `budgets` (Table 4), `few_shot` (Table 5). The sizes of the sets (Table 6) come first.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
-import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Any
 
 import typer
@@ -45,23 +43,23 @@ from protocols import (
     program,
     sharing,
 )
+from rich.console import Console
+from rich.table import Table
+from sc2_figures import draw, fidelity, results, sizes_table, summary, summary_table
+from sc2_sets import ROWS, SETS, USUAL, parted, read
 
-import langchain_judges
+from langchain_judges import learn_aspects
 from langchain_judges.asking.models import model_identity, resolve_model
 from langchain_judges.cli.common import table_console
-from langchain_judges.methods.budgets import ASPECTS
 from langchain_judges.methods.registry import METHODS, load_judge, within_budget
 from langchain_judges.report.side_by_side import comparison_table
 from langchain_judges.runs.contest import Comparison, Contestant, compare, save
+from langchain_judges.verdict import Usage, add_usage, no_usage
 
 BUDGETS = (8, 15, 24)
 """Calls for a pair (Table 4)."""
-ROWS = 500
-"""Pairs of each set that are judged."""
-CORPUS = 50
-"""Pairs from which the offline aspects are learned."""
-EACH = 5
-"""Most pairs of one group, such as an article, among them."""
+SIZES = (1, 2, 4, 8, 12, 16)
+"""Numbers of tables (Figures 3 and 5)."""
 
 
 @dataclass(frozen=True)
@@ -73,82 +71,6 @@ class Arm:
     options: Mapping[str, Any] = field(default_factory=dict)
     online: bool = False
     """Whether it compares by the aspects that SC² found online, which is run before."""
-
-
-@dataclass(frozen=True)
-class DataSet:
-    """A public set, and how a judge is told what it is about."""
-
-    rows: Callable[[Path, int], list[dict[str, Any]]]
-    task: str
-    """Its name among SC²'s tasks."""
-    instructions: str | None
-    """What methods without such tasks are told."""
-
-
-def jsonl(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        yield from map(json.loads, file)
-
-
-def sided(better: str, worse: str, coin: random.Random) -> dict[str, str]:
-    """Put the better text on a side by a coin, and say which."""
-    if coin.random() < 0.5:
-        return {"output_a": better, "output_b": worse, "label": "A"}
-    return {"output_a": worse, "output_b": better, "label": "B"}
-
-
-def hh_helpful(data: Path, seed: int) -> list[dict[str, Any]]:
-    """Return the pairs of HH-RLHF's helpful test set; a few with an empty text are left out."""
-    coin = random.Random(seed)  # noqa: S311 - no secret
-    rows = []
-    for row in jsonl(data / "hh_helpful_test" / "pairs.jsonl.gz"):
-        if row["chosen"].strip() and row["rejected"].strip():
-            side = sided(row["chosen"], row["rejected"], coin)
-            name = str(row["idx"])
-            rows.append({"id": name, "group": name, "input": row["prompt"], **side})
-    coin.shuffle(rows)
-    return rows
-
-
-def summeval(data: Path, seed: int) -> list[dict[str, Any]]:
-    """Return pairs of summaries of the same article, one of them graded higher overall.
-
-    As in the paper the label is the higher overall score, which is the mean of the experts'
-    four dimensions; equal ones are left out. Every article comes once before any comes twice.
-    """
-    coin = random.Random(seed)  # noqa: S311 - no secret
-    articles = {doc["id"]: doc["text"] for doc in jsonl(data / "summeval12" / "docs.jsonl.gz")}
-    graded: dict[str, list[tuple[float, str, str]]] = {}
-    for row in jsonl(data / "summeval12" / "summaries.jsonl.gz"):
-        overall = fmean(row["expert_mean"].values())
-        graded.setdefault(row["id"], []).append((overall, row["model_id"], row["summary"]))
-    rounds: list[tuple[int, dict[str, Any]]] = []
-    for article, summaries in graded.items():
-        found = [
-            (max(pair), min(pair))
-            for pair in combinations(summaries, 2)
-            if pair[0][0] != pair[1][0]
-        ]
-        coin.shuffle(found)
-        for turn, (better, worse) in enumerate(found):
-            name = f"{article}:{better[1]}>{worse[1]}"
-            side = sided(better[2], worse[2], coin)
-            row = {"id": name, "group": article, "input": articles[article], **side}
-            rounds.append((turn, row))
-    coin.shuffle(rounds)
-    return [row for _, row in sorted(rounds, key=lambda each: each[0])]
-
-
-SETS = {
-    "hh_helpful_test": DataSet(hh_helpful, "helpful", None),
-    "summeval12": DataSet(
-        summeval,
-        "summary",
-        "The request is an article, and the responses are summaries of it. The better one "
-        "has the most important points, precisely and concisely.",
-    ),
-}
 
 
 def studies(aspects: list[str]) -> dict[str, list[Arm]]:
@@ -193,7 +115,7 @@ def studies(aspects: list[str]) -> dict[str, list[Arm]]:
             Arm("direct online", "direct", online=True),
             tables(8),
         ],
-        "tables": [tables(n) for n in (1, 2, 4, 8, 12, 16)],
+        "tables": [tables(n) for n in SIZES],
         "budgets": [arm for n in BUDGETS for arm in (self_consistency(n), budgeted(n))],
         "few_shot": [arm for n in (3, 5) for budget in BUDGETS for arm in few_shot(n, budget)],
     }
@@ -203,46 +125,40 @@ def studies(aspects: list[str]) -> dict[str, list[Arm]]:
 class Protocol:
     """One set, one model: contestants by arm, and where their results are."""
 
-    set: DataSet
+    task: str
+    """Its name among SC²'s tasks."""
     model: Any
     out: Path
+    """Of one round."""
     seed: int
     concurrency: int
+    comparison_model: Any = None
+    """Finds aspects, makes tables and compares them; None: the model."""
 
-    def aspects(self, corpus: list[dict[str, Any]]) -> list[str]:
-        """Return the offline aspects: learned once, or fixed ones without SC²."""
-        learn = getattr(langchain_judges, "learn_aspects", None)
-        if learn is None:
-            return list(ASPECTS)
+    def aspects(self, corpus: list[dict[str, Any]], folder: Path) -> list[str]:
+        """Return the offline aspects, learned once and kept in a folder."""
         texts = [row[side] for row in corpus for side in ("output_a", "output_b")]
-        # Kept by what they were learned from: another model or corpus is told by others.
-        mark = _mark([model_identity(self.model), self.set.task, texts])
-        path = self.out / f"learned_aspects-{mark}.json"
+        model = self.comparison_model or self.model
+        # Kept by what they were learned from: another model or corpus learns others.
+        mark = _mark([model_identity(model), self.task, texts])
+        path = folder / f"learned_aspects-{mark}.json"
         if path.exists():
             return list(json.loads(path.read_text("utf-8"))["aspects"])
-        return list(learn(self.model, texts, n=5, task=self.set.task, name=path)["aspects"])
+        return list(learn_aspects(model, texts, n=5, task=self.task, name=path)["aspects"])
 
     def contestant(self, arm: Arm) -> Contestant:
-        """Return the judge of an arm, told what the set is about."""
-        options = dict(arm.options)
-        takes = METHODS[arm.method].defaults()
-        if "task" in takes:
-            options["task"] = self.set.task
-        elif self.set.instructions:
-            options["instructions"] = self.set.instructions
-        if "seed" in takes:
+        """Return the judge of an arm."""
+        options = {**arm.options, "task": self.task}
+        if "seed" in METHODS[arm.method].defaults():
             options["seed"] = self.seed
+        if arm.method == "sc2" and self.comparison_model:
+            options |= dict.fromkeys(_BACKBONE, self.comparison_model)
         if arm.online:
             judge = self._online(options)
-            return {
-                "name": arm.label,
-                "method": arm.method,
-                "options": options,
-                "calls": 1,
-                "judge": judge,
-            }
-        judge = load_judge(arm.method, self.model, **options)
-        calls = int((judge.config or {})["metadata"]["calls"])
+            calls = 1 + int(METHODS["sc2"].defaults()["aspect_samples"])
+        else:
+            judge = load_judge(arm.method, self.model, **options)
+            calls = int((judge.config or {})["metadata"]["calls"])
         return {
             "name": arm.label,
             "method": arm.method,
@@ -252,14 +168,20 @@ class Protocol:
         }
 
     def _online(self, options: dict[str, Any]) -> Any:
-        """Return direct prompting with the aspects that SC² found for each pair online."""
+        """Return direct prompting with the aspects that SC² found for each pair online.
+
+        What they cost is the judge's cost too.
+        """
         path = self.out / "sc2 online.jsonl"
-        lines = path.read_text("utf-8").splitlines() if path.exists() else []
-        found = {row["id"]: row.get("aspects") or None for row in map(json.loads, lines)}
+        rows = results(self.out, "sc2 online") if path.exists() else []
+        found = {row["id"]: row.get("aspects") or None for row in rows}
+        paid = {row["id"]: row["verdict"]["usage"]["by_step"].get("aspects") for row in rows}
 
         def judge(pair: dict[str, Any]) -> Any:
             own = {**options, "aspects": found.get(pair["id"])}
-            return load_judge("direct", self.model, **own).invoke(pair)
+            result = load_judge("direct", self.model, **own).invoke(pair)
+            usage = add_usage([result["verdict"]["usage"], _usage_of(paid.get(pair["id"]))])
+            return {**result, "verdict": {**result["verdict"], "usage": usage}}
 
         # Its results are kept by its name: other aspects or another model are another judge.
         mark = _mark([model_identity(self.model), found, options])
@@ -267,52 +189,41 @@ class Protocol:
         return RunnableLambda(judge, name=name).with_config(metadata={"method": name})
 
     def run(self, study: str, arms: list[Arm], rows: list[dict[str, Any]]) -> Comparison:
-        """Run the arms that can be run, and write what the study came to."""
-        known = [arm for arm in arms if ("sc2" if arm.online else arm.method) in METHODS]
-        first = [arm for arm in known if not arm.online]
-        comparison = self._compare(first, arms, rows)
-        if len(first) < len(known):
-            comparison = self._compare(known, arms, rows)
+        """Run the arms, those that need another's results last, and write what came out."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        comparison = self._compare([arm for arm in arms if not arm.online], rows)
+        if any(arm.online for arm in arms):
+            comparison = self._compare(arms, rows)
         save(comparison, self.out / f"{study}.json")
         return comparison
 
-    def _compare(
-        self, known: list[Arm], arms: list[Arm], rows: list[dict[str, Any]]
-    ) -> Comparison:
-        contestants = [self.contestant(arm) for arm in known]
+    def _compare(self, arms: list[Arm], rows: list[dict[str, Any]]) -> Comparison:
+        contestants = [self.contestant(arm) for arm in arms]
         return compare(
             contestants,
             rows,
-            budget=max((each["calls"] for each in contestants), default=0),
-            skipped={arm.label: "not registered" for arm in arms if arm not in known},
+            budget=max(each["calls"] for each in contestants),
             out=self.out,
             max_concurrency=self.concurrency,
         )
 
 
-def _mark(told: Any) -> str:
+_BACKBONE = ("aspect_model", "comparison_model", "comparator_model")
+
+
+def _usage_of(step: Mapping[str, int] | None) -> Usage:
+    """Return the cost of the aspects as a whole usage."""
+    usage = no_usage()
+    if step:
+        for name in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
+            usage[name] = step[name]
+        usage["by_step"] = {"aspects": step}
+    return usage
+
+
+def _mark(settings: Any) -> str:
     """Return a short hash of plain data."""
-    return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()[:12]
-
-
-def parted(
-    pairs: list[dict[str, Any]], rows: int
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the pairs to judge and, of other groups, those that aspects are learned from.
-
-    Groups are taken from the other end, so the two never meet, however many rows a later run
-    asks for.
-    """
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in pairs:
-        groups.setdefault(row["group"], []).append(row)
-    corpus: list[dict[str, Any]] = []
-    wanted = min(CORPUS, len(pairs) // 2)
-    while len(groups) > 1 and len(corpus) < wanted:
-        _, last = groups.popitem()
-        corpus += last[:EACH]
-    judged = [row for row in pairs if row["group"] in groups]
-    return judged[:rows], corpus[:wanted]
+    return hashlib.sha256(json.dumps(settings, default=str).encode()).hexdigest()[:12]
 
 
 def main(  # noqa: PLR0913 - one parameter for each option
@@ -322,32 +233,88 @@ def main(  # noqa: PLR0913 - one parameter for each option
     out: Out = Path("sc2-study"),
     limit: Limit = None,
     only: Annotated[str, typer.Option(help="Studies, with commas between.")] = "",
-    sets: Annotated[str, typer.Option(help="Sets, with commas between.")] = ",".join(SETS),
+    sets: Annotated[str, typer.Option(help="Sets, with commas between.")] = ",".join(USUAL),
+    comparison_model: Annotated[
+        str | None, typer.Option(help="For aspects, tables and comparisons; default the model.")
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Times that all which is sampled is repeated.")
+    ] = 1,
     seed: Seed = 0,
     concurrency: Concurrency = None,
-) -> dict[str, dict[str, Comparison]]:
+) -> dict[str, dict[str, Any]]:
     """Run the studies of SC²'s paper; the same command resumes where it stopped."""
     console = table_console()
-    listed = named(sets, SETS, "--sets")
+    chosen = named(sets, SETS, "--sets")
     asked = named(only, studies([]), "--only")
     # Nothing is asked before every set was found.
-    pairs = {name: SETS[name].rows(inside(data, name).parent, seed) for name in listed}
+    pairs = {name: read(name, data and inside(data, name), seed) for name in chosen}
     replies = Replies(out / "replies.jsonl")
     chat = sharing(resolve_model(model, base_url=base_url), replies)
-    flying = in_flight(model, concurrency)
-    found: dict[str, dict[str, Comparison]] = {}
-    for name in listed:
-        protocol = Protocol(SETS[name], chat, out / name, seed, flying)
-        chosen, corpus = parted(pairs[name], limit or ROWS)
-        wanted = studies(protocol.aspects(corpus))
-        found[name] = {}
-        for study in asked or wanted:
-            comparison = found[name][study] = protocol.run(study, wanted[study], chosen)
-            console.print(f"\n{name}, {study}, {len(chosen):,} pairs", style="bold")
-            console.print(comparison_table(comparison))
-            for arm, why in comparison["skipped"].items():
-                console.print(f"{arm}: {why}")
+    comparer = comparison_model and sharing(
+        resolve_model(comparison_model, base_url=base_url), replies
+    )
+    parts = {name: parted(pairs[name], limit or ROWS) for name in chosen}
+    console.print(sizes_table({name: _sizes(pairs[name], *parts[name]) for name in chosen}))
+    found: dict[str, dict[str, Any]] = {}
+    for name, (rows, corpus) in parts.items():
+        protocols = [
+            Protocol(
+                SETS[name],
+                chat,
+                out / name / f"round-{number + 1}",
+                seed + number,
+                in_flight(model, concurrency),
+                comparer,
+            )
+            for number in range(rounds)
+        ]
+        wanted = studies(protocols[0].aspects(corpus, out / name))
+        found[name] = {
+            study: _study(console, protocols, study, wanted[study], rows)
+            for study in asked or wanted
+        }
+        (out / name / "studies.json").write_text(json.dumps(found[name], indent=2))
     console.print(replies.sentence())
+    return found
+
+
+def _sizes(pairs: list[Any], judged: list[Any], corpus: list[Any]) -> dict[str, int]:
+    groups = len({pair["group"] for pair in pairs})
+    return {
+        "pairs": len(pairs),
+        "groups": groups,
+        "judged": len(judged),
+        "learned from": len(corpus),
+    }
+
+
+def _study(
+    console: Console,
+    protocols: list[Protocol],
+    study: str,
+    arms: list[Arm],
+    rows: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Run a study in every round, print it and return its figures by arm."""
+    comparisons = {each.out: each.run(study, arms, rows) for each in protocols}
+    out = protocols[0].out
+    title = f"{out.parent.name}, {study}, {len(rows):,} pairs"
+    console.print(f"\n{title}", style="bold")
+    console.print(comparison_table(comparisons[out]))
+    found = summary(comparisons)
+    console.print(summary_table(found, f"{title}, {len(protocols)} rounds"))
+    if study == "tables":
+        by_id = {row["id"]: row for row in rows}
+        for arm in found:
+            found[arm] |= fidelity(out, arm, by_id)
+        points = {n: found[f"sc2 C{n}"] for n in SIZES}
+        table = Table("|C|", *map(str, SIZES), title="Figures 3 and 5")
+        for name in ("accuracy", "entailment", "coverage"):
+            values = [each[name] for each in points.values()]
+            table.add_row(name, *("-" if v is None else f"{v:.3f}" for v in values))
+        console.print(table)
+        draw(points, out.parent / "tables.png", title)
     return found
 
 

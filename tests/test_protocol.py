@@ -7,10 +7,11 @@ from collections import Counter
 import protocol_sc2 as protocol
 import pytest
 from protocols import program
+from sc2_sets import dealt, parted, read
 from typer.testing import CliRunner
 
 from langchain_judges.asking.models import resolve_model
-from langchain_judges.methods.registry import METHODS
+from langchain_judges.datasets.summaries import DIMENSIONS
 from langchain_judges.testing import reply
 
 STUDIES = ("methods", "inference", "aspects", "tables", "budgets", "few_shot")
@@ -60,7 +61,7 @@ def data(tmp_path):
     ]
     pairs.append({"idx": 8, "prompt": "Human: Hm?", "chosen": " ", "rejected": "no"})
     zipped(tmp_path / "hh_helpful_test" / "pairs.jsonl.gz", pairs)
-    texts = [{"id": f"d{n}", "text": f"Article {n}."} for n in range(3)]
+    texts = [{"id": f"d{n}", "text": f"Article {n}.", "references": ["r"]} for n in range(3)]
     zipped(tmp_path / "summeval12" / "docs.jsonl.gz", texts)
     summaries = [
         {
@@ -68,7 +69,7 @@ def data(tmp_path):
             "model_id": f"M{m}",
             "summary": f"Summary {n} by {m}.",
             # M0 and M1 are graded alike.
-            "expert_mean": {"coherence": 1 + m // 2, "fluency": 3},
+            "expert_mean": dict.fromkeys(DIMENSIONS, 1 + m // 2),
         }
         for n in range(3)
         for m in range(4)
@@ -83,16 +84,17 @@ def studied(data, server, out, *options):
 
 
 def test_pairs_are_put_on_sides_by_a_coin_and_keep_their_labels(data):
-    rows = protocol.hh_helpful(data, seed=0)
-    assert sorted(row["id"] for row in rows) == [str(n) for n in range(8)]
+    rows = read("hh_helpful_test", data / "hh_helpful_test", 0)
+    # One has an empty text.
+    assert len(rows) == 8
     for row in rows:
         assert row["output_a" if row["label"] == "A" else "output_b"].startswith("yes")
     assert {row["label"] for row in rows} == {"A", "B"}
-    assert rows == protocol.hh_helpful(data, seed=0) != protocol.hh_helpful(data, seed=1)
+    assert rows != read("hh_helpful_test", data / "hh_helpful_test", 1)
 
 
 def test_summaries_graded_alike_are_no_pair_and_every_article_comes_once_first(data):
-    rows = protocol.summeval(data, seed=0)
+    rows = read("summeval12", data / "summeval12", 0)
     # Of six pairs of four summaries two are ties.
     assert len(rows) == 3 * 4
     assert {row["group"] for row in rows[:3]} == {"d0", "d1", "d2"}
@@ -101,19 +103,37 @@ def test_summaries_graded_alike_are_no_pair_and_every_article_comes_once_first(d
         assert better[-2] in "23"
 
 
+def test_every_set_of_the_paper_has_a_task():
+    assert protocol.SETS["hh_harmless"] == "harmless"
+    assert protocol.SETS["trec_news"] == "document"
+    assert {protocol.SETS[name] for name in ("tldr_reddit", "tldr_cnndm")} == {"summary"}
+
+
+def test_a_set_of_the_hub_s_form_is_dealt_like_any_other():
+    row = {"id": "x", "group": "g", "input": "q", "output_a": "y", "output_b": "n"}
+    labels = ("A", "B", "tie")
+    rows = dealt(({**row, "id": label, "label": label} for label in labels), 0)
+    assert {each["id"] for each in rows} == {"A", "B"}
+    for each in rows:
+        assert (
+            each["output_a" if each["label"] == "A" else "output_b"]
+            == "yn"["AB".index(each["id"])]
+        )
+
+
 def test_no_pair_that_aspects_are_learned_from_is_ever_judged():
     pairs = [{"id": str(n), "group": str(n)} for n in range(120)]
     for rows in (1, 60, 70, 120, 500):
-        judged, corpus = protocol.parted(pairs, rows)
+        judged, corpus = parted(pairs, rows)
         assert judged == pairs[: min(rows, 70)]
         assert corpus == pairs[:69:-1]
-    assert [len(part) for part in protocol.parted(pairs[:8], 500)] == [4, 4]
+    assert [len(part) for part in parted(pairs[:8], 500)] == [4, 4]
 
 
 def test_no_article_that_aspects_are_learned_from_is_judged():
     # Twenty articles, each of which comes once before any comes twice.
     pairs = [{"id": f"{turn}:{n}", "group": f"{n}"} for turn in range(12) for n in range(20)]
-    judged, corpus = protocol.parted(pairs, 500)
+    judged, corpus = parted(pairs, 500)
     assert len(corpus) == 50
     assert {row["group"] for row in corpus} == {str(n) for n in range(10, 20)}
     assert judged == [row for row in pairs if int(row["group"]) < 10]
@@ -121,12 +141,11 @@ def test_no_article_that_aspects_are_learned_from_is_judged():
 
 def test_another_model_or_corpus_learns_aspects_of_its_own(serve, tmp_path):
     server = serve(answer)
-    known = protocol.SETS["hh_helpful_test"]
     rows = [{"output_a": f"yes {n}", "output_b": f"no {n}"} for n in range(2)]
     for name, corpus in (("m", rows), ("m", rows), ("other", rows), ("m", rows[:1])):
         chat = resolve_model(name, base_url=server.url)
-        study = protocol.Protocol(known, chat, tmp_path, 0, 1)
-        assert len(study.aspects(corpus)) == 5
+        study = protocol.Protocol("helpful", chat, tmp_path, 0, 1)
+        assert len(study.aspects(corpus, tmp_path)) == 5
     # Each text is a call and merging is one: for two pairs, for two again, for one.
     assert len(server.calls) == (4 + 1) + (4 + 1) + (2 + 1)
     assert len(list(tmp_path.glob("learned_aspects-*.json"))) == 3
@@ -157,36 +176,67 @@ def test_equal_labels_are_equal_settings():
 
 
 @pytest.mark.figures
-def test_all_studies_run_and_go_on(serve, data, tmp_path):
+def test_all_studies_run_and_resume(serve, data, tmp_path, letter_encoder):
     server, out = serve(answer), tmp_path / "out"
     options = ["--limit", "1", "--sets", "hh_helpful_test"]
     done = studied(data, server, out, *options)
     assert done.exit_code == 0, done.output
-    folder = out / "hh_helpful_test"
-    found = {study: json.loads((folder / f"{study}.json").read_text()) for study in STUDIES}
+    found = json.loads((out / "hh_helpful_test" / "studies.json").read_text())
     for study, arms in protocol.studies(["x"]).items():
-        methods = [arm for arm in arms if ("sc2" if arm.online else arm.method) in METHODS]
-        assert list(found[study]["methods"]) == [arm.label for arm in methods]
-        assert set(found[study]["skipped"]) == {a.label for a in arms if a not in methods}
-        for standing in found[study]["methods"].values():
-            assert standing["rows"] == 1
-            assert standing["not_judged"] == 0, standing
-            assert standing["failures"] == {}
-            assert standing["labelled"]["of"] == 1
+        assert list(found[study]) == [arm.label for arm in arms]
+        saved = out / "hh_helpful_test" / "round-1" / f"{study}.json"
+        for standing in json.loads(saved.read_text())["methods"].values():
+            assert (standing["rows"], standing["not_judged"], standing["failures"]) == (
+                1,
+                0,
+                {},
+            )
             assert standing["calls"] == standing["calls_each"]
-    calls = {arm: each["calls_each"] for arm, each in found["methods"]["methods"].items()}
-    expected = {"direct": 1, "direct aspects": 1, "cot": 1, "cot 1-shot": 1, "cot_sc 8": 8}
-    if "sc2" in METHODS:
-        expected["sc2 C8"] = 16
-        compared = {a: each["calls_each"] for a, each in found["inference"]["methods"].items()}
-        # A table and a preference; 8 + 7 + 1; 8 + 56 + 1.
-        assert compared == {"sc2 random": 2, "sc2 C8": 16, "sc2 exact": 65}
-    assert calls == expected
+    calls = {arm: each["calls"] for arm, each in found["methods"].items()}
+    assert calls == {
+        **{"direct": 1, "direct aspects": 1, "cot": 1, "cot 1-shot": 1, "cot_sc 8": 8},
+        "sc2 C8": 16,
+    }
+    # A table and a preference; 8 + 7 + 1; 8 + 56 + 1.
+    compared = {arm: each["calls"] for arm, each in found["inference"].items()}
+    assert compared == {"sc2 random": 2, "sc2 C8": 16, "sc2 exact": 65}
+    # What the eight samples of aspects cost is direct prompting's cost too.
+    assert found["aspects"]["direct online"]["calls"] == 1 + 8
+    lengths = [each["decoded_in_search"] for each in found["inference"].values()]
+    assert lengths == sorted(set(lengths))
+    assert all(0 <= each["entailment"] <= 1 for each in found["tables"].values())
+    assert (out / "hh_helpful_test" / "tables.png").stat().st_size > 5000
     asked = len(server.calls)
     again = studied(data, server, out, *options)
-    assert again.exit_code == 0, (again.output, again.exception)
-    assert again.stdout == done.stdout
-    assert len(server.calls) == asked
+    assert (again.stdout, len(server.calls)) == (done.stdout, asked)
+
+
+@pytest.mark.figures
+def test_rounds_repeat_what_is_sampled_and_nothing_else(serve, data, tmp_path):
+    server = serve(answer)
+    options = ["--limit", "1", "--sets", "hh_helpful_test", "--only", "methods"]
+    assert studied(data, server, tmp_path / "out", *options).exit_code == 0
+    once = Counter(call.shape for call in server.calls)
+    assert studied(data, server, tmp_path / "out", *options, "--rounds", "2").exit_code == 0
+    twice = Counter(call.shape for call in server.calls)
+    assert twice["Extracted"] == once["Extracted"]
+    # Eight tables and as many samples of thoughts are drawn anew; one order is greedy.
+    assert twice["Table"] == 2 * once["Table"] == 16
+    found = json.loads((tmp_path / "out/hh_helpful_test/studies.json").read_text())
+    assert found["methods"]["direct"]["sd"] == 0
+
+
+@pytest.mark.figures
+def test_a_comparison_model_does_all_but_the_preference(serve, data, tmp_path):
+    server = serve(answer)
+    options = ["--limit", "1", "--sets", "hh_helpful_test", "--only", "inference"]
+    more = ["--comparison-model", "large"]
+    assert studied(data, server, tmp_path / "out", *options, *more).exit_code == 0
+    asked = {(call.shape, call.body["model"]) for call in server.calls}
+    assert asked == {
+        *((shape, "large") for shape in ("Extracted", "Merged", "Table", "Decision")),
+        ("Preferred", "m"),
+    }
 
 
 @pytest.mark.figures
@@ -195,11 +245,12 @@ def test_settings_that_studies_share_are_asked_once(serve, data, tmp_path):
     options = ["--limit", "1", "--sets", "summeval12"]
     studied(data, server, tmp_path / "out", *options, "--only", "methods")
     before = Counter(call.shape for call in server.calls)
-    studied(data, server, tmp_path / "out", *options, "--only", "aspects")
+    studied(data, server, tmp_path / "out", *options, "--only", "inference")
     after = Counter(call.shape for call in server.calls)
-    if "sc2" not in METHODS:
-        assert after == before
-    assert "The request is an article" in server.calls[-1].prompt or "sc2" in METHODS
+    # The random table is one of the eight; all ordered pairs are 56, of which seven were met.
+    assert after["Table"] == before["Table"] == 8
+    assert after["Decision"] - before["Decision"] <= 56
+    assert "sums up the most important points" in server.calls[-1].prompt
 
 
 @pytest.mark.figures
@@ -214,4 +265,4 @@ def test_few_shot_arms_show_the_same_examples(serve, data, tmp_path):
     assert all("A jacket costs" in prompt for prompt in thought)
     others = [prompt for prompt in prompts if "A jacket costs" in prompt]
     # SC² shows them where the preference is asked: twice a budget of 15, which leaves a call.
-    assert len(others) - len(thought) == (2 * (1 + 2 + 1) if "sc2" in METHODS else 0)
+    assert len(others) - len(thought) == 2 * (1 + 2 + 1)

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import protocol_bsm
-import protocol_sc2
 import protocol_writing
 import pytest
+import sc2_sets
 from allure_sweep.plan import plan_sweep
 from langchain_core.runnables import RunnableLambda
 
@@ -297,7 +297,7 @@ def test_the_first_hundred_real_lists_are_taken():
 
 @pytest.mark.parametrize(("name", "least"), [("hh_helpful_test", 2350), ("summeval12", 6000)])
 def test_the_public_sets_are_read(name, least):
-    rows = protocol_sc2.SETS[name].rows(DATA, 0)
+    rows = sc2_sets.read(name, DATA / name, 0)
     assert len(rows) >= least
     assert len({row["id"] for row in rows}) == len(rows)
     counts = Counter(row["label"] for row in rows)
