@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from typing_extensions import TypedDict
 
 from langchain_judges.errors import OutputError
 
@@ -23,6 +25,13 @@ CREATE INDEX IF NOT EXISTS by_job ON requests (job);
 """
 INTENDED = ""
 """The address of a job that was begun and of which no answer is known."""
+
+
+class Answer(TypedDict):
+    """What a request got: an HTTP status and JSON."""
+
+    status: int
+    body: Any
 
 
 @dataclass(frozen=True)
@@ -59,10 +68,10 @@ class Journal:
         except (OSError, sqlite3.Error) as exc:
             raise OutputError(f"{path} cannot be used as a journal: {exc}") from exc
 
-    def answer(self, key: str) -> dict[str, Any] | None:
+    def answer(self, key: str) -> Answer | None:
         """Return the answer that a request got, if it has one."""
         row = self._one("SELECT answer FROM requests WHERE key = ?", key)
-        return json.loads(row[0]) if row and row[0] else None
+        return cast("Answer", json.loads(row[0])) if row and row[0] else None
 
     def job_of(self, key: str) -> Job | None:
         """Return the job that a request is in, if it is in one."""
@@ -105,7 +114,7 @@ class Journal:
         )
         return [key for (key,) in found]
 
-    def keep(self, key: str, answer: Mapping[str, Any]) -> None:
+    def keep(self, key: str, answer: Answer) -> None:
         """Remember the answer to a request."""
         text = json.dumps(answer, ensure_ascii=False)
         self._file.execute("UPDATE requests SET answer = ? WHERE key = ?", (text, key))

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import httpx
-from typing_extensions import TypedDict
 
 from langchain_judges.asking.batch_jobs import (
     ATTEMPTS,
@@ -35,7 +34,7 @@ from langchain_judges.asking.batch_jobs import (
     OpenAIJobs,
     Result,
 )
-from langchain_judges.asking.batch_journal import Job, Journal
+from langchain_judges.asking.batch_journal import Answer, Job, Journal
 from langchain_judges.asking.models import is_openai_kin, resolve_model
 from langchain_judges.errors import OptionError
 
@@ -135,13 +134,6 @@ def _clients(library: Any, batcher: Batcher) -> tuple[Any, Any]:
     return library.Client(transport=Transport()), library.AsyncClient(
         transport=AsyncTransport()
     )
-
-
-class Answer(TypedDict):
-    """What a request got: an HTTP status and JSON."""
-
-    status: int
-    body: Any
 
 
 class _Request(NamedTuple):
