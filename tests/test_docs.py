@@ -96,12 +96,14 @@ def test_the_readme_is_short_and_leads_to_the_pages():
     text = PAGES[0].read_text()
     assert len(text.splitlines()) <= 210
     assert "](docs/index.md)" in text
-    assert all(f"](#{name})" in text for name in anchors(PAGES[0]) - {"langchain-judges"})
+    first = {"langchain-judges", "what-a-verdict-looks-like"}
+    assert all(f"](#{name})" in text for name in anchors(PAGES[0]) - first)
 
 
 def behave(call: Call):
     if call.shape == "Labelled":
-        return reply(json.dumps({"label": "rude", "explanation": "It blames the customer."}))
+        label = "5" if "Parcel 7" in call.prompt else "0"
+        return reply(json.dumps({"label": label, "explanation": "It blames the customer."}))
     return good(call)
 
 
@@ -115,9 +117,10 @@ def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsy
         for block in blocks(PAGES[0], "python"):
             exec(block.replace("http://127.0.0.1:11434/v1", server.url), names)
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "rude It blames the customer."
-    assert shown[2:8] == [f"p{i} A" for i in range(6)]
-    assert "Agrees with the label 100" in shown[8]
+    assert shown[0] == "0 It blames the customer."
+    assert shown[1].startswith("tie A tie. Totals 10 (A) to 10 (B).")
+    assert shown[2] == "5 It blames the customer."
+    assert "Agrees with the label 100" in shown[3]
     assert "<html" in (tmp_path / "report.html").read_text()
 
 

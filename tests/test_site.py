@@ -11,6 +11,7 @@ import yaml
 import langchain_judges
 from tests.chromium import Chromium, needed
 from website.figures import FOLDER, figures
+from website.first_verdict import first_verdict
 from website.hooks import outside
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +41,10 @@ def test_the_reference_has_every_public_name_once():
 def test_figures_show_the_graphs_as_they_are_compiled():
     stored = {path.name: path.read_text() for path in FOLDER.glob("*.svg")}
     assert stored == figures(), "python -m website.figures"
+
+
+def test_the_readme_shows_the_recorded_verdict_as_it_is():
+    assert f"```\n{first_verdict()}```\n" in (ROOT / "README.md").read_text()
 
 
 def test_a_link_that_leaves_the_docs_leads_into_the_repository():
