@@ -237,6 +237,11 @@ CASES: dict[str, Case] = {
     "rubric + claims, source": Case(
         "rubric", {"claims": True, "explain": "after"}, {**SOURCE, "expected": None}
     ),
+    "rubric + draft": Case("rubric", {"draft": 3}),
+    "rubric + draft, own, memory": Case(
+        "rubric", {"draft": True, "rubric": CRITERIA}, memory=True
+    ),
+    "rubric + each, memory": Case("rubric", {"rubric": CRITERIA, "each": True}, memory=True),
     "rubric + several, memory": Case("rubric", {"rubric": CRITERIA}, memory=True),
     **_variations(
         "bsm",

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from langchain_judges import (
     Criterion,
+    FailureMemory,
     as_evaluator,
     build,
     create_rubric_judge,
@@ -19,6 +20,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.rubric.ready import ready_names, ready_rubrics
 from langchain_judges.testing import with_logprobs
 from tests.fakes import FakeChatModel
+from tests.schema_models import LetterCounts
 from tests.test_evaluators import a_run
 
 ITEM = {"input": "Where is my parcel?", "output": "It comes today."}
@@ -240,7 +242,7 @@ def test_a_rows_own_rubric_is_judged_by_in_a_run_too():
         progress=False,
         max_concurrency=1,
     )
-    assert ["Is it brief?" in prompt for prompt in model.prompts] == [True, False]
+    assert sorted("Is it brief?" in prompt for prompt in model.prompts) == [False, True]
     assert row["key"] != other["key"]
 
 
@@ -294,3 +296,26 @@ def test_a_command_prints_the_prompts_of_a_method_and_the_text_of_a_rubric():
     assert "=== evaluate: criteria, examples, expected, fence" in done.stdout
     assert "needs: source" in CliRunner().invoke(app, ["prompts", "faithfulness"]).stdout
     assert CliRunner().invoke(app, ["prompts", "rubrik"]).exit_code == 2
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion(each):
+    memory = FailureMemory(embeddings=LetterCounts())
+    memory.remember(
+        [{"input": "Where?", "output": "There.", "wrong": 1, "corrected": 0, "note": "Vague."}]
+    )
+    model = FakeChatModel(
+        replies=lambda p: (
+            {"explanation": "x", "label": "1"}
+            if each
+            else {f"criterion_{n}": {"explanation": "x", "label": "1"} for n in (1, 2)}
+        )
+    )
+    judge = create_rubric_judge(model, rubric=["Tone", "Wit"], each=each, memory=memory)
+    result = judge.invoke({"input": "Where to?", "output": "There!"})
+    assert len(result["verdict"]["recalled"]) == 1
+    for messages in model.messages:
+        assert [message.type for message in messages] == ["system", "human"]
+        words = messages[0].text
+        assert "a label in them says nothing of any one criterion" in words
+        assert words.index("as a whole") < words.index("Vague.")

@@ -228,7 +228,7 @@ class JudgeEvaluator(RunEvaluator):
     def feedback_keys(self) -> list[str]:
         """The keys that a row gets, even if this evaluator fails on it."""
         options = getattr(unwrapped(self.judge), "options", None)
-        return [self.key, *getattr(options, "parts", ())]
+        return list(dict.fromkeys([self.key, *getattr(options, "parts", ())]))
 
     def evaluate_run(
         self,
@@ -307,7 +307,7 @@ class JudgeEvaluator(RunEvaluator):
                 "metadata": {**self.marks, "label": each["label"]},
                 "source_run_id": source,
             }
-            for each in _criteria(outcome)
+            for each in _criteria(outcome, self.key)
         ]
         return [whole, *parts] if parts else whole
 
@@ -336,7 +336,7 @@ class JudgeEvaluator(RunEvaluator):
                 evaluator_info=self.marks,
                 source_run_id=source,
             )
-            for each in _criteria(outcome)
+            for each in _criteria(outcome, self.key)
         ]
         return {"results": [whole, *parts]} if parts else whole
 
@@ -418,10 +418,14 @@ def outcome_of(
     return outcome
 
 
-def _criteria(outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what was found by each of several criteria of one text."""
-    found = outcome.get("subscores") or []
-    return list(found) if len(found) > 1 and "label" in found[0] else []
+def _criteria(outcome: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Return what was found by each of several criteria of one text, but for the total."""
+    parts = outcome.get("subscores") or []
+    if len(parts) < 2 or "label" not in parts[0]:
+        return []
+    # What was drafted from a task is asked of that task alone: no column for a data set.
+    named = [part for part in parts if not part.get("drafted")]
+    return [part for part in named if part["criterion"] != key]
 
 
 def _reason(subscore: Mapping[str, Any]) -> str:

@@ -150,7 +150,7 @@ class Criterion(Options):
         """What some of its labels mean."""
         if isinstance(self.labels, Mapping):
             return {label: meaning for label, meaning in self.labels.items() if meaning}
-        asked = self.description.rstrip().endswith("?")
+        asked = (self.description or self.name).rstrip().endswith("?")
         plain = not self.scale and self.names == (0, 1)
         anchored: Mapping[Any, str] = self.anchors
         return (ASKED if asked else YES_NO) if plain else anchored

@@ -7,9 +7,9 @@ from functools import cached_property
 from os import PathLike
 from typing import Annotated, Any
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from langchain_core.language_models import BaseChatModel
-from pydantic import SkipValidation, model_validator
+from pydantic import BeforeValidator, SkipValidation, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.base import JudgeGraph, Setup, check_quorum
@@ -29,8 +29,9 @@ from langchain_judges.methods.rubric.criteria import (
     RubricLike,
     read_rubric,
 )
+from langchain_judges.methods.rubric.draft import USUAL, DraftSteps
 from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
-from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, PROMPTS
+from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS
 from langchain_judges.methods.rubric.ready import Rubric, check_name, load_rubric, ready_names
 from langchain_judges.methods.rubric.replies import RubricResult, RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label_setup
@@ -72,7 +73,7 @@ class RubricOptions(LabelOptions):
     events = {"subscores": "subscore", "claims": "claim"}
     evidence = (SUBSCORES, CLAIMS)
     sketches = (scores_by_criterion,)
-    templates = {**PROMPTS, **CLAIM_PROMPTS}
+    templates = {**DRAFT_PROMPTS, **CLAIM_PROMPTS}
 
     rubric: Annotated[
         RubricLike | None,
@@ -97,13 +98,23 @@ class RubricOptions(LabelOptions):
     response (and of the expected answer), check all of them (arXiv:2509.16093). The score is
     the share of supported claims; with an expected answer F1 of precision and recall."""
 
+    draft: Annotated[
+        int,
+        Ge(0),
+        Le(30),
+        BeforeValidator(lambda most: USUAL if most is True else 0 if most is False else most),
+        Rule("a whole number from 0 to 30, True or False"),
+    ] = 0
+    """Draft yes/no questions from the task, at most so many (`True`: eight), once for each
+    task, and ask them beside the criteria of `rubric` (TICK, arXiv:2410.03608)."""
+
     @model_validator(mode="after")
     def _check(self) -> RubricOptions:
         if self.rubric is not None and self.file is not None:
             raise OptionError("give `rubric` or `file`, not both")
         if isinstance(self.rubric, str):
             check_name(self.rubric)
-        check_quorum(self.min_valid, self._count)
+        check_quorum(self.min_valid, self._most)
         if self.claims:
             self._check_claims()
         return self
@@ -113,7 +124,7 @@ class RubricOptions(LabelOptions):
             raise OptionError(
                 "`claims` goes with the ready rubrics 'correctness' and 'groundedness'"
             )
-        for name in ("each", "labels", "memory", "min_valid", "steps"):
+        for name in ("draft", "each", "labels", "memory", "min_valid", "steps"):
             if getattr(self, name):
                 raise OptionError(f"`{name}` does not go with `claims`")
 
@@ -137,13 +148,16 @@ class RubricOptions(LabelOptions):
     @property
     def known_labels(self) -> tuple[Label, ...]:
         """What people's labels of a text may be; empty: anything, where there is a total."""
-        return () if self.claims else super().known_labels
+        return () if self.claims or self.draft else super().known_labels
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The sub-scores that every row gets beside its total, by name."""
-        both = self.claims and self.own_rubric and self.own_rubric.needs == "expected"
-        return ("precision", "recall") if both else super().parts
+        if not self.own_rubric or not (self.claims or self.draft):
+            return super().parts
+        if self.draft:
+            return tuple(criterion.name for criterion in self.own_rubric.criteria)
+        return ("precision", "recall") if self.own_rubric.needs == "expected" else ()
 
     def check(self, item: Mapping[str, Any]) -> None:
         """Check that an item brings what its rubric compares a text with.
@@ -151,7 +165,8 @@ class RubricOptions(LabelOptions):
         Raises:
             InputError: It does not, so any verdict would be a guess.
         """
-        super().check(item)
+        if self.own_rubric or item.get("rubric") or not self.draft:
+            super().check(item)
         if self.claims:
             check_claims(self.rubric_of(item), item)
 
@@ -161,14 +176,16 @@ class RubricOptions(LabelOptions):
         return self.labels
 
     @property
-    def _count(self) -> int:
-        return len(self.own_rubric.criteria) if self.own_rubric else 1
+    def _most(self) -> int:
+        """The most criteria that an item is judged by."""
+        own = len(self.own_rubric.criteria) if self.own_rubric else 0
+        return own + self.draft or 1
 
     def calls(self) -> int:
         """Return the calls for one item, excluding repairs."""
         if self.claims:
             return 2
-        return self._count if self.each else 1
+        return (self._most if self.each else 1) + bool(self.draft)
 
     def build(self, model: str | BaseChatModel) -> JudgeGraph:
         """Return the judge."""
@@ -176,7 +193,13 @@ class RubricOptions(LabelOptions):
             others = dict.fromkeys(CLAIM_PROMPTS)
             setup = Setup.of(self, model, others, templates=CLAIM_PROMPTS)
             return claims_graph(ClaimSteps(setup, self), **self._marks())
-        steps = LabelSteps(label_setup(self, model), self, self.each, self.min_valid)
+        if self.draft:
+            setup = label_setup(self, model, drafts=True)
+            steps: LabelSteps = DraftSteps(
+                setup, self, self.each, self.min_valid, most=self.draft
+            )
+        else:
+            steps = LabelSteps(label_setup(self, model), self, self.each, self.min_valid)
         return label_graph(steps, RubricState, RubricResult, **self._marks())
 
     def _marks(self) -> dict[str, Any]:

@@ -103,8 +103,41 @@ COVERED = """Claims whose names begin with `expected` are of the expected answer
 claim 1 if the response says it, in whatever words, and 0 if it does not."""
 """How claims of the expected answer are labelled."""
 
+DRAFT = ChatPromptTemplate.from_messages(
+    [
+        (
+            "system",
+            "You write the checklist by which responses to a task will be judged: questions "
+            "to which yes is the good answer, at most {most}, the most important first. Take "
+            "what the task demands in words, then what a good response to it needs evidently. "
+            "Each question asks one thing, can be answered by somebody who sees the task and "
+            "one response, and fits any response; none asks what another one asks. "
+            + _MATERIAL
+            + "{criteria}{instructions}",
+        ),
+        (
+            "human",
+            """<task-{fence}>
+{task}
+</task-{fence}>
+
+Write the checklist for responses to this task.""",
+        ),
+    ]
+)
+"""Asks for yes/no questions about any response to a task. Returns `draft_shape`."""
+ASKED_ALREADY = "\n\nThese criteria are asked anyway; ask nothing that they ask:\n{criteria}"
+"""Added where the caller has criteria of their own."""
+WHOLE = """
+
+The corrections below are of responses as a whole: a label in them says nothing of any one \
+criterion. Take from them what misled a judge, and not their labels."""
+"""Put before remembered examples where several criteria are asked."""
+
 PROMPTS = {"evaluate": EVALUATE, "example": EXAMPLE, "criteria": CRITERIA}
 """Every prompt that asks for labels, by name."""
+DRAFT_PROMPTS = {**PROMPTS, "draft": DRAFT}
+"""Every prompt of a judge that drafts criteria."""
 CLAIM_PROMPTS = {"split": SPLIT, "check": CHECK}
 """Every prompt that asks claim by claim."""
 

@@ -33,12 +33,16 @@ class Subscore(TypedDict):
     reason: str
     confidence: float | None
     confidence_source: ConfidenceSource
+    drafted: NotRequired[bool]
+    """Whether it was drafted from the task."""
 
 
 class RubricState(ItemState, total=False):
     """State of the graph; every value is plain JSON."""
 
     subscores: Annotated[list[Subscore], operator.add]
+    drafted: list[str]
+    """Questions drafted from the task, where criteria are drafted."""
 
 
 class RubricResult(ItemResult):
@@ -53,7 +57,8 @@ class Work(TypedDict):
 
     item: dict[str, Any]
     positions: list[int]
-    """Of the criteria in the rubric."""
+    """Of the criteria, those of the rubric before those drafted."""
+    drafted: list[str]
     examples: list[Example]
 
 

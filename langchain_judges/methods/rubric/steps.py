@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.graph import END, StateGraph
@@ -26,8 +26,7 @@ from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.examples import in_order, left_out, reply_to, usable
 from langchain_judges.methods.rubric.labels import label_probabilities, spoken_label
 from langchain_judges.methods.rubric.options import LabelOptions
-from langchain_judges.methods.rubric.prompts import PROMPTS
-from langchain_judges.methods.rubric.ready import Rubric
+from langchain_judges.methods.rubric.prompts import DRAFT_PROMPTS, PROMPTS, WHOLE
 from langchain_judges.methods.rubric.replies import (
     RubricState,
     Subscore,
@@ -63,6 +62,8 @@ class LabelSteps(ItemSteps):
     """Whether each criterion is asked in a call of its own."""
     min_valid: int | None = None
     """Fewest criteria that must be judged; default more than half."""
+    whole: ClassVar[bool] = False
+    """Whether there is a total even of one criterion."""
 
     def begin(self, state: ItemState) -> Update:
         """Check the item, and that it brings what its rubric needs."""
@@ -73,28 +74,47 @@ class LabelSteps(ItemSteps):
         """Check that an item brings what its rubric needs."""
         self.own.check(item)
 
-    def rubric(self, state: Mapping[str, Any]) -> Rubric:
-        """Return what an item is judged by."""
-        return self.own.rubric_of(item_of(state))
+    def criteria(
+        self, item: Mapping[str, Any], drafted: Sequence[str] = ()
+    ) -> tuple[Criterion, ...]:
+        """Return the criteria that an item is judged by."""
+        return tuple(self.own.rubric_of(item).criteria)
+
+    def start(self, graph: StateGraph[Any, Any, Any, Any]) -> None:
+        """Add how a judgment begins."""
+        begin(graph, self, self.ask, ["evaluate"])
 
     def ask(self, state: RubricState) -> Next:
         """Send the criteria to be asked: all at once, or each in a call of its own."""
-        count = len(self.rubric(state).criteria)
+        item, drafted = item_of(state), state.get("drafted") or []
+        count = len(self.criteria(item, drafted))
         examples = _examples(state)
         parts = [[n] for n in range(count)] if self.each else [list(range(count))]
-        works = [Work(item=item_of(state), positions=part, examples=examples) for part in parts]
+        works = [
+            Work(item=item, positions=part, drafted=drafted, examples=examples)
+            for part in parts
+        ]
         return [Send("evaluate", work) for work in works]
 
     def evaluate(self, work: Work) -> Call:
         """Ask for the label of the response by one criterion or by several."""
-        criteria, item = self._asked(work), work["item"]
-        if len(criteria) > 1:
-            variables = self._several(criteria, item, work["examples"])
-            return Call(self._question(criteria), variables, str(item.get("id") or ""))
-        turns = [turn for each in work["examples"] for turn in self._turns(each)]
-        variables = {**self._one(criteria[0], item, turns), **material(item), "examples": turns}
-        name = criteria[0].name if self.each else ""
-        return Call(self._question(criteria), variables, name or str(item.get("id") or ""))
+        criteria, item, examples = self._asked(work), work["item"], work["examples"]
+        name = criteria[0].name if self.each else str(item.get("id") or "")
+        turns: list[BaseMessage] = []
+        lessons: list[Example] = []
+        if self._is_whole(item):
+            lessons = examples
+        else:
+            turns = [turn for each in examples for turn in self._turns(each)]
+        shown = material(item, told(lessons))
+        corrections = WHOLE + block(lessons, shown["fence"]) if lessons else ""
+        variables = {
+            **(self._one(criteria[0]) if len(criteria) == 1 else self._several(criteria)),
+            "steps": self._steps(item, several=len(criteria) > 1, examples=bool(turns)),
+            "instructions": self.instructions + corrections,
+            "examples": turns,
+        }
+        return Call(self._question(criteria), {**shown, **variables}, name)
 
     def evaluated(self, work: Work, reply: Reply) -> Update:
         """Return what was found by each criterion that could be read."""
@@ -115,7 +135,8 @@ class LabelSteps(ItemSteps):
 
     def total(self, state: RubricState) -> Update:
         """Return the verdict, and what was found by each criterion in its order."""
-        criteria = self.rubric(state).criteria
+        item = item_of(state)
+        criteria = self.criteria(item, state.get("drafted") or ())
         found = {each["criterion"]: each for each in state["subscores"]}
         subscores = [
             found.get(each.name) or subscore(each, None, {}, self.own.score)
@@ -123,7 +144,7 @@ class LabelSteps(ItemSteps):
         ]
         failures, usage = state["failures"], add_usage(state["usages"])
         recalled = [str(example["id"]) for example in _examples(state)]
-        if len(criteria) == 1:
+        if not self._is_whole(item):
             verdict = one_verdict(subscores[0], failures, usage, recalled)
         else:
             least = self.min_valid or len(criteria) // 2 + 1
@@ -137,11 +158,10 @@ class LabelSteps(ItemSteps):
         self, item: Mapping[str, Any], recalled: Recalled
     ) -> tuple[list[Example], list[Failure]]:
         """Return the examples that can be shown, and a note for those that cannot."""
-        criteria = self.own.rubric_of(item).criteria
-        if len(criteria) > 1:
+        if self._is_whole(item):
             return super().fitting(item, recalled)
         reminder = self.setup.reminder
-        fit = usable(recalled, criteria[0].names)
+        fit = usable(recalled, self.criteria(item)[0].names)
         shown = fitting(
             fit,
             self._room(item),
@@ -152,7 +172,7 @@ class LabelSteps(ItemSteps):
         return ordered, left_out(len(recalled), len(fit), len(shown))
 
     def _asked(self, work: Work) -> Sequence[Criterion]:
-        criteria = self.own.rubric_of(work["item"]).criteria
+        criteria = self.criteria(work["item"], work["drafted"])
         return [criteria[position] for position in work["positions"]]
 
     def _question(self, criteria: Sequence[Criterion]) -> Question:
@@ -175,39 +195,31 @@ class LabelSteps(ItemSteps):
             prompt=self.setup.prompts["criteria"],
         )
 
-    def _one(
-        self, criterion: Criterion, item: Mapping[str, Any], examples: Sequence[Any]
-    ) -> dict[str, str]:
+    def _one(self, criterion: Criterion) -> dict[str, str]:
         """Return what a prompt says of one criterion: the same for all items of a kind."""
-        own = self.own
-        steps = self._steps(item, several=False, examples=bool(examples))
-        return {
-            "labels": label_words(criterion),
-            "criteria": f"\n\n{criterion_words(criterion)}" if own.shows_criteria else "",
-            "steps": f"\n\n{steps}" if own.shows_steps else "",
-            "instructions": self._instructions,
-        }
+        words = f"\n\n{criterion_words(criterion)}" if self.own.shows_criteria else ""
+        return {"labels": label_words(criterion), "criteria": words}
 
-    def _several(
-        self, criteria: Sequence[Criterion], item: Mapping[str, Any], examples: list[Example]
-    ) -> dict[str, object]:
-        """Return the variables of the prompt that asks for several criteria."""
-        shown = material(item, told(examples))
-        lessons = block(examples, shown["fence"])
-        steps = self._steps(item, several=True, examples=False)
-        return {
-            **shown,
-            "criteria": listed_criteria(criteria),
-            "steps": f"\n\n{steps}",
-            "instructions": self._instructions + lessons,
-        }
+    def _several(self, criteria: Sequence[Criterion]) -> dict[str, str]:
+        return {"criteria": listed_criteria(criteria)}
 
     def _steps(self, item: Mapping[str, Any], *, several: bool, examples: bool) -> str:
-        steps = self.own.steps or self.own.rubric_of(item).steps
-        return numbered_steps(steps, item, several=several, examples=examples)
+        if not self.own.shows_steps:
+            return ""
+        steps = self.steps_of(item)
+        return f"\n\n{numbered_steps(steps, item, several=several, examples=examples)}"
+
+    def steps_of(self, item: Mapping[str, Any]) -> Sequence[str]:
+        """Return how to judge an item, step by step; none: as any rubric is judged by."""
+        return self.own.steps or self.own.rubric_of(item).steps
+
+    def _is_whole(self, item: Mapping[str, Any]) -> bool:
+        """Return whether a label of a person is of more than one criterion."""
+        return self.whole or len(self.criteria(item)) > 1
 
     @property
-    def _instructions(self) -> str:
+    def instructions(self) -> str:
+        """What the caller adds, as a prompt says it."""
         added = self.own.instructions
         return INSTRUCTIONS.format(instructions=added) if added else ""
 
@@ -250,15 +262,17 @@ def label_graph(steps: LabelSteps, state: type, result: type, **marks: Any) -> J
     )
     graph.add_node("evaluate", setup.asks(steps.evaluate, steps.evaluated))
     graph.add_node("total", setup.plain(steps.total))
-    begin(graph, steps, steps.ask, ["evaluate"])
+    steps.start(graph)
     graph.add_edge("evaluate", "total")
     graph.add_edge("total", END)
     return setup.finish(graph, **marks)
 
 
-def label_setup(options: LabelOptions, model: Any) -> Setup:
+def label_setup(options: LabelOptions, model: Any, drafts: bool = False) -> Setup:
     """Return what the steps of a judge that labels one text work with."""
-    return Setup.of(options, model, {"evaluate": None}, shown=("evaluate",), templates=PROMPTS)
+    others = dict.fromkeys(["draft", "evaluate"] if drafts else ["evaluate"])
+    templates = DRAFT_PROMPTS if drafts else PROMPTS
+    return Setup.of(options, model, others, shown=("evaluate",), templates=templates)
 
 
 def _probabilities(

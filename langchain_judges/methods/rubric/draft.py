@@ -1,0 +1,126 @@
+"""Criteria drafted from the task: a checklist of yes/no questions, once for each task.
+
+TICK (arXiv:2410.03608): a model writes the questions from the instruction alone, a response is
+asked each of them, and its score is the share of yes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from langgraph.graph import END, StateGraph
+from langgraph.types import Overwrite
+from pydantic import BaseModel, Field, create_model
+
+from langchain_judges.asking.ask import Reply, ask
+from langchain_judges.asking.gate import Once
+from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.methods.items import ItemState, begin, item_of
+from langchain_judges.methods.pairs import Next
+from langchain_judges.methods.rubric.criteria import Criterion
+from langchain_judges.methods.rubric.prompts import ASKED_ALREADY
+from langchain_judges.methods.rubric.replies import RubricState
+from langchain_judges.methods.rubric.steps import LabelSteps
+from langchain_judges.methods.rubric.wording import criterion_words
+from langchain_judges.rows.texts import fence_token, transcript
+from langchain_judges.verdict import add_usage, cached_usage, not_labelled
+
+USUAL = 8
+"""Questions drafted at most where the caller names no number."""
+
+
+@dataclass(frozen=True)
+class DraftSteps(LabelSteps):
+    """The steps of a judge that drafts criteria: draft → evaluate → total."""
+
+    most: int = USUAL
+    """Questions drafted at most."""
+    drafts: Once[Reply] = field(default_factory=Once)
+    whole = True
+
+    def begin(self, state: ItemState) -> Update:
+        """Check the item; nothing is drafted for it yet."""
+        return {**super().begin(state), "drafted": []}
+
+    def start(self, graph: StateGraph[Any, Any, Any, Any]) -> None:
+        """Add how a judgment begins: with the draft."""
+        graph.add_node("draft", self.setup.node(self.draft))
+        begin(graph, self, lambda _: "draft", ["draft"])
+        graph.add_conditional_edges("draft", self.ask_what_there_is, ["evaluate", END])
+
+    def draft(self, state: RubricState) -> Steps[Update]:
+        """Draft questions from the task, once for each task and what is asked of it anyway."""
+        item = item_of(state)
+        task, own = transcript(item["input"]), self.criteria(item)
+        listed = "\n".join(f"- {criterion_words(criterion)}" for criterion in own)
+        variables = {
+            "fence": fence_token([task]),
+            "task": task,
+            "most": self.most,
+            "criteria": ASKED_ALREADY.format(criteria=listed) if own else "",
+            "instructions": self.instructions,
+        }
+        question = self.setup.question("draft", draft_shape(self.most))
+        reply, reused = yield from self.drafts.get(
+            json.dumps([task, listed]),
+            lambda: ask(question, variables),
+            lambda reply: reply.data is not None,
+        )
+        usage = cached_usage("draft") if reused else reply.usage
+        update: Update = {"failures": reply.failures, "usages": [usage]}
+        drafted = _distinct(reply.data["questions"] if reply.data else (), own)[: self.most]
+        if own or drafted:
+            return {**update, "drafted": drafted}
+        failures = [*state["failures"], *reply.failures]
+        verdict = not_labelled(failures, add_usage([*state["usages"], usage]))
+        if not reply.failures:
+            verdict["rationale"] = "Not judged: no question was drafted for the task."
+        return {**update, "verdict": verdict}
+
+    def ask_what_there_is(self, state: RubricState) -> Next:
+        """Send the criteria to be asked; without any the verdict is there already."""
+        return END if state.get("verdict") else self.ask(state)
+
+    def criteria(
+        self, item: Mapping[str, Any], drafted: Sequence[str] = ()
+    ) -> tuple[Criterion, ...]:
+        """Return the criteria of the caller, then those drafted."""
+        named = item.get("rubric") or self.own.own_rubric
+        own = self.own.rubric_of(item).criteria if named else ()
+        return (*own, *(Criterion(name=question) for question in drafted))
+
+    def steps_of(self, item: Mapping[str, Any]) -> Sequence[str]:
+        """Return how to judge: those of a rubric speak of its own criteria alone."""
+        return self.own.steps or ()
+
+    def total(self, state: RubricState) -> Update:
+        """Return the verdict, and which of the criteria were drafted."""
+        update = super().total(state)
+        drafted = set(state.get("drafted") or ())
+        marked = [
+            {**each, "drafted": True} if each["criterion"] in drafted else each
+            for each in update["subscores"].value
+        ]
+        return {**update, "subscores": Overwrite(marked)}
+
+
+@cache
+def draft_shape(most: int) -> type[BaseModel]:
+    """Return the shape of a draft: questions, at most `most`; of more the first are kept."""
+    limit = Field(min_length=1, json_schema_extra={"maxItems": most})
+    return create_model("Checklist", questions=(list[str], limit))
+
+
+def _distinct(questions: Sequence[str], own: Sequence[Criterion]) -> list[str]:
+    """Return questions on one line each, without those that are asked anyway."""
+    lines = [" ".join(question.split())[:300] for question in questions]
+    names = {criterion.name.casefold() for criterion in own}
+    distinct: dict[str, str] = {}
+    for line in lines:
+        if line and line.casefold() not in names:
+            distinct.setdefault(line.casefold(), line)
+    return list(distinct.values())
