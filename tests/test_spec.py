@@ -9,7 +9,9 @@ from langchain_judges import FailureMemory, build, create_bsm_judge, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.testing import FakeModelServer
 from tests.fakes import FakeChatModel
+from tests.judges import PAIR, answer_call
 
 
 @pytest.fixture(autouse=True)
@@ -128,3 +130,13 @@ def test_a_judge_is_described_once(tmp_path):
     assert "leave --model, --preset out" in twice.stderr
     assert "name a model by --model, or a judge by --spec" in judged().stderr
     assert twice.exit_code == judged().exit_code == 2
+
+
+def test_settings_of_the_model_reach_the_provider(tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(PAIR))
+    with FakeModelServer(answer_call) as server:
+        words = ["judge", str(rows), "--method", "relative", "--model", "m"]
+        words += ["--base-url", server.url, "--model-set", "service_tier=flex"]
+        assert CliRunner().invoke(app, words).exit_code == 0
+        assert [call.body["service_tier"] for call in server.calls] == ["flex", "flex"]
