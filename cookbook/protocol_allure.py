@@ -32,11 +32,13 @@ from protocols import (
     Limit,
     Model,
     Out,
+    Replies,
     Seed,
     in_flight,
     inside,
     named,
     program,
+    sharing,
 )
 from rich.console import Console
 
@@ -112,7 +114,8 @@ def main(  # noqa: PLR0913 - one parameter for each option
     _announce(plan, errors)
     if dry_run:
         return None
-    chat = resolve_model(model, base_url=base_url, timeout=timeout)
+    replies = Replies(out / "replies.jsonl")
+    chat = sharing(resolve_model(model, base_url=base_url, timeout=timeout), replies)
     try:
         results = run_sweep(
             plan,
@@ -132,6 +135,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
         raise typer.Exit(SPENT) from exc
     page = write_report(results, out)
     Console(highlight=False).print(sweep_table(results))
+    errors.print(replies.sentence())
     errors.print(f"The report: {page}", markup=False)
     return results
 

@@ -27,10 +27,12 @@ from protocols import (
     Limit,
     Model,
     Out,
+    Replies,
     Seed,
     in_flight,
     inside,
     program,
+    sharing,
 )
 
 from langchain_judges import judge_many, resolve_model
@@ -144,12 +146,14 @@ def main(  # noqa: PLR0913 - one parameter for each option
     lists = data if data and data.is_file() else inside(data, "commongen_hard", CONCEPTS)
     with lists.open(encoding="utf-8") as lines:
         tasks = draw(lines, limit or ROWS, size, seed)
-    chat = resolve_model(model, base_url=base_url)
+    replies = Replies(out / "replies.jsonl")
+    chat = sharing(resolve_model(model, base_url=base_url), replies)
     other = load_story_judge(chat if judge == model else judge) if judge else None
     out.mkdir(parents=True, exist_ok=True)
     flying = in_flight(model, concurrency)
     found = carry_out(chat, tasks, out, other, concurrency=flying)
     print(table(found))
+    print(replies.sentence())
     return found
 
 

@@ -71,5 +71,9 @@ def test_the_program_asks_a_server_and_keeps_its_texts(serve, tmp_path, capsys, 
     )
     assert {each["tasks"] for each in found.values()} == {2}
     assert found["plan & solve"]["quality"]["not_judged"] == 0
-    assert protocol.table(found) in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert protocol.table(found) in printed
+    replies = (tmp_path / "out" / "replies.jsonl").read_text().splitlines()
+    assert f"was sent {len(replies)} different requests" in printed
+    assert 0 < len(replies) <= len(server.calls)
     assert {call.body["model"] for call in server.calls} == {"fake"}
