@@ -145,19 +145,23 @@ def sharing(model: _Chat, replies: Replies) -> _Chat:
     return model.model_copy(update={"cache": replies})
 
 
-def program(main: Callable[..., Any]) -> typer.Typer:
+def program(*commands: Callable[..., Any]) -> typer.Typer:
     """Return a command line whose errors, and its end by Ctrl-C, are one sentence."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    for command in commands:
+        app.command()(_reporting(command))
+    return app
 
-    @wraps(main)
+
+def _reporting(command: Callable[..., Any]) -> Callable[..., None]:
+    @wraps(command)
     def reporting(**options: Any) -> None:
         try:
-            main(**options)
+            command(**options)
         except (JudgeError, FileNotFoundError) as exc:
             error_console().print(str(exc), style="red", markup=False)
             raise typer.Exit(MISUSED) from exc
         except KeyboardInterrupt:
             end_stopped(error_console())
 
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(reporting)
-    return app
+    return reporting

@@ -1,0 +1,201 @@
+"""The human study of SC²'s paper (Figure 4): does a comparison table help people to decide?
+
+    python cookbook/protocol_sc2.py --model NAME --data ../data --only tables --out sc2-study
+    python cookbook/sc2_form.py make sc2-study/hh_helpful_test --out form.html
+    python cookbook/sc2_form.py score sc2-study/hh_helpful_test answers-*.json
+
+`make` writes a page that works without a network: it asks which of two texts is better, then
+shows a table, and asks again. Half of the questions have the table of one sample, half the
+best of eight; `--form 1` turns the halves for another person, so nobody sees a question twice.
+The page keeps what was answered in the browser and saves it as a file. It holds no labels.
+
+`score` reads those files: right is +1, undecided 0, wrong −1, before and after the table, with
+95 % intervals clustered by question.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from protocols import program
+from rich.table import Table
+from sc2_figures import results
+
+from langchain_judges.cli.common import table_console
+from langchain_judges.errors import InputError
+from langchain_judges.methods.sc2.table_view import render_table
+from langchain_judges.metrics import decision_aid
+from langchain_judges.metrics.studies import DecisionAid
+from langchain_judges.rows.texts import judged, transcript
+
+ARMS = ("sc2 C1", "sc2 C8")
+"""Arms of the study `tables`: one table, and the best of eight."""
+CHOICES = {"A": "A is better", "B": "B is better", "tie": "I cannot decide"}
+
+Study = Annotated[Path, typer.Argument(help="Folder of one set in a study of SC².")]
+
+
+def make(
+    study: Study,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("form.html"),
+    questions: Annotated[int, typer.Option(min=2, help="Most questions.")] = 96,
+    form: Annotated[int, typer.Option(min=0, max=1, help="Which half has which table.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the order of the questions.")] = 0,
+) -> Path:
+    """Write a form that asks before and after a table."""
+    arms = {arm: _with_tables(study, arm) for arm in ARMS}
+    names = sorted(arms[ARMS[0]].keys() & arms[ARMS[1]].keys())
+    if len(names) < 2:
+        raise InputError(f"fewer than two pairs in {study} have a table in both arms")
+    random.Random(seed).shuffle(names)  # noqa: S311 - no secret
+    parts = []
+    for number, name in enumerate(names[:questions]):
+        arm = ARMS[(number + form) % 2]
+        parts.append(_question(arms[arm][name], name, arm))
+    key = f"sc2-{study.name}-{form}-{seed}-{questions}"
+    page = _PAGE.replace("%KEY%", html.escape(key)).replace("%QUESTIONS%", "".join(parts))
+    out.write_text(page, "utf-8")
+    table_console().print(f"{len(parts)} questions are in {out}.")
+    return out
+
+
+def _with_tables(study: Path, arm: str) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in results(study / "round-1", arm) if row.get("table")}
+
+
+def _question(row: Mapping[str, Any], name: str, arm: str) -> str:
+    """Return one question; everything that a model or a person wrote is escaped."""
+    texts = [("What was asked", transcript(row["input"]))]
+    texts += [(side, judged(row[f"output_{side.lower()}"])) for side in "AB"]
+    shown = "".join(
+        f"<h2>{title}</h2><div class=text>{html.escape(text)}</div>" for title, text in texts
+    )
+    buttons = "".join(
+        f'<button type="button" value="{value}">{said}</button>'
+        for value, said in CHOICES.items()
+    )
+    table = render_table(row["table"], "html")
+    return (
+        f'<section hidden data-id="{html.escape(name)}" data-arm="{arm}">{shown}'
+        f'<div class="before"><p>Which text is better?</p>{buttons}</div>'
+        '<div class="after" hidden><h2>A comparison of the two</h2>'
+        "<p>It was made by a model and may be wrong or incomplete.</p>"
+        f"{table}<p>Having seen it: which text is better?</p>{buttons}</div></section>"
+    )
+
+
+def score(
+    study: Study,
+    answers: Annotated[list[Path], typer.Argument(help="Files that the form saved.")],
+) -> dict[str, DecisionAid]:
+    """Print what the tables did to people's answers, by number of tables."""
+    labels = {row["id"]: row["label"] for row in results(study / "round-1", ARMS[0])}
+    given = [_checked(each, labels, path) for path in answers for each in _read(path)]
+    found: dict[str, DecisionAid] = {}
+    screen = Table(
+        *("table", "answers", "before", "after", "change (95 %)", "wrong to right"),
+        "right to wrong",
+        title=f"{len(answers)} people",
+    )
+    for arm in ARMS:
+        own = [each for each in given if each["arm"] == arm]
+        if not own:
+            continue
+        columns = ([each[key] for each in own] for key in ("before", "after"))
+        ids = [each["id"] for each in own]
+        aid = found[arm] = decision_aid(*columns, [labels[name] for name in ids], groups=ids)
+        ends = aid.mean_change.interval
+        change = f"{aid.mean_change:+.3f}"
+        change += f" ({ends.low:+.3f} to {ends.high:+.3f})" if ends else ""
+        moved = (str(aid.wrong_to_right), str(aid.right_to_wrong))
+        screen.add_row(
+            arm, str(aid.n), f"{aid.before:+.3f}", f"{aid.after:+.3f}", change, *moved
+        )
+    table_console().print(screen)
+    return found
+
+
+def _read(path: Path) -> Sequence[Any]:
+    try:
+        answers = json.loads(path.read_text("utf-8"))["answers"]
+    except (ValueError, TypeError, KeyError) as exc:
+        raise InputError(f"{path} is no file that the form saved") from exc
+    if not isinstance(answers, list):
+        raise InputError(f"{path} is no file that the form saved")
+    return answers
+
+
+def _checked(answer: Any, labels: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Return an answer of the study, or say that it is none."""
+    fields = answer if isinstance(answer, dict) else {}
+    known = fields.get("id") in labels and fields.get("arm") in ARMS
+    if not known or any(fields.get(key) not in CHOICES for key in ("before", "after")):
+        raise InputError(f"{path} has an answer that is not of this study: {answer!r:.100}")
+    return fields
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Which text is better?</title>
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<style>
+body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
+h2{font-size:1em;margin:1.2em 0 .3em}
+.text{white-space:pre-wrap;border-left:3px solid #999;padding:.2em 1em;overflow-wrap:anywhere}
+button{font:inherit;padding:.5em 1em;margin:0 .5em .5em 0}
+</style></head>
+<body data-key="%KEY%"><p id="place" role="status"></p>
+%QUESTIONS%
+<section id="end" hidden><p>That was the last question. Thank you!</p>
+<button type="button" id="save">Save the answers as a file</button></section>
+<script>
+"use strict";
+const key = document.body.dataset.key;
+const questions = [...document.querySelectorAll("section[data-id]")];
+let answers = [];
+try { answers = JSON.parse(localStorage.getItem(key)) || []; } catch { answers = []; }
+function show() {
+  questions.forEach((each, n) => { each.hidden = n !== answers.length; });
+  const done = answers.length >= questions.length;
+  document.getElementById("end").hidden = !done;
+  document.getElementById("place").textContent =
+    done ? "" : `Question ${answers.length + 1} of ${questions.length}`;
+  window.scrollTo(0, 0);
+}
+for (const each of questions) {
+  const [before, after] = ["before", "after"].map(name => each.querySelector("." + name));
+  let first = null;
+  before.addEventListener("click", event => {
+    if (!event.target.value) return;
+    first = event.target.value;
+    before.hidden = true;
+    after.hidden = false;
+  });
+  after.addEventListener("click", event => {
+    if (!event.target.value) return;
+    answers.push({id: each.dataset.id, arm: each.dataset.arm,
+                  before: first, after: event.target.value});
+    try { localStorage.setItem(key, JSON.stringify(answers)); } catch { /* kept in memory */ }
+    show();
+  });
+}
+document.getElementById("save").addEventListener("click", () => {
+  const link = document.createElement("a");
+  const text = JSON.stringify({form: key, answers}, null, 1);
+  link.href = URL.createObjectURL(new Blob([text], {type: "application/json"}));
+  link.download = "answers-" + key + ".json";
+  link.click();
+});
+show();
+</script></body></html>
+"""
+
+if __name__ == "__main__":
+    program(make, score)()

@@ -1,0 +1,117 @@
+"""The form of SC²'s human study, and what its answers come to."""
+
+import json
+import re
+
+import pytest
+import sc2_form
+from protocols import program
+from typer.testing import CliRunner
+
+from langchain_judges.errors import InputError
+from tests.chromium import Chromium, needed
+
+CELLS = {"common": "hot", "only_a": "none", "only_b": "none"}
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Four pairs, of which A is better, with a table in both arms but the last."""
+    rows = [
+        {
+            "id": f"p{n}",
+            "label": "A",
+            "input": "Which <b>tea</b>?",
+            "output_a": "Green </script>",
+            "output_b": "Black",
+            "table": {"rows": [{"aspect": f"taste {n}", **CELLS}]},
+        }
+        for n in range(4)
+    ]
+    folder = tmp_path / "round-1"
+    folder.mkdir()
+    for arm, count in zip(sc2_form.ARMS, (4, 3), strict=True):
+        lines = [
+            {**row, "table": row["table"] if n < count else None} for n, row in enumerate(rows)
+        ]
+        (folder / f"{arm}.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    return tmp_path
+
+
+def saved(path, *answers):
+    fields = ("id", "arm", "before", "after")
+    rows = [dict(zip(fields, answer, strict=True)) for answer in answers]
+    path.write_text(json.dumps({"answers": rows}))
+    return path
+
+
+def test_each_question_has_one_table_and_the_other_form_has_the_other(study):
+    pages = [
+        sc2_form.make(study, study / f"{form}.html", form=form).read_text() for form in (0, 1)
+    ]
+    asked = [dict(re.findall(r'data-id="(p\d)" data-arm="(sc2 C\d)"', page)) for page in pages]
+    # The fourth pair has no table in one arm.
+    assert set(asked[0]) == set(asked[1]) == {"p0", "p1", "p2"}
+    assert all(asked[0][name] != asked[1][name] for name in asked[0])
+
+
+def test_a_form_holds_no_label_and_no_markup_of_the_texts(study):
+    page = sc2_form.make(study, study / "form.html").read_text()
+    assert set(re.findall(r" data-(\w+)", page)) == {"key", "id", "arm"}
+    assert "Which &lt;b&gt;tea&lt;/b&gt;?" in page
+    assert page.count("</script>") == 1
+
+
+def test_answers_are_scored_by_number_of_tables(study, capsys):
+    one, eight = sc2_form.ARMS
+    first = saved(study / "1.json", ("p0", one, "B", "A"), ("p1", eight, "A", "A"))
+    second = saved(study / "2.json", ("p1", one, "tie", "B"), ("p0", eight, "tie", "A"))
+    found = sc2_form.score(study, [first, second])
+    # One table: -1 and 0 before, +1 and -1 after. Eight: +1 and 0 before, +1 and +1 after.
+    assert (found[one].before, found[one].after) == (-0.5, 0)
+    assert (found[eight].before, found[eight].after) == (0.5, 1)
+    assert (found[one].wrong_to_right, found[one].right_to_wrong) == (1, 0)
+    assert "2 people" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("answer", [("p9", "sc2 C1", "A", "A"), ("p0", "sc2 C1", "A", "C")])
+def test_an_answer_of_another_study_is_refused(study, answer):
+    with pytest.raises(InputError, match="not of this study"):
+        sc2_form.score(study, [saved(study / "1.json", answer)])
+
+
+def test_the_form_is_made_and_scored_from_the_command_line(study):
+    app = program(sc2_form.make, sc2_form.score)
+    done = CliRunner().invoke(app, ["make", str(study), "-o", str(study / "f.html")])
+    assert (done.exit_code, "3 questions are in" in done.output) == (0, True)
+    done = CliRunner().invoke(app, ["score", str(study), str(study / "f.html")])
+    assert (done.exit_code, "no file that the form saved" in done.output) == (2, True)
+
+
+CLICK = "[...document.querySelectorAll('section:not([hidden]) > div:not([hidden])')].at(-1)"
+
+
+@needed
+@pytest.mark.figures
+def test_a_browser_asks_before_and_after_the_table_and_resumes(study, tmp_path):
+    page = sc2_form.make(study, study / "form.html")
+    with Chromium(tmp_path / "profile") as browser:
+        browser.open(page, 900)
+        assert browser.ask("document.querySelectorAll('table').length") == 3
+        for answers in (("A", "B"), ("tie", "A")):
+            visible = "document.querySelector('section:not([hidden]) .after').hidden"
+            assert browser.ask(visible) is True
+            for answer in answers:
+                browser.ask(f"{CLICK}.querySelector('button[value={answer}]').click()")
+        browser.open(page, 900)
+        assert browser.ask("document.getElementById('place').textContent") == "Question 3 of 3"
+        for _ in range(2):
+            browser.ask(f"{CLICK}.querySelector('button[value=A]').click()")
+        assert browser.ask("document.getElementById('end').hidden") is False
+        assert browser.complaints() == []
+        kept = browser.ask("JSON.stringify({answers})")
+    (study / "answers.json").write_text(kept)
+    assert [(e["before"], e["after"]) for e in json.loads(kept)["answers"]] == [
+        *(("A", "B"), ("tie", "A"), ("A", "A")),
+    ]
+    assert sum(aid.n for aid in sc2_form.score(study, [study / "answers.json"]).values()) == 3
