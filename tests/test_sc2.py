@@ -1268,3 +1268,11 @@ def test_an_invalid_table_costs_no_comparison_in_any_mode(inference, asked):
     assert len(free) == {"double_round": 1, "exact": 6, "exact_unordered": 3}.get(
         inference, len(free)
     )
+
+
+def test_the_paper_s_preset_takes_sixteen_calls_with_any_five_aspects():
+    preset = SC2.presets["paper"]
+    learned = {**preset, "aspects": ["price", "taste"]}
+    # Eight tables, seven comparisons and a preference.
+    assert [SC2(**preset).calls(), SC2(**learned).calls()] == [16, 16]
+    assert len(SC2(**preset).phrases) == 5

@@ -58,9 +58,10 @@ class SC2(FewShot):
 
     Without `aspects` they are found online for every pair, which costs `aspect_samples`
     calls more; the paper's best results have five aspects learned offline from a corpus
-    (`learn_aspects`). One order is asked and A or B is forced, as in the paper: only two
-    identical texts are a tie unless `orders` says otherwise. A pair's `reference` is shown
-    where the preference is asked; tables and comparisons do not see it.
+    (`learn_aspects`), in whose place the preset `paper` has five of ours: 16 calls. One order
+    is asked and A or B is forced, as in the paper: only two identical texts are a tie unless
+    `orders` says otherwise. A pair's `reference` is shown where the preference is asked;
+    tables and comparisons do not see it.
 
     Where the paper is silent or we differ: which table stands first in a comparison is a
     seeded coin; a comparator that says neither is replaced by a coin and reported; tables
@@ -80,7 +81,7 @@ class SC2(FewShot):
     method = "sc2"
     summary = "SC²: tables of what is shared and what differs; the most consistent decides."
     presets = {
-        "paper": {"samples": 8, "inference": "tournament"},
+        "paper": {"samples": 8, "inference": "tournament", "aspects": list(ASPECTS)},
         "one_table": {"samples": 1},
         "random": {"inference": "random"},
         "exact": {"inference": "exact"},
