@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from langchain_judges import datasets as sets
 from langchain_judges import judge_many, metrics, report
 from langchain_judges.cli import app
-from langchain_judges.errors import InputError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.testing import reply
 from tests.chromium import Chromium, needed
 from tests.judged_rows import data_of, run_of, verdict
@@ -704,3 +704,25 @@ def test_the_sentence_tells_of_a_judge_who_calls_nearly_all_a_tie():
     said = report.trust(run_of(["tie"] * 20), data_of(labels)).sentence.replace(NBSP, " ")
     assert "calls 100 % of rows a tie, the label 10 %" in said
     assert "a tie" not in report.trust(run_of(["A"] * 20), data_of(labels)).sentence
+
+
+@pytest.mark.parametrize(
+    ("orders", "agreement"),
+    # Said in the two orders: A A, A B, tie A, B tie; every label is A.
+    [("strict", 0.25), ("lenient", 0.5), ("none", 0.5)],
+)
+def test_the_rule_for_two_orders_can_be_chosen(orders, agreement):
+    run = run_of([("A", "A"), ("A", "B"), ("tie", "A"), ("B", "tie")])
+    made = report.trust(run, data_of(["A"] * 4), orders=orders)
+    assert made.numbers["agreement.label.wrong"].result == agreement
+    assert f"orders combined by {orders}" in made.name
+
+
+def test_rows_of_one_order_keep_their_answer_under_any_rule():
+    made = report.trust(run_of(["A", "B"]), data_of(["A", "A"]), orders="lenient")
+    assert made.numbers["agreement.label.wrong"].result == 0.5
+
+
+def test_a_rule_that_there_is_not_is_refused():
+    with pytest.raises(OptionError, match="`orders` must be one of"):
+        report.trust(run_of(["A"]), data_of(["A"]), orders="both_right")

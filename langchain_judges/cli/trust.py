@@ -54,6 +54,7 @@ from langchain_judges.cli.options import (
 from langchain_judges.cli.reports import gates_passed, reports, write
 from langchain_judges.datasets.row_file import Check, open_rows
 from langchain_judges.errors import InputError, JudgeError, OptionError
+from langchain_judges.orders import OrderRule
 from langchain_judges.rows.labels import check_known
 from langchain_judges.runs.results import judged_row
 from langchain_judges.runs.summary import cause_of
@@ -94,6 +95,12 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     max_flips: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Exit with 4 over this share of flips, such as 0.1."),
+    ] = None,
+    orders: Annotated[
+        OrderRule | None,
+        typer.Option(
+            help="How two orders become one answer on the page; default: as the judge did."
+        ),
     ] = None,
     baseline: Annotated[
         Path | None,
@@ -159,6 +166,7 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         options = {
             "data_name": "" if data is None else Path(data).name,
             "min_agreement": min_agreement,
+            "orders": orders,
             "baseline": earlier,
             "provenance": provenance,
         }

@@ -12,6 +12,7 @@ from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.metrics import majority_vote
+from langchain_judges.orders import OrderRule, combine, orders_of
 from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.labels import check_countable
 from langchain_judges.rows.messages import plain_row
@@ -88,6 +89,20 @@ class JudgedRow:
             return len(self.row["by_order"]) == 2
         cast = self.row.get("ballots") or self.row.get("choices") or []
         return {"AB", "BA"} <= {each.get("order") for each in cast}
+
+    def by_rule(self, rule: OrderRule) -> JudgedRow:
+        """Return the row with its two orders combined by another rule, where both are known.
+
+        An order that failed leaves the row not judged; `none` takes the order with A first.
+        """
+        if not self.has_orders:
+            return self
+        answers = [self.in_order(order) for order in orders_of(rule)]
+        preference = None if None in answers else combine(rule, answers)
+        # Score and confidence are of the judge's own rule.
+        changed = {"preference": preference, "score": None, "confidence": None}
+        row = {**self.row, "verdict": {**self.verdict, **changed}}
+        return JudgedRow(row, self.known, self.place)
 
 
 def preference_points(answers: Sequence[Any]) -> float | None:

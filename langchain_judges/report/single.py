@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
+from langchain_judges.orders import OrderRule, orders_of
 from langchain_judges.report.answer import answer_of, details
 from langchain_judges.report.drift import Drift, answers_of, drift, moment
 from langchain_judges.report.evidence import Disagreement, costliest, differs
@@ -196,6 +198,7 @@ def trust(  # noqa: PLR0913 - options
     disagreements: int = 8,
     min_agreement: float | None = None,
     baseline: Mapping[str, Any] | None = None,
+    orders: OrderRule | None = None,
     provenance: Mapping[str, str] | None = None,
     confidence: float = 0.95,
 ) -> TrustReport:
@@ -221,6 +224,9 @@ def trust(  # noqa: PLR0913 - options
             that need no judge.
         baseline: An earlier report, as `to_dict` or its JSON gives it: the same rows are then
             compared, answer by answer (`report.drift`).
+        orders: How two orders become one answer on the whole page: `strict` (a winner only
+            where both agree), `lenient` (the sign of their sum) or `none` (the order with A
+            first); by default as the judge itself combined them. Rows of one order stay.
         provenance: What made the verdicts, such as options and command, to be shown beside
             what the rows themselves say of it.
         confidence: The level of the intervals.
@@ -239,6 +245,10 @@ def trust(  # noqa: PLR0913 - options
     table = None if data is None else rows_in(data, "data")
     joined = join(rows, table)
     known_as = next(iter(judges)) if name is None else name
+    if orders is not None:
+        orders_of(orders)  # refuses a rule that there is not
+        known_as += f" (orders combined by {orders})"
+        joined = replace(joined, rows=[row.by_rule(orders) for row in joined.rows])
     sample = Sample(joined.rows, confidence, joined.repeats)
     made = TrustReport(sample, known_as, data_name, disagreements, min_agreement)
     if table is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics import Result
+from langchain_judges.orders import OrderRule
 from langchain_judges.report.rows import JudgedRow, rows_in
 from langchain_judges.report.single import TrustReport, as_csv, as_json, frame, trust, written
 
@@ -118,6 +119,7 @@ def compare(  # noqa: PLR0913 - options
     data_name: str = "",
     disagreements: int = 4,
     min_agreement: float | None = None,
+    orders: OrderRule | None = None,
     provenance: Mapping[str, str] | None = None,
     confidence: float = 0.95,
 ) -> ComparisonReport:
@@ -132,6 +134,7 @@ def compare(  # noqa: PLR0913 - options
         data_name: What the data are called.
         disagreements: How many are shown of each judge.
         min_agreement: As for `trust`.
+        orders: As for `trust`.
         provenance: As for `trust`.
         confidence: The level of the intervals.
 
@@ -143,6 +146,7 @@ def compare(  # noqa: PLR0913 - options
         "data_name": data_name,
         "disagreements": disagreements,
         "min_agreement": min_agreement,
+        "orders": orders,
         "provenance": provenance,
     }
     reports = [
