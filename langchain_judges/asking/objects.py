@@ -8,7 +8,7 @@ from bisect import bisect
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from langchain_judges.rows.texts import mended
+from langchain_judges.rows.texts import without_lone_surrogates
 
 _MOST_OBJECTS = 100
 """Braces tried as the start of an object; a text full of them must not cost minutes."""
@@ -92,7 +92,7 @@ def object_at(text: str, at: int) -> Found | None:
         value, end = DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
         return None
-    return None if too_deep(value) else Found(at, end, mended(value))
+    return None if too_deep(value) else Found(at, end, without_lone_surrogates(value))
 
 
 def whole_object(text: str) -> Found | None:

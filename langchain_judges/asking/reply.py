@@ -21,7 +21,7 @@ from langchain_judges.asking.objects import (
     without,
 )
 from langchain_judges.asking.prose import own_words, quoted
-from langchain_judges.rows.texts import is_blank, mended
+from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import FailureReason
 
 Parse = Callable[[str], dict[str, Any] | None]
@@ -246,7 +246,7 @@ def check(data: Any, shape: type[BaseModel]) -> Reading:
     if too_deep(data):
         return None, Problem("unparsable", "the reply is nested too deep")
     try:
-        return shape.model_validate(mended(data)).model_dump(), None
+        return shape.model_validate(without_lone_surrogates(data)).model_dump(), None
     except ValidationError as exc:
         errors = exc.errors(include_url=False, include_context=False)
     worst = next((e for e in errors if e["type"] not in _LABEL_ERRORS), errors[0])

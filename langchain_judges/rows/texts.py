@@ -18,20 +18,23 @@ Text = str | Sequence[dict[str, Any]]
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
-def mended(value: Any) -> Any:
+def without_lone_surrogates(value: Any) -> Any:
     r"""Return JSON data without halves of characters, which no request could carry.
 
     A model may write one as an escape, and what it said is shown in later prompts.
 
-    >>> mended({"name": ["a\ud800"]})
+    >>> without_lone_surrogates({"name": ["a\ud800"]})
     {'name': ['a�']}
     """
     if isinstance(value, str):
         return _HALVES.sub("\ufffd", value)
     if isinstance(value, list):
-        return [mended(part) for part in value]
+        return [without_lone_surrogates(part) for part in value]
     if isinstance(value, dict):
-        return {mended(key): mended(part) for key, part in value.items()}
+        return {
+            without_lone_surrogates(key): without_lone_surrogates(part)
+            for key, part in value.items()
+        }
     return value
 
 

@@ -113,7 +113,7 @@ class Topic(BaseModel):
 def split_shape(groups: int, concepts: int) -> type[BaseModel]:
     """Return the shape of a division into `groups` groups: a topic, then each group.
 
-    What stands in the groups is not checked here: the division is mended afterwards.
+    What stands in the groups is not checked here: the division is corrected afterwards.
     """
     short = Annotated[str, Field(json_schema_extra={"maxLength": 40})]
     many = Field(json_schema_extra={"maxItems": concepts})
