@@ -270,6 +270,9 @@ def main(  # noqa: PLR0913 - one parameter for each option
             for number in range(rounds)
         ]
         wanted = studies(protocols[0].aspects(corpus, out / name))
+        # Results hold hashes of the texts; the form of the human study needs them.
+        lines = (json.dumps(row) + "\n" for row in rows)
+        (out / name / "pairs.jsonl").write_text("".join(lines), "utf-8")
         found[name] = {
             study: _study(console, protocols, study, wanted[study], rows)
             for study in asked or wanted

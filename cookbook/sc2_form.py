@@ -49,15 +49,15 @@ def make(
     seed: Annotated[int, typer.Option(help="Of the order of the questions.")] = 0,
 ) -> Path:
     """Write a form that asks before and after a table."""
-    arms = {arm: _with_tables(study, arm) for arm in ARMS}
-    names = sorted(arms[ARMS[0]].keys() & arms[ARMS[1]].keys())
+    pairs, tables = _pairs(study), {arm: _tables(study, arm) for arm in ARMS}
+    names = sorted(name for name in pairs if all(name in tables[arm] for arm in ARMS))
     if len(names) < 2:
         raise InputError(f"fewer than two pairs in {study} have a table in both arms")
     random.Random(seed).shuffle(names)  # noqa: S311 - no secret
     parts = []
     for number, name in enumerate(names[:questions]):
         arm = ARMS[(number + form) % 2]
-        parts.append(_question(arms[arm][name], name, arm))
+        parts.append(_question(pairs[name], tables[arm][name], arm))
     key = f"sc2-{study.name}-{form}-{seed}-{questions}"
     page = _PAGE.replace("%KEY%", html.escape(key)).replace("%QUESTIONS%", "".join(parts))
     out.write_text(page, "utf-8")
@@ -65,14 +65,24 @@ def make(
     return out
 
 
-def _with_tables(study: Path, arm: str) -> dict[str, dict[str, Any]]:
-    return {row["id"]: row for row in results(study / "round-1", arm) if row.get("table")}
+def _pairs(study: Path) -> dict[str, dict[str, Any]]:
+    """Return the judged pairs by id."""
+    path = study / "pairs.jsonl"
+    if not path.exists():
+        raise InputError(f"{study} is no folder of one set in a study of SC²")
+    rows = map(json.loads, path.read_text("utf-8").splitlines())
+    return {row["id"]: row for row in rows}
 
 
-def _question(row: Mapping[str, Any], name: str, arm: str) -> str:
+def _tables(study: Path, arm: str) -> dict[str, Any]:
+    rows = results(study / "round-1", arm)
+    return {row["id"]: row["table"] for row in rows if row.get("table")}
+
+
+def _question(pair: Mapping[str, Any], table: Mapping[str, Any], arm: str) -> str:
     """Return one question; everything that a model or a person wrote is escaped."""
-    texts = [("What was asked", transcript(row["input"]))]
-    texts += [(side, judged(row[f"output_{side.lower()}"])) for side in "AB"]
+    texts = [("What was asked", transcript(pair["input"]))]
+    texts += [(side, judged(pair[f"output_{side.lower()}"])) for side in "AB"]
     shown = "".join(
         f"<h2>{title}</h2><div class=text>{html.escape(text)}</div>" for title, text in texts
     )
@@ -80,13 +90,13 @@ def _question(row: Mapping[str, Any], name: str, arm: str) -> str:
         f'<button type="button" value="{value}">{said}</button>'
         for value, said in CHOICES.items()
     )
-    table = render_table(row["table"], "html")
     return (
-        f'<section hidden data-id="{html.escape(name)}" data-arm="{arm}">{shown}'
+        f'<section hidden data-id="{html.escape(pair["id"])}" data-arm="{arm}">{shown}'
         f'<div class="before"><p>Which text is better?</p>{buttons}</div>'
         '<div class="after" hidden><h2>A comparison of the two</h2>'
         "<p>It was made by a model and may be wrong or incomplete.</p>"
-        f"{table}<p>Having seen it: which text is better?</p>{buttons}</div></section>"
+        f"{render_table(table, 'html')}<p>Having seen it: which text is better?</p>"
+        f"{buttons}</div></section>"
     )
 
 
@@ -95,7 +105,7 @@ def score(
     answers: Annotated[list[Path], typer.Argument(help="Files that the form saved.")],
 ) -> dict[str, DecisionAid]:
     """Print what the tables did to people's answers, by number of tables."""
-    labels = {row["id"]: row["label"] for row in results(study / "round-1", ARMS[0])}
+    labels = {name: pair["label"] for name, pair in _pairs(study).items()}
     given = [_checked(each, labels, path) for path in answers for each in _read(path)]
     found: dict[str, DecisionAid] = {}
     screen = Table(

@@ -6,13 +6,16 @@ from collections import Counter
 
 import protocol_sc2 as protocol
 import pytest
+import sc2_form
 from protocols import program
 from sc2_sets import dealt, parted, read
 from typer.testing import CliRunner
 
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.datasets.summaries import DIMENSIONS
+from langchain_judges.errors import InputError
 from langchain_judges.testing import reply
+from tests.conftest import DATA
 
 STUDIES = ("methods", "inference", "aspects", "tables", "budgets", "few_shot")
 
@@ -206,6 +209,8 @@ def test_all_studies_run_and_resume(serve, data, tmp_path, letter_encoder):
     assert lengths == sorted(set(lengths))
     assert all(0 <= each["entailment"] <= 1 for each in found["tables"].values())
     assert (out / "hh_helpful_test" / "tables.png").stat().st_size > 5000
+    with pytest.raises(InputError, match="fewer than two pairs"):
+        sc2_form.make(out / "hh_helpful_test", tmp_path / "form.html")
     asked = len(server.calls)
     again = studied(data, server, out, *options)
     assert (again.stdout, len(server.calls)) == (done.stdout, asked)
@@ -266,3 +271,20 @@ def test_few_shot_arms_show_the_same_examples(serve, data, tmp_path):
     others = [prompt for prompt in prompts if "A jacket costs" in prompt]
     # SC² shows them where the preference is asked: twice a budget of 15, which leaves a call.
     assert len(others) - len(thought) == 2 * (1 + 2 + 1)
+
+
+@pytest.mark.figures
+@pytest.mark.skipif(not DATA.exists(), reason="the public sets are not here")
+def test_real_rows_fill_the_tables_and_the_form(serve, tmp_path, letter_encoder):
+    server, out = serve(answer), tmp_path / "out"
+    options = ["--limit", "2", "--only", "tables"]
+    done = studied(DATA, server, out, *options)
+    assert done.exit_code == 0, done.output
+    for name in ("hh_helpful_test", "summeval12"):
+        found = json.loads((out / name / "studies.json").read_text())
+        cells = [
+            value for arms in found.values() for arm in arms.values() for value in arm.items()
+        ]
+        assert [key for key, value in cells if value is None and key != "sd"] == []
+        page = sc2_form.make(out / name, tmp_path / f"{name}.html").read_text()
+        assert page.count("<section hidden data-id=") == 2

@@ -17,24 +17,15 @@ CELLS = {"common": "hot", "only_a": "none", "only_b": "none"}
 @pytest.fixture
 def study(tmp_path):
     """Four pairs, of which A is better, with a table in both arms but the last."""
-    rows = [
-        {
-            "id": f"p{n}",
-            "label": "A",
-            "input": "Which <b>tea</b>?",
-            "output_a": "Green </script>",
-            "output_b": "Black",
-            "table": {"rows": [{"aspect": f"taste {n}", **CELLS}]},
-        }
-        for n in range(4)
-    ]
-    folder = tmp_path / "round-1"
-    folder.mkdir()
+    texts = {"input": "Which <b>tea</b>?", "output_a": "Green </script>", "output_b": "Black"}
+    pairs = [{"id": f"p{n}", "label": "A", **texts} for n in range(4)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)))
+    (tmp_path / "round-1").mkdir()
     for arm, count in zip(sc2_form.ARMS, (4, 3), strict=True):
-        lines = [
-            {**row, "table": row["table"] if n < count else None} for n, row in enumerate(rows)
-        ]
-        (folder / f"{arm}.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+        table = {"rows": [{"aspect": arm, **CELLS}]}
+        rows = [{"id": f"p{n}", "table": table if n < count else None} for n in range(4)]
+        text = "\n".join(map(json.dumps, rows))
+        (tmp_path / "round-1" / f"{arm}.jsonl").write_text(text)
     return tmp_path
 
 
