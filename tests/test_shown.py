@@ -34,7 +34,7 @@ from langchain_judges import (
 )
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.classic import JudgeStringEvaluator
+from langchain_judges.integrations.classic import JudgePairwiseEvaluator, JudgeStringEvaluator
 from langchain_judges.integrations.middleware import judge_tool
 from langchain_judges.methods.rubric.prompts import FINAL
 from langchain_judges.methods.rubric.ready import ready
@@ -87,6 +87,11 @@ def middleware(judge, reference=None, source=None, output=TEXT):
     made.invoke({"messages": before or [HumanMessage(TASK)]})
 
 
+def as_tool(judge, reference=None, source=None, output=TEXT):
+    given = {"input": TASK, "output": output, "expected": reference, "source": source}
+    judge.as_tool().invoke({name: text for name, text in given.items() if text})
+
+
 def tool(judge, reference=None, source=None):
     given = {"input": TASK, "output": TEXT, "expected": reference, "source": source}
     judge_tool(judge).invoke({name: text for name, text in given.items() if text})
@@ -97,9 +102,9 @@ def best(judge, reference=None, source=None, output=TEXT):
     best_of(1, judge).invoke(given)
 
 
-def classic(judge, reference=None, source=None):
+def classic(judge, reference=None, source=None, output=TEXT):
     JudgeStringEvaluator(judge, reference=bool(reference)).evaluate_strings(
-        prediction=TEXT, input=TASK, reference=reference, context=source
+        prediction=output, input=TASK, reference=reference, context=source
     )
 
 
@@ -144,11 +149,11 @@ def assistant(judge, reference=None, source=None, output=TEXT):
 
 
 PATHS = [
-    *(invoke, called, rows, compared, middleware, tool, best, classic),
+    *(invoke, as_tool, called, rows, compared, middleware, tool, best, classic),
     *(command_line, assistant),
 ]
 """Every path of a judge of one text."""
-WHOLE = [path for path in PATHS if path not in (tool, best, classic)]
+WHOLE = [path for path in PATHS if path not in (tool, best)]
 """Those that judge an agent's whole work; the middleware on request."""
 EACH = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.__name__)
 
@@ -221,6 +226,77 @@ def test_an_image_is_sent_in_the_response_on_every_path(path):
     assert after["text"].startswith("\n</response-")
 
 
+def pair_invoked(judge, reference=None, a=TEXT, b=KNOWN):
+    pair = {"input": TASK, "output_a": a, "output_b": b, "reference": reference}
+    judge.invoke(pair)
+
+
+def pair_as_tool(judge, reference=None, a=TEXT, b=KNOWN):
+    pair = {"input": TASK, "output_a": a, "output_b": b}
+    judge.as_tool().invoke({**pair, "reference": reference} if reference else pair)
+
+
+def pair_called(judge, reference=None, a=TEXT, b=KNOWN):
+    evaluator = as_evaluator(judge, baseline=lambda inputs: {"answer": b})
+    evaluator(inputs={"question": TASK}, outputs={"answer": a}, reference_outputs=reference)
+
+
+def pair_of_runs(judge, reference=None, a=TEXT, b=KNOWN):
+    example = an_example(reference and {"answer": reference})
+    example = example.model_copy(update={"inputs": {"question": TASK}})
+    compare = as_comparative_evaluator(judge, reference="answer")
+    compare([a_run({"answer": a}), a_run({"answer": b})], example)
+
+
+def pair_classic(judge, reference=None, a=TEXT, b=KNOWN):
+    JudgePairwiseEvaluator(judge, reference=bool(reference)).evaluate_string_pairs(
+        prediction=a, prediction_b=b, input=TASK, reference=reference
+    )
+
+
+PAIRED = pytest.mark.parametrize(
+    "path",
+    [pair_invoked, pair_as_tool, pair_called, pair_of_runs, pair_classic],
+    ids=lambda path: path.__name__,
+)
+
+
+@PAIRED
+@pytest.mark.parametrize("reference", [None, "Good day, Ann."])
+def test_a_pair_is_shown_with_its_reference_and_the_callers_rubric(path, reference):
+    model = FakeChatModel(replies=answer)
+    path(create_relative_judge(model, orders="none", instructions=RUBRIC), reference)
+    (prompt,) = model.prompts
+    known = {"reference-answer": reference} if reference else {}
+    texts = {"request": TASK, "response": blocks(prompt)["response"]}
+    assert blocks(prompt) == {**texts, **known}
+    assert prompt.index(TEXT) < prompt.index(KNOWN)
+    assert f"adds: {RUBRIC}" in prompt
+
+
+@PAIRED
+def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
+    model = FakeChatModel(replies=answer)
+    path(create_relative_judge(model, orders="none"), a=WORK, b=PICTURE)
+    ((*_, asked),) = model.messages
+    assert SHOWN in asked.content[0]["text"]
+    assert IMAGE in asked.content
+
+
+@pytest.mark.parametrize("kind", ["pair", "item"])
+def test_a_cut_result_of_a_known_trajectory_is_reported(kind):
+    model = FakeChatModel(replies=answer)
+    if kind == "pair":
+        case = {"input": TASK, "output_a": TEXT, "output_b": KNOWN, "reference": WORK}
+        verdict = create_relative_judge(model).invoke(case)["verdict"]
+    else:
+        case = {"input": TASK, "output": TEXT, "expected": WORK}
+        verdict = create_allure_judge(model).invoke(case)["verdict"]
+    (failure,) = verdict["failures"]
+    assert failure["reason"] == "input_cut"
+    assert failure["unit"] == ("reference" if kind == "pair" else "expected")
+
+
 def test_judges_of_pairs_compare_an_agents_work():
     model = FakeChatModel(replies=answer)
     judge = create_relative_judge(model)
@@ -283,7 +359,7 @@ def test_a_rubric_gets_the_steps_of_a_rubric_on_every_path(path, what):
 def test_with_nothing_to_judge_by_no_model_is_asked(path):
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model)
-    if path in (invoke, best, classic, assistant):
+    if path in (invoke, as_tool, best, classic, assistant):
         with pytest.raises(InputError):
             path(judge)
     else:

@@ -13,6 +13,7 @@ from langchain_judges.integrations.evaluators import config_for, verdict_of
 from langchain_judges.methods.marks import kind_of, marks_of
 from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.applications import comment_of, context_in, decision, score_of
+from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_text
 from langchain_judges.runs.workload import Judge
 
@@ -97,8 +98,13 @@ class JudgePairwiseEvaluator(PairwiseStringEvaluator):
     `score` is None too, and `reasoning` says why.
     """
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, *, reference: bool = False) -> None:
         """Take a judge of pairs.
+
+        Args:
+            judge: The judge.
+            reference: Whether a reference must be given. One is shown in any case, but
+                langchain-classic warns of a reference that it was not told of.
 
         Raises:
             OptionError: The judge labels one text.
@@ -106,11 +112,17 @@ class JudgePairwiseEvaluator(PairwiseStringEvaluator):
         if kind_of(judge) != "pair":
             raise OptionError("`judge` must be a judge of pairs; this one labels one text")
         self.judge = judge
+        self._reference = reference
 
     @property
     def requires_input(self) -> bool:
         """Every judge needs the task."""
         return True
+
+    @property
+    def requires_reference(self) -> bool:
+        """Whether a reference must be given."""
+        return self._reference
 
     def _evaluate_string_pairs(
         self,
@@ -174,6 +186,7 @@ def _pair(task: Any, a: Any, b: Any, reference: Any) -> dict[str, Any]:
 def _judged(
     judge: Judge, case: dict[str, Any], kwargs: dict[str, Any], *, ties: bool = True
 ) -> Steps[dict[str, Any]]:
+    case = plain_row(case)
     for field in case:
         check_text(case[field], field)
     told = {name: kwargs[name] for name in _PASSED_ON if kwargs.get(name)}

@@ -36,6 +36,7 @@ from pydantic import (
     SkipValidation,
     create_model,
     field_validator,
+    model_validator,
 )
 
 from langchain_judges.asking import nodes
@@ -562,7 +563,9 @@ def _arguments(name: str, schema: Any) -> type[BaseModel]:
         field: (hint, ...) if field in needed else (hint | None, None)
         for field, hint in get_type_hints(schema).items()
     }
-    return create_model(name, **fields)
+    # Messages, in whatever form, become the dictionaries that a judge's input is made of.
+    reading: Any = model_validator(mode="before")(lambda given: plain_row(given))
+    return create_model(name, __validators__={"read": reading}, **fields)
 
 
 @cache

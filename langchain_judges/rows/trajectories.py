@@ -6,6 +6,7 @@ A trajectory is a list of chat messages of which one calls a tool or is a tool's
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from langchain_judges.rows.texts import Text, plain
 
 RESULT_CHARACTERS = 2000
 """Characters of each tool result that a judge is shown."""
+_CUT = re.compile(rf"^\[the first {RESULT_CHARACTERS} of \d+ characters\]$", re.MULTILINE)
+"""The note behind a tool result that was cut."""
 _ANSWERS = ("ai", "assistant", "AIMessageChunk")
 _ASKS = ("human", "user", "system", "developer")
 
@@ -107,7 +110,14 @@ def work(messages: Sequence[Any]) -> Text:
 
 
 def cut_results(text: Any) -> int:
-    """Return how many tool results of a text were cut when it was read."""
+    """Return how many tool results of a text were cut when it was read.
+
+    A known answer is a text by then, or a list of them: only the note in it tells.
+    """
+    if isinstance(text, str):
+        return len(_CUT.findall(text))
+    if isinstance(text, list) and all(isinstance(part, str) for part in text):
+        return sum(map(cut_results, text))
     messages = text if isinstance(text, list) else []
     cuts = [message.get("cut") for message in messages if isinstance(message, Mapping)]
     return sum(cut for cut in cuts if isinstance(cut, int))
