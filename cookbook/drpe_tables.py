@@ -43,29 +43,31 @@ def figures(
         seed: Of the resamples.
     """
     ids = [each for each in human if scores.get(each) is not None]
-    found: Figures = {"n": len(ids), "not_judged": len(human) - len(ids)}
+    result: Figures = {"n": len(ids), "not_judged": len(human) - len(ids)}
     x, y = [scores[i] for i in ids], [human[i] for i in ids]
     if len(ids) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
-        return {**found, "pearson": None, "why": "the scores or the human values are constant"}
-    drawn = {"resamples": resamples, "seed": seed}
+        return {**result, "pearson": None, "why": "scores or labels are all equal"}
+    settings = {"resamples": resamples, "seed": seed}
     for name in ("pearson", "kendall"):
-        value = bootstrap(name, x, y, groups=[groups[i] for i in ids], **drawn)
-        found[name] = abs(float(value))
+        value = bootstrap(name, x, y, groups=[groups[i] for i in ids], **settings)
+        result[name] = abs(float(value))
         if value.interval:
             # The papers print absolute values; the interval is turned with the sign.
             low, high = value.interval
-            found[f"{name}_95"] = [low, high] if value >= 0 else [-high, -low]
+            result[f"{name}_95"] = [low, high] if value >= 0 else [-high, -low]
     both = [i for i in ids if rival and rival.get(i) is not None]
     if rival is None or len(both) < 4:
-        return found
+        return result
     own, other = [scores[i] for i in both], [rival[i] for i in both]
     truth, clusters = [human[i] for i in both], [groups[i] for i in both]
     r = [abs(float(pearson(a, b))) for a, b in ((own, truth), (other, truth), (own, other))]
     if all(value == value for value in r):
-        found["williams"] = williams_test(r[0], r[1], r[2], len(both))._asdict()
-        tau = paired_bootstrap(own, other, truth, statistic="kendall", groups=clusters, **drawn)
-        found["tau_test"] = {"difference": float(tau), "p": tau.p}
-    return found
+        result["williams"] = williams_test(r[0], r[1], r[2], len(both))._asdict()
+        tau = paired_bootstrap(
+            own, other, truth, statistic="kendall", groups=clusters, **settings
+        )
+        result["tau_test"] = {"difference": float(tau), "p": tau.p}
+    return result
 
 
 def spread(runs: Sequence[Scores], human: Mapping[str, float]) -> dict[str, Any]:
@@ -131,8 +133,8 @@ def print_main_table(
     rows: dict[str, dict[str, Figures]] = {}
     for which, suffix in (("methods", ""), ("pairs", ", in pairs")):
         for study, result in studies.items():
-            for name, found in result.get(which, {}).items():
-                rows.setdefault(label(name) + suffix, {})[study] = found
+            for name, cell in result.get(which, {}).items():
+                rows.setdefault(label(name) + suffix, {})[study] = cell
     screen = Table("method", *studies, "AVG", title="|Pearson| with people")
     numbers: dict[str, dict[str, float | None]] = {}
     for name, cells in rows.items():
@@ -140,30 +142,32 @@ def print_main_table(
         defined = [value for value in values.values() if value is not None]
         mean = fmean(defined) if len(defined) == len(studies) else None
         numbers[name] = {**values, "AVG": mean}
-        shown = [_cell(cells.get(study, {})) for study in studies]
-        screen.add_row(name, *shown, "-" if mean is None else f"{mean:.3f}")
+        texts = [_cell(cells.get(study, {})) for study in studies]
+        screen.add_row(name, *texts, "-" if mean is None else f"{mean:.3f}")
     console.print(screen)
     return numbers
 
 
-def _value(found: Figures) -> float | None:
-    value: float | None = found.get("wordings", {}).get("mean") or found.get("pearson")
+def _value(cell: Figures) -> float | None:
+    value: float | None = (
+        cell["wordings"]["mean"] if "wordings" in cell else cell.get("pearson")
+    )
     return value
 
 
-def _cell(found: Figures) -> str:
-    value, sd = _value(found), found.get("wordings", {}).get("sd")
+def _cell(cell: Figures) -> str:
+    value, sd = _value(cell), cell.get("wordings", {}).get("sd")
     if value is None:
         return "-"
     return f"{value:.3f}" + (f" ± {sd:.3f}" if sd is not None else "")
 
 
 def draw_sizes(
-    console: Console, name: str, found: Mapping[str, Sequence[float | None]], path: Path
+    console: Console, name: str, sizes: Mapping[str, Sequence[float | None]], path: Path
 ) -> None:
     """Print and draw |Pearson| over the number of generated roles."""
     table = Table("panel", *[f"{size} roles" for size in SIZES], title=f"{name}: |Pearson|")
-    for panel, values in found.items():
+    for panel, values in sizes.items():
         table.add_row(panel, *["-" if value is None else f"{value:.3f}" for value in values])
     console.print(table)
     with needs("trust", "A plot"):
@@ -171,9 +175,9 @@ def draw_sizes(
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    for (panel, values), style in zip(found.items(), ("o-", "s--", "^:"), strict=True):
-        drawn = [(k, v) for k, v in zip(SIZES, values, strict=True) if v is not None]
-        axes.plot([k for k, _ in drawn], [v for _, v in drawn], style, label=panel)
+    for (panel, values), style in zip(sizes.items(), ("o-", "s--", "^:"), strict=True):
+        points = [(k, v) for k, v in zip(SIZES, values, strict=True) if v is not None]
+        axes.plot([k for k, _ in points], [v for _, v in points], style, label=panel)
     axes.set(xlabel="roles beside the static ones", ylabel="|Pearson| with people", title=name)
     axes.set_xticks(SIZES)
     axes.legend()

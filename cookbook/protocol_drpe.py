@@ -137,10 +137,10 @@ def main(  # noqa: PLR0913 - one parameter for each option
 ) -> dict[str, Any]:
     """Run the studies of the DRPE paper; the same command resumes where it stopped."""
     studies = named(only, SETS, "--only") or list(SETS)
-    (chosen,) = named(rule, NEWS_RULES, "--rule")
+    (news_rule,) = named(rule, NEWS_RULES, "--rule")
     settings = Settings(
         data,
-        chosen,
+        news_rule,
         tuple(named(methods, (*OVERLAPS, *METHODS), "--methods")) or (*OVERLAPS, *METHODS),
         limit,
         sweeps,
@@ -157,19 +157,19 @@ def main(  # noqa: PLR0913 - one parameter for each option
     writer = resolve_model(reference_model) if reference_model else chat
     replies = Replies(out / "replies.jsonl")
     chat = sharing(chat, replies)
-    found: dict[str, Any] = {"model": model, "rule": settings.rule, "studies": {}}
+    result: dict[str, Any] = {"model": model, "rule": settings.rule, "studies": {}}
     out.mkdir(parents=True, exist_ok=True)
     if set(studies) - {"summeval"}:
         _print_rules(console, inside(data, "goyal_news2022"))
     for name in studies:
         folder = inside(data, SETS[name])
         study = read_study(name, folder, settings.rule, limit, seed, writer, out)
-        found["studies"][name] = _one_study(study, chat, settings, out / name, console)
-    found["table"] = print_main_table(console, found["studies"])
-    (out / "results.json").write_text(json.dumps(found, indent=1))
+        result["studies"][name] = _one_study(study, chat, settings, out / name, console)
+    result["table"] = print_main_table(console, result["studies"])
+    (out / "results.json").write_text(json.dumps(result, indent=1))
     console.print(replies.sentence())
     console.print(f"Every figure is in {out / 'results.json'}.")
-    return found
+    return result
 
 
 def _print_rules(console: Console, news: Path) -> None:
@@ -258,8 +258,8 @@ def _all_figures(
     table: dict[str, Figures] = {}
     for name, arms in runs.items():
         own, other = arms[0].scores, rival if name != RIVAL else None
-        settled = {"resamples": options.resamples, "seed": options.seed}
-        table[name] = figures(own, human, groups, other, **settled)
+        settings = {"resamples": options.resamples, "seed": options.seed}
+        table[name] = figures(own, human, groups, other, **settings)
         table[name] |= {"calls": arms[0].calls, "tokens": arms[0].tokens}
         if len(arms) > 1:
             table[name]["wordings"] = spread([arm.scores for arm in arms], human)
@@ -293,11 +293,11 @@ def _judge(name: str, model: Any, seed: int, variant: int) -> Any:
 def _run(judge: Any, study: Study, paired: bool, options: Settings, path: Path) -> Arm:
     """Judge every row and return each summary's score, and the cost."""
     rows = study.pairs if paired else study.candidates
-    kept = [{key: row[key] for key in row if key != "human"} for row in rows]
+    inputs = [{key: row[key] for key in row if key != "human"} for row in rows]
     arm = Arm({})
     with judge_many(
         judge,
-        kept,
+        inputs,
         out=path,
         max_concurrency=options.concurrency,
         max_calls=options.max_calls,

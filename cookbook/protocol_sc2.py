@@ -174,17 +174,17 @@ class Protocol:
         """
         path = self.out / "sc2 online.jsonl"
         rows = results(self.out, "sc2 online") if path.exists() else []
-        found = {row["id"]: row.get("aspects") or None for row in rows}
-        paid = {row["id"]: row["verdict"]["usage"]["by_step"].get("aspects") for row in rows}
+        aspects = {row["id"]: row.get("aspects") or None for row in rows}
+        costs = {row["id"]: row["verdict"]["usage"]["by_step"].get("aspects") for row in rows}
 
         def judge(pair: dict[str, Any]) -> Any:
-            own = {**options, "aspects": found.get(pair["id"])}
+            own = {**options, "aspects": aspects.get(pair["id"])}
             result = load_judge("direct", self.model, **own).invoke(pair)
-            usage = add_usage([result["verdict"]["usage"], _usage_of(paid.get(pair["id"]))])
+            usage = add_usage([result["verdict"]["usage"], _usage_of(costs.get(pair["id"]))])
             return {**result, "verdict": {**result["verdict"], "usage": usage}}
 
         # Its results are kept by its name: other aspects or another model are another judge.
-        mark = _mark([model_identity(self.model), found, options])
+        mark = _mark([model_identity(self.model), aspects, options])
         name = f"direct online {mark}"
         return RunnableLambda(judge, name=name).with_config(metadata={"method": name})
 
@@ -245,18 +245,18 @@ def main(  # noqa: PLR0913 - one parameter for each option
 ) -> dict[str, dict[str, Any]]:
     """Run the studies of SC²'s paper; the same command resumes where it stopped."""
     console = table_console()
-    chosen = named(sets, SETS, "--sets")
-    asked = named(only, studies([]), "--only")
+    set_names = named(sets, SETS, "--sets")
+    study_names = named(only, studies([]), "--only")
     # Nothing is asked before every set was found.
-    pairs = {name: read(name, data and inside(data, name), seed) for name in chosen}
+    pairs = {name: read(name, data and inside(data, name), seed) for name in set_names}
     replies = Replies(out / "replies.jsonl")
     chat = sharing(resolve_model(model, base_url=base_url), replies)
     comparer = comparison_model and sharing(
         resolve_model(comparison_model, base_url=base_url), replies
     )
-    parts = {name: parted(pairs[name], limit or ROWS) for name in chosen}
-    console.print(sizes_table({name: _sizes(pairs[name], *parts[name]) for name in chosen}))
-    found: dict[str, dict[str, Any]] = {}
+    parts = {name: parted(pairs[name], limit or ROWS) for name in set_names}
+    console.print(sizes_table({name: _sizes(pairs[name], *parts[name]) for name in set_names}))
+    figures: dict[str, dict[str, Any]] = {}
     for name, (rows, corpus) in parts.items():
         protocols = [
             Protocol(
@@ -269,17 +269,17 @@ def main(  # noqa: PLR0913 - one parameter for each option
             )
             for number in range(rounds)
         ]
-        wanted = studies(protocols[0].aspects(corpus, out / name))
+        arms = studies(protocols[0].aspects(corpus, out / name))
         # Results hold hashes of the texts; the form of the human study needs them.
         lines = (json.dumps(row) + "\n" for row in rows)
         (out / name / "pairs.jsonl").write_text("".join(lines), "utf-8")
-        found[name] = {
-            study: _study(console, protocols, study, wanted[study], rows)
-            for study in asked or wanted
+        figures[name] = {
+            study: _study(console, protocols, study, arms[study], rows)
+            for study in study_names or arms
         }
-        (out / name / "studies.json").write_text(json.dumps(found[name], indent=2))
+        (out / name / "studies.json").write_text(json.dumps(figures[name], indent=2))
     console.print(replies.sentence())
-    return found
+    return figures
 
 
 def _sizes(pairs: list[Any], judged: list[Any], corpus: list[Any]) -> dict[str, int]:
@@ -305,20 +305,20 @@ def _study(
     title = f"{out.parent.name}, {study}, {len(rows):,} pairs"
     console.print(f"\n{title}", style="bold")
     console.print(comparison_table(comparisons[out]))
-    found = summary(comparisons)
-    console.print(summary_table(found, f"{title}, {len(protocols)} rounds"))
+    figures = summary(comparisons)
+    console.print(summary_table(figures, f"{title}, {len(protocols)} rounds"))
     if study == "tables":
         by_id = {row["id"]: row for row in rows}
-        for arm in found:
-            found[arm] |= fidelity(out, arm, by_id)
-        points = {n: found[f"sc2 C{n}"] for n in SIZES}
+        for arm in figures:
+            figures[arm] |= fidelity(out, arm, by_id)
+        points = {n: figures[f"sc2 C{n}"] for n in SIZES}
         table = Table("|C|", *map(str, SIZES), title="Figures 3 and 5")
         for name in ("accuracy", "entailment", "coverage"):
             values = [each[name] for each in points.values()]
             table.add_row(name, *("-" if v is None else f"{v:.3f}" for v in values))
         console.print(table)
         draw(points, out.parent / "tables.png", title)
-    return found
+    return figures
 
 
 if __name__ == "__main__":

@@ -34,13 +34,13 @@ def summary(rounds: Mapping[Path, Comparison]) -> dict[str, dict[str, Any]]:
     Args:
         rounds: What each round came to, by the folder of its results.
     """
-    found: dict[str, dict[str, Any]] = {}
+    figures: dict[str, dict[str, Any]] = {}
     first = next(iter(rounds.values()))
     for arm in first["methods"]:
         standings = [each["methods"][arm] for each in rounds.values()]
         shares = [each["labelled"]["share"] for each in standings if each["labelled"]]
         usages = [row["verdict"]["usage"] for folder in rounds for row in results(folder, arm)]
-        found[arm] = {
+        figures[arm] = {
             "accuracy": fmean(shares) if shares else None,
             "sd": stdev(shares) if len(shares) > 1 else None,
             "calls": fmean(usage["calls"] for usage in usages),
@@ -51,17 +51,17 @@ def summary(rounds: Mapping[Path, Comparison]) -> dict[str, dict[str, Any]]:
             ),
             "not_judged": sum(each["not_judged"] for each in standings),
         }
-    return found
+    return figures
 
 
-def summary_table(found: Mapping[str, Mapping[str, Any]], title: str) -> Table:
+def summary_table(figures: Mapping[str, Mapping[str, Any]], title: str) -> Table:
     """Render the arms of a study; calls and tokens are those of a pair."""
     table = Table(
         *("arm", "accuracy", "calls", "decoded tokens", "of tables and matches"),
         "not judged",
         title=title,
     )
-    for arm, row in found.items():
+    for arm, row in figures.items():
         share = "-" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
         if row["sd"] is not None:
             share += f" ± {row['sd']:.3f}"
@@ -95,11 +95,11 @@ def fidelity(folder: Path, arm: str, pairs: Pairs) -> dict[str, float | None]:
             a, b = judged(pair["output_a"]), judged(pair["output_b"])
             vectors = _vectors(phrases_of([table], [a, b]))
             checks.append(check_table(TableCheck(embed=bool(vectors)), table, a, b, vectors))
-    found: dict[str, float | None] = {}
+    means: dict[str, float | None] = {}
     for name in ("entailment", "coverage"):
         values = [check[name] for check in checks if check[name] is not None]  # type: ignore[literal-required]
-        found[name] = fmean(values) if values else None
-    return found
+        means[name] = fmean(values) if values else None
+    return means
 
 
 def _vectors(phrases: Sequence[str]) -> dict[str, list[float]]:
@@ -128,8 +128,8 @@ def draw(points: Mapping[int, Mapping[str, float | None]], path: Path, title: st
         (right, "entailment", "o-"),
         (right, "coverage", "s--"),
     ):
-        drawn = [(n, each[name]) for n, each in points.items() if each[name] is not None]
-        axes.plot([n for n, _ in drawn], [value for _, value in drawn], style, label=name)
+        line = [(n, each[name]) for n, each in points.items() if each[name] is not None]
+        axes.plot([n for n, _ in line], [value for _, value in line], style, label=name)
         axes.set_xlabel("tables |C|")
         axes.set_xticks(list(points))
         axes.legend()

@@ -83,15 +83,15 @@ def _question(pair: Mapping[str, Any], table: Mapping[str, Any], arm: str) -> st
     """Return one question; everything that a model or a person wrote is escaped."""
     texts = [("What was asked", transcript(pair["input"]))]
     texts += [(side, judged(pair[f"output_{side.lower()}"])) for side in "AB"]
-    shown = "".join(
+    blocks = "".join(
         f"<h2>{title}</h2><div class=text>{html.escape(text)}</div>" for title, text in texts
     )
     buttons = "".join(
-        f'<button type="button" value="{value}">{said}</button>'
-        for value, said in CHOICES.items()
+        f'<button type="button" value="{value}">{label}</button>'
+        for value, label in CHOICES.items()
     )
     return (
-        f'<section hidden data-id="{html.escape(pair["id"])}" data-arm="{arm}">{shown}'
+        f'<section hidden data-id="{html.escape(pair["id"])}" data-arm="{arm}">{blocks}'
         f'<div class="before"><p>Which text is better?</p>{buttons}</div>'
         '<div class="after" hidden><h2>A comparison of the two</h2>'
         "<p>It was made by a model and may be wrong or incomplete.</p>"
@@ -106,29 +106,29 @@ def score(
 ) -> dict[str, DecisionAid]:
     """Print what the tables did to people's answers, by number of tables."""
     labels = {name: pair["label"] for name, pair in _pairs(study).items()}
-    given = [_checked(each, labels, path) for path in answers for each in _read(path)]
-    found: dict[str, DecisionAid] = {}
+    rows = [_checked(each, labels, path) for path in answers for each in _read(path)]
+    aids: dict[str, DecisionAid] = {}
     screen = Table(
         *("table", "answers", "before", "after", "change (95 %)", "wrong to right"),
         "right to wrong",
         title=f"{len(answers)} people",
     )
     for arm in ARMS:
-        own = [each for each in given if each["arm"] == arm]
+        own = [each for each in rows if each["arm"] == arm]
         if not own:
             continue
         columns = ([each[key] for each in own] for key in ("before", "after"))
         ids = [each["id"] for each in own]
-        aid = found[arm] = decision_aid(*columns, [labels[name] for name in ids], groups=ids)
+        aid = aids[arm] = decision_aid(*columns, [labels[name] for name in ids], groups=ids)
         ends = aid.mean_change.interval
         change = f"{aid.mean_change:+.3f}"
         change += f" ({ends.low:+.3f} to {ends.high:+.3f})" if ends else ""
-        moved = (str(aid.wrong_to_right), str(aid.right_to_wrong))
+        moves = (str(aid.wrong_to_right), str(aid.right_to_wrong))
         screen.add_row(
-            arm, str(aid.n), f"{aid.before:+.3f}", f"{aid.after:+.3f}", change, *moved
+            arm, str(aid.n), f"{aid.before:+.3f}", f"{aid.after:+.3f}", change, *moves
         )
     table_console().print(screen)
-    return found
+    return aids
 
 
 def _read(path: Path) -> Sequence[Any]:
@@ -144,8 +144,8 @@ def _read(path: Path) -> Sequence[Any]:
 def _checked(answer: Any, labels: Mapping[str, str], path: Path) -> dict[str, str]:
     """Return an answer of the study, or say that it is none."""
     fields = answer if isinstance(answer, dict) else {}
-    known = fields.get("id") in labels and fields.get("arm") in ARMS
-    if not known or any(fields.get(key) not in CHOICES for key in ("before", "after")):
+    fits = fields.get("id") in labels and fields.get("arm") in ARMS
+    if not fits or any(fields.get(key) not in CHOICES for key in ("before", "after")):
         raise InputError(f"{path} has an answer that is not of this study: {answer!r:.100}")
     return fields
 
