@@ -80,7 +80,7 @@ def attack(  # noqa: PLR0913 - one parameter for each option
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
     if stopped:
-        tell_stopped(errors, kept=out is not None)
+        tell_stopped(errors, saved=out is not None)
         raise typer.Exit(INTERRUPTED)
 
 

@@ -114,9 +114,9 @@ def audit(  # noqa: PLR0913 - one parameter for each option
         file = rows_of(items, "allure", limit, None, preset, options)
         checked(file, skip_bad, errors, "item to judge")
         rows = list(file)
-        kept = open_memory(memory)
+        store = open_memory(memory)
         chat = chat_model(model, base_url, timeout)
-        built = build_judge("allure", chat, preset, options, memory=kept)
+        built = build_judge("allure", chat, preset, options, memory=store)
         settings = {
             "check": make_check(check, check_option or []),
             "auditor": auditor,
@@ -128,8 +128,8 @@ def audit(  # noqa: PLR0913 - one parameter for each option
         }
         # How many are judged at once decides nothing: a slower run resumes this audit.
         decides = {k: v for k, v in settings.items() if k != "max_concurrency"}
-        told = json.dumps([check_option, {**decides, "check": check}], sort_keys=True)
-        with opened(built, kept, memory, rows, settings, told) as session:
+        decisions = json.dumps([check_option, {**decides, "check": check}], sort_keys=True)
+        with opened(built, store, memory, rows, settings, decisions) as session:
             elsewhere = Elsewhere(export, answers, send_to, read_from)
             _go(session, errors, elsewhere, restart=restart)
             _show(session, out)
@@ -151,13 +151,13 @@ def make_check(name: str, settings: list[str]) -> Any:
 
     if name not in CHECKS:
         raise OptionError(f"`--check` must be one of {sorted(CHECKS)!r}, got {name!r}")
-    given = dict(setting(each, "--check-set") for each in settings)
+    values = dict(setting(each, "--check-set") for each in settings)
     takes = list(inspect.signature(CHECKS[name]).parameters)
-    if unknown := [option for option in given if option not in takes]:
-        told = f"it takes {', '.join(takes)}" if takes else "it takes none"
-        raise OptionError(f"the check {name!r} has no option {unknown[0]!r}; {told}")
+    if unknown := [option for option in values if option not in takes]:
+        rule = f"it takes {', '.join(takes)}" if takes else "it takes none"
+        raise OptionError(f"the check {name!r} has no option {unknown[0]!r}; {rule}")
     try:
-        return CHECKS[name](**given)
+        return CHECKS[name](**values)
     except TypeError as exc:
         raise OptionError(f"the check {name!r}: {exc}") from exc
 
@@ -175,8 +175,8 @@ class Session:
     @property
     def waiting(self) -> dict[str, Any] | None:
         """What is asked of people; None if nothing is."""
-        found = self.audit.get_state(self.config).interrupts
-        return dict(found[0].value) if found else None
+        interrupts = self.audit.get_state(self.config).interrupts
+        return dict(interrupts[0].value) if interrupts else None
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -193,12 +193,12 @@ class Session:
         """Work until people are asked or the audit ends, showing how far it is."""
         from langgraph.types import Command
 
-        given: Any = Command(resume=answers) if answers is not None else None
-        if given is None and not self.audit.get_state(self.config).next:
-            given = {"items": self.items}
+        start: Any = Command(resume=answers) if answers is not None else None
+        if start is None and not self.audit.get_state(self.config).next:
+            start = {"items": self.items}
         judged = calls = 0
         with errors.status("judging") as status:
-            for update in self.audit.stream(given, self.config, stream_mode="updates"):
+            for update in self.audit.stream(start, self.config, stream_mode="updates"):
                 for verdicts in _verdicts(update):
                     judged += len(verdicts)
                     calls += sum(v["usage"]["calls"] for v in verdicts.values())
@@ -217,7 +217,7 @@ def opened(
     folder: Path,
     items: list[dict[str, Any]],
     settings: dict[str, Any],
-    told: str,
+    decisions: str,
 ) -> Iterator[Session]:
     """Open the audit of some items by a judge, which the folder of the memory keeps.
 
@@ -227,14 +227,14 @@ def opened(
         folder: Where the state is kept, in `audit.sqlite`.
         items: The items.
         settings: Keywords of `create_allure_audit`.
-        told: All settings as a text: with other ones it is another audit.
+        decisions: All settings as a text: with other ones it is another audit.
     """
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     from langchain_judges.methods.allure import create_allure_audit
 
     marks = {k: v for k, v in judge.config["metadata"].items() if k != "calls"}
-    data = json.dumps([items, marks, told], sort_keys=True, default=str)
+    data = json.dumps([items, marks, decisions], sort_keys=True, default=str)
     thread = hashlib.sha256(data.encode()).hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -255,7 +255,7 @@ class Elsewhere:
     send_to: str | None = None
     read_from: str | None = None
 
-    def read(self, asked: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    def read(self, request: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         """Return the answers that people gave elsewhere; None if none are to be read.
 
         Raises:
@@ -272,18 +272,18 @@ class Elsewhere:
             from langchain_judges.methods.allure.audit.queue import read_queue
 
             with langsmith_client() as client:
-                return read_queue(asked["proposals"], self.read_from, client)
+                return read_queue(request["proposals"], self.read_from, client)
         return None
 
-    def send(self, asked: Mapping[str, Any], errors: Console) -> bool:
+    def send(self, request: Mapping[str, Any], errors: Console) -> bool:
         """Send the proposals to where people review; False if that is here."""
         if self.export is not None:
-            _export(asked, self.export, errors)
+            _export(request, self.export, errors)
         if self.send_to is not None:
             from langchain_judges.methods.allure.audit.queue import send_proposals
 
             with langsmith_client() as client:
-                sent = send_proposals(asked["proposals"], self.send_to, client)
+                sent = send_proposals(request["proposals"], self.send_to, client)
             errors.print(
                 f"{sent} proposals are in the queue {self.send_to!r}. When they are answered, "
                 "run the same command with --read-from.",
@@ -308,8 +308,8 @@ def langsmith_client() -> Iterator[Any]:
     try:
         yield Client()
     except (LangSmithError, RequestException) as exc:
-        said = " ".join(str(exc).split()).partition(". ")[0][:300]
-        raise OutputError(f"LangSmith refused ({type(exc).__name__}): {said}") from exc
+        reason = " ".join(str(exc).split()).partition(". ")[0][:300]
+        raise OutputError(f"LangSmith refused ({type(exc).__name__}): {reason}") from exc
 
 
 def _go(session: Session, errors: Console, elsewhere: Elsewhere, *, restart: bool) -> None:
@@ -326,8 +326,8 @@ def _go(session: Session, errors: Console, elsewhere: Elsewhere, *, restart: boo
         session.go_on(errors)
     if reads:
         _import(session, elsewhere, errors)
-    while (asked := session.waiting) is not None:
-        if elsewhere.send(asked, errors) or not _review(session, asked, errors):
+    while (request := session.waiting) is not None:
+        if elsewhere.send(request, errors) or not _review(session, request, errors):
             return
 
 
@@ -343,32 +343,32 @@ def _import(session: Session, elsewhere: Elsewhere, errors: Console) -> None:
         raise InputError("\n".join([*problems, "Fix these answers; the others were accepted."]))
 
 
-def _export(asked: Mapping[str, Any], path: Path, errors: Console) -> None:
+def _export(request: Mapping[str, Any], path: Path, errors: Console) -> None:
     from langchain_judges.methods.allure.audit.review import to_jsonl
 
-    _write(path, to_jsonl(asked["proposals"], asked["labels"], asked["modes"]))
+    _write(path, to_jsonl(request["proposals"], request["labels"], request["modes"]))
     errors.print(
-        f"{len(asked['proposals'])} proposals are in {path}. Fill in `answer` on each line, "
+        f"{len(request['proposals'])} proposals are in {path}. Fill in `answer` on each line, "
         "then run the same command with --import.",
         markup=False,
     )
 
 
-def _review(session: Session, asked: Mapping[str, Any], errors: Console) -> bool:
+def _review(session: Session, request: Mapping[str, Any], errors: Console) -> bool:
     """Have the proposals answered at the terminal; False if the person stops before."""
-    draft = session.drafts.with_name(f"{session.drafts.name}-{asked['round']}.jsonl")
-    review = Review(asked["proposals"], draft)
+    draft = session.drafts.with_name(f"{session.drafts.name}-{request['round']}.jsonl")
+    review = Review(request["proposals"], draft)
     console = InertConsole(highlight=False)
     desk = Desk(
         console,
         read_key,
         lambda what: console.input(f"{what}: "),
-        asked["labels"],
-        asked["modes"],
+        request["labels"],
+        request["modes"],
     )
     if not desk.go_through(review):
-        left = len(asked["proposals"]) - len(review.answers)
-        errors.print(f"{left} of {len(asked['proposals'])} proposals are unanswered. "
+        left = len(request["proposals"]) - len(review.answers)
+        errors.print(f"{left} of {len(request['proposals'])} proposals are unanswered. "
                      "The same command resumes here.")  # fmt: skip
         return False
     session.go_on(errors, list(review.answers.values()))
@@ -384,8 +384,8 @@ def _show(session: Session, out: Path | None) -> None:
         return
     InertConsole(highlight=False).print(audit_report(result))
     if out is not None:
-        shown = {key: result.get(key) for key in session.audit.output_channels}
-        _write(out, inert_json(json.dumps(shown, ensure_ascii=False, indent=1)))
+        values = {key: result.get(key) for key in session.audit.output_channels}
+        _write(out, inert_json(json.dumps(values, ensure_ascii=False, indent=1)))
 
 
 def _write(path: Path, text: str) -> None:

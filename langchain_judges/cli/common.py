@@ -65,12 +65,12 @@ def checked(
     """Return how many good rows there are; stop, or list them, where there are bad ones."""
     there = isinstance(file, PairsSet)
     if not there and not file.path.exists():
-        told = f"There is no file {file.path}, and no public data set has this name."
-        errors.print(told, style="red", markup=False)
+        problem = f"There is no file {file.path}, and no public data set has this name."
+        errors.print(problem, style="red", markup=False)
         raise typer.Exit(MISUSED)
     if not there and not file.path.is_file():
-        told = f"{file.path} is neither a file nor a folder named after a public data set."
-        errors.print(told, style="red", markup=False)
+        problem = f"{file.path} is neither a file nor a folder named after a public data set."
+        errors.print(problem, style="red", markup=False)
         raise typer.Exit(MISUSED)
     rows = file.count()
     _name_bad(file, "row" if there else "line", errors)
@@ -97,8 +97,8 @@ def checked(
 def _name_bad(file: PairsFile, what: str, errors: Console) -> None:
     if len(file.bad) > 1 and len({problem for _, problem in file.bad}) == 1:
         (first, problem), more = file.bad[0], len(file.bad) - 1
-        told = f"{file.path}, {what} {first} and {more:,} more: {problem}"
-        errors.print(told, markup=False)
+        line = f"{file.path}, {what} {first} and {more:,} more: {problem}"
+        errors.print(line, markup=False)
         return
     for number, problem in file.bad[:20]:
         errors.print(f"{file.path}, {what} {number}: {problem}", markup=False)
@@ -244,14 +244,14 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
     from langchain_judges.methods.registry import kind_of_rows, method_of
     from langchain_judges.methods.rubric.options import LabelOptions
 
-    known = method_of(method)
+    method_options = method_of(method)
     if kind_of_rows(method, options) == "pair":
         return check_labelled_pair
-    chosen = {**known.presets.get(preset or "", {}), **options}
+    chosen = {**method_options.presets.get(preset or "", {}), **options}
     if isinstance(labels := chosen.get("labels"), str):
         hint = json_hint("labels", labels)
         raise OptionError(f"`--set labels` must be a list, got {labels!r}{hint}")
-    own = known(**chosen)
+    own = method_options(**chosen)
     # What the members of a jury need of a row, each says itself.
     labelled = own if isinstance(own, LabelOptions) else None
     by_text = {str(label): label for label in labelled.known_labels} if labelled else {}
@@ -332,17 +332,17 @@ def tell_undone(
     )
 
 
-def tell_stopped(errors: Console, *, kept: bool = True) -> None:
+def tell_stopped(errors: Console, *, saved: bool = True) -> None:
     """Print what becomes of a run that Ctrl-C ended."""
     promise = (
-        "the same command resumes where it stopped" if kept else "without -o nothing is saved"
+        "the same command resumes where it stopped" if saved else "without -o nothing is saved"
     )
     errors.print(f"Stopped; {promise}.")
 
 
-def end_stopped(errors: Console, *, kept: bool = True) -> NoReturn:
+def end_stopped(errors: Console, *, saved: bool = True) -> NoReturn:
     """End the process at once: a reply may be minutes away, and threads cannot be ended."""
-    tell_stopped(errors, kept=kept)
+    tell_stopped(errors, saved=saved)
     sys.stdout.flush()
     os._exit(INTERRUPTED)
 
@@ -409,7 +409,7 @@ def run_to_the_end(
     undone = sum(summary.not_judged.values())
     tell_undone(undone, summary.rows, summary.causes, errors, address)
     if interrupted:
-        tell_stopped(errors, kept=bool(options["out"]))
+        tell_stopped(errors, saved=bool(options["out"]))
         raise typer.Exit(INTERRUPTED)
     if summary.not_judged["over_budget"]:
         raise typer.Exit(SPENT)

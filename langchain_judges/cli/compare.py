@@ -124,11 +124,11 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         rows = checked(file, skip_bad, errors)
         chat = chat_model(model, base_url, timeout, dry_run=dry_run)
         with settings_named(set_options(option or [])):
-            told: dict[str, Any] = {"shots": shots, "options": settings}
-            told["aspects"] = _names(aspects) if aspects else None
-            contestants, skipped = line_up(names, chat, budget=budget_calls, **told)
+            common: dict[str, Any] = {"shots": shots, "options": settings}
+            common["aspects"] = _names(aspects) if aspects else None
+            contestants, skipped = line_up(names, chat, budget=budget_calls, **common)
             if own_cost:
-                contestants = at_own_cost(names, chat, contestants, budget_calls, told)
+                contestants = at_own_cost(names, chat, contestants, budget_calls, common)
                 taking_part = {each["method"] for each in contestants}
                 skipped = {m: why for m, why in skipped.items() if m not in taking_part}
         _announce(contestants, skipped, rows, errors)
@@ -152,7 +152,7 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
     except KeyboardInterrupt:
-        end_stopped(errors, kept=out is not None)
+        end_stopped(errors, saved=out is not None)
     table_console().print(comparison_table(comparison))
     standings = comparison["methods"]
     for method, each in standings.items():
@@ -188,13 +188,13 @@ def _check_methods(names: Sequence[str], settings: dict[str, dict[str, Any]]) ->
 
 
 def _options(settings: list[str]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    by_method: dict[str, dict[str, Any]] = {}
     for name, value in set_options(settings).items():
         method, dot, option = name.partition(".")
         if not dot:
             raise OptionError(f"--set takes METHOD.NAME=VALUE here, got {name!r}")
-        found.setdefault(method, {})[option] = value
-    return found
+        by_method.setdefault(method, {})[option] = value
+    return by_method
 
 
 def _announce(

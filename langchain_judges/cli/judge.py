@@ -227,8 +227,8 @@ def _batched(chat: Any, out: Path | None, errors: Console) -> BaseChatModel:
         raise OptionError("--batch takes a method of one model, not a jury")
 
     def tell(job: Job) -> None:
-        done = f"{job.completed:,} of {job.requests:,} requests"
-        errors.print(f"Job {job.name}: {job.status}, {done}", markup=False)
+        progress = f"{job.completed:,} of {job.requests:,} requests"
+        errors.print(f"Job {job.name}: {job.status}, {progress}", markup=False)
 
     return batch_model(chat, out.with_name(f"{out.name}.batches"), report=tell)
 
@@ -261,8 +261,8 @@ def _on_ray(source: Any, spec: Mapping[str, Any], options: dict[str, Any]) -> No
 
     if options.pop("shard") or options["out"] is None:
         raise OptionError("--engine ray needs --out, a folder, and no --shard")
-    given = {name: value for name, value in options.items() if value is not None}
-    Console(highlight=False).print(summary_table(judge_dataset(source, spec, **given).summary))
+    limits = {name: value for name, value in options.items() if value is not None}
+    Console(highlight=False).print(summary_table(judge_dataset(source, spec, **limits).summary))
 
 
 def _limiter(rpm: float | None, tpm: float | None) -> BaseRateLimiter | None:
@@ -305,8 +305,8 @@ def _estimate(
     if prices:
         model = unwrapped(judge).model
         cost = None if isinstance(model, str | Mapping | list) else prices.cost(model, usage)
-        known = f"${cost:,.2f} by" if cost is not None else "no price is known in"
-        text += f", {known} {prices.source}"
+        price = f"${cost:,.2f} by" if cost is not None else "no price is known in"
+        text += f", {price} {prices.source}"
     errors.print(f"{text}; the estimate may be off by half or double.", markup=False)
 
 

@@ -73,10 +73,10 @@ def label(  # noqa: PLR0913 - one parameter for each option
     except JudgeError as exc:
         tell_refusal(exc, errors, "")
         raise typer.Exit(MISUSED) from exc
-    done = desk.go_through(rows, places, answers)
+    added = desk.go_through(rows, places, answers)
     counts = Counter(str(row["label"]) for row in answers.rows)
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-    errors.print(f"{done} labelled now, {len(answers.rows)} in {out}: {shares}.", markup=False)
+    errors.print(f"{added} labelled now, {len(answers.rows)} in {out}: {shares}.", markup=False)
     if runs:
         pairs = "output_a" in rows[0]
         text = estimate(judged, answers.points(), strata, pairs=pairs)

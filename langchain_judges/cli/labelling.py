@@ -67,12 +67,13 @@ def estimate(
     pairs: bool,
 ) -> str:
     """Say what people would answer on all rows, from the labels so far."""
-    known = [i for i, label in enumerate(labels) if label is not None and judged[i] is not None]
-    rest = [i for i, label in enumerate(labels) if label is None and judged[i] is not None]
+    there = [i for i in range(len(labels)) if judged[i] is not None]
+    indices = [i for i in there if labels[i] is not None]
+    rest = [i for i in there if labels[i] is None]
     result = None
-    if known and rest:
+    if indices and rest:
         names = {strata[i] for i in rest}
-        both = [i for i in known if strata[i] in names]
+        both = [i for i in indices if strata[i] in names]
         result = stratified_ppi_mean(
             [labels[i] for i in both],
             [judged[i] for i in both],

@@ -96,7 +96,7 @@ def rank(  # noqa: PLR0913 - one parameter for each option
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
     except KeyboardInterrupt:
-        end_stopped(errors, kept=out is not None)
+        end_stopped(errors, saved=out is not None)
     table_console().print(ranking_table(ranking))
     if json_out is not None:
         json_out.write_text(json.dumps(ranking, indent=2, ensure_ascii=False) + "\n")

@@ -41,12 +41,12 @@ class Review:
 
     def __post_init__(self) -> None:
         """Read what was answered before."""
-        known = {str(proposal["id"]) for proposal in self.proposals}
+        ids = {str(proposal["id"]) for proposal in self.proposals}
         if not self.path.exists():
             return
         for line in self.path.read_text(encoding="utf-8").split("\n")[:-1]:
             answer = json.loads(line)
-            if answer["id"] in known:
+            if answer["id"] in ids:
                 self.answers[answer["id"]] = answer
 
     @property
@@ -153,11 +153,11 @@ class Desk:
     def _choose(self, names: Sequence[str], *, own: bool = False) -> str | None:
         """Let the person choose by number or name; None if nothing was chosen."""
         self.console.print(choices(names))
-        said = self.line("number, or a name of your own" if own else "number").strip()
-        if said.isdecimal() and 1 <= int(said) <= len(names):
-            return names[int(said) - 1]
-        if said in names or (own and said):
-            return said
+        choice = self.line("number, or a name of your own" if own else "number").strip()
+        if choice.isdecimal() and 1 <= int(choice) <= len(names):
+            return names[int(choice) - 1]
+        if choice in names or (own and choice):
+            return choice
         self.console.bell()
         return None
 

@@ -147,12 +147,12 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         summary, provenance = None, {"command": command_text(sys.argv)}
         if model is not None and table is not None:
             _check_labels(table)
-            kept = results or out.with_suffix(".verdicts.jsonl")
+            verdict_file = results or out.with_suffix(".verdicts.jsonl")
             more = {} if memory is None else {"memory": filled_memory(memory)}
             chat = models_of(method, model, base_url, timeout)
             judge = build_judge(method, chat, preset, settings, **more)
             limits = {
-                "out": kept,
+                "out": verdict_file,
                 "max_concurrency": concurrency,
                 "max_calls": max_calls,
                 "max_tokens": max_tokens,
@@ -176,13 +176,13 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     except JudgeError as exc:
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
-    found = [row for rows in runs.values() for row in rows]
-    lost = [row for row in found if not judged_row(row)]
+    judged = [row for rows in runs.values() for row in rows]
+    lost = [row for row in judged if not judged_row(row)]
     causes = Counter(cause_of({"failures": [], **row["verdict"]}) for row in lost)
-    tell_undone(len(lost), len(found), causes, errors, address)
+    tell_undone(len(lost), len(judged), causes, errors, address)
     if summary is not None and summary.not_judged["over_budget"]:
         raise typer.Exit(SPENT)
-    if len(lost) == len(found) or (strict and _anything_failed(runs)):
+    if len(lost) == len(judged) or (strict and _anything_failed(runs)):
         raise typer.Exit(FAILED)
     if not passed:
         raise typer.Exit(UNDER_BAR)

@@ -146,21 +146,21 @@ def load(
         OptionError: The name or an option is unknown, or the set is nowhere to be read.
         InputError: A file is damaged.
     """
-    known = _known(name)
-    if known is None and Path(path or name).is_file():
+    set_name = _known(name)
+    if set_name is None and Path(path or name).is_file():
         if unknown := set(options) - {"columns", "labels"}:
             raise OptionError(f"a table takes `columns` and `labels`, got {sorted(unknown)!r}")
         return list(rows(path or name, seed=seed, **options))
-    if known is None:
+    if set_name is None:
         raise OptionError(f"there is no set {name!r}; there are {', '.join(names())}")
-    reader = _SETS[known]
+    reader = _SETS[set_name]
     accepted = set(inspect.signature(reader).parameters) - {"source", "seed"}
     accepted -= set(getattr(reader, "keywords", {}))
     if unknown := set(options) - accepted:
         raise OptionError(
-            f"{known!r} takes the options {sorted(accepted)!r}, got {sorted(unknown)!r}"
+            f"{set_name!r} takes the options {sorted(accepted)!r}, got {sorted(unknown)!r}"
         )
-    source = Source(known, None if path is None else Path(path))
+    source = Source(set_name, None if path is None else Path(path))
     if source.path is not None and not source.path.exists():
         raise OptionError(f"there is no folder or file {source.path}")
     return [_with_texts(row) for row in reader(source, seed, **options)]

@@ -63,7 +63,7 @@ def mt_bench(
         references: Answers to the turns by question number; a row of the first turn gets
             the first, one of the second both.
     """
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for record in source.hub(MT_BENCH):
         judge = record["judge"]
         if not isinstance(judge, str) or not (voters == "all" or judge.startswith("expert")):
@@ -71,9 +71,9 @@ def mt_bench(
         models = sorted([record["model_a"], record["model_b"]])
         key = f"mt_bench:{record['question_id']}:{'|'.join(models)}:{record['turn']}"
         turned = coin(seed, key) != (models[0] == record["model_b"])
-        row = found.setdefault(key, _mt_bench_row(key, record, turned))
+        row = rows.setdefault(key, _mt_bench_row(key, record, turned))
         row["human_votes"].append(_mt_bench_vote(record, turned))
-    for row in found.values():
+    for row in rows.values():
         row["label"] = plurality(row["human_votes"])
         if references and int(row["group"]) in references:
             row["reference"] = _reference(references[int(row["group"])][: row["turn"]])
@@ -88,18 +88,18 @@ def _reference(answers: Sequence[str]) -> str:
 
 def _mt_bench_row(key: str, record: Record, turned: bool) -> dict[str, Any]:
     turn = record["turn"]
-    shown: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
     for side, name in zip("ab", "ba" if turned else "ab", strict=True):
-        said = record[f"conversation_{name}"][: 2 * turn]
-        answers = [m for m in said if m["role"] == "assistant"]
-        shown["input"] = [dict(m) for m in said if m["role"] == "user"]
-        shown[f"output_{side}"] = [dict(m) for m in answers]
+        turns = record[f"conversation_{name}"][: 2 * turn]
+        answers = [m for m in turns if m["role"] == "assistant"]
+        texts["input"] = [dict(m) for m in turns if m["role"] == "user"]
+        texts[f"output_{side}"] = [dict(m) for m in answers]
     if turn == 1:
-        shown = {field: messages[0]["content"] for field, messages in shown.items()}
+        texts = {field: messages[0]["content"] for field, messages in texts.items()}
     names = [record["model_a"], record["model_b"]]
     return {
         "id": key,
-        **shown,
+        **texts,
         "group": str(record["question_id"]),
         "category": mt_bench_category(record["question_id"]),
         "turn": turn,
@@ -192,8 +192,8 @@ def pandalm(source: Source, seed: int) -> Rows:
     """
     for item in source.lines("pandalm_testset.jsonl.gz", "data/testset-v1.json"):
         # The source writes a missing input as NaN.
-        given = item["input"] if isinstance(item["input"], str) else ""
-        task = f"{item['instruction']}\n\n{given}" if given else item["instruction"]
+        context = item["input"] if isinstance(item["input"], str) else ""
+        task = f"{item['instruction']}\n\n{context}" if context else item["instruction"]
         votes = [item.get(f"annotator{n}") for n in (1, 2, 3)]
         people: list[Any] = item.get("human_labels") or votes
         voted = [preference for v in people if (preference := by_number(v))]
@@ -260,12 +260,12 @@ def _judge_bench_records(source: Source, split: str | None) -> Iterator[Record]:
     if not files:
         yield from source.hub(Hub(JUDGE_BENCH.repo, split=split or "gpt"))
         return
-    found = 0
+    count = 0
     for record in (record for file in files for record in read_table(file)):
         if split is None or str(record["response_model"]).startswith(wanted):
-            found += 1
+            count += 1
             yield record
-    if not found:
+    if not count:
         raise OptionError(f"no pair in {files[0]} is of the split {split!r}")
 
 
@@ -391,8 +391,8 @@ def _split_dialogues(record: Record) -> dict[str, str]:
 def messages(dialogue: str) -> str | list[dict[str, str]]:
     """Read `Human: … Assistant: …` as chat messages; a single turn is its text alone."""
     parts = _HH_TURN.split(f"\n\n{dialogue.strip()}")
-    said = [
+    turns = [
         {"role": "user" if who == "Human" else "assistant", "content": text.strip() or NO_TEXT}
         for who, text in zip(parts[1::2], parts[2::2], strict=True)
     ]
-    return said[0]["content"] if len(said) == 1 else said
+    return turns[0]["content"] if len(turns) == 1 else turns

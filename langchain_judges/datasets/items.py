@@ -75,6 +75,6 @@ def commongen_hard(
         whole = record["concepts"]
         if concepts is not None and concepts < len(whole):
             drawn = random.Random(f"{seed}|{record['idx']}")  # noqa: S311 - no secret
-            kept = sorted(drawn.sample(range(len(whole)), concepts))
-            whole = [whole[i] for i in kept]
+            places = sorted(drawn.sample(range(len(whole)), concepts))
+            whole = [whole[i] for i in places]
         yield {"id": f"commongen_hard:{record['idx']}", "concepts": whole}

@@ -137,21 +137,21 @@ def _source(name: str, path: str | PathLike[str] | None) -> Source:
 def _both_orders(record: Mapping[str, Any], key: str, setting: str) -> Records:
     """Yield the verdicts of both orders; the source gives them by identity already."""
     orders: tuple[tuple[Order, str], ...] = (("AB", "12"), ("BA", "21"))
-    for order, shown in orders:
-        yield _verdict(record, key, setting, order, shown)
+    for order, numbers in orders:
+        yield _verdict(record, key, setting, order, numbers)
 
 
 def _verdict(
-    record: Mapping[str, Any], key: str, setting: str, order: Order, shown: str
+    record: Mapping[str, Any], key: str, setting: str, order: Order, numbers: str
 ) -> Recorded:
-    preference = by_number(record[f"verdict_{shown}"])
+    preference = by_number(record[f"verdict_{numbers}"])
     return {
         "id": key,
         "judge": record["judge"],
         "setting": setting,
         "order": order,
         "preference": preference,  # type: ignore[typeddict-item]
-        "raw": record.get(f"raw_{shown}"),
+        "raw": record.get(f"raw_{numbers}"),
     }
 
 
@@ -159,8 +159,8 @@ def _llmbar(source: Source) -> Records:
     raw = {_llmbar_key(record): record for record in source.lines("judgments_raw.jsonl.gz")}
     for record in source.lines("verdicts_all.jsonl.gz"):
         key = f"llmbar:{record['set']}:{record['idx']}"
-        said = raw.get(_llmbar_key(record), {})
-        replies = {name: said.get(name) for name in ("raw_12", "raw_21")}
+        recording = raw.get(_llmbar_key(record), {})
+        replies = {name: recording.get(name) for name in ("raw_12", "raw_21")}
         yield from _both_orders(record | replies, key, record["strategy"])
 
 
@@ -226,17 +226,20 @@ def _judge_bench(source: Source) -> Records:
 
 
 def _judge_bench_verdict(
-    record: Mapping[str, Any], named: Mapping[str, str], order: Order, said: Mapping[str, Any]
+    record: Mapping[str, Any],
+    named: Mapping[str, str],
+    order: Order,
+    recording: Mapping[str, Any],
 ) -> Recorded:
-    shown = _DECISIONS.get(said.get("decision") or "")
-    reply = said.get("judgment")
+    preference = _DECISIONS.get(recording.get("decision") or "")
+    reply = recording.get("judgment")
     reply = reply.get("response") if isinstance(reply, Mapping) else reply
     return {
         "id": f"judgebench:{record['pair_id']}",
         "judge": named["judge_model"],
         "setting": named["judge_name"],
         "order": order,
-        "preference": _SWAPPED[shown] if shown and order == "BA" else shown,
+        "preference": _in_order(preference, order),
         "raw": reply if isinstance(reply, str) else None,
     }
 
@@ -247,32 +250,37 @@ _AUTO_J_FILES: dict[Order, str] = {
 }
 
 
+def _in_order(preference: Preference | None, order: Order) -> Preference | None:
+    """Return who is preferred, of a preference of slots in one order."""
+    return _SWAPPED[preference] if preference and order == "BA" else preference
+
+
 def _auto_j(source: Source) -> Records:
     for order, file in _AUTO_J_FILES.items():
         for number, record in enumerate(source.lines(file, f"data/outputs/{file}")):
             # The exchanged file names the text by the slot it was shown in.
             slots: dict[Any, Preference] = {0: "A", 1: "B", 2: "tie"}
-            shown = slots.get(record["output"])
+            preference = slots.get(record["output"])
             yield {
                 "id": f"autoj:{number}",
                 "judge": "auto-j",
                 "setting": "pairwise",
                 "order": order,
-                "preference": _SWAPPED[shown] if shown and order == "BA" else shown,
+                "preference": _in_order(preference, order),
                 "raw": None,
             }
 
 
 def _pandalm(source: Source) -> Records:
     for record in source.lines("pandalm_testset.jsonl.gz"):
-        for judge, said in record["judges"].items():
+        for judge, reply in record["judges"].items():
             yield {
                 "id": f"pandalm:{record['idx']}",
                 "judge": judge,
                 "setting": "testset-v1",
                 "order": "AB",
-                "preference": by_number(said["verdict"]),  # type: ignore[typeddict-item]
-                "raw": said["reason"],
+                "preference": by_number(reply["verdict"]),  # type: ignore[typeddict-item]
+                "raw": reply["reason"],
             }
 
 

@@ -51,7 +51,7 @@ def replay(
         in the order in which they first appear.
     """
     wanted = orders_of(orders)
-    known = {row["id"]: row for row in rows}
+    row_of = {row["id"]: row for row in rows}
     judges: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
     for record in records:
         own = judges.setdefault((record["judge"], record["setting"]), {})
@@ -63,12 +63,12 @@ def replay(
             "mark": _digest(f"{judge}|{setting}|{orders}")[:12],
         }
         for index, (key, own_records) in enumerate(by_id.items()):
-            told = known.get(key, {})
+            source = row_of.get(key, {})
             yield {
                 "index": index,
                 "id": key,
                 "key": _digest(f"{name['mark']}|{key}"),
-                **{field: told[field] for field in _KNOWN_OF_IT if field in told},
+                **{field: source[field] for field in _KNOWN_OF_IT if field in source},
                 **_outcome(own_records, wanted, orders),
                 "judge": name,
             }
@@ -97,7 +97,7 @@ def _outcome(
 
 
 def _verdict(by_order: Mapping[str, Mapping[str, Any]], rule: OrderRule) -> Verdict:
-    said = {order: record["preference"] for order, record in by_order.items()}
+    answers = {order: record["preference"] for order, record in by_order.items()}
     failures: list[Failure] = [
         {
             "step": "recorded",
@@ -105,10 +105,10 @@ def _verdict(by_order: Mapping[str, Mapping[str, Any]], rule: OrderRule) -> Verd
             "reason": "unparsable",
             "detail": "the source could not read this reply",
         }
-        for order, preference in said.items()
+        for order, preference in answers.items()
         if preference is None
     ]
-    preferences: list[Preference] = [each for each in said.values() if each is not None]
+    preferences: list[Preference] = [each for each in answers.values() if each is not None]
     if failures or not preferences:
         return not_judged(failures, no_usage())
     preference = combine(rule, preferences)
@@ -177,8 +177,8 @@ def recorded_judge(
     Raises:
         OptionError: There is no record, or there are several judges or settings.
     """
-    found = list(replay(records, orders=orders))
-    judges = {(row["judge"]["model"], row["judge"]["method"]) for row in found}
+    replayed = list(replay(records, orders=orders))
+    judges = {(row["judge"]["model"], row["judge"]["method"]) for row in replayed}
     if len(judges) != 1:
         raise OptionError(
             "a recorded judge is one judge in one setting; name both to `recorded`, got "
@@ -187,9 +187,9 @@ def recorded_judge(
     model, method = judges.pop()
     metadata = {
         "method": f"recorded:{method}",
-        "takes": "item" if "label" in found[0]["verdict"] else "pair",
+        "takes": "item" if "label" in replayed[0]["verdict"] else "pair",
         "model": {"recorded": {"name": model}},
         "options": {"orders": orders},
         "calls": 0,
     }
-    return RecordedJudge(found).with_config(metadata=metadata)
+    return RecordedJudge(replayed).with_config(metadata=metadata)

@@ -103,15 +103,15 @@ def _from_hub(where: Hub, copy: Path | None) -> Iterator[dict[str, Any]]:
         # A copy on disk is at one revision.
         "revision": None if copy else where.revision,
     }
-    given = {name: value for name, value in options.items() if value is not None}
+    settings = {name: value for name, value in options.items() if value is not None}
     try:
-        found = load_dataset(str(copy) if copy else where.repo, where.config, **given)
+        records = load_dataset(str(copy) if copy else where.repo, where.config, **settings)
     except (OSError, ValueError) as exc:
         raise OptionError(
             f"{where.repo} cannot be read from {copy or 'the hub'} ({exc}); give `path`, a "
             "copy of its repository or one of its files"
         ) from exc
-    for record in found:
+    for record in records:
         yield dict(record)
 
 

@@ -102,10 +102,10 @@ def _rated_pairs(name: str, article: Article, dimension: str) -> Rows:
 
 def _candidates(name: str, article: Article, dimension: str, select: str) -> Rows:
     ranked = sorted(article.summaries, key=lambda system: -article.ratings[system][dimension])
-    kept = dict.fromkeys(article.summaries, "all")
+    categories = dict.fromkeys(article.summaries, "all")
     if select == "extremes":
-        kept = dict.fromkeys(ranked[:2], "best") | dict.fromkeys(ranked[-2:], "worst")
-    for system, category in kept.items():
+        categories = dict.fromkeys(ranked[:2], "best") | dict.fromkeys(ranked[-2:], "worst")
+    for system, category in categories.items():
         yield {
             "id": f"{name}:{article.id}:{system}",
             "input": f"{SUMMARIZE}\n\n{article.text}",
@@ -142,8 +142,8 @@ def _only(article: Article, systems: Sequence[str] | None) -> Article:
         raise OptionError(
             f"`systems` must be among {list(article.summaries)!r}, got {sorted(unknown)!r}"
         )
-    kept = {name: text for name, text in article.summaries.items() if name in systems}
-    return Article(article.id, article.text, article.references, kept, article.ratings)
+    summaries = {name: text for name, text in article.summaries.items() if name in systems}
+    return Article(article.id, article.text, article.references, summaries, article.ratings)
 
 
 def _articles(source: Source) -> Iterator[Article]:
@@ -161,12 +161,12 @@ def _articles(source: Source) -> Iterator[Article]:
 
 
 def _folder_articles(source: Source) -> Iterator[Article]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_id: dict[str, list[dict[str, Any]]] = {}
     for record in source.lines("summaries.jsonl.gz"):
-        found.setdefault(record["id"], []).append(record)
+        by_id.setdefault(record["id"], []).append(record)
     whole = source.has("articles.jsonl.gz")
     for record in source.lines("articles.jsonl.gz" if whole else "docs.jsonl.gz"):
-        own = sorted(found[record["id"]], key=lambda each: int(each["model_id"][1:]))
+        own = sorted(by_id[record["id"]], key=lambda each: int(each["model_id"][1:]))
         own_reference = record.get("reference")
         yield Article(
             record["id"],
@@ -178,10 +178,10 @@ def _folder_articles(source: Source) -> Iterator[Article]:
 
 
 def _paired_articles(records: Sequence[Record]) -> Iterator[Article]:
-    found: dict[str, list[Record]] = {}
+    by_id: dict[str, list[Record]] = {}
     for record in records:
-        found.setdefault(record["id"], []).append(record)
-    for key, unsorted in found.items():
+        by_id.setdefault(record["id"], []).append(record)
+    for key, unsorted in by_id.items():
         own = sorted(unsorted, key=lambda each: int(each["model_id"][1:]))
         yield Article(
             key,

@@ -153,5 +153,5 @@ def _mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
         named[field] = cells[0] if isinstance(chosen, str) else cells
     for mine, others in (_RIVALS, _RIVALS[::-1]):
         used |= others if mine & named.keys() else set()
-    kept = {name: value for name, value in record.items() if name not in used}
-    return {**kept, **named}
+    rest = {name: value for name, value in record.items() if name not in used}
+    return {**rest, **named}

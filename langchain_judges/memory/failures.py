@@ -298,36 +298,36 @@ class FailureMemory(BaseExampleSelector):
     def _seen(self) -> Steps[Catalogue]:
         """Return what the memory holds, with what is on trial in this thread or task."""
         tried = tried_in(self)
-        return tried.known if tried else (yield from self._catalogue())
+        return tried.catalogue if tried else (yield from self._catalogue())
 
     def _catalogue(self) -> Steps[Catalogue]:
         """Return what is in the store, brought up to date if that has changed."""
         store = self.store
         if isinstance(store, FaissStore):
-            known, number = self._known or (None, -1)
+            catalogue, number = self._known or (None, -1)
             if number != store.changes():
                 news = store.news(number)
                 records = [
                     Record.read(doc) for doc in news.documents if self._chooser.ours(doc)
                 ]
-                if known is None or news.whole:
-                    known = Catalogue.of(records)
+                if catalogue is None or news.whole:
+                    catalogue = Catalogue.of(records)
                 else:
-                    known = known.changed(records, news.gone)
-                self._known = known, news.number
-            return cast("Catalogue", known)
+                    catalogue = catalogue.changed(records, news.gone)
+                self._known = catalogue, news.number
+            return cast("Catalogue", catalogue)
         if self._known is None:
             self._know((yield from self._enumerated()))
         return cast("tuple[Catalogue, int]", self._known)[0]
 
     def _tried(self, examples: Iterable[Mapping[str, Any]]) -> Steps[Tried]:
-        known = yield from self._catalogue()
-        _, records = known.placed(_all_checked(examples), _now())
+        catalogue = yield from self._catalogue()
+        _, records = catalogue.placed(_all_checked(examples), _now())
         latest = self._latest
         keys = [record.key for record in records]
-        same = latest and latest.base is known and [r.key for r in latest.records] == keys
+        same = latest and latest.base is catalogue and [r.key for r in latest.records] == keys
         if latest is None or not same:
-            latest = self._latest = Tried(self, records, known.changed(records), known)
+            latest = self._latest = Tried(self, records, catalogue.changed(records), catalogue)
         return latest
 
     def _refreshed(self) -> Steps[None]:
@@ -365,8 +365,8 @@ class FailureMemory(BaseExampleSelector):
         """Store what is new and return every id, and how many records were new."""
         yield from self._turn.enter()
         try:
-            known = yield from self._catalogue()
-            ids, fresh = known.placed(examples, _now())
+            catalogue = yield from self._catalogue()
+            ids, fresh = catalogue.placed(examples, _now())
             if fresh:
                 documents = [record.document(self.name) for record in fresh]
                 keys = [record.key for record in fresh]
@@ -376,7 +376,7 @@ class FailureMemory(BaseExampleSelector):
                     lambda: store.aadd_documents(documents, ids=keys),
                 )
                 if not isinstance(store, FaissStore):
-                    self._known = known.changed(fresh), 0
+                    self._known = catalogue.changed(fresh), 0
             yield from self._catalogue()
             return ids, len(fresh)
         finally:
@@ -387,10 +387,10 @@ class FailureMemory(BaseExampleSelector):
             raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
         yield from self._turn.enter()
         try:
-            known = yield from self._catalogue()
-            candidates: Iterable[Record] = known.records
+            catalogue = yield from self._catalogue()
+            candidates: Iterable[Record] = catalogue.records
             if wanted.ids is not None:
-                chains = (known.chains.get(id) for id in dict.fromkeys(wanted.ids))
+                chains = (catalogue.chains.get(id) for id in dict.fromkeys(wanted.ids))
                 candidates = [r for chain in chains if chain for r in chain.records]
             gone = [record for record in candidates if wanted.fits(record.example)]
             keys = [record.key for record in gone]
@@ -398,7 +398,7 @@ class FailureMemory(BaseExampleSelector):
                 store = self.store
                 yield Effect(lambda: store.delete(keys), lambda: store.adelete(keys))
                 if not isinstance(store, FaissStore):
-                    self._known = known.changed([], keys), 0
+                    self._known = catalogue.changed([], keys), 0
                 self._chooser.forget(keys)
             if isinstance(self.store, FaissStore):
                 # Even if nothing is left to forget: a kill may have come before this.
@@ -419,29 +419,29 @@ class FailureMemory(BaseExampleSelector):
 
     def _recall(self, item: Item, how: How | None, allow_leak: bool) -> Steps[Recalled]:
         choice = self.how if how is None else read_recall(how)
-        tried, known = tried_in(self), (yield from self._seen())
-        asked = asked_of(item)
+        tried, catalogue = tried_in(self), (yield from self._seen())
+        query = asked_of(item)
         wish = Wish(
-            item=asked,
+            item=query,
             how=choice.inner,
-            known=known,
+            catalogue=catalogue,
             extra=tried.records if tried else (),
-            guard=Guard(asked),
+            guard=Guard(query),
             allow_leak=allow_leak,
-            family=None if choice.any_family else asked.get("family"),
-            outputs=len(texts_of(asked).outputs),
+            family=None if choice.any_family else query.get("family"),
+            outputs=len(texts_of(query).outputs),
             left_out=choice.left_out,
             barred={},
         )
         examples = yield from self._chooser.chosen(wish)
         result = Recalled(examples)
-        result.how, result.version, result.allow_leak = choice, known.version, allow_leak
+        result.how, result.version, result.allow_leak = choice, catalogue.version, allow_leak
         result.barred = tuple(wish.barred)
         if allow_leak:
-            shown = {id(example) for example in examples}
+            chosen = {id(example) for example in examples}
             near = self._chooser.relatives(wish)
             result.leaked = tuple(
-                e["id"] for e in near if id(e) in shown and wish.guard.bars(e)
+                e["id"] for e in near if id(e) in chosen and wish.guard.bars(e)
             )
         return result
 

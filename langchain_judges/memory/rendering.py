@@ -106,37 +106,37 @@ class Reminder:
     @property
     def untouched(self) -> dict[str, Account]:
         """The update of a judge that needs no examples: two identical texts."""
-        told = {"allow_leak": self.allow_leak, "version": self.memory.version}
-        return {"recalled": {"ids": [], "left_out": 0, "leaked": [], **told}}  # type: ignore[typeddict-item]
+        settings = {"allow_leak": self.allow_leak, "version": self.memory.version}
+        return {"recalled": {"ids": [], "left_out": 0, "leaked": [], **settings}}  # type: ignore[typeddict-item]
 
     def remind(self, item: Mapping[str, Any]) -> Steps[Reminded]:
         """Recall examples for an item, in a run named `recall`."""
-        asked = {name: value for name, value in item.items() if value is not None}
+        query = {name: value for name, value in item.items() if value is not None}
 
         def now(_: Any) -> Reminded:
-            return run(self.recall(asked))
+            return run(self.recall(query))
 
         async def later(_: Any) -> Reminded:
-            return await arun(self.recall(asked))
+            return await arun(self.recall(query))
 
         task: RunnableLambda[Any, Reminded] = RunnableLambda(now, afunc=later, name="recall")
         reminded: Reminded = yield Effect(
-            lambda: task.invoke(asked), lambda: task.ainvoke(asked)
+            lambda: task.invoke(query), lambda: task.ainvoke(query)
         )
         return reminded
 
     def recall(self, item: Mapping[str, Any]) -> Steps[Reminded]:
         """Recall examples for an item; the caller gives the work a name in traces."""
-        asked = {name: value for name, value in item.items() if value is not None}
-        return self.fitted((yield from self.fetch(asked)), asked)
+        query = {name: value for name, value in item.items() if value is not None}
+        return self.fitted((yield from self.fetch(query)), query)
 
     def fetch(self, item: Mapping[str, Any]) -> Steps[Recalled]:
         """Ask the memory for examples for an item, whether there is room for them or not."""
-        asked = {name: value for name, value in item.items() if value is not None}
+        query = {name: value for name, value in item.items() if value is not None}
         memory, how, leak = self.memory, self.how, self.allow_leak
         recalled: Recalled = yield Effect(
-            lambda: memory.recall(asked, how, allow_leak=leak),
-            lambda: memory.arecall(asked, how, allow_leak=leak),
+            lambda: memory.recall(query, how, allow_leak=leak),
+            lambda: memory.arecall(query, how, allow_leak=leak),
         )
         return recalled
 
@@ -150,34 +150,34 @@ class Reminder:
 
     def fitted(self, recalled: Recalled, item: Mapping[str, Any]) -> Reminded:
         """Keep what fits: the first ones, or the newest where all are shown."""
-        shown: list[Example] = fitting(
+        chosen: list[Example] = fitting(
             recalled,
             self._room(item),
             lambda example: sum(map(len, told([example]))),
             newest=self.how.kind == "all",
         )
-        ids = [example["id"] for example in shown]
+        ids = [example["id"] for example in chosen]
         account: Account = {
             "ids": ids,
-            "left_out": len(recalled) - len(shown),
+            "left_out": len(recalled) - len(chosen),
             "leaked": [name for name in recalled.leaked if name in ids],
             "allow_leak": recalled.allow_leak,
             "version": recalled.version,
         }
-        return {"examples": shown, "account": account}
+        return {"examples": chosen, "account": account}
 
 
 def fitting(
     examples: Sequence[T], room: float, size: Callable[[T], int], *, newest: bool
 ) -> list[T]:
     """Return the examples that fit: the first ones, or the last, in the order given."""
-    kept: list[T] = []
+    recent: list[T] = []
     for example in reversed(examples) if newest else examples:
         room -= size(example)
         if room < 0:
             break
-        kept.append(example)
-    return kept[::-1] if newest else kept
+        recent.append(example)
+    return recent[::-1] if newest else recent
 
 
 def reminder(
@@ -219,12 +219,12 @@ def cut_failures(account: Account) -> list[Failure]:
 
 def told(examples: Sequence[Example]) -> list[str]:
     """Return every text that `block` will show, for the fence of the call."""
-    found: list[str] = []
+    passages: list[str] = []
     for example in examples:
         texts = texts_of(example)
-        found += [texts.task, *texts.outputs, texts.expected, example["note"] or ""]
-        found += [str(example["wrong"]), str(example["corrected"])]
-    return [text for text in found if text]
+        passages += [texts.task, *texts.outputs, texts.expected, example["note"] or ""]
+        passages += [str(example["wrong"]), str(example["corrected"])]
+    return [text for text in passages if text]
 
 
 def block(
@@ -244,7 +244,7 @@ def block(
     """
     if not examples:
         return ""
-    shown = [
+    blocks = [
         EXAMPLE.format(
             number=i + 1,
             fence=fence,
@@ -253,7 +253,7 @@ def block(
         )
         for i, example in enumerate(examples)
     ]
-    return BLOCK.format(examples="\n".join(shown))
+    return BLOCK.format(examples="\n".join(blocks))
 
 
 def _parts(example: Example, fence: str, order: Order | None, noun: str) -> list[str]:

@@ -31,7 +31,7 @@ class Wish:
     item: Mapping[str, Any]
     how: Recall
     """Without what is left out."""
-    known: Catalogue
+    catalogue: Catalogue
     extra: Sequence[Record]
     """Records that are on trial: they are in `known` and not in the store."""
     guard: Guard
@@ -97,15 +97,15 @@ class Chooser:
 
     def chosen(self, wish: Wish) -> Steps[Sequence[Example]]:
         """Return the examples of a wish, in the order they are shown."""
-        how, known = wish.how, wish.known
-        if how.kind == "none" or not known.has(wish.family, wish.outputs):
+        how, catalogue = wish.how, wish.catalogue
+        if how.kind == "none" or not catalogue.has(wish.family, wish.outputs):
             return []
         if how.kind in {"knn", "mmr"}:
             vector = yield from self._asked(wish)
             if how.kind == "knn":
                 return (yield from self._nearest(wish, vector, how.m or 0))
             return (yield from self._varied(wish, vector))
-        pool = known.pool(wish.family, wish.outputs, wish.left_out)
+        pool = catalogue.pool(wish.family, wish.outputs, wish.left_out)
         if how.kind == "uniform":
             return pool.uniform(how.m or 0, how.seed, wish.allows)
         if how.kind == "balanced":
@@ -120,16 +120,18 @@ class Chooser:
 
     def relatives(self, wish: Wish) -> list[Example]:
         """Return the examples that a guard may bar, in the order they were remembered."""
-        known = wish.known
-        if self._covered is not known:
-            self._relatives.cover((chain.last.key, chain.example) for chain in known.ordered)
-            self._covered = known
+        catalogue = wish.catalogue
+        if self._covered is not catalogue:
+            self._relatives.cover(
+                (chain.last.key, chain.example) for chain in catalogue.ordered
+            )
+            self._covered = catalogue
         keys = self._relatives.near(wish.guard)
         records = sorted(
-            (known.by_key[key] for key in keys if key in known.by_key),
+            (catalogue.by_key[key] for key in keys if key in catalogue.by_key),
             key=lambda record: record.place,
         )
-        return [e for e in (known.current(record.key) for record in records) if e]
+        return [e for e in (catalogue.current(record.key) for record in records) if e]
 
     def _asked(self, wish: Wish) -> Steps[Vector | str]:
         """Return the item's vector, or its text for a store that is only searched by text."""
@@ -152,7 +154,7 @@ class Chooser:
             hits = yield from self._hits(query, wide, wish.family)
             examples: list[Example] = []
             for hit in hits:
-                example = wish.known.current(str(hit.metadata.get("key")))
+                example = wish.catalogue.current(str(hit.metadata.get("key")))
                 if example and self.ours(hit) and wish.fits(example) and wish.allows(example):
                     examples.append(example)
                 if len(examples) == m:
@@ -183,7 +185,7 @@ class Chooser:
         extra = [
             example
             for record in wish.extra
-            if (example := wish.known.current(record.key))
+            if (example := wish.catalogue.current(record.key))
             and wish.fits(example)
             and wish.allows(example)
         ]
@@ -223,7 +225,7 @@ class Chooser:
     def _embedded(self, wish: Wish, examples: Sequence[Example]) -> Steps[Sequence[Vector]]:
         """Return the vectors of examples: the store's own, where it tells them."""
         store, embed = self.store, self.embeddings
-        records = [wish.known.chains[example["id"]].last for example in examples]
+        records = [wish.catalogue.chains[example["id"]].last for example in examples]
         vectors: dict[str, Vector] = {}
         if isinstance(store, FaissStore):
             on_trial = {record.key for record in wish.extra}
@@ -240,7 +242,7 @@ class Chooser:
 
     def _helpful(self, wish: Wish, pool: Sequence[Example]) -> Steps[list[str]]:
         """Return the ids of the examples that help on development data, found once."""
-        place = (wish.how, wish.family or "", wish.known.version)
+        place = (wish.how, wish.family or "", wish.catalogue.version)
         if place not in self._greedy:
             self._greedy[place] = yield from _greedily(wish.how, pool)
         return self._greedy[place]

@@ -21,7 +21,7 @@ class Tried:
 
     memory: FailureMemory
     records: Sequence[Record]
-    known: Catalogue
+    catalogue: Catalogue
     base: Catalogue
     """What it holds without them."""
 

@@ -55,10 +55,10 @@ def _narrowed(kind: type[Options], limits: Mapping[str, int], path: str) -> type
     for name in kind.plain_names(for_client=True):
         field = kind.model_fields[name]
         default = field.get_default(call_default_factory=True)
-        shown = default.as_json() if isinstance(default, Options) else default
+        value = default.as_json() if isinstance(default, Options) else default
         fields[name] = (
             _type(field.annotation, field.metadata, limits, path + name),
-            Field(shown, description=field.description),
+            Field(value, description=field.description),
         )
     narrowed = create_model(kind.__name__, __base__=Options, **fields)
     narrowed.called = getattr(kind, "method", kind.called)

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from langchain_judges.errors import OptionError
 from langchain_judges.options.marks import Group, Here, Owner
-from langchain_judges.options.wording import said
+from langchain_judges.options.wording import wording
 
 
 class Options(BaseModel):
@@ -130,7 +130,7 @@ def unknown_option(
 def rule_of(kind: type[Options], name: str) -> str:
     """Return what the values of an option must be, in words."""
     field = kind.model_fields[name]
-    return said(field.annotation, field.metadata)
+    return wording(field.annotation, field.metadata)
 
 
 def described(kind: type[Options]) -> Iterator[tuple[str, FieldInfo]]:

@@ -18,7 +18,7 @@ _WORDS: dict[Any, str] = {
 }
 
 
-def said(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
+def wording(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
     """Return what the values of a type must be.
 
     Args:
@@ -30,12 +30,12 @@ def said(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
             return mark.text
     if get_origin(annotation) is Annotated:
         inner, *marks = get_args(annotation)
-        return said(inner, [*metadata, *marks])
+        return wording(inner, [*metadata, *marks])
     if get_origin(annotation) is Literal:
         allowed = [repr(value) for value in get_args(annotation)]
         return f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
     if get_origin(annotation) in (Union, types.UnionType):
-        return " or ".join(said(part, metadata) for part in get_args(annotation))
+        return " or ".join(wording(part, metadata) for part in get_args(annotation))
     word = _WORDS.get(annotation)
     if word is None:
         return f"a {getattr(annotation, '__name__', str(annotation))}"

@@ -55,8 +55,8 @@ def proposal_screen(
     parts.append(_section("response", judged(item["output"]), whole, "cyan"))
     score = proposal.get("score")
     sure = "" if score is None else f" (score {score:.2f})"
-    said = f"{proposal['label']}{sure}: {proposal['rationale']}"
-    parts.append(_section("judge", said, whole, "yellow"))
+    text = f"{proposal['label']}{sure}: {proposal['rationale']}"
+    parts.append(_section("judge", text, whole, "yellow"))
     doubt = f"{proposal['proposed']}: {proposal['why']}"
     parts.append(_section(f"check {proposal['check']}", doubt, whole, "magenta"))
     parts.append(_section("failure mode", proposal.get("mode") or "none suggested", whole))
@@ -100,21 +100,21 @@ def rounds_table(result: Mapping[str, Any]) -> Table:
         table.add_column(column, justify="right")
     for column in ("check wrong", "learnt", "waiting", "dev", "calls"):
         table.add_column(column, justify="right", no_wrap=column == "dev")
-    for done in result["history"]:
+    for entry in result["history"]:
         counts = ("round", "evaluated", "doubted", "proposed", "accepted", "rejected")
         table.add_row(
-            *(f"{done[name]:,}" for name in counts),
-            f"{done['check_wrong']:,}",
-            f"{done['remembered']:,}",
-            f"{done['waiting']:,}",
-            _gain(done),
-            f"{done['usage']['calls']:,}",
+            *(f"{entry[name]:,}" for name in counts),
+            f"{entry['check_wrong']:,}",
+            f"{entry['remembered']:,}",
+            f"{entry['waiting']:,}",
+            _gain(entry),
+            f"{entry['usage']['calls']:,}",
         )
     return table
 
 
-def _gain(done: Mapping[str, Any]) -> str:
-    before, after = done["dev_before"], done["dev"]
+def _gain(entry: Mapping[str, Any]) -> str:
+    before, after = entry["dev_before"], entry["dev"]
     if not after:
         return "-"
     return f"{before['balanced_accuracy']:.2f} → {after['balanced_accuracy']:.2f}"
@@ -135,7 +135,7 @@ def _waiting(result: Mapping[str, Any]) -> list[RenderableType]:
         lines.append(
             Text(f"{fell} accepted examples wait: they lowered the dev score.", style="yellow")
         )
-    families = sorted({name for done in result["history"] for name in done["unmeasured"]})
+    families = sorted({name for entry in result["history"] for name in entry["unmeasured"]})
     if families:
         named = ", ".join(clean(name or "(no family)") for name in families)
         rest = len(result["waiting"]) - fell

@@ -81,14 +81,14 @@ def cost_of(row: JudgedRow) -> float:
 
 
 def _disagreement(row: JudgedRow) -> Disagreement:
-    known, verdict = row.known, row.verdict
+    labels, verdict = row.known, row.verdict
     people = str(row.label)
     if row.votes:
         people += f" ({row.votes.count(row.label)} of {len(row.votes)} votes)"
     return Disagreement(
         id=str(row.place if row.row.get("id") is None else row.row["id"]),
         category=row.category,
-        task=shown(known.get("input") or ""),
+        task=shown(labels.get("input") or ""),
         texts=texts_of(row),
         people=people,
         judge=str(row.answer),

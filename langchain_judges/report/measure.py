@@ -96,7 +96,7 @@ def _people(sample: Sample) -> list[Number]:
     beside = metrics.beside_people(sample.verdicts, sample.votes, **sample.settings)
     lead_title = "Over people among themselves, every row counted alike"
     margin = f"{100 * beside.margin:.0f} points"
-    shown = {
+    details = {
         True: f"no worse than one more person by {margin} or more",
         False: f"not shown to be less than {margin} worse than one more person",
         None: "too few rows to say whether it is as good as one more person",
@@ -104,7 +104,7 @@ def _people(sample: Sample) -> list[Number]:
     return [
         *numbers,
         Number("agreement.oracle", "The most that any answers could reach", oracle),
-        Number("agreement.over_people", lead_title, beside.lead, "points", shown),
+        Number("agreement.over_people", lead_title, beside.lead, "points", details),
         Number(
             "agreement.winning_rate",
             "Annotators that it could replace (winning rate ω of the alt-test)",
@@ -122,16 +122,18 @@ def _baselines(sample: Sample) -> list[Number]:
     keys = sample.groups or list(range(len(sample.rows)))
     numbers = []
     for name, own in answers.items():
-        kept = [i for i, answer in enumerate(own) if answer is not None]
+        indices = [i for i, answer in enumerate(own) if answer is not None]
         clusters, votes = sample.spread(keys)
-        said = sample.spread(own)[0]
+        spread = sample.spread(own)[0]
         result = metrics.accuracy(
-            [each for each in said if each is not None],
-            [vote for vote, each in zip(votes, said, strict=True) if each is not None],
-            groups=[key for key, each in zip(clusters, said, strict=True) if each is not None],
+            [each for each in spread if each is not None],
+            [vote for vote, each in zip(votes, spread, strict=True) if each is not None],
+            groups=[
+                key for key, each in zip(clusters, spread, strict=True) if each is not None
+            ],
             confidence=sample.confidence,
         )
-        note = f"of the {len(kept):,} rows with texts" if len(kept) < len(own) else ""
+        note = f"of the {len(indices):,} rows with texts" if len(indices) < len(own) else ""
         numbers.append(Number(f"baseline.{name}", titles[name], result, note=note))
     best = max(numbers, key=lambda number: number.result)
     own = answers[best.key.partition(".")[2]]

@@ -44,24 +44,24 @@ def points_of(comparison: Mapping[str, Any]) -> tuple[list[Point], str]:
 
     Dollars where they are known of all of them, else calls.
     """
-    found = {
+    standings = {
         name: each
         for name, each in comparison["methods"].items()
         if each["labelled"] and each["labelled"]["share"] is not None and each["rows"]
     }
-    priced = bool(found) and all(each["dollars"] for each in found.values())
+    priced = bool(standings) and all(each["dollars"] for each in standings.values())
     costs = {
         name: 1000 * each["dollars"] / each["rows"] if priced else each["calls"] / each["rows"]
-        for name, each in found.items()
+        for name, each in standings.items()
     }
-    shares = {name: each["labelled"]["share"] for name, each in found.items()}
+    shares = {name: each["labelled"]["share"] for name, each in standings.items()}
     points = []
-    for name, each in found.items():
+    for name, each in standings.items():
         beaten = any(
             shares[other] >= shares[name]
             and costs[other] <= costs[name]
             and (shares[other], costs[other]) != (shares[name], costs[name])
-            for other in found
+            for other in standings
         )
         ends = each["labelled"]["low"], each["labelled"]["high"]
         points.append(Point(name, costs[name], shares[name], *ends, not beaten))
@@ -183,10 +183,10 @@ def _table(methods: Mapping[str, Mapping[str, Any]], best: set[str]) -> Markup:
 
 def _cells(standing: Mapping[str, Any]) -> list[str]:
     rate, rows = standing["labelled"], max(1, standing["rows"])
-    known = rate is not None and rate["share"] is not None
+    measured = rate is not None and rate["share"] is not None
     return [
-        f"{rate['share']:.1%}" if known else "-",
-        f"{rate['low']:.0%} to {rate['high']:.0%}" if known else "-",
+        f"{rate['share']:.1%}" if measured else "-",
+        f"{rate['low']:.0%} to {rate['high']:.0%}" if measured else "-",
         f"{standing['flips']:,} of {standing['both_orders']:,}",
         f"{standing['not_judged']:,}",
         f"{standing['calls'] / rows:.1f}",

@@ -239,8 +239,8 @@ def _short(text: str) -> str:
 
 def _clean(text: str) -> str:
     """Return what XML can hold of a text."""
-    kept = "".join(letter if letter.isprintable() else " " for letter in text)
-    return kept.encode("utf-8", "replace").decode()
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    return printable.encode("utf-8", "replace").decode()
 
 
 def _svg(figure: Any, described: str) -> Markup:

@@ -68,5 +68,5 @@ _USER = re.compile(r"(//)[^/@\s]*@")
 
 def command_text(arguments: Sequence[str]) -> str:
     """Return a command line as a shell takes it, without keys and passwords."""
-    shown = [_USER.sub(r"\1", _SECRET.sub(r"\1…", part)) for part in arguments[1:]]
-    return shlex.join(["langchain-judges", *shown])
+    words = [_USER.sub(r"\1", _SECRET.sub(r"\1…", part)) for part in arguments[1:]]
+    return shlex.join(["langchain-judges", *words])

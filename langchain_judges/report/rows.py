@@ -75,12 +75,12 @@ class JudgedRow:
 
     def in_order(self, order: str) -> Any:
         """Return what the judge said in one order, by identity; None: nothing, or unknown."""
-        kept = self.row.get("by_order")
-        if kept:
-            return (kept.get(order) or {}).get("preference")
+        by_order = self.row.get("by_order")
+        if by_order:
+            return (by_order.get(order) or {}).get("preference")
         cast = self.row.get("ballots") or self.row.get("choices") or []
-        said = [b.get("preference") for b in cast if b.get("order") == order]
-        return majority_vote(said)
+        preferences = [b.get("preference") for b in cast if b.get("order") == order]
+        return majority_vote(preferences)
 
     @property
     def has_orders(self) -> bool:
@@ -162,10 +162,10 @@ def join(
     kinds = set(map(kind_of_result, rows))
     if len(kinds) > 1:
         raise InputError("verdicts on pairs and on single texts need separate reports")
-    asked = [row for row in rows if not _unasked(row)]
-    if not asked:
+    judged = [row for row in rows if not _unasked(row)]
+    if not judged:
         raise InputError("no row was asked: the budget was spent")
-    return replace(_once(_joined(asked, table)), unasked=len(rows) - len(asked))
+    return replace(_once(_joined(judged, table)), unasked=len(rows) - len(judged))
 
 
 def _once(joined: Joined) -> Joined:
@@ -200,28 +200,28 @@ def _joined(
     return _placed(rows, table)
 
 
-def _beside(row: Mapping[str, Any], known: Mapping[str, Any], place: Any) -> JudgedRow:
+def _beside(row: Mapping[str, Any], facts: Mapping[str, Any], place: Any) -> JudgedRow:
     try:
-        check_countable(known)
+        check_countable(facts)
     except InputError as exc:
         raise InputError(f"row {place}: {exc}") from exc
-    return JudgedRow(row, known, place)
+    return JudgedRow(row, facts, place)
 
 
-def rows_in(given: Any, what: str) -> list[Mapping[str, Any]]:
+def rows_in(value: Any, what: str) -> list[Mapping[str, Any]]:
     """Return rows as a list.
 
     Raises:
         InputError: They are a file's name, a single row, or no rows.
     """
-    if isinstance(given, str | PathLike):
+    if isinstance(value, str | PathLike):
         reads = "`read_verdicts`" if what == "verdicts" else "`datasets.rows`"
         raise InputError(
-            f"`{what}` must be rows, got the name {str(given)!r}; {reads} reads it"
+            f"`{what}` must be rows, got the name {str(value)!r}; {reads} reads it"
         )
-    if not isinstance(given, Iterable) or isinstance(given, Mapping):
-        raise InputError(f"`{what}` must be rows, got {type(given).__name__}")
-    rows = list(given)
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        raise InputError(f"`{what}` must be rows, got {type(value).__name__}")
+    rows = list(value)
     if bad := next((row for row in rows if not isinstance(row, Mapping)), None):
         raise InputError(f"`{what}` must be rows, got {str(bad)[:40]!r} among them")
     return rows
@@ -289,8 +289,8 @@ def _id(row: Mapping[str, Any]) -> str | None:
 
 
 def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
-    shown = ("input", "output_a", "output_b", "output", "expected", "source", "reference")
-    names = (*_KNOWN_OF_IT, *shown)
+    texts = ("input", "output_a", "output_b", "output", "expected", "source", "reference")
+    names = (*_KNOWN_OF_IT, *texts)
     return {name: row[name] for name in names if row.get(name) is not None}
 
 

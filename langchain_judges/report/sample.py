@@ -107,23 +107,23 @@ class Sample:
 
     def notes(self) -> list[str]:
         """Say which rows some numbers cannot count, a sentence each."""
-        said = []
+        notes = []
         missing = len(self.rows) - len(self.with_texts)
         if self.pairs and self.texts and missing:
             rows = "1 row lacks" if missing == 1 else f"{missing:,} rows lack"
-            said.append(f"{rows} a text; numbers of length and style are of the others.")
+            notes.append(f"{rows} a text; numbers of length and style are of the others.")
         if self.ungrouped:
             rows = "1 row has" if self.ungrouped == 1 else f"{self.ungrouped:,} rows have"
-            said.append(f"{rows} no group and count as groups of their own.")
+            notes.append(f"{rows} no group and count as groups of their own.")
         if unlabelled := sum(not target for target in self.targets):
             rows = "1 row has" if unlabelled == 1 else f"{unlabelled:,} rows have"
-            said.append(f"{rows} no label; agreement is of the others.")
-        return said
+            notes.append(f"{rows} no label; agreement is of the others.")
+        return notes
 
 
 def _systems(names: Any) -> tuple[Any, Any]:
-    known = isinstance(names, list | tuple) and len(names) == 2
-    return (names[0], names[1]) if known else (None, None)
+    pair = isinstance(names, list | tuple) and len(names) == 2
+    return (names[0], names[1]) if pair else (None, None)
 
 
 def _are_ratings(labels: Sequence[Any], answers: Sequence[Any]) -> bool:

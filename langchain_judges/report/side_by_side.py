@@ -38,15 +38,15 @@ def comparison_table(comparison: Mapping[str, Any]) -> Table:
 
 def _settings(options: Mapping[str, Any]) -> str:
     """Return options in a few words; the names of aspects and the like would fill the page."""
-    told = []
+    lines = []
     for name, value in options.items():
         if isinstance(value, Mapping):
-            told += [f"{inner} {shown}" for inner, shown in value.items()]
+            lines += [f"{inner} {setting}" for inner, setting in value.items()]
         elif isinstance(value, list | tuple):
-            told.append(f"{len(value)} {name}")
+            lines.append(f"{len(value)} {name}")
         else:
-            told.append(f"{name} {str(value)[:20]}")
-    return "\n".join(told) or "-"
+            lines.append(f"{name} {str(value)[:20]}")
+    return "\n".join(lines) or "-"
 
 
 def _flips(standing: Mapping[str, Any]) -> str:
@@ -63,9 +63,9 @@ def _failures(failures: Mapping[str, int]) -> str:
 
 def _agreement(comparison: Mapping[str, Any], first: str, second: str) -> str:
     """Return the agreement of two methods; each pair is shown once, above the diagonal."""
-    for found in comparison["agreement"]:
-        if found["methods"] == [first, second]:
-            return _rate(found["rate"])
+    for entry in comparison["agreement"]:
+        if entry["methods"] == [first, second]:
+            return _rate(entry["rate"])
     return ""
 
 

@@ -36,22 +36,22 @@ def text_panel(row: Mapping[str, Any]) -> RenderableType:
     for step in ("solve", "merge"):
         names = [each["concept"] for each in lost if each["lost_in"] == step]
         if text and names:
-            said = f"lost in {step}: {', '.join(names)}"
-            parts.append(Text(clean(said), style="yellow"))
-    asked = len(row.get("concepts") or [])
-    headline = f"{asked - len(lost)} of {asked} concepts" if text else "not written"
+            loss = f"lost in {step}: {', '.join(names)}"
+            parts.append(Text(clean(loss), style="yellow"))
+    total = len(row.get("concepts") or [])
+    headline = f"{total - len(lost)} of {total} concepts" if text else "not written"
     return _panel(row, "text", headline, [*parts, *_costs(row)])
 
 
 def _costs(outcome: Mapping[str, Any]) -> list[RenderableType]:
     usage = outcome["usage"]
     tokens = usage["input_tokens"] + usage["output_tokens"]
-    said = [
+    lines = [
         clean(f"! {f['step']} {f['unit']}: {f['reason']}: {f['detail']}"[:200])
         for f in outcome["failures"]
     ]
     cost = Text(f"{usage['calls']} calls, {tokens:,} tokens", style="dim")
-    return [*(Text(each, style="red") for each in said), cost]
+    return [*(Text(each, style="red") for each in lines), cost]
 
 
 def _panel(
@@ -80,10 +80,10 @@ def _score(verdict: Mapping[str, Any]) -> str:
 
 
 def _recalled(row: Mapping[str, Any]) -> Text:
-    told = f"shown {len(row['verdict']['recalled'])} remembered examples"
+    note = f"shown {len(row['verdict']['recalled'])} remembered examples"
     if row.get("leak_allowed"):
-        told += "; those of the item's own group were allowed, so this is no test"
-    return Text(told, style="yellow" if row.get("leak_allowed") else "dim")
+        note += "; those of the item's own group were allowed, so this is no test"
+    return Text(note, style="yellow" if row.get("leak_allowed") else "dim")
 
 
 def _add_cost(table: Table, summary: Summary) -> None:

@@ -179,8 +179,8 @@ def contests(reports: Sequence[TrustReport], confidence: float) -> list[Contest]
 
 def _adjusted(p_values: Sequence[float]) -> list[float]:
     """Return Holm's p-values; what is undefined stays so and counts for nothing."""
-    known = iter(metrics.holm([p for p in p_values if not math.isnan(p)]).p)
-    return [p if math.isnan(p) else next(known) for p in p_values]
+    adjusted = iter(metrics.holm([p for p in p_values if not math.isnan(p)]).p)
+    return [p if math.isnan(p) else next(adjusted) for p in p_values]
 
 
 def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict[str, Any]:

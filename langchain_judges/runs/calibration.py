@@ -69,10 +69,10 @@ def calibrate_cascade(
     own = getattr(graph, "options", None)
     if not isinstance(own, Cascade):
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
-    told = list(rows)
-    runs = [_judged(member, told, options) for member in graph.members]
+    labelled = list(rows)
+    runs = [_judged(member, labelled, options) for member in graph.members]
     answers = [[_answer(row) for row in run] for run in runs]
-    labels = answers[-1] if options.by_last else [row.get("label") for row in told]
+    labels = answers[-1] if options.by_last else [row.get("label") for row in labelled]
     if all(label is None for label in labels):
         raise InputError("no row has a `label`; `by_last=True` asks the last judge for them")
     stages = len(runs) - 1 if options.by_last else len(runs)
@@ -81,16 +81,16 @@ def calibrate_cascade(
         for place in range(stages)
     ]
     promise: dict[str, Any] = {"alpha": 1 - options.agreement, "delta": options.delta}
-    found = selective_cascade(columns, labels, **promise)
-    gates = [_finite(gate.value) for gate in found.thresholds]
+    selected = selective_cascade(columns, labels, **promise)
+    gates = [_finite(gate.value) for gate in selected.thresholds]
     calibration = {
         "agreement": options.agreement,
         "delta": options.delta,
         "against": "last judge" if options.by_last else "labels",
-        "rows": len(told),
-        "data": _mark(told, labels),
-        "coverage": float(found.coverage),
-        "shares": found.shares,
+        "rows": len(labelled),
+        "data": _mark(labelled, labels),
+        "coverage": float(selected.coverage),
+        "shares": selected.shares,
     }
     changes = {"thresholds": gates, "calibration": calibration}
     calibrated = own.model_copy(update=changes)

@@ -236,8 +236,8 @@ class _Count:
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as JSON has them; of an object, such as embeddings, its class."""
-    told = json.dumps(options, default=lambda value: type(value).__name__)
-    return json.loads(told)  # type: ignore[no-any-return]
+    text = json.dumps(options, default=lambda value: type(value).__name__)
+    return json.loads(text)  # type: ignore[no-any-return]
 
 
 def _same(first: Mapping[int, str], second: Mapping[int, str]) -> Rate:
@@ -308,7 +308,7 @@ def line_up(
     _check_names(methods, options or {})
     named, _ = read_aspects(aspects)
     chat = resolve_model(model)
-    found: list[Contestant] = []
+    contestants: list[Contestant] = []
     skipped: dict[str, str] = {}
     for method in methods:
         try:
@@ -322,7 +322,7 @@ def line_up(
         if budget is not None and calls > budget:
             skipped[method] = f"asks {calls} calls for a pair, more than the budget of {budget}"
             continue
-        found.append(
+        contestants.append(
             {
                 "name": method,
                 "method": method,
@@ -331,10 +331,10 @@ def line_up(
                 "judge": judge,
             }
         )
-    if not found:
+    if not contestants:
         reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
         raise OptionError(f"no method can take part: {reasons}")
-    return found, skipped
+    return contestants, skipped
 
 
 def at_own_cost(
@@ -371,8 +371,8 @@ def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
         raise OptionError(f"each method can take part once, got {list(methods)!r}")
     unknown = set(methods) - METHODS.keys() - COMBINATIONS.keys()
     if unknown or not methods:
-        known = ", ".join(sorted(name for name, each in METHODS.items() if each.budgets))
-        raise OptionError(f"`methods` must be among {known}; got {sorted(unknown)!r}")
+        names = ", ".join(sorted(name for name, each in METHODS.items() if each.budgets))
+        raise OptionError(f"`methods` must be among {names}; got {sorted(unknown)!r}")
     if beyond := set(options) - set(methods):
         raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
 
@@ -391,5 +391,5 @@ def _chosen(
     except BudgetError as exc:
         raise _NoPart(str(exc)) from exc
     takes = kind.defaults()
-    given = {name: value for name, value in shared.items() if value and name in takes}
-    return {**chosen, **given, **own}
+    common = {name: value for name, value in shared.items() if value and name in takes}
+    return {**chosen, **common, **own}

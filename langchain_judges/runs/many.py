@@ -162,9 +162,9 @@ class Run(Iterator[Result]):
         steps = self._work.judge_one(row)
         if self._work.asks_for(row):
             return pool.submit(copy_context().run, run, steps)
-        done: Future[Result] = Future()
-        done.set_result(run(steps))
-        return done
+        future: Future[Result] = Future()
+        future.set_result(run(steps))
+        return future
 
     def _result(self, window: Window[Future[Result]]) -> Result:
         try:
@@ -263,9 +263,9 @@ class AsyncRun(AsyncIterator[Result]):
         steps = self._work.judge_one(row)
         if self._work.asks_for(row):
             return asyncio.create_task(arun(steps))
-        done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        done.set_result(run(steps))
-        return done
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        future.set_result(run(steps))
+        return future
 
     async def _drain(self, tasks: Collection[asyncio.Future[Result]]) -> None:
         """Give calls in flight until `GRACE` seconds after the run was stopped."""

@@ -101,10 +101,10 @@ def tasks_of(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """
     tasks: dict[str, dict[str, Any]] = {}
     for number, row in enumerate(rows):
-        given = row.get("outputs")
-        if given is None and row.get("system") and row.get("output"):
-            given = {str(row["system"]): row["output"]}
-        if not isinstance(given, Mapping) or not given or not row.get("input"):
+        outputs = row.get("outputs")
+        if outputs is None and row.get("system") and row.get("output"):
+            outputs = {str(row["system"]): row["output"]}
+        if not isinstance(outputs, Mapping) or not outputs or not row.get("input"):
             raise InputError(
                 f"row {number} needs `input` and `outputs` by system, or `input`, `system` and "
                 f"`output`; it has {', '.join(map(repr, row))}"
@@ -112,7 +112,7 @@ def tasks_of(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         key = repr(row["input"])
         own = tasks.setdefault(key, {"id": str(row.get("id") or len(tasks)), "outputs": {}})
         own |= {name: row[name] for name in ("input", "reference") if row.get(name)}
-        own["outputs"] |= given
+        own["outputs"] |= outputs
     return list(tasks.values())
 
 
@@ -181,10 +181,10 @@ class _Contest:
         self, pairs: Sequence[tuple[int, int]], generator: Any
     ) -> list[tuple[tuple[int, int], float]]:
         """Compare pairs of systems, each on a task of its own; return what the first won."""
-        shown = [pair if generator.random() < 0.5 else pair[::-1] for pair in pairs]
+        orders = [pair if generator.random() < 0.5 else pair[::-1] for pair in pairs]
         rows = [
             self._row(self.pools[pair].pop(), *order)
-            for pair, order in zip(pairs, shown, strict=True)
+            for pair, order in zip(pairs, orders, strict=True)
         ]
         run = judge_many(
             self.judge,
@@ -200,7 +200,7 @@ class _Contest:
         self.calls += run.summary.calls
         self.tokens += run.summary.tokens
         won = []
-        for (i, j), order, verdict in zip(pairs, shown, verdicts, strict=True):
+        for (i, j), order, verdict in zip(pairs, orders, verdicts, strict=True):
             if verdict["preference"] is None:
                 self.not_judged += 1
                 continue

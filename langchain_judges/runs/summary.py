@@ -92,10 +92,10 @@ class Summary:
         elif judged_row(row):
             decided = verdict.get("preference", verdict.get("label"))
             self.preferences[str(decided)] += 1
-            known = row.get("label")
-            if known in SIDES or (kind == "item" and known is not None):
+            label = row.get("label")
+            if label in SIDES or (kind == "item" and label is not None):
                 self.labelled += 1
-                self.agreed += known == decided
+                self.agreed += label == decided
         else:
             self.not_judged[_reason(verdict)] += 1
             cause = cause_of(verdict)
@@ -103,8 +103,8 @@ class Summary:
                 self.causes[cause] += 1
         self._add_panel([v["preference"] for v in row.get("votes") or [] if v["preference"]])
         if members := row.get("members"):
-            told = ((m["member"], m.get("preference", m.get("label"))) for m in members)
-            self.opinions[row.get("label"), tuple(told)] += 1
+            opinions = ((m["member"], m.get("preference", m.get("label"))) for m in members)
+            self.opinions[row.get("label"), tuple(opinions)] += 1
         if stage := row.get("stage"):
             self.stages[stage] += 1
         self.leaks += bool((row.get("recalled") or {}).get("leaked"))
@@ -154,14 +154,14 @@ class Summary:
         # Loaded on use, for the metrics load numpy.
         from langchain_judges.metrics import effective_voters
 
-        rows = [told for told in self.opinions.elements() if told[0] is not None]
+        rows = [opinion for opinion in self.opinions.elements() if opinion[0] is not None]
         labelled = len(rows) >= _LEAST_LABELLED
         rows = rows if labelled else list(self.opinions.elements())
-        answers = [dict(said) for _, said in rows]
+        answers = [dict(opinion) for _, opinion in rows]
         names = dict.fromkeys(name for own in answers for name in own)
         votes = {name: [own.get(name) for own in answers] for name in names}
-        found = effective_voters(votes, [label for label, _ in rows] if labelled else None)
-        return None if found.reason else (len(names), float(found), labelled)
+        voters = effective_voters(votes, [label for label, _ in rows] if labelled else None)
+        return None if voters.reason else (len(names), float(voters), labelled)
 
 
 _LEAST_LABELLED = 10

@@ -208,8 +208,8 @@ class Workload:
     def _judge_one(self, work: Work) -> Steps[Result]:
         if self._stored(work):
             assert self.results is not None  # noqa: S101 - for the type checker
-            known = {name: work.pair[name] for name in _KNOWN_OF_IT if name in work.pair}
-            stored = {**self.results.read(work.key), "index": work.index, **known}
+            labels = {name: work.pair[name] for name in _KNOWN_OF_IT if name in work.pair}
+            stored = {**self.results.read(work.key), "index": work.index, **labels}
             with self._lock:
                 self.summary.resumed += 1
                 self.summary.add(stored)
@@ -238,8 +238,8 @@ class Workload:
         if isinstance(exc, InputError):
             return _lost(work, "invalid_input", str(exc), usage)
         if isinstance(exc, ModelAccessError):
-            said = str(exc).partition("refuses every call: ")[2] or str(exc)
-            return _lost(work, "provider_error", said, usage)
+            detail = str(exc).partition("refuses every call: ")[2] or str(exc)
+            return _lost(work, "provider_error", detail, usage)
         problem = diagnosis(exc)
         return _lost(work, problem.reason, problem.detail, usage)
 
@@ -318,8 +318,8 @@ class Workload:
                 continue
             if self._kind is None:
                 raise InputError(problem) from error
-            known = raw.get("id") if isinstance(raw, Mapping) else None
-            pair = {"id": known if isinstance(known, str) else None}
+            row_id = raw.get("id") if isinstance(raw, Mapping) else None
+            pair = {"id": row_id if isinstance(row_id, str) else None}
             if not self._is_own({"index": index}):
                 continue
             return Work(index, pair, self._key({"id": problem}), self._kind, problem=problem)
@@ -400,8 +400,8 @@ class Workload:
             if state.next:
                 row = None
             elif judged_row(state.values):
-                shown = graph.output_channels
-                return {key: state.values[key] for key in shown if key in state.values}
+                names = graph.output_channels
+                return {key: state.values[key] for key in names if key in state.values}
         outcome: dict[str, Any] = yield Effect(
             lambda: judge.invoke(row, config), lambda: judge.ainvoke(row, config)
         )
@@ -448,8 +448,8 @@ class Workload:
             return
         common = None if judged_row(row) else _common_error(outcome_of(row)["failures"])
         self._first[row["index"]] = common or "none"
-        found = set(self._first.values())
-        if len(self._first) < ALIKE or len(found) != 1 or found & {None, "none"}:
+        reasons = set(self._first.values())
+        if len(self._first) < ALIKE or len(reasons) != 1 or reasons & {None, "none"}:
             return
         if self._raised and self._lost >= ALIKE:
             self.fail(self._raised)
@@ -537,8 +537,8 @@ def _common_error(failures: Sequence[Failure]) -> str | None:
     """
     for failure in failures:
         detail = failure["detail"]
-        if found := re.match(r"HTTP 4\d\d", detail):
-            return found[0]
+        if status := re.match(r"HTTP 4\d\d", detail):
+            return status[0]
         if failure["reason"] == "invalid_input":
             return "invalid input"
         if failure["reason"] == "provider_error" and not detail.startswith("HTTP"):

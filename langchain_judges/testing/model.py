@@ -112,10 +112,10 @@ class ScriptEnded(LookupError):
     """A fake was asked more often than its list has replies."""
 
 
-def scripted(script: Sequence[Any] | Callable[[Any], Any], number: int, asked: Any) -> Any:
+def scripted(script: Sequence[Any] | Callable[[Any], Any], number: int, request: Any) -> Any:
     """Return the reply of a script to a call; calls are counted from 0."""
     if callable(script):
-        return script(asked)
+        return script(request)
     if number >= len(script):
         raise ScriptEnded(f"Call {number + 1} of a script of {len(script)} replies")
     return script[number]

@@ -195,21 +195,21 @@ def _refusal(
     how = _HOW.format(path=str(path))
     if not entries:
         return f"{path} holds no recorded reply. {how}"
-    asked = _text(request)
+    text = _text(request)
 
     def likeness(entry: Mapping[str, Any]) -> float:
-        return SequenceMatcher(None, asked, _text(entry)).quick_ratio()
+        return SequenceMatcher(None, text, _text(entry)).quick_ratio()
 
     nearest = _text(max(entries, key=likeness))
     start = 0
-    while asked[start : start + 1] == nearest[start : start + 1] != "":
+    while text[start : start + 1] == nearest[start : start + 1] != "":
         start += 1
     return (
         f"{path} holds no reply to this request. It differs from the nearest recorded one at "
-        f"{asked[start : start + 60]!r}, recorded: {nearest[start : start + 60]!r}. {how}"
+        f"{text[start : start + 60]!r}, recorded: {nearest[start : start + 60]!r}. {how}"
     )
 
 
 def _text(request: Mapping[str, Any]) -> str:
-    shown = "\n".join(str(content) for _, content in request["messages"])
-    return f"{shown}\n{json.dumps(request['settings'], sort_keys=True)}"
+    messages = "\n".join(str(content) for _, content in request["messages"])
+    return f"{messages}\n{json.dumps(request['settings'], sort_keys=True)}"

@@ -185,8 +185,8 @@ class _BranchSolveMerge(Writer[BSMWriter]):
 
     def merge(self, work: WriteWork) -> Steps[Update]:
         """Make one text of several, with the concepts of all of them."""
-        shown = self.material(work, work["parts"])
-        reply = yield from self.ask("merge", shown, work["unit"])
+        material = self.material(work, work["parts"])
+        reply = yield from self.ask("merge", material, work["unit"])
         return _piece("merge", work["unit"], reply)
 
     def check(self, state: WriteState) -> Update:

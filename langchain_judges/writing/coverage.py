@@ -58,10 +58,10 @@ def fold(text: str) -> str:
 
 def distinct(concepts: Iterable[str]) -> list[str]:
     """Return the concepts without repetitions, each as it was spelled first."""
-    found: dict[str, str] = {}
+    by_form: dict[str, str] = {}
     for concept in concepts:
-        found.setdefault(" ".join(fold(concept).split()), " ".join(concept.split()))
-    return list(found.values())
+        by_form.setdefault(" ".join(fold(concept).split()), " ".join(concept.split()))
+    return list(by_form.values())
 
 
 def present(concept: str, text: str, *, strict: bool = False, language: str = ENGLISH) -> bool:
@@ -138,8 +138,8 @@ def losses(
     lost: list[Missing] = []
     how: dict[str, Any] = {"strict": strict, "language": language}
     for concept in missing(concepts, text or "", **how):
-        kept = present(concept, drafted.get(concept) or "", **how)
-        lost.append({"concept": concept, "lost_in": "merge" if kept else "solve"})
+        in_draft = present(concept, drafted.get(concept) or "", **how)
+        lost.append({"concept": concept, "lost_in": "merge" if in_draft else "solve"})
     return lost
 
 
@@ -157,10 +157,10 @@ def _words(text: str) -> tuple[_Word, ...]:
     folded = fold(text)
     words: list[_Word] = []
     end = 0
-    for found in _WORD.finditer(folded):
-        between = folded[end : found.start()]
-        words.append(_Word(found[0], between if _JOINT.fullmatch(between) else None))
-        end = found.end()
+    for word in _WORD.finditer(folded):
+        between = folded[end : word.start()]
+        words.append(_Word(word[0], between if _JOINT.fullmatch(between) else None))
+        end = word.end()
     return tuple(words)
 
 
@@ -185,12 +185,12 @@ def _is_form(word: str, concept: str) -> bool:
 @lru_cache(maxsize=8192)
 def _forms(concept: str) -> frozenset[str]:
     """Return every form of the word that `concept` is a form of."""
-    known = _bases(concept)
+    lemmas = _bases(concept)
     guessed = frozenset[str]()
-    if not known:
+    if not lemmas:
         # A guess counts if it leads back: the rules cut the é off "café".
         guessed = frozenset(b for b in _guessed_bases(concept) if concept in _inflected(b))
-    bases = {concept} if concept in known else (known or guessed)
+    bases = {concept} if concept in lemmas else (lemmas or guessed)
     return frozenset({concept}).union(bases, *map(_inflected, bases))
 
 
@@ -257,8 +257,8 @@ def _bases(word: str) -> frozenset[str]:
         from lemminflect import getAllLemmas
 
     with _LOCK:
-        found = frozenset(base for bases in getAllLemmas(word).values() for base in bases)
-    return found | ({_LACKING[word]} if word in _LACKING else frozenset())
+        lemmas = frozenset(base for bases in getAllLemmas(word).values() for base in bases)
+    return lemmas | ({_LACKING[word]} if word in _LACKING else frozenset())
 
 
 @lru_cache(maxsize=8192)
@@ -270,7 +270,7 @@ def _guessed_bases(word: str) -> frozenset[str]:
         return frozenset()
     with _LOCK:
         guesses = [getAllLemmasOOV(word, kind) for kind in ("NOUN", "VERB")]
-    return frozenset(base for found in guesses for bases in found.values() for base in bases)
+    return frozenset(base for tagged in guesses for bases in tagged.values() for base in bases)
 
 
 @lru_cache(maxsize=8192)
@@ -279,7 +279,7 @@ def _inflected(base: str) -> frozenset[str]:
         from lemminflect import getAllInflections, getAllInflectionsOOV
 
     with _LOCK:
-        found = [getAllInflections(base)]
-        if not found[0] and len(base) >= _SHORTEST_GUESS:
-            found = [getAllInflectionsOOV(base, kind) for kind in ("NOUN", "VERB")]
-    return frozenset(form for each in found for forms in each.values() for form in forms)
+        inflections = [getAllInflections(base)]
+        if not inflections[0] and len(base) >= _SHORTEST_GUESS:
+            inflections = [getAllInflectionsOOV(base, kind) for kind in ("NOUN", "VERB")]
+    return frozenset(form for each in inflections for forms in each.values() for form in forms)

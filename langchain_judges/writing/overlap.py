@@ -187,7 +187,7 @@ def _word_vectors(name: str, texts: Sequence[str]) -> list[tuple[Any, Any]]:
         import torch
 
     tokenizer, encoder = _encoder(name)
-    found = []
+    pairs = []
     for start in range(0, len(texts), 32):
         batch = tokenizer(
             list(texts[start : start + 32]),
@@ -201,9 +201,9 @@ def _word_vectors(name: str, texts: Sequence[str]) -> list[tuple[Any, Any]]:
             hidden = encoder(**batch).last_hidden_state
         hidden = torch.nn.functional.normalize(hidden, dim=-1).numpy().astype(np.float64)
         for ids, vectors, skip in zip(batch["input_ids"], hidden, special, strict=True):
-            kept = ~skip.numpy()
-            found.append((ids.numpy()[kept], vectors[kept]))
-    return found
+            words = ~skip.numpy()
+            pairs.append((ids.numpy()[words], vectors[words]))
+    return pairs
 
 
 @cache

@@ -156,8 +156,8 @@ async def aevaluate_writing(  # noqa: PLR0913 - one parameter for each option
 def _checked(results: Iterable[Mapping[str, Any]], side: str = "") -> list[dict[str, Any]]:
     """Return rows that can be measured; a blank text is none."""
     rows: list[dict[str, Any]] = []
-    for number, given in enumerate(results):
-        row = dict(given) if isinstance(given, Mapping) else given
+    for number, result in enumerate(results):
+        row = dict(result) if isinstance(result, Mapping) else result
         try:
             check_task(row)
             _check_written(row)
@@ -233,7 +233,7 @@ def _measured(
             steps = [each["lost_in"] for each in lost]
             lost_in.update(steps)
             sources.update(["solve" if "solve" in steps else "merge"] if steps else [])
-    known = bool(written) and drafted == len(written)
+    complete = bool(written) and drafted == len(written)
     return {
         "tasks": len(rows),
         "written": len(written),
@@ -241,7 +241,7 @@ def _measured(
         "missing": _share(sum(shares), len(written)),
         "lost_in": {step: lost_in[step] for step in ("solve", "merge")},
         "failing": {step: sources[step] / drafted for step in ("solve", "merge")}
-        if known
+        if complete
         else None,
         "quality": None if pairs is None else _quality(len(rows), verdicts),
     }

@@ -66,10 +66,10 @@ def _key(name: str) -> str:
 
 def _form_of(name: str, left: Mapping[str, str]) -> str | None:
     size = _size(_key(name))
-    found = [
+    forms = [
         key for key, concept in left.items() if _size(key) == size and present(concept, name)
     ]
-    return found[0] if len(found) == 1 else None
+    return forms[0] if len(forms) == 1 else None
 
 
 def _size(key: str) -> int:
@@ -140,7 +140,7 @@ class Tree:
             self._node(f"{path}.{number}".lstrip("."), group)
             for number, group in enumerate(self._divided[path], 1)
         ]
-        if not all(done for done, _ in children):
+        if not all(complete for complete, _ in children):
             return False, None
         return self._merged(path, [part for _, part in children if part])
 

@@ -143,17 +143,17 @@ def parse_split(text: str) -> dict[str, Any] | None:
     >>> parse_split("I would rather not.") is None
     True
     """
-    found: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
     group = ""
     for line in text.splitlines():
         if topic := _TOPIC.match(line):
-            found["topic"] = topic["text"].strip(" *_`\"'.,;:!")
+            groups["topic"] = topic["text"].strip(" *_`\"'.,;:!")
         elif heading := _GROUP.match(line):
             group = f"group_{heading['number']}"
-            found.setdefault(group, []).extend(_listed(heading["text"]))
+            groups.setdefault(group, []).extend(_listed(heading["text"]))
         elif group and (bullet := _BULLET.match(line)):
-            found[group].extend(_listed(bullet["text"]))
-    return found if group else None
+            groups[group].extend(_listed(bullet["text"]))
+    return groups if group else None
 
 
 def _listed(text: str) -> list[str]:

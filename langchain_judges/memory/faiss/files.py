@@ -227,22 +227,22 @@ class Files:
             file.unlink(missing_ok=True)
 
     def _load(self, rows: Rows) -> None:
-        known = manifest.read(self._manifest)
-        generation = known["generation"]
-        blob = plain_files.read(self._name("index", generation), size=known["index"]["bytes"])
+        current = manifest.read(self._manifest)
+        generation = current["generation"]
+        blob = plain_files.read(self._name("index", generation), size=current["index"]["bytes"])
         documents = plain_files.read(
-            self._name("documents", generation), size=known["documents"]["bytes"]
+            self._name("documents", generation), size=current["documents"]["bytes"]
         )
         self._name("log", generation).lstat()
         try:
-            index = manifest.open_index(known, blob)
+            index = manifest.open_index(current, blob)
             entries, places = _documents(documents, index)
         except (ValueError, RuntimeError) as exc:
             raise OutputError(f"{self.folder}: a file of the store is damaged: {exc}") from exc
         rows.adopt(index if entries else None, entries)
-        if not known["index"]["vectors"]:
+        if not current["index"]["vectors"]:
             places.ghosts = entries.count(None)
-        self.manifest, self.places, self.offset, self.count = known, places, 0, 0
+        self.manifest, self.places, self.offset, self.count = current, places, 0, 0
         self._follow(rows)
 
     def _follow(self, rows: Rows) -> None:

@@ -178,8 +178,8 @@ class Rows:
         """Return the vectors of some slots, one row for each."""
         if self.index is None or not len(slots):
             return np.zeros((0, self.dimension or 0), np.float32)
-        found: Vectors = self.index.reconstruct_batch(slots)
-        return found
+        vectors: Vectors = self.index.reconstruct_batch(slots)
+        return vectors
 
     def search(
         self, query: Vectors, k: int, where: Mapping[str, Any] | None = None
@@ -296,12 +296,12 @@ class Rows:
             return
         self.slots[entry.id] = slot
         for name, value in entry.metadata.items():
-            known = self.values.setdefault(name, {})
+            by_token = self.values.setdefault(name, {})
             tokens = {_token(value)}
             if isinstance(value, list | tuple | set):
                 tokens |= {_token(each) for each in value}
             for token in tokens:
-                known.setdefault(token, array("q")).append(slot)
+                by_token.setdefault(token, array("q")).append(slot)
 
     def _fit(self) -> None:
         """Make the index exact or approximate, whichever its size asks for."""

@@ -175,8 +175,8 @@ class FaissStore(VectorStore):
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return documents by id, in the order of `ids`; unknown ids are left out."""
         with self._fresh():
-            found = [self._rows.get(id) for id in ids]
-            return [_document(entry) for entry in found if entry]
+            entries = [self._rows.get(id) for id in ids]
+            return [_document(entry) for entry in entries if entry]
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return documents by id, as `get_by_ids` does."""
@@ -425,8 +425,8 @@ class FaissStore(VectorStore):
                     self._save(entries, vectors, self._files)
 
     def _save(self, entries: list[Entry], vectors: Vectors, saved: files.Files) -> None:
-        known = len(self._rows)
-        whole = not known or len(entries) > max(files.SOON, known)
+        stored = len(self._rows)
+        whole = not stored or len(entries) > max(files.SOON, stored)
         try:
             if not whole:
                 saved.add(entries, vectors)
@@ -487,10 +487,10 @@ class FaissStore(VectorStore):
         filter: Filter | None,
     ) -> Steps[list[Document]]:
         vector = yield from self._embedded(query)
-        found: list[Document] = yield self._aside(
+        documents: list[Document] = yield self._aside(
             lambda: self._vary(vector, k, fetch_k, lambda_mult, filter)
         )
-        return found
+        return documents
 
     def _embedded(self, query: str | Sequence[float]) -> Steps[Vectors]:
         if not isinstance(query, str):
@@ -505,25 +505,25 @@ class FaissStore(VectorStore):
     def _search(self, vector: Vectors, k: int, filter: Filter | None) -> list[Hit]:
         with self._fresh():
             if filter is None or isinstance(filter, Mapping):
-                found = self._rows.search(vector, k, filter)
-                return [(self._at(slot), score, slot) for slot, score in found]
+                hits = self._rows.search(vector, k, filter)
+                return [(self._at(slot), score, slot) for slot, score in hits]
             return self._sifted(vector, k, filter)
 
     def _sifted(self, vector: Vectors, k: int, wanted: Callable[[Document], bool]) -> list[Hit]:
         """Ask a function about the nearest documents, then about more, until enough pass."""
         hits: list[Hit] = []
-        asked, wide = 0, max(4 * k, 32)
+        start, wide = 0, max(4 * k, 32)
         while True:
-            found = self._rows.search(vector, wide)
-            for slot, score in found[asked:]:
+            nearest = self._rows.search(vector, wide)
+            for slot, score in nearest[start:]:
                 document = self._at(slot)
                 if wanted(document):
                     hits.append((document, score, slot))
                 if len(hits) >= k:
                     return hits[: max(k, 0)]
-            if len(found) < wide:
+            if len(nearest) < wide:
                 return hits
-            asked, wide = len(found), 4 * wide
+            start, wide = len(nearest), 4 * wide
 
     def _vary(
         self, vector: Vectors, k: int, fetch_k: int, lambda_mult: float, filter: Filter | None
@@ -583,10 +583,10 @@ def _document(entry: Entry) -> Document:
 
 
 def _entries(documents: Sequence[Document], ids: Sequence[str | None] | None) -> list[Entry]:
-    given = [document.id for document in documents] if ids is None else list(ids)
-    if len(given) != len(documents):
-        raise InputError(f"{len(given)} ids were given for {len(documents)} documents")
+    names = [document.id for document in documents] if ids is None else list(ids)
+    if len(names) != len(documents):
+        raise InputError(f"{len(names)} ids were given for {len(documents)} documents")
     return [
         Entry(id or str(uuid.uuid4()), document.page_content, copy.deepcopy(document.metadata))
-        for id, document in zip(given, documents, strict=True)
+        for id, document in zip(names, documents, strict=True)
     ]
