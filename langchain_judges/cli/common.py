@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import typer
 from rich.console import Console
 
+from langchain_judges.cli.hints import hint
 from langchain_judges.datasets.row_file import Check, PairsFile, PairsSet, open_rows
 from langchain_judges.errors import InputError, JudgeError, ModelSetupError, OptionError
 from langchain_judges.options import unknown_option
@@ -77,9 +78,11 @@ def checked(
     if file.bad and not skip_bad:
         errors.print(
             f"{len(file.bad)} of {rows + len(file.bad)} rows are bad; nothing was asked. "
-            "Fix them, or leave them out with --skip-bad.",
+            "Fix them, or skip them with --skip-bad.",
             style="red",
         )
+        if words := hint([problem for _, problem in file.bad]):
+            errors.print(words, markup=False)
         raise typer.Exit(MISUSED)
     if not rows:
         errors.print(f"{file.path} has no {work}.", style="red", markup=False)

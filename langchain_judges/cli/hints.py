@@ -1,0 +1,32 @@
+"""What to do about rows that no method can take: name the column, or another method."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_MISSING = re.compile(r"^the field `(\w+)` is missing or null; there are (.*)$")
+_USUAL = {
+    "input": ("question", "prompt", "query", "instruction", "task", "request"),
+    "output": ("answer", "response", "prediction", "completion", "reply", "text"),
+    "output_a": ("a", "answer_a", "response_a", "text_a", "chosen", "output_1"),
+    "output_b": ("b", "answer_b", "response_b", "text_b", "rejected", "output_2"),
+    "source": ("context", "contexts", "document", "documents"),
+    "expected": ("reference", "ground_truth", "expected_output", "target"),
+}
+"""What columns are usually called, by the field that they stand for."""
+
+
+def hint(problems: Sequence[str]) -> str:
+    """Return what to add to the command where every row lacks the same field; else nothing."""
+    first = problems[0] if len(set(problems)) == 1 else ""
+    if not (found := _MISSING.match(first)):
+        return ""
+    field, columns = found[1], re.findall(r"'([^']*)'", found[2])
+    if field in ("output_a", "output_b") and "output" in columns:
+        return "These rows are single texts: name a method for them, such as --method rubric."
+    if field == "output" and "output_a" in columns:
+        return "These rows are pairs: name a method for them, such as --method bsm."
+    by_small = {column.lower(): column for column in columns}
+    usual = (by_small[name] for name in _USUAL.get(field, ()) if name in by_small)
+    return f"Name its column, as in --column {field}={next(usual, 'COLUMN')}."

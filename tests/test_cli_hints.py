@@ -1,0 +1,38 @@
+"""What the command line suggests where rows lack a field."""
+
+import pytest
+from typer.testing import CliRunner
+
+from langchain_judges.cli import app
+from langchain_judges.cli.hints import hint
+
+LACKS = "the field `{}` is missing or null; there are {}"
+
+
+@pytest.mark.parametrize(
+    ("field", "columns", "words"),
+    [
+        ("input", "'Question', 'answer'", "--column input=Question."),
+        ("output", "'input', 'response'", "--column output=response."),
+        ("output_a", "'input', 'b', 'a'", "--column output_a=a."),
+        ("input", "'q', 'r'", "--column input=COLUMN."),
+        ("output_a", "'input', 'output'", "--method rubric."),
+        ("output", "'input', 'output_a', 'output_b'", "--method bsm."),
+    ],
+)
+def test_a_missing_field_is_named_with_its_remedy(field, columns, words):
+    assert hint([LACKS.format(field, columns)] * 2).endswith(words)
+
+
+def test_rows_that_are_bad_in_several_ways_get_no_hint():
+    assert hint([LACKS.format("input", "'q'"), "the field `input` is empty"]) == ""
+
+
+def test_the_command_prints_the_hint(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    rows = tmp_path / "rows.csv"
+    rows.write_text("question,output\nWhere?,Here.\n")
+    words = ["judge", str(rows), "--method", "rubric", "--model", "openai:gpt-5-mini"]
+    done = CliRunner().invoke(app, [*words, "--dry-run"], env={"COLUMNS": "200"})
+    assert done.exit_code == 2
+    assert "Name its column, as in --column input=question." in done.output
