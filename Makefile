@@ -43,7 +43,9 @@ help:
 	@touch $@
 
 demo: .venv/.package
+	@echo "This shows how a method works, step by step. It does not show good verdicts: the model has 135M parameters."
 	@$(BIN)/langchain-judges $(DEMO) $(PAIRS) --model local --limit $(or $(LIMIT_$(METHOD)),3) --show $(SET_$(METHOD))
+	@echo "With a real model: $(BIN)/langchain-judges $(DEMO) $(PAIRS) --model openai:gpt-5-mini --show"
 
 # Each part runs even where another failed; any failure counts. The real model takes every core.
 test: .venv/.dev

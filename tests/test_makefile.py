@@ -24,3 +24,14 @@ def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, fai
     assert done.returncode == code, done.stderr
     asked = [line.partition("-m pytest ")[2] for line in log.read_text().splitlines()]
     assert asked == [f"-n auto {UNIT}", f"-n auto {FIGURES}", REAL]
+
+
+def test_the_demo_says_first_what_it_shows_and_last_how_to_use_a_real_model(tmp_path):
+    program = tmp_path / "langchain-judges"
+    program.write_text("#!/bin/sh\necho verdicts\n")
+    program.chmod(0o755)
+    command = ["make", "-s", "-C", ROOT, "demo", f"BIN={tmp_path}", "-o", ".venv/.package"]
+    first, verdicts, last = subprocess.check_output(command, text=True).splitlines()
+    assert "does not show good verdicts" in first
+    assert verdicts == "verdicts"
+    assert last.endswith("--model openai:gpt-5-mini --show")
