@@ -268,6 +268,7 @@ CASES: dict[str, Case] = {
         votes_plain={"voting": {"confidence": "none", "span": "vote", "variant": 1}},
         variant_2={"voting": {"variant": 2, "span": "reason"}},
         variant_3={"voting": {"variant": 3, "batch": False}},
+        adaptive={"voting": {"adaptive": True, "batch": False}},
         variant_4={"voting": {"variant": 4, "first": "random"}},
     ),
     **_variations(
@@ -290,4 +291,5 @@ CASES: dict[str, Case] = {
     ),
     **_variations("direct", aspects={"aspects": ["Light", "Water"], "orders": "score_mean"}),
     **_variations("relative", lenient={"orders": "lenient"}),
+    **_variations("cot_sc", adaptive={"samples": 8, "adaptive": 0.95}),
 }

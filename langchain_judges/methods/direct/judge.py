@@ -34,10 +34,12 @@ from langchain_judges.methods.direct.replies import (
     JudgeWork,
     LLMScoreResult,
     PlanSolveResult,
+    SelfConsistencyResult,
     read_sheet,
     sheet_shape,
 )
 from langchain_judges.methods.direct.shots import render_shots
+from langchain_judges.methods.direct.stopping import next_samples
 from langchain_judges.methods.direct.tally import decide, order_totals, weights
 from langchain_judges.methods.evidence import SUBSCORES, EvidenceTable, scores_by_criterion
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
@@ -56,6 +58,7 @@ from langchain_judges.methods.plans import (
     plan_shape,
     scores_shape,
 )
+from langchain_judges.methods.stopping import Adaptive, not_asked_sentence
 from langchain_judges.methods.tasks import AboutTask, AutoTask, settle
 from langchain_judges.options import ClientMost, Rule, Scale, factory
 from langchain_judges.orders import (
@@ -67,7 +70,7 @@ from langchain_judges.orders import (
     prefer,
     preferred_slot,
 )
-from langchain_judges.verdict import Failure, Pair, add_usage, not_judged
+from langchain_judges.verdict import Failure, Pair, Preference, add_usage, not_judged
 
 Reads = Literal["label", "forced_label", "scores"]
 """What a reply holds: one of three labels, one of two, or scores for both texts."""
@@ -107,6 +110,11 @@ class Baseline(JudgeOptions):
         return 0
 
     @property
+    def stops_early(self) -> bool:
+        """Whether samples are asked only while they can change the verdict."""
+        return False
+
+    @property
     def worked(self) -> Sequence[WorkedExample]:
         """The worked examples that are shown."""
         return ()
@@ -131,10 +139,9 @@ class Baseline(JudgeOptions):
         """Criteria of the plan; 0 where nothing is planned."""
         return 0
 
-    @property
-    def quorum(self) -> int:
-        """Fewest valid replies in an order."""
-        return self.replies // 2 + 1
+    def quorum(self, asked: int) -> int:
+        """Return the fewest valid replies in an order that was asked so often."""
+        return asked // 2 + 1
 
     def branches(self) -> int:
         """Return the most calls that are in flight at the same time."""
@@ -320,9 +327,10 @@ class SelfConsistency(ShownExamples, AboutATask):
     relative judge, itself.
 
     Returns:
-        A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.scores` are the
-        votes, `verdict.score` the share of A (where a coin decided, just beside 0.5: a score
-        above 0.5 always means A), `verdict.confidence` that of the preference.
+        A compiled graph from `Pair` to `{"verdict", "ballots", "not_asked"}`.
+        `verdict.scores` are the votes, `verdict.score` the share of A (where a coin decided,
+        just beside 0.5: a score above 0.5 always means A), `verdict.confidence` that of the
+        preference.
 
     Raises:
         OptionError: An option is not allowed.
@@ -335,6 +343,7 @@ class SelfConsistency(ShownExamples, AboutATask):
     budgets = (Budget(0, 1, "samples"),)
     events = {"ballots": "vote"}
     templates = {"judge": texts.COT}
+    result = SelfConsistencyResult
 
     prompt: Literal["cot", "relative"] = "cot"
     """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""
@@ -343,7 +352,11 @@ class SelfConsistency(ShownExamples, AboutATask):
     orders: OrderRule | None = None
     """In which orders; default `"none"` for `"cot"`, `"strict"` for `"relative"`."""
     min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
-    """Fewest valid samples in an order; default more than half."""
+    """Fewest valid samples in an order; default more than half of those asked."""
+    adaptive: Adaptive = False
+    """Ask samples one after the other, and stop when the others cannot change the verdict;
+    a probability such as 0.95 stops when they would not, with at least that probability.
+    `not_asked` names the others. Not with `orders="score_mean"`."""
     seed: Seed = 0
     """Of the samples and of the coin."""
 
@@ -382,14 +395,29 @@ class SelfConsistency(ShownExamples, AboutATask):
         """How the verdicts of the orders become one."""
         return self.orders or ("none" if self.coin else "strict")
 
+    def quorum(self, asked: int) -> int:
+        """Return the fewest valid replies in an order that was asked so often."""
+        return self.min_valid or asked // 2 + 1
+
     @property
-    def quorum(self) -> int:
-        """Fewest valid replies in an order."""
-        return self.min_valid or self.replies // 2 + 1
+    def labels(self) -> tuple[Preference, ...]:
+        """What a reply may say."""
+        return ("A", "B") if self.coin else ("A", "B", "tie")
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether samples are asked only while they can change the verdict."""
+        return bool(self.adaptive)
 
     @model_validator(mode="after")
     def _quorum_can_be_met(self) -> Self:
         check_quorum(self.min_valid, self.replies)
+        return self
+
+    @model_validator(mode="after")
+    def _votes_decide(self) -> Self:
+        if self.adaptive and self.order_rule == "score_mean":
+            raise OptionError("`adaptive` needs votes: not `orders='score_mean'`")
         return self
 
     @model_validator(mode="after")
@@ -514,7 +542,7 @@ class BaselineSteps(PairSteps):
 
     own: Baseline
     lists = ("ballots", "subscores")
-    empty = {"criteria": [], "llm_score": None}
+    empty = {"criteria": [], "llm_score": None, "due": [], "asked": None, "not_asked": []}
     focus = FOCUS
 
     @property
@@ -551,24 +579,46 @@ class BaselineSteps(PairSteps):
         plan = distinct_criteria(reply.data["criteria"]) if reply.data else []
         return {"criteria": plan[: self.own.plan_size]}
 
+    def choose(self, state: DirectState) -> Update:
+        """Say which samples are due: the next ones, while they can change the verdict."""
+        own, asked = self.own, state["asked"] or dict.fromkeys(self.own.order_list, 0)
+        assert isinstance(own, SelfConsistency)  # noqa: S101 - no other stops early
+        more = next_samples(own, pair_of(state), state["ballots"], asked)
+        upto = {order: count + more.get(order, 0) for order, count in asked.items()}
+        return {
+            "due": [[o, n] for o in own.order_list for n in range(asked[o], upto[o])],
+            "asked": upto,
+            "not_asked": [
+                self._unit(order, sample)[0]
+                for order in own.order_list
+                for sample in range(upto[order], own.replies)
+            ],
+        }
+
+    def ask_due(self, state: DirectState) -> Next:
+        """Send the samples that are due."""
+        return [
+            Send("judge", self._work(state, order, sample)) for order, sample in state["due"]
+        ] or "merge"
+
     def ask_each(self, state: DirectState) -> Next:
         """Send every order, as often as it is sampled."""
         if self.own.plan_size and not state["criteria"]:
             return "merge"
         return [
-            Send(
-                "judge",
-                JudgeWork(
-                    pair=pair_of(state),
-                    criteria=state.get("criteria", []),
-                    order=order,
-                    sample=sample,
-                    examples=examples_in(state),
-                ),
-            )
+            Send("judge", self._work(state, order, sample))
             for order in self.own.order_list
             for sample in range(self.own.replies)
         ]
+
+    def _work(self, state: DirectState, order: Order, sample: int) -> JudgeWork:
+        return JudgeWork(
+            pair=pair_of(state),
+            criteria=state.get("criteria", []),
+            order=order,
+            sample=sample,
+            examples=examples_in(state),
+        )
 
     def judge(self, work: JudgeWork) -> Call:
         """Ask for one verdict, in one order."""
@@ -622,7 +672,10 @@ class BaselineSteps(PairSteps):
                 return {"ballots": Overwrite([]), "verdict": verdict}
         update: Update = {"ballots": Overwrite(ballots), "subscores": Overwrite(subscores)}
         if own.method != "llm_score":
-            return {**update, "verdict": decide(own, pair, ballots, failures, usage)}
+            verdict = decide(own, pair, ballots, failures, usage, state["asked"])
+            if isinstance(own, SelfConsistency) and verdict["preference"]:
+                verdict["rationale"] += not_asked_sentence(state["not_asked"], own.adaptive)
+            return {**update, "verdict": verdict}
         if ballots and any(ballot["confidence"] is None for ballot in ballots):
             failures.append(_NO_LOGPROBS)
             ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
@@ -678,9 +731,13 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
         graph.add_node("plan", steps.setup.asks(steps.plan, steps.planned))
         graph.add_conditional_edges("plan", steps.ask_each, ["judge", "merge"])
         begin(graph, steps, lambda _: "plan", ["plan"])
+    elif own.stops_early:
+        graph.add_node("choose", steps.setup.plain(steps.choose))
+        graph.add_conditional_edges("choose", steps.ask_due, ["judge", "merge"])
+        begin(graph, steps, lambda _: "choose", ["choose"])
     else:
         begin(graph, steps, steps.ask_each, ["judge"])
-    graph.add_edge("judge", "merge")
+    graph.add_edge("judge", "choose" if own.stops_early else "merge")
     graph.add_edge("merge", END)
     return steps.setup.finish(graph, worked=list(own.worked))
 

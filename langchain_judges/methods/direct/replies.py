@@ -41,12 +41,25 @@ class DirectState(PairState, total=False):
     ballots: Annotated[list[Ballot], operator.add]
     subscores: Annotated[list[Subscore], operator.add]
     llm_score: float | None
+    due: list[tuple[Order, int]]
+    """The samples that are asked next, by order and number; only where `adaptive`."""
+    asked: dict[Order, int] | None
+    """How many samples each order was asked for; None where all are asked at once."""
+    not_asked: list[str]
 
 
 class DirectResult(PairResult):
     """What a baseline returns."""
 
     ballots: list[Ballot]
+
+
+class SelfConsistencyResult(DirectResult):
+    """What self-consistency returns."""
+
+    not_asked: list[str]
+    """The names of the samples that could not change the verdict, or would not with the
+    stated probability (`adaptive`)."""
 
 
 class PlanSolveResult(DirectResult):

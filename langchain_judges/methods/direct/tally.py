@@ -35,22 +35,32 @@ def decide(
     ballots: Sequence[Ballot],
     failures: list[Failure],
     usage: Usage,
+    asked: Mapping[Order, int] | None = None,
 ) -> Verdict:
-    """Combine the ballots of every order into the verdict."""
+    """Combine the ballots of every order into the verdict.
+
+    Args:
+        options: Orders, samples and what a reply holds.
+        pair: On whose texts a coin depends.
+        ballots: What the replies decided.
+        failures: What went wrong.
+        usage: What it cost.
+        asked: How many samples each order was asked for, where not for all.
+    """
     usable = [ballot for ballot in ballots if ballot["preference"]]
     by_order: dict[Order, list[Ballot]] = {
         order: sorted((ballot for ballot in usable if ballot["order"] == order), key=_sample_of)
         for order in options.order_list
     }
-    least = options.quorum
-    if short := next((o for o, found in by_order.items() if len(found) < least), None):
-        why = ""
-        if options.replies > 1:
+    for order, votes in by_order.items():
+        samples = asked[order] if asked else options.replies
+        least = options.quorum(samples)
+        if len(votes) < least:
             why = (
-                f"Not judged: {len(by_order[short])} of {options.replies} samples are valid "
-                f"({ORDER_NAMES[short]}), at least {least} must be."
+                f"Not judged: {len(votes)} of {samples} samples are valid "
+                f"({ORDER_NAMES[order]}), at least {least} must be."
             )
-        return not_judged(failures, usage, why)
+            return not_judged(failures, usage, why if options.replies > 1 else "")
     # Probabilities and plain points are never averaged together.
     probable = all(ballot["probability"] is not None for ballot in usable)
     results = {o: _order_result(options, found, probable) for o, found in by_order.items()}
@@ -96,9 +106,8 @@ def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a ve
         preference = prefer({side: round(value, 9) for side, value in sides.items()})
     else:
         preference = combine(options.order_rule, preferences)
-    tossed = options.coin and preference == "tie" and len(results) == 1
-    if tossed:
-        preference = _coin(options, pair)
+    preference, unsettled = toss(options, pair, preference), preference
+    tossed = preference != unsettled
     ballots = [ballot for found in by_order.values() for ballot in found]
     confidence = _confidence(options, ballots, preference, probable)
     source = "samples" if options.replies > 1 else "logprobs"
@@ -151,8 +160,13 @@ def _confidence(
     return fmean(known) if known and probable else None
 
 
-def _coin(options: Baseline, pair: Pair) -> Preference:
-    """Toss a coin that follows the texts, so that swapping them mirrors the verdict."""
+def toss(options: Baseline, pair: Pair, preference: Preference) -> Preference:
+    """Toss a coin for a tie of one order, where the method forbids ties.
+
+    It follows the texts, so that swapping them mirrors the verdict.
+    """
+    if preference != "tie" or not options.coin or len(options.order_list) > 1:
+        return preference
     a, b = judged(pair["output_a"]), judged(pair["output_b"])
     coin = random.Random(f"{options.chance}:{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311
     return "A" if coin.choice(sorted([a, b])) == a else "B"

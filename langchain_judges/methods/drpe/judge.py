@@ -51,6 +51,7 @@ from langchain_judges.methods.drpe.replies import (
 )
 from langchain_judges.methods.drpe.roles import RoleLike, read_roles, sets_mark
 from langchain_judges.methods.drpe.seats import Context, Seating
+from langchain_judges.methods.drpe.stopping import next_roles
 from langchain_judges.methods.drpe.tally import decide, divided, norm, order_sums, role_votes
 from langchain_judges.methods.drpe.votes import ALTERNATIVES, confidences, soft_votes
 from langchain_judges.methods.pairs import (
@@ -61,6 +62,7 @@ from langchain_judges.methods.pairs import (
     examples_in,
     pair_of,
 )
+from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.methods.tasks import AutoTask, Task, settle
 from langchain_judges.options import Here, Rule, factory, group
 from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, in_slots, orders_of
@@ -109,9 +111,9 @@ class DRPE(JudgeOptions):
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "task", "roles", "proposed", "votes",
-        "score_norm", "roles_key"}`. `verdict.scores` are the sums of equation 4, the mean of
-        those of both orders; `verdict.score` is A's share of them, 0.5 for a tie;
-        `score_norm` is A's sum over the valid votes.
+        "score_norm", "roles_key", "not_asked"}`. `verdict.scores` are the sums of equation
+        4, the mean of those of both orders; `verdict.score` is A's share of them, 0.5 for a
+        tie; `score_norm` is A's sum over the valid votes.
 
     Raises:
         OptionError: An option is not allowed.
@@ -249,7 +251,15 @@ class PanelSteps(PairSteps):
     embeddings: Embeddings
     drawn: Once[Update]
     lists = ("ballots",)
-    empty = {"votes": [], "proposed": [], "roles": [], "score_norm": None}
+    empty = {
+        "votes": [],
+        "proposed": [],
+        "roles": [],
+        "score_norm": None,
+        "asked": 0,
+        "due": [],
+        "not_asked": [],
+    }
 
     @property
     def noun(self) -> str:
@@ -296,9 +306,22 @@ class PanelSteps(PairSteps):
             "usages": [cached_usage("roles")] if reused else drawn["usages"],
         }
 
+    def choose(self, state: DRPEState) -> Update:
+        """Say which roles are due: the next ones, while they can change the verdict."""
+        roles, asked = state["roles"], state["asked"]
+        orders = self._orders(pair_of(state))
+        more = next_roles(self.own, roles, state["ballots"], orders, asked)
+        upto = asked + more
+        return {
+            "asked": upto,
+            "due": list(range(asked, upto)),
+            "not_asked": [role["type"] for role in roles[upto:]],
+        }
+
     def ask_panel(self, state: DRPEState) -> Next:
         """Send the panel, or each of its roles, in every order and as often as sampled."""
-        pair, count = pair_of(state), len(state["roles"])
+        pair = pair_of(state)
+        due = state["due"] if self.own.poll.adaptive else range(len(state["roles"]))
         return [
             Send(
                 "vote",
@@ -313,15 +336,15 @@ class PanelSteps(PairSteps):
             )
             for order in self._orders(pair)
             for sample in range(self.own.poll.replies)
-            for seat in self._seats(pair, count, sample)
+            for seat in self._seats(pair, due, sample)
             if seat
         ] or "score"
 
-    def _seats(self, pair: Pair, count: int, sample: int) -> list[list[int]]:
+    def _seats(self, pair: Pair, due: Sequence[int], sample: int) -> list[list[int]]:
         """Return the positions that each call asks, in the order in which it shows them."""
         if not self.own.poll.batch:
-            return [[i] for i in range(count)]
-        everyone = list(range(count))
+            return [[i] for i in due]
+        everyone = list(due)
         if self.own.poll.shuffled:
             # The same for both orders, whichever text is A.
             random.Random(f"{self._chance(pair)}:{sample}").shuffle(everyone)  # noqa: S311
@@ -358,7 +381,8 @@ class PanelSteps(PairSteps):
 
     def score(self, state: DRPEState) -> Update:
         """Sum the weighed votes for each text, and prefer as the rule of orders says."""
-        roles, poll = state["roles"], self.own.poll
+        poll = self.own.poll
+        roles = state["roles"][: state["asked"] if poll.adaptive else None]
         ballots, unweighed = weighed(state["ballots"], poll.confidence)
         usage, sampled = add_usage(state["usages"]), poll.replies > 1
         votes = role_votes(roles, ballots, sampled)
@@ -379,6 +403,7 @@ class PanelSteps(PairSteps):
         soft = poll.confidence == "soft"
         norms = [norm(order_sums(each, soft), each) or 0.0 for each in by_order.values()]
         verdict = decide(votes, by_order, self.own.orders, failures, usage, soft)
+        verdict["rationale"] += not_asked_sentence(state["not_asked"], poll.adaptive)
         return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
 
     def _question(self, voters: Sequence[Role]) -> Question:
@@ -489,8 +514,13 @@ def _graph(steps: PanelSteps) -> JudgeGraph:
     graph.add_node("vote", steps.setup.node(steps.vote))
     graph.add_node("score", steps.setup.plain(steps.score))
     begin(graph, steps, lambda _: "roles", ["roles"])
-    graph.add_conditional_edges("roles", steps.ask_panel, ["vote", "score"])
-    graph.add_edge("vote", "score")
+    before = "roles"
+    if steps.own.poll.adaptive:
+        before = "choose"
+        graph.add_node("choose", steps.setup.plain(steps.choose))
+        graph.add_edge("roles", "choose")
+    graph.add_conditional_edges(before, steps.ask_panel, ["vote", "score"])
+    graph.add_edge("vote", "choose" if steps.own.poll.adaptive else "score")
     graph.add_edge("score", END)
     # What sits by task is decided by the wording of the sets.
     sets = {"sets": sets_mark()} if steps.own.seating.static is None else {}

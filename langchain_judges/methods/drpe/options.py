@@ -12,6 +12,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.drpe.prompts import REQUESTS
 from langchain_judges.methods.drpe.roles import SETS, RoleLike, read_roles
 from langchain_judges.methods.drpe.votes import SpanKind
+from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.methods.tasks import TASKS, Task
 from langchain_judges.options import ClientMost, Options, Rule
 from langchain_judges.verdict import Role
@@ -129,7 +130,17 @@ class Voting(Options):
     variant: Annotated[int, Ge(0), Le(len(REQUESTS) - 1)] = 0
     """Which of the five wordings of the request, from 0."""
     min_valid: Annotated[int, Ge(1), ClientMost(100)] | None = None
-    """Fewest valid votes in an order; default more than half of the panel."""
+    """Fewest valid votes in an order; default more than half of the roles that were asked."""
+    adaptive: Adaptive = False
+    """Let roles vote one after the other, in the panel's order, and stop when the others
+    cannot change the verdict; a probability such as 0.95 stops when they would not, with at
+    least that probability. `not_asked` names the others. Needs `batch=False`."""
+
+    @model_validator(mode="after")
+    def _roles_vote_alone(self) -> Self:
+        if self.adaptive and self.batch:
+            raise OptionError("`adaptive` needs roles that vote one by one: `batch=False`")
+        return self
 
     @property
     def replies(self) -> int:

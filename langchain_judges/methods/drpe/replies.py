@@ -42,6 +42,11 @@ class DRPEState(PairState, total=False):
     score_norm: float | None
     roles_key: str
     task: str
+    due: list[int]
+    """The positions of the roles that vote next; only where `adaptive`."""
+    asked: int
+    """How many roles were asked to vote, from the first; only where `adaptive`."""
+    not_asked: list[str]
 
 
 class DRPEResult(PairResult):
@@ -56,6 +61,9 @@ class DRPEResult(PairResult):
     """Equal keys mean that the roles may be used again."""
     task: str
     """What was judged: the name of a task, or `"own"`."""
+    not_asked: list[str]
+    """The roles whose votes could not change the verdict, or would not with the stated
+    probability (`Voting(adaptive=…)`)."""
 
 
 class Work(TypedDict):

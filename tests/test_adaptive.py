@@ -1,0 +1,150 @@
+"""Stopping early: the same verdict for fewer calls, and what is said of what was not asked."""
+
+import json
+from itertools import product
+
+import pytest
+
+from langchain_judges import create_drpe_judge, create_self_consistency_judge
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.stopping import first_wave, outcomes, settled
+from langchain_judges.orders import combine
+from tests.fakes import FakeChatModel
+from tests.test_direct import PAIR, slots
+from tests.test_drpe import PAIR as DRPE_PAIR
+from tests.test_drpe import favours_good, respond
+
+
+def sampling(said, prompt="cot", **options):
+    """Return the judge's result where its samples say A, B and tie as in `said`, by order."""
+    waiting = {order: iter(labels) for order, labels in said.items()}
+
+    def respond(text):
+        order = "AB" if "good" in slots(text)[0] else "BA"
+        label = next(waiting[order])
+        slot = {"tie": "tie", "A": "12"[order == "BA"], "B": "12"[order == "AB"]}[label]
+        return json.dumps({"explanation": "because", "preference": slot})
+
+    model = FakeChatModel(replies=respond)
+    judge = create_self_consistency_judge(model, prompt=prompt, **options)
+    return judge.invoke(PAIR), len(model.prompts)
+
+
+def test_votes_that_are_left_follow_the_votes_so_far():
+    # Uniform prior, 3 for A and 5 left: all five for B 1*2*3*4*5 / (5*6*7*8*9) = 1/126,
+    # four of them 5 * 4!*4 / 15120 = 4/126, which makes 4 to 4.
+    chances = outcomes({"A": 3, "B": 0}, 5, ["A", "B"])
+    assert chances == pytest.approx({"A": 121 / 126, "tie": 4 / 126, "B": 1 / 126})
+
+
+def test_three_labels_may_tie_without_a_vote_for_a_tie():
+    # One to one, one left, a third for each of them but the tie label: (2, 2, 1) / 5.
+    chances = outcomes({"A": 1, "B": 1}, 1, ["A", "B", "tie"])
+    assert chances == pytest.approx({"A": 0.4, "B": 0.4, "tie": 0.2})
+
+
+@pytest.mark.parametrize(("adaptive", "first"), [(True, 5), (0.95, 3), (0.99, 4)])
+def test_the_first_wave_is_the_least_that_can_settle(adaptive, first):
+    # 4 of 8 leave B 4 of 4: 1*2*3*4 / (6*7*8*9) = 1/126, an even split: 125/126 = 0.992.
+    assert first_wave(adaptive, 8, ["A", "B"], 1) == first
+
+
+def test_an_order_that_cannot_matter_is_not_waited_for():
+    strict = lambda labels: combine("strict", labels)  # noqa: E731
+    assert settled(True, [{"tie": 1.0}, {"A": 0.5, "B": 0.5}], strict, "tie")
+    assert not settled(0.6, [{"A": 1.0}, {"A": 0.5, "tie": 0.5}], strict, "A")
+
+
+def test_five_of_eight_that_agree_are_enough():
+    result, calls = sampling({"AB": "AAAAA"}, adaptive=True)
+    assert calls == 5
+    assert result["verdict"]["preference"] == "A"
+    assert result["verdict"]["confidence"] == 1
+    assert result["not_asked"] == ["sample 6", "sample 7", "sample 8"]
+    assert "could not change the verdict: sample 6, sample 7" in result["verdict"]["rationale"]
+
+
+def test_three_of_eight_are_enough_by_a_bound_which_is_stated():
+    result, calls = sampling({"AB": "BBB"}, adaptive=0.95)
+    assert (calls, result["verdict"]["preference"]) == (3, "B")
+    assert "with a probability of at least 0.95: sample 4" in result["verdict"]["rationale"]
+
+
+def test_without_adaptive_everything_is_asked():
+    result, calls = sampling({"AB": "AAAAAAAA"})
+    assert (calls, result["not_asked"]) == (8, [])
+
+
+def test_stopping_exactly_never_changes_a_preference():
+    # All sequences of five forced labels; the sixth to eighth sample do not exist.
+    for labels in product("AB", repeat=5):
+        whole, calls = sampling({"AB": labels}, samples=5)
+        early, fewer = sampling({"AB": labels}, samples=5, adaptive=True)
+        assert early["verdict"]["preference"] == whole["verdict"]["preference"]
+        assert fewer <= calls
+
+
+@pytest.mark.parametrize("orders", ["strict", "lenient"])
+def test_stopping_exactly_never_changes_a_preference_of_two_orders(orders):
+    others = ["AAB", ("tie", "B", "B")]
+    for one, two in product(product(["A", "B", "tie"], repeat=3), others):
+        said = {"AB": one, "BA": two}
+        options = {"prompt": "relative", "samples": 3, "orders": orders}
+        whole, _ = sampling(said, **options)
+        early, _ = sampling(said, adaptive=True, **options)
+        assert early["verdict"]["preference"] == whole["verdict"]["preference"]
+
+
+def test_the_mean_score_is_not_settled_by_votes():
+    with pytest.raises(OptionError, match="not `orders='score_mean'`"):
+        create_self_consistency_judge(FakeChatModel(), adaptive=True, orders="score_mean")
+
+
+@pytest.mark.parametrize("adaptive", [0.5, 1.5, "much"])
+def test_a_bound_is_a_probability(adaptive):
+    with pytest.raises(OptionError, match="`adaptive` must be"):
+        create_self_consistency_judge(FakeChatModel(), adaptive=adaptive)
+
+
+ROLES = [f"Role{n}: reads" for n in range(1, 8)]
+
+
+def voting(votes, pair=DRPE_PAIR, **options):
+    """Return a panel of seven where role n votes as letter n of `votes` says."""
+
+    def vote(prompt, role):
+        slot = favours_good(prompt)
+        return slot if votes[int(role[4:]) - 1] == "A" else {"1": "2", "2": "1"}[slot]
+
+    model = FakeChatModel(replies=lambda prompt: respond(prompt, vote))
+    poll = {"batch": False, **options.pop("voting", {})}
+    judge = create_drpe_judge(model, roles=ROLES, voting=poll, **options)
+    return judge.invoke(pair), len(model.prompts)
+
+
+@pytest.mark.parametrize(
+    ("votes", "adaptive", "calls"),
+    # Four of seven lead by 4, three are left; three of seven: B needs all four that are
+    # left, 1*2*3*4 / (5*6*7*8) = 1/70. Two against one are open either way.
+    [("AAAAxxx", True, 4), ("AAAxxxx", 0.95, 3), ("BBBBxxx", True, 4), ("AABAAxx", True, 5)],
+)
+def test_roles_stop_voting_once_the_others_change_nothing(votes, adaptive, calls):
+    result, asked = voting(votes, voting={"adaptive": adaptive})
+    assert (asked, len(result["votes"])) == (calls, calls)
+    assert result["verdict"]["preference"] == votes[0]
+    assert result["not_asked"] == [f"Role{n}" for n in range(calls + 1, 8)]
+    assert "Not asked" in result["verdict"]["rationale"]
+
+
+@pytest.mark.parametrize("orders", ["none", "score_mean", "strict", "lenient"])
+def test_roles_that_stop_exactly_never_change_a_preference(orders):
+    for votes in ("AABBABA", "ABABABB", "BBABBAA", "AAABBBB"):
+        whole, calls = voting(votes, orders=orders)
+        early, fewer = voting(votes, orders=orders, voting={"adaptive": True})
+        assert early["verdict"]["preference"] == whole["verdict"]["preference"]
+        assert fewer <= calls
+
+
+def test_a_panel_asked_at_once_cannot_stop_early():
+    with pytest.raises(OptionError, match="`batch=False`"):
+        create_drpe_judge(FakeChatModel(), voting={"adaptive": True})
