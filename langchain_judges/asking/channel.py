@@ -29,6 +29,7 @@ from langchain_judges.asking.models import (
     with_own_connections,
     without_own_retries,
 )
+from langchain_judges.asking.plain_json import with_plain_json
 from langchain_judges.asking.reply import json_schema
 from langchain_judges.asking.secrets import Secrets, without_password
 from langchain_judges.errors import OptionError
@@ -119,7 +120,7 @@ class Channel:
         self.answered = False
         """Whether a reply has come: what is refused after that is one request, not access."""
         self._lock = threading.Lock()
-        self._outside = _Place(self.model, {})
+        self._outside = _Place(with_plain_json(self.model), {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 
     def sampling(self, sampled: bool, seed: int | None) -> dict[str, Any]:
@@ -167,7 +168,7 @@ class Channel:
                 other: p for other, p in self._places.items() if not other.is_closed()
             }
             model = with_own_connections(self.model) if self.kin else self.model
-            self._places[loop] = _Place(model, {})
+            self._places[loop] = _Place(with_plain_json(model), {})
         return self._places[loop]
 
     def _request(
