@@ -75,6 +75,7 @@ docs: .venv/.dev
 
 benchmark: .venv/.dev
 	@$(BIN)/python -m tests.benchmarks.overhead
+	@$(BIN)/python -m tests.benchmarks.one_call
 
 notebooks: .venv/.dev
 	@$(BIN)/python cookbook/run_notebooks.py

@@ -1,0 +1,229 @@
+"""What a judge of one call costs beside bare loops and openevals, in one process.
+
+Against a server on loopback (its own process, 50 ms for each reply, a few sentences of
+explanation, log-probabilities where they are asked for): 100 judgments, 20 in flight. The
+contestants take turns within each round, so that what else the machine does meets them all;
+processor time is that of this process. Run with `make benchmark`, or with `--quick`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tests.benchmarks.overhead import PAIR_TEXT
+
+QUICK = "--quick" in sys.argv
+JUDGMENTS, ROUNDS = (40, 1) if QUICK else (100, 5)
+IN_FLIGHT, DELAY = 20, 0.05
+WHY = "Response 1 names the cause, the moon; Response 2 only repeats what was asked. " * 5
+BASE = "loop of `ChatOpenAI.with_structured_output`"
+
+
+def serve() -> None:
+    """Answer until the standard input is closed."""
+    from langchain_judges.testing import Answer, Call, FakeModelServer, reply
+
+    def answer(call: Call) -> Answer:
+        verdict: dict[str, Any] = {"explanation": WHY, "preference": "1"}
+        if call.shape == "Scores":
+            verdict = {"score_1": 4, "score_2": 2, "explanation": WHY}
+        if call.shape not in {"Scores", "Choice"}:
+            verdict = {"reasoning": WHY, "score": True}
+        text = json.dumps(verdict)
+        result = reply(text)
+        if call.body.get("logprobs"):
+            words = text.replace(" ", "\n ").split("\n")
+            result.payload["choices"][0]["logprobs"] = {"content": [_token(w) for w in words]}
+        return result
+
+    with FakeModelServer(answer, DELAY) as server:
+        print(server.url, flush=True)
+        sys.stdin.read()
+
+
+def _token(word: str) -> dict[str, Any]:
+    return {"token": word, "logprob": -0.1, "bytes": list(word.encode()), "top_logprobs": []}
+
+
+def chat(url: str) -> Any:
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(model="m", base_url=url, api_key="x", use_responses_api=False)
+
+
+def pairs() -> list[dict[str, Any]]:
+    return [
+        {
+            "input": f"Why are there tides? ({i})",
+            "output_a": f"{PAIR_TEXT} good {i}",
+            "output_b": f"{PAIR_TEXT} {i}",
+        }
+        for i in range(JUDGMENTS // 2)
+    ]
+
+
+def prompts() -> list[list[Any]]:
+    """Return what `relative` asks, rendered: each pair in both orders."""
+    from langchain_judges.methods.direct.prompts import RELATIVE
+
+    blank = dict.fromkeys(RELATIVE.input_variables, "")
+    return [
+        RELATIVE.format_messages(
+            **{**blank, "request": pair["input"], "response_1": first, "response_2": second}
+        )
+        for pair in pairs()
+        for first, second in (
+            (pair["output_a"], pair["output_b"]),
+            (pair["output_b"], pair["output_a"]),
+        )
+    ]
+
+
+async def _all(ask: Callable[[Any], Awaitable[Any]], asked: list[Any]) -> None:
+    gate = asyncio.Semaphore(IN_FLIGHT)
+
+    async def one(each: Any) -> None:
+        async with gate:
+            await ask(each)
+
+    await asyncio.gather(*(one(each) for each in asked))
+
+
+async def structured(url: str) -> None:
+    from langchain_judges.methods.direct.replies import Choice
+
+    await _all(chat(url).with_structured_output(Choice).ainvoke, prompts())
+
+
+def structured_threads(url: str) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from langchain_judges.methods.direct.replies import Choice
+
+    with ThreadPoolExecutor(IN_FLIGHT) as pool:
+        list(pool.map(chat(url).with_structured_output(Choice).invoke, prompts()))
+
+
+async def client(url: str) -> None:
+    from openai import AsyncOpenAI
+
+    from langchain_judges.asking.reply import json_schema
+    from langchain_judges.methods.direct.replies import Choice
+
+    schema = {"name": "Choice", "strict": True, "schema": json_schema(Choice)}
+    form: Any = {"type": "json_schema", "json_schema": schema}
+    roles = {"human": "user", "system": "system"}
+
+    async def ask(messages: list[Any]) -> None:
+        sent: Any = [{"role": roles[m.type], "content": m.content} for m in messages]
+        done = await plain.chat.completions.create(
+            model="m", messages=sent, response_format=form
+        )
+        Choice.model_validate_json(done.choices[0].message.content or "")
+
+    async with AsyncOpenAI(base_url=url, api_key="x") as plain:
+        await _all(ask, prompts())
+
+
+async def openevals(url: str) -> None:
+    from openevals.llm import create_async_llm_as_judge
+
+    prompt = "Is the answer right?\n{inputs}\n{outputs}\n{reference_outputs}"
+    judge = create_async_llm_as_judge(prompt=prompt, judge=chat(url))
+
+    async def ask(pair: dict[str, Any]) -> None:
+        texts = {"outputs": pair["output_a"], "reference_outputs": pair["output_b"]}
+        await judge(inputs=pair["input"], **texts)
+
+    await _all(ask, [pair for pair in pairs() for _ in "ab"])
+
+
+async def judged(url: str, method: str) -> None:
+    from langchain_judges import ajudge_many, load_judge
+
+    judge = load_judge(method, chat(url))
+    async for row in ajudge_many(judge, pairs(), max_concurrency=IN_FLIGHT, progress=False):
+        assert row["judged"], row
+
+
+def judged_threads(url: str) -> None:
+    from langchain_judges import judge_many, load_judge
+
+    judge = load_judge("relative", chat(url))
+    for row in judge_many(judge, pairs(), max_concurrency=IN_FLIGHT, progress=False):
+        assert row["judged"], row
+
+
+CONTESTANTS: dict[str, Callable[[str], Any]] = {
+    BASE: structured,
+    "the same loop, in threads": structured_threads,
+    "loop of `AsyncOpenAI`": client,
+    "openevals, `create_async_llm_as_judge`": openevals,
+    "`ajudge_many`, `relative`": lambda url: judged(url, "relative"),
+    "`ajudge_many`, `absolute`": lambda url: judged(url, "absolute"),
+    "`judge_many`, `relative`": judged_threads,
+}
+
+
+def measure(url: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """Return wall seconds and CPU milliseconds for a call, for each round after a warm-up."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in CONTESTANTS}
+    with asyncio.Runner() as runner:
+        for turn in range(rounds + 1):
+            for name, work in CONTESTANTS.items():
+                wall, cpu = time.perf_counter(), time.process_time()
+                if asyncio.iscoroutine(waiting := work(url)):
+                    runner.run(waiting)
+                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+                if turn:
+                    times[name].append((wall, 1000 * cpu / JUDGMENTS))
+    return times
+
+
+def report(times: dict[str, list[tuple[float, float]]]) -> None:
+    """Print medians, and medians of the ratios within a round."""
+    rounds = len(times[BASE])
+    print(
+        f"{JUDGMENTS} judgments, {IN_FLIGHT} in flight, {DELAY * 1000:.0f} ms for each reply; "
+        f"medians of {rounds} rounds; {platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}.\n"
+    )
+    print("| | wall s | CPU ms/call | wall × | CPU × |\n|---|---|---|---|---|")
+    for name, runs in times.items():
+        ratios = [
+            (wall / base_wall, cpu / base_cpu)
+            for (wall, cpu), (base_wall, base_cpu) in zip(runs, times[BASE], strict=True)
+        ]
+        cells = [statistics.median(column) for column in zip(*runs, strict=True)]
+        cells += [statistics.median(column) for column in zip(*ratios, strict=True)]
+        print(f"| {name} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
+
+
+def main() -> None:
+    if "serve" in sys.argv:
+        serve()
+        return
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.benchmarks.one_call", "serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout
+    try:
+        report(measure(server.stdout.readline().strip(), ROUNDS))
+    finally:
+        server.communicate()
+
+
+if __name__ == "__main__":
+    main()
