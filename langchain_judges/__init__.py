@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from langchain_judges.asking.rates import MinuteLimiter
     from langchain_judges.errors import JudgeError
     from langchain_judges.integrations.best_of import best_of
-    from langchain_judges.integrations.evaluators import as_comparative_evaluator, as_evaluator
+    from langchain_judges.integrations.comparative import as_comparative_evaluator
+    from langchain_judges.integrations.evaluators import as_evaluator
     from langchain_judges.integrations.middleware import JudgeMiddleware
     from langchain_judges.integrations.server import serve
     from langchain_judges.integrations.tracing import end_traces
@@ -71,7 +72,7 @@ _HOMES = {
     "Vote": "verdict",
     "Voting": "methods.drpe",
     "ajudge_many": "runs.many",
-    "as_comparative_evaluator": "integrations.evaluators",
+    "as_comparative_evaluator": "integrations.comparative",
     "as_evaluator": "integrations.evaluators",
     "assert_judged": "runs.assertion",
     "batch_model": "asking.batches",

@@ -1,4 +1,4 @@
-"""A judge as an evaluator: of LangSmith's rows, of pairs of experiments, of a whole run.
+"""A judge as an evaluator: of LangSmith's rows, and of rows that anybody gives it.
 
 `as_evaluator` gives an object that LangSmith takes as a `RunEvaluator` and that anybody can
 call as openevals' evaluators are called. A row that could not be judged is feedback without
@@ -10,10 +10,9 @@ from __future__ import annotations
 import uuid
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Mapping
 from threading import Lock
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langsmith import Client, utils
@@ -22,31 +21,20 @@ from langsmith.schemas import Example, Run
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Effect, Steps, arun, run
-from langchain_judges.errors import InputError, JudgeError, OptionError
-from langchain_judges.integrations.cases import item_for, pair_for, wants_reference
-from langchain_judges.integrations.child_runs import outputs_with_work
-from langchain_judges.methods.marks import kind_of, marks_of, unwrapped
+from langchain_judges.errors import InputError, JudgeError
+from langchain_judges.integrations.reading import Baseline, CaseReader, EvaluatedRow, Places
+from langchain_judges.methods.marks import marks_of, unwrapped
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.applications import (
     Source,
-    check_sources,
     check_words,
     comment_of,
-    context_in,
     decision,
-    expected_in,
     reason_of,
-    reference_in,
     score_of,
-    source_in,
-    task_in,
-    work_in,
 )
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import no_usage, not_judged
-
-Baseline = Mapping[str, Any] | Callable[[Any], Any]
-"""Outputs to compare with, by the id of the example, or a function of the inputs."""
 
 _KEPT = 100_000
 """Verdicts that an evaluator remembers for the summary of an experiment."""
@@ -109,118 +97,19 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
             a baseline, or an option is not allowed.
     """
     check_words(key=key)
-    places = _Places(input, output, reference, context)
-    return JudgeEvaluator(judge, key, _Reading(judge, places, baseline))
-
-
-class _Places(NamedTuple):
-    """Where each text stands."""
-
-    input: Source
-    output: Source
-    reference: Source
-    context: Source
-
-
-class _Row(NamedTuple):
-    """What is known of one row."""
-
-    inputs: Any
-    outputs: Any
-    reference: Any = None
-    example: str | None = None
-    """The id of the data set's example."""
-    context: Any = None
-    called: bool = False
-    """Whether somebody gave the reference to this evaluator, and not a data set."""
-
-
-class _Reading:
-    """Reads what a judge takes from inputs, outputs and references."""
-
-    def __init__(self, judge: Judge, places: _Places, baseline: Baseline | None) -> None:
-        self.judge, self.kind, self.places = judge, kind_of(judge), places
-        check_sources(**places._asdict())
-        if not (baseline is None or isinstance(baseline, Mapping) or callable(baseline)):
-            raise OptionError(
-                "`baseline` must be outputs by the id of the example, or a function of the "
-                f"inputs, got {baseline!r}"
-            )
-        if baseline is not None and self.kind == "item":
-            raise OptionError("`baseline` is for judges of pairs; this one labels one text")
-        self.baseline = baseline
-
-    def outputs(self, run: Run) -> Any:
-        """Return a run's outputs, with the tools it used unless the output's place is named."""
-        return run.outputs if self.places.output else outputs_with_work(run)
-
-    def case(self, row: _Row) -> dict[str, Any]:
-        """Return a `Pair` or an `Item`.
-
-        Raises:
-            InputError: A text cannot be found; the message says what was wanted and seen.
-        """
-        task = task_in(row.inputs, self.places.input)
-        text = work_in(row.outputs, self.places.output)
-        source = context_in(row.context) or self._source(row.inputs, row.outputs)
-        if self.kind == "item":
-            expected = (
-                expected_in(row.reference, self.places.reference)
-                if (row.reference and (row.called or self._names_reference))
-                else None
-            )
-            return item_for(self.judge, task, text, expected=expected, source=source)
-        if self.baseline is not None:
-            known = self._known(row.reference)
-            other = work_in(self._other(row.inputs, row.example), self.places.output)
-            return pair_for(task, text, other, reference=known, source=source)
-        if row.reference is None or row.reference == {}:
-            raise InputError("`reference`: a text to compare with is wanted, saw nothing")
-        other = work_in(row.reference, self.places.reference, "reference")
-        return pair_for(task, text, other, source=source)
-
-    def sides(self, inputs: Any, a: Any, b: Any, reference: Any) -> dict[str, Any]:
-        """Return the pair of two outputs for the same inputs; the reference is shown as one.
-
-        Raises:
-            InputError: A text cannot be found.
-        """
-        task = task_in(inputs, self.places.input)
-        texts = [work_in(side, self.places.output) for side in (a, b)]
-        source = self._source(inputs, None)
-        return pair_for(task, *texts, reference=self._known(reference), source=source)
-
-    @property
-    def _names_reference(self) -> bool:
-        return self.places.reference is not None or wants_reference(self.judge)
-
-    def _source(self, inputs: Any, outputs: Any) -> str | None:
-        return source_in(inputs, outputs, self.places.context)
-
-    def _known(self, reference: Any) -> str | None:
-        if reference is None or reference == {}:
-            return None
-        return reference_in(reference, self.places.reference)
-
-    def _other(self, inputs: Any, example: str | None) -> Any:
-        assert self.baseline is not None  # noqa: S101 - for the type checker
-        if callable(self.baseline):
-            return self.baseline(inputs)
-        if example is None or example not in self.baseline:
-            held = f"{len(self.baseline)} others" if self.baseline else "none"
-            raise InputError(f"`baseline`: wanted outputs for example {example}, saw {held}")
-        return self.baseline[example]
+    places = Places(input, output, reference, context)
+    return JudgeEvaluator(judge, key, CaseReader(judge, places, baseline))
 
 
 class JudgeEvaluator(RunEvaluator):
     """A judge as LangSmith and openevals call evaluators; `as_evaluator` makes it."""
 
-    def __init__(self, judge: Judge, key: str | None, reading: _Reading) -> None:
+    def __init__(self, judge: Judge, key: str | None, reader: CaseReader) -> None:
         """Prepare the evaluator; nothing is asked."""
         self.judge = judge
         self.marks = marks_of(judge)
         self.key = key or str(self.marks["method"])
-        self._reading = reading
+        self._reader = reader
         self._verdicts: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._lock = Lock()
 
@@ -263,7 +152,9 @@ class JudgeEvaluator(RunEvaluator):
             OptionError: A keyword is unknown.
         """
         _refuse(unknown)
-        return _run(self._call(_Row(inputs, outputs, reference_outputs, None, context, True)))
+        return _run(
+            self._call(EvaluatedRow(inputs, outputs, reference_outputs, None, context, True))
+        )
 
     async def acall(
         self,
@@ -280,14 +171,14 @@ class JudgeEvaluator(RunEvaluator):
             OptionError: A keyword is unknown.
         """
         _refuse(unknown)
-        row = _Row(inputs, outputs, reference_outputs, None, context, True)
+        row = EvaluatedRow(inputs, outputs, reference_outputs, None, context, True)
         return await arun(self._call(row))
 
     def verdict_on(self, run_id: object) -> dict[str, Any] | None:
         """Return what is remembered of the verdict on a run; None if there is none."""
         return self._verdicts.get(str(run_id))
 
-    def _call(self, row: _Row) -> Steps[Feedback | list[Feedback]]:
+    def _call(self, row: EvaluatedRow) -> Steps[Feedback | list[Feedback]]:
         run_id = uuid.uuid4()
         outcome, ran = yield from self._judge(row, run_id, {})
         verdict = outcome["verdict"]
@@ -317,8 +208,8 @@ class JudgeEvaluator(RunEvaluator):
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
         told = {"target_run_id": str(run.id)}
-        outputs = self._reading.outputs(run)
-        row = _Row(inputs, outputs, reference, str(example.id) if example else None)
+        outputs = self._reader.outputs(run)
+        row = EvaluatedRow(inputs, outputs, reference, str(example.id) if example else None)
         if not run.outputs and run.error:
             lost = InputError(f"the run failed and has no output: {run.error[:300]}")
             outcome, ran = {"verdict": not_done(lost)}, False
@@ -350,17 +241,17 @@ class JudgeEvaluator(RunEvaluator):
             value=decided if isinstance(decided, str) else None,
             comment=comment_of(verdict),
             evaluator_info=self.marks,
-            feedback_config=config if self._reading.kind == "pair" else None,
+            feedback_config=config if self._reader.kind == "pair" else None,
             extra=_extra(verdict),
             source_run_id=source,
         )
 
     def _judge(
-        self, row: _Row, run_id: uuid.UUID, told: dict[str, str]
+        self, row: EvaluatedRow, run_id: uuid.UUID, told: dict[str, str]
     ) -> Steps[tuple[dict[str, Any], bool]]:
         """Return what the judge found, and whether it ran at all."""
         try:
-            given = self._reading.case(row)
+            given = self._reader.case(row)
             config = config_for(self.judge, run_id=run_id, run_name=self.key, metadata=told)
             return (yield from outcome_of(self.judge, given, config)), True
         except InputError as exc:
@@ -481,89 +372,3 @@ def runs_of(client: Client, **which: Any) -> list[Run]:
         # What is to replace it asks for a newer server than many have.
         warnings.filterwarnings("ignore", r"list_runs\(\) is deprecated")
         return list(client.list_runs(**which))
-
-
-def as_comparative_evaluator(
-    judge: Judge,
-    *,
-    key: str | None = None,
-    input: Source = None,
-    output: Source = None,
-    reference: Source = None,
-    context: Source = None,
-) -> Callable[[Sequence[Run], Example | None], dict[str, Any]]:
-    """Make a judge an evaluator for `langsmith.evaluation.evaluate_comparative`.
-
-    A judge of pairs compares the runs of one example, each with each; a run's score is the
-    mean of how far it was preferred, and the reference output, where there is one, is shown
-    as such. A judge of one text labels each run. Every run has a comment of its own.
-
-    Args:
-        judge: As in `as_evaluator`.
-        key: Name of the feedback; default `"preference"`, or the method of a judge of one
-            text.
-        input: Where the task stands in the example's inputs.
-        output: Where the text stands in each run's outputs.
-        reference: Where the known text stands in the example's outputs, as in
-            `as_evaluator`.
-        context: Where the source stands, as in `as_evaluator`; of a pair, in the inputs.
-
-    Returns:
-        A function of the runs and the example to `{"key", "scores", "comment"}`; scores are
-        by run id, comments by its text, as LangSmith reads them. What could not be judged
-        has the score None and its reason as comment.
-
-    Raises:
-        OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
-    """
-    check_words(key=key)
-    readings = _Reading(judge, _Places(input, output, reference, context), None)
-    name = key or ("preference" if readings.kind == "pair" else marks_of(judge)["method"])
-
-    def compare(runs: Sequence[Run], example: Example | None) -> dict[str, Any]:
-        inputs = example.inputs if example else runs[0].inputs
-        known = example.outputs if example else None
-        scores: dict[Any, list[float]] = {each.id: [] for each in runs}
-        comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
-        for sides in combinations(runs, 2) if readings.kind == "pair" else zip(runs):
-            verdict = run(_compared(judge, readings, sides, inputs, known))
-            number = score_of(verdict)
-            for side, who, share in _shares(sides, number):
-                comments[str(side.id)].append(who + comment_of(verdict))
-                if share is not None:
-                    scores[side.id].append(share)
-        return {
-            "key": name,
-            "scores": {k: sum(v) / len(v) if v else None for k, v in scores.items()},
-            "comment": {k: "\n".join(v) for k, v in comments.items()},
-        }
-
-    compare.__name__ = str(name)
-    return compare
-
-
-def _shares(
-    sides: Sequence[Run], number: float | None
-) -> Iterator[tuple[Run, str, float | None]]:
-    """Return each side, how its comment begins, and its share of the score."""
-    if len(sides) == 1:
-        yield sides[0], "", number
-        return
-    yield sides[0], "This run is A. ", number
-    yield sides[1], "This run is B. ", None if number is None else 1 - number
-
-
-def _compared(
-    judge: Judge, reading: _Reading, sides: Sequence[Run], inputs: Any, known: Any
-) -> Steps[dict[str, Any]]:
-    try:
-        if reading.kind == "item":
-            case = reading.case(_Row(inputs, reading.outputs(sides[0]), known))
-        else:
-            a, b = map(reading.outputs, sides)
-            case = reading.sides(inputs, a, b, known)
-        told = {f"run_{'ab'[i]}": str(side.id) for i, side in enumerate(sides)}
-        config = config_for(judge, metadata=told)
-        return (yield from verdict_of(judge, case, config))
-    except InputError as exc:
-        return not_done(exc)
