@@ -2,11 +2,17 @@
 
     python cookbook/run_notebooks.py                    # all of them; also `make notebooks`
     python cookbook/run_notebooks.py 08_trust.ipynb     # these
+    python cookbook/run_notebooks.py 02_drpe.ipynb --record openai:gpt-5-mini
 
-Most of them ask the local model, for some minutes. A notebook is written only when it has run
-to its end. What differs from run to run or from machine to machine is not stored: times,
-counts of execution, progress on stderr, versions, addresses of objects, ports, folders, random
-names, and outputs of more than 100,000 characters, of which only the plain text stays.
+The notebooks replay the replies of a model that are recorded in `cookbook/recorded`, so they
+need no network. Where a prompt, an option or a text has changed, its request is refused: record
+that notebook again with `--record` and a model of your choice, and correct what its texts say
+of the results.
+
+A notebook is written only when it has run to its end. What differs from run to run or from
+machine to machine is not stored: times, counts of execution, progress on stderr, versions,
+addresses of objects, ports, folders, random names, and outputs of more than 100,000
+characters, of which only the plain text stays.
 """
 
 from __future__ import annotations
@@ -36,13 +42,25 @@ _PASSING = (
 )
 
 
-def execute(path: Path, timeout: int = 600) -> NotebookNode:
+_REPLAYED = re.compile(r'ReplayChatModel\(path="([^"]+)"\)')
+"""How a notebook names its recorded replies."""
+
+
+def execute(path: Path, timeout: int = 600, model: str | None = None) -> NotebookNode:
     """Return the notebook, run in its own folder by a new kernel.
+
+    Args:
+        path: The notebook.
+        timeout: Seconds for a cell.
+        model: Ask this model and record its replies instead of replaying them.
 
     Raises:
         CellExecutionError: A cell raised.
     """
     notebook = nbformat.read(path, as_version=4)
+    if model:
+        for cell in notebook.cells:
+            cell.source = recording(cell.source, model)
     NotebookClient(
         notebook,
         timeout=timeout,
@@ -52,30 +70,53 @@ def execute(path: Path, timeout: int = 600) -> NotebookNode:
     return notebook
 
 
+def recording(source: str, model: str) -> str:
+    """Return the source with `model` asked, and its replies written beside the old ones.
+
+    >>> recording('model = ReplayChatModel(path="recorded/a.jsonl")', "openai:gpt-5-mini")
+    "model = RecordingChatModel(model='openai:gpt-5-mini', path='recorded/a.jsonl.new')"
+    """
+
+    def asked(match: re.Match[str]) -> str:
+        return f"RecordingChatModel(model={model!r}, path={match[1] + '.new'!r})"
+
+    return _REPLAYED.sub(asked, source).replace(
+        "import ReplayChatModel", "import RecordingChatModel"
+    )
+
+
+def record(path: Path, model: str, timeout: int = 600) -> None:
+    """Run a notebook by a model, and keep its replies when it has run to its end."""
+    execute(path, timeout, model)
+    for cell in nbformat.read(path, as_version=4).cells:
+        for name in _REPLAYED.findall(cell.source):
+            (path.parent / f"{name}.new").replace(path.parent / name)
+
+
 def settled(notebook: NotebookNode) -> NotebookNode:
     """Return the notebook without what differs from run to run."""
-    kept = nbformat.from_dict(notebook)
+    stable = nbformat.from_dict(notebook)
     shown = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    kept.metadata = nbformat.from_dict({"kernelspec": shown})
-    for cell in kept.cells:
+    stable.metadata = nbformat.from_dict({"kernelspec": shown})
+    for cell in stable.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
             cell.execution_count = None
             cell.outputs = [_settled(each) for each in _joined(cell.outputs)]
-    return kept
+    return stable
 
 
 def _joined(outputs: Sequence[Any]) -> list[Any]:
     """Join what was printed in pieces, which depend on timing; leave progress out."""
-    found: list[Any] = []
+    joined: list[Any] = []
     for each in outputs:
         if each.get("name") == "stderr":
             continue
-        if found and each.output_type == found[-1].output_type == "stream":
-            found[-1].text += each.text
+        if joined and each.output_type == joined[-1].output_type == "stream":
+            joined[-1].text += each.text
         else:
-            found.append(each)
-    return found
+            joined.append(each)
+    return joined
 
 
 def _settled(output: Any) -> Any:
@@ -115,11 +156,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Run the notebooks and store their outputs.")
     parser.add_argument("notebooks", nargs="*", type=Path, help="default: all of the cookbook")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for a cell")
-    told = parser.parse_args(arguments)
-    for path in told.notebooks or sorted(HERE.glob("*.ipynb")):
-        found = path if path.exists() else HERE / path
-        print(found.name, flush=True)
-        store(found, told.timeout)
+    parser.add_argument(
+        "--record", metavar="MODEL", help="ask this model, and keep its replies"
+    )
+    options = parser.parse_args(arguments)
+    for name in options.notebooks or sorted(HERE.glob("*.ipynb")):
+        path = name if name.exists() else HERE / name
+        print(path.name, flush=True)
+        if options.record:
+            record(path, options.record, options.timeout)
+        store(path, options.timeout)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The real local language model: in this process, through the command line, in the notebook."""
+"""The real local language model: in this process, and through the command line."""
 
 import gzip
 import json
@@ -11,7 +11,6 @@ import httpx
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
 
-from cookbook.run_notebooks import execute
 from langchain_judges import (
     create_allure_audit,
     create_allure_judge,
@@ -363,12 +362,3 @@ def check(result, row, server):
             for order in "AB"
         ),
     }
-
-
-@real
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "cookbook").glob("*.ipynb")), ids=lambda path: path.stem
-)
-def test_the_notebook_runs(path):
-    outputs = [cell.outputs for cell in execute(path, 500).cells if cell.cell_type == "code"]
-    assert any(outputs)

@@ -1,6 +1,9 @@
-"""Storing what notebooks print: the same on every run and every machine."""
+"""The notebooks: what they print is what they replay, the same on every run and machine."""
 
 import ast
+import contextlib
+import io
+from datetime import date
 from pathlib import Path
 
 import nbformat
@@ -9,6 +12,11 @@ from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from cookbook import run_notebooks
+from langchain_judges.testing import FakeChatModel, ReplayChatModel
+
+COOKBOOK = Path(run_notebooks.__file__).parent
+NOTEBOOKS = sorted(COOKBOOK.glob("*.ipynb"))
+FAKES = {"fake": FakeChatModel(replies=lambda prompt: "Hello.")}
 
 PRINTS = """
 import sys, tempfile, uuid, os
@@ -18,17 +26,24 @@ print(tempfile.mkdtemp(), "http://127.0.0.1:40123/v1", uuid.uuid4(), os.getcwd()
 """
 
 
+def cells_of(path):
+    cells = nbformat.read(path, as_version=4).cells
+    return [cell for cell in cells if cell.cell_type == "code"]
+
+
 @pytest.fixture
 def notebook(tmp_path, monkeypatch):
     """Write a notebook, and take its folder for the project's."""
     monkeypatch.setattr(run_notebooks, "HERE", tmp_path / "cookbook")
 
     def write(*cells):
-        made = new_notebook(cells=[new_markdown_cell("A title"), *map(new_code_cell, cells)])
-        made.metadata["language_info"] = {"name": "python", "version": "9.9"}
+        document = new_notebook(
+            cells=[new_markdown_cell("A title"), *map(new_code_cell, cells)]
+        )
+        document.metadata["language_info"] = {"name": "python", "version": "9.9"}
         path = tmp_path / "cookbook" / "made.ipynb"
         path.parent.mkdir()
-        nbformat.write(made, path)
+        nbformat.write(document, path)
         return path
 
     return write
@@ -60,11 +75,53 @@ def test_a_notebook_that_fails_stays_as_it_was(notebook):
     assert [each.name for each in path.parent.iterdir()] == ["made.ipynb"]
 
 
+def test_recording_asks_the_model_that_is_named(notebook, monkeypatch):
+    monkeypatch.setattr("langchain_judges.testing.replay.resolve_model", FAKES.get)
+    path = notebook(
+        "from langchain_judges.testing import ReplayChatModel",
+        'model = ReplayChatModel(path="replies.jsonl")',
+    )
+    sources = [run_notebooks.recording(cell.source, "fake") for cell in cells_of(path)]
+    monkeypatch.chdir(path.parent)
+    names: dict = {}
+    exec("\n".join(sources), names)
+    assert names["model"].invoke("Hi").text == "Hello."
+    assert "Hello." in (path.parent / "replies.jsonl.new").read_text()
+
+
+def test_every_recorded_file_says_who_answered_and_when():
+    files = sorted((COOKBOOK / "recorded").glob("*.jsonl"))
+    assert {path.stem for path in files} < {path.stem for path in NOTEBOOKS}
+    for path in files:
+        for entry in ReplayChatModel(path=path).recorded:
+            assert entry["model"]
+            assert date.fromisoformat(entry["date"])
+
+
+def test_a_notebook_prints_what_is_stored_in_it(monkeypatch):
+    # In this process, where a kernel of its own takes ten times as long.
+    monkeypatch.chdir(COOKBOOK)
+    names: dict = {}
+    for cell in cells_of(COOKBOOK / "05_writing.ipynb"):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(cell.source, names)
+        stored = "".join(each.get("text", "") for each in cell.outputs)
+        assert printed.getvalue() == stored
+
+
+@pytest.mark.figures
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_notebook_runs_and_shows_what_is_stored_in_it(path):
+    shown = run_notebooks.settled(run_notebooks.execute(path)).cells
+    stored = nbformat.read(path, as_version=4).cells
+    for now, before in zip(shown, stored, strict=True):
+        assert now.get("outputs") == before.get("outputs"), now.source
+
+
 def test_notebooks_import_only_what_there_is():
-    # The notebooks themselves run with the real model alone, which takes minutes.
-    for path in sorted(Path(run_notebooks.__file__).parent.glob("*.ipynb")):
-        for cell in nbformat.read(path, as_version=4).cells:
-            tree = ast.parse(cell.source if cell.cell_type == "code" else "")
-            for node in ast.walk(tree):
+    for path in NOTEBOOKS:
+        for cell in cells_of(path):
+            for node in ast.walk(ast.parse(cell.source)):
                 if isinstance(node, ast.ImportFrom):
                     exec(ast.unparse(node))

@@ -38,7 +38,7 @@ def criterion_words(criterion: Criterion) -> str:
     name, description = criterion.name, criterion.description
     if name.casefold() == _UNNAMED and description:
         return description
-    return f"{name}: {description}" if description else name
+    return f"{name}: {description}" if description else f"The criterion: {name}"
 
 
 def listed_criteria(criteria: Sequence[Criterion]) -> str:
