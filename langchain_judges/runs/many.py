@@ -25,7 +25,8 @@ from langchain_judges.options import with_options
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
-from langchain_judges.runs.workload import Judge, Result, Rows, Work, Workload
+from langchain_judges.runs.work import Work
+from langchain_judges.runs.workload import Judge, Result, Rows, Workload
 
 
 @with_options(RunOptions)

@@ -8,13 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
-import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +23,27 @@ from langchain_judges.asking.gate import LEDGER, Gate, Ledger
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import (
     InputError,
-    JudgeError,
     ModelAccessError,
     OptionError,
     OverBudget,
     RepeatedFailureError,
     RunStopped,
 )
-from langchain_judges.methods.marks import is_local, memory_of, metadata_of, unwrapped
+from langchain_judges.methods.marks import is_local, memory_of, unwrapped
 from langchain_judges.rows.kinds import RowKind, kind_of_row
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_pair, check_task
+from langchain_judges.runs.judge_mark import marks_of, name_of
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
+from langchain_judges.runs.work import Work, common_error, ends_the_run, lost, over_budget
 from langchain_judges.verdict import (
-    Failure,
-    FailureReason,
     Usage,
     no_usage,
-    not_judged,
-    not_labelled,
 )
 
 Judge = Runnable[Any, Any]
@@ -71,25 +66,11 @@ _KNOWN_OF_IT = ("label", "group", "category", "systems", "turn", "human_votes")
 _SHOWN = (*JUDGED, "concepts", "instruction")
 _EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
 """What a verdict of another runnable may leave out."""
-_DECIDES = ("method", "options", "model", "prompt_version")
 
 
 def places_of(judge: Judge) -> int:
     """Return how many calls of a judge are in flight, unless told."""
     return LOCAL_PLACES if is_local(judge) else PLACES
-
-
-@dataclass
-class Work:
-    """One row of a run."""
-
-    index: int
-    pair: dict[str, Any]
-    key: str
-    kind: RowKind = "pair"
-    over_budget: bool = False
-    problem: str = ""
-    """Why it cannot be judged at all; empty for a good row."""
 
 
 class Workload:
@@ -125,7 +106,7 @@ class Workload:
         )
         self.fatal: BaseException | None = None
         self.exhausted = False
-        self.marks, self.calls_each = _marks(judge)
+        self.marks, self.calls_each = marks_of(judge)
         marked = "method" in self.marks
         self.marks.setdefault("method", judge.get_name())
         # A memory recalls nothing of the item's own group, so the judge must know it.
@@ -137,7 +118,7 @@ class Workload:
                 f"can tell whether it is the same; {judge.get_name()!r} does not. Name it and "
                 'its version by `.with_config(metadata={"method": "my judge, version 1"})`'
             )
-        self.name = _name(self.marks)
+        self.name = name_of(self.marks)
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
         self._part = _results_path(options, self._shard)
         self._read_rows = self._own_rows = 0
@@ -215,17 +196,17 @@ class Workload:
                 self.summary.add(stored)
             return stored
         if work.over_budget:
-            return self._keep(work, _over_budget(work, None, self._why_not()))
+            return self._keep(work, over_budget(work, None, self._why_not()))
         if work.problem:
-            return self._keep(work, _lost(work, "invalid_input", work.problem))
+            return self._keep(work, lost(work, "invalid_input", work.problem))
         ledger = self._active[work.index]
         LEDGER.set(ledger)
         try:
             outcome = yield from self._invoke(work)
         except OverBudget as exc:
-            outcome = _over_budget(work, ledger.usage, str(exc))
+            outcome = over_budget(work, ledger.usage, str(exc))
         except Exception as exc:  # whatever one row makes its judge raise costs that row
-            if _ends_the_run(exc):
+            if ends_the_run(exc):
                 raise
             outcome = self._row_lost(work, exc, ledger.usage)
         return self._keep(work, outcome)
@@ -236,12 +217,12 @@ class Workload:
             self._raised = self._raised or exc
             self._lost += 1
         if isinstance(exc, InputError):
-            return _lost(work, "invalid_input", str(exc), usage)
+            return lost(work, "invalid_input", str(exc), usage)
         if isinstance(exc, ModelAccessError):
             detail = str(exc).partition("refuses every call: ")[2] or str(exc)
-            return _lost(work, "provider_error", detail, usage)
+            return lost(work, "provider_error", detail, usage)
         problem = diagnosis(exc)
-        return _lost(work, problem.reason, problem.detail, usage)
+        return lost(work, problem.reason, problem.detail, usage)
 
     def fail(self, exc: Exception) -> None:
         """Stop the run because of an error that no other pair can escape."""
@@ -446,7 +427,7 @@ class Workload:
         """Stop a run whose first rows all fail by the same error, one that will not pass."""
         if row["index"] not in self._first:
             return
-        common = None if judged_row(row) else _common_error(outcome_of(row)["failures"])
+        common = None if judged_row(row) else common_error(outcome_of(row)["failures"])
         self._first[row["index"]] = common or "none"
         reasons = set(self._first.values())
         if len(self._first) < ALIKE or len(reasons) != 1 or reasons & {None, "none"}:
@@ -454,7 +435,7 @@ class Workload:
         if self._raised and self._lost >= ALIKE:
             self.fail(self._raised)
             return
-        detail = next(f["detail"] for f in outcome_of(row)["failures"] if _common_error([f]))
+        detail = next(f["detail"] for f in outcome_of(row)["failures"] if common_error([f]))
         self.fail(RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}"))
 
 
@@ -475,83 +456,9 @@ def _results_path(options: RunOptions, shard: Shard | None) -> Path | None:
     return path
 
 
-def _marks(judge: Judge) -> tuple[dict[str, Any], int]:
-    """Return what decides a judge's verdicts, and the calls it makes for a pair.
-
-    Its factory attached both, or whoever made it did, by its metadata; of a sequence around
-    a judge nothing is known, for its other parts may decide too.
-    """
-    metadata = metadata_of(judge)
-    marks = {key: metadata[key] for key in _DECIDES if key in metadata}
-    if isinstance(options := marks.get("options"), Mapping):
-        # How a graph is called in traces decides nothing.
-        marks["options"] = {key: value for key, value in options.items() if key != "name"}
-    if (memory := memory_of(judge)) is not None:
-        marks["memory"] = str(memory.version)
-    embeddings = getattr(getattr(unwrapped(judge), "options", None), "embeddings", None)
-    if embeddings is not None:
-        # Loaded on use: most judges embed nothing.
-        from langchain_judges.memory.faiss.embedder import identity_of
-
-        marks["embeddings"] = identity_of(embeddings)
-    return marks, int(metadata.get("calls", 0))
-
-
 def _check(kind: RowKind, row: object) -> None:
     """Check a row as far as every judge of its kind does; items are checked by theirs."""
     if kind == "task":
         check_task(row)
     elif kind == "pair":
         check_pair(row)
-
-
-def _ends_the_run(exc: Exception) -> bool:
-    """Say whether an exception is about the run, and not about what one row holds."""
-    if isinstance(exc, ModelAccessError):
-        return exc.status == 401
-    return isinstance(exc, JudgeError) and not isinstance(exc, InputError)
-
-
-def _over_budget(
-    work: Work, usage: Usage | None, detail: str = "the budget is spent"
-) -> dict[str, Any]:
-    return _lost(work, "over_budget", detail, usage)
-
-
-def _lost(
-    work: Work, reason: FailureReason, detail: str, usage: Usage | None = None
-) -> dict[str, Any]:
-    """Return the outcome of a row that was not judged, with its reason."""
-    failure: Failure = {"step": "run", "unit": "", "reason": reason, "detail": detail[:500]}
-    if work.kind == "task":
-        return {"text": None, "failures": [failure], "usage": usage or no_usage()}
-    without = not_labelled if work.kind == "item" else not_judged
-    return {"verdict": without([failure], usage or no_usage())}
-
-
-def _common_error(failures: Sequence[Failure]) -> str | None:
-    """Return the error among some failures that will not pass, if there is one.
-
-    That is a client error, a lost connection, or what the model's own library raises before
-    it asks anybody, such as a `ValueError` about a missing setting.
-    """
-    for failure in failures:
-        detail = failure["detail"]
-        if status := re.match(r"HTTP 4\d\d", detail):
-            return status[0]
-        if failure["reason"] == "invalid_input":
-            return "invalid input"
-        if failure["reason"] == "provider_error" and not detail.startswith("HTTP"):
-            return detail.partition(":")[0]
-    return None
-
-
-def _name(marks: Mapping[str, Any]) -> dict[str, str]:
-    """Return how a row names its judge: the method, the model and a mark of all settings."""
-    data = json.dumps(marks, sort_keys=True, default=str)
-    models = {str(model.get("name")) for model in marks.get("model", {}).values()}
-    return {
-        "mark": hashlib.sha256(data.encode()).hexdigest()[:12],
-        "method": str(marks["method"]),
-        "model": ", ".join(sorted(models)),
-    }

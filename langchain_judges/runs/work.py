@@ -1,0 +1,74 @@
+"""One row of a run, and its outcome where it was not judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_judges.errors import InputError, JudgeError, ModelAccessError
+from langchain_judges.rows.kinds import RowKind
+from langchain_judges.verdict import (
+    Failure,
+    FailureReason,
+    Usage,
+    no_usage,
+    not_judged,
+    not_labelled,
+)
+
+
+@dataclass
+class Work:
+    """One row of a run."""
+
+    index: int
+    pair: dict[str, Any]
+    key: str
+    kind: RowKind = "pair"
+    over_budget: bool = False
+    problem: str = ""
+    """Why it cannot be judged at all; empty for a good row."""
+
+
+def ends_the_run(exc: Exception) -> bool:
+    """Say whether an exception is about the run, and not about what one row holds."""
+    if isinstance(exc, ModelAccessError):
+        return exc.status == 401
+    return isinstance(exc, JudgeError) and not isinstance(exc, InputError)
+
+
+def over_budget(
+    work: Work, usage: Usage | None, detail: str = "the budget is spent"
+) -> dict[str, Any]:
+    """Return the outcome of a row that the budget no longer allows."""
+    return lost(work, "over_budget", detail, usage)
+
+
+def lost(
+    work: Work, reason: FailureReason, detail: str, usage: Usage | None = None
+) -> dict[str, Any]:
+    """Return the outcome of a row that was not judged, with its reason."""
+    failure: Failure = {"step": "run", "unit": "", "reason": reason, "detail": detail[:500]}
+    if work.kind == "task":
+        return {"text": None, "failures": [failure], "usage": usage or no_usage()}
+    without = not_labelled if work.kind == "item" else not_judged
+    return {"verdict": without([failure], usage or no_usage())}
+
+
+def common_error(failures: Sequence[Failure]) -> str | None:
+    """Return the error among some failures that will not pass, if there is one.
+
+    That is a client error, a lost connection, or what the model's own library raises before
+    it asks anybody, such as a `ValueError` about a missing setting.
+    """
+    for failure in failures:
+        detail = failure["detail"]
+        if status := re.match(r"HTTP 4\d\d", detail):
+            return status[0]
+        if failure["reason"] == "invalid_input":
+            return "invalid input"
+        if failure["reason"] == "provider_error" and not detail.startswith("HTTP"):
+            return detail.partition(":")[0]
+    return None
