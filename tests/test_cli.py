@@ -135,7 +135,7 @@ def test_a_gzipped_file_and_a_limit(serve, tmp_path):
         (["nowhere.jsonl", "--model", "x"], "There is no file nowhere.jsonl"),
         (["{in}", "--model", "nonsense"], "The model 'nonsense' is not known"),
         (["{in}", "--model", "openai:gpt-5-mini"], "OPENAI_API_KEY"),
-        (["{in}", "--model", "anthropic:claude-x"], "pip install langchain-anthropic"),
+        (["{in}", "--model", "mistralai:x"], "pip install langchain-mistralai"),
         (["{in}", "--model", "local:/no.gguf"], "There is no model file at /no.gguf"),
         (
             ["{in}", "--model", "m", "--base-url", "http://x", "--method", "bms"],
