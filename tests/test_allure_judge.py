@@ -103,19 +103,16 @@ def test_with_an_empty_memory_the_prompt_is_the_one_without():
     assert prompts[0] == prompts[1]
 
 
-def test_remembered_mistakes_are_shown_as_turns_before_the_item():
+def test_a_lesson_is_said_by_the_user_in_tags_of_its_own():
     memory = ListMemory(example("Answer: 3, 1", 0, mode="keywords", note="The order counts."))
     model = says("1")
     verdict = create_allure_judge(model, memory=memory).invoke(ITEM)["verdict"]
-    system, shown, lesson, asked = model.prompts[0].split("\n---\n")
-    assert "Answer: 3, 1" in shown
+    system, asked = model.prompts[0].split("\n---\n")
+    assert re.search(r"<example-response-\w+>\nAnswer: 3, 1\n", system)
+    assert re.search(r"<example-auditor-note-\w+>\nThe order counts.\n", system)
+    assert "A judge said: 1. Right is: 0. What misled it: keywords." in system
     assert "Answer: 1, 3" in asked
-    assert json.loads(lesson) == {
-        "label": "0",
-        "explanation": "A judge gave 1 by mistake; the audited label is 0. What misled it: "
-        "keywords. The order counts.",
-    }
-    assert shown.splitlines()[-1] == "Label this response."
+    assert not re.search("<(task|response|expected-answer)-", system)
     assert verdict["recalled"] == list(memory.examples)
     assert system.startswith("You label responses")
 
@@ -172,7 +169,7 @@ def test_what_leaked_is_told_as_judges_of_pairs_tell_it():
 
 
 def test_the_memory_says_what_is_shown_unless_the_judge_is_told():
-    memory = FailureMemory(embeddings=Letters(), recall="all", budget=1500)
+    memory = FailureMemory(embeddings=Letters(), recall="all", budget=1200)
     ids = memory.remember([example(f"No {n}. " + "x" * 400, 0) for n in range(9)])
     verdict = judged_with(memory)
     assert verdict["recalled"] == ids[-2:]
@@ -209,12 +206,7 @@ def test_examples_are_ordered(order, modes):
     memory = ListMemory(*(example(f"{n}", 0, mode="ab"[n % 2]) for n in range(4)))
     model = says("1")
     create_allure_judge(model, memory=memory, recall="all", example_order=order).invoke(ITEM)
-    told = [part.split("misled it: ")[1][0] for part in lessons(model)]
-    assert "".join(told) == modes
-
-
-def lessons(model):
-    return [part for part in model.prompts[-1].split("\n---\n") if "misled it" in part]
+    assert "".join(re.findall("misled it: (.)", model.prompts[-1])) == modes
 
 
 def test_shuffling_takes_a_seed():
@@ -238,7 +230,7 @@ def test_the_ablation_of_instructions_adds_one_part_at_a_time():
         preset: (
             RUBRICS["correctness"] in prompt,
             STEPS["correctness"][1] in prompt,
-            "by mistake" in prompt,
+            "Right is: 0." in prompt,
         )
         for preset, prompt in seen.items()
     }
@@ -255,7 +247,27 @@ def test_the_papers_settings_show_every_example_and_ask_for_the_label_alone():
     model = says("1")
     judge = load_judge("allure", model, preset="e1", memory=memory)
     assert len(judge.invoke(ITEM)["verdict"]["recalled"]) == 12
-    assert '{"label": "0"}' in model.prompts[0]
+    system, *turns, asked = model.prompts[0].split("\n---\n")
+    assert turns[1::2] == ['{"label": "0"}'] * 12
+    assert not re.search("task-|misled|ask", asked)
+    assert "what misled" not in system
+
+
+def test_without_the_task_a_source_is_shown_alike_in_example_and_item():
+    mistake = {**example("A cat.", 0), "input": "Sum up.\n\nA dog sat.", "expected": None}
+    model = says("1")
+    judge = load_judge("allure", model, preset="e2", memory=ListMemory(mistake))
+    judge.invoke({"input": "Sum up.", "output": "A cow.", "source": "A dog ran."})
+    _, shown, _, asked = model.prompts[0].split("\n---\n")
+    plain = [re.sub(r"-\w{10}>", ">", each) for each in (shown, asked)]
+    assert plain[1].replace("ran", "sat").replace("cow", "cat").startswith(plain[0])
+
+
+def test_the_nearest_example_stands_last():
+    memory = FailureMemory(embeddings=Letters())
+    near, far = memory.remember([example("Answer: 1, 3 b", 0), example("zzzz zzzz zz", 0)])
+    assert judged_with(memory, recall="knn:2")["recalled"] == [far, near]
+    assert judged_with(memory, recall="knn:1")["recalled"] == [near]
 
 
 def test_a_rubric_alone_speaks_of_nothing_to_compare_with():
@@ -291,6 +303,7 @@ def test_source_and_expected_answers_are_fenced_apart_and_shown_once():
     judge.invoke({**ITEM, "expected": ["1, 3", "1, 2, 3"]})
     assert model.prompts[0].count("<source-") == 1
     assert model.prompts[1].count("A dog.") == 1
+    assert "The text of the task is the source as well." in model.prompts[1]
     assert "Any of these is right:\n- 1, 3\n- 1, 2, 3" in model.prompts[2]
 
 

@@ -153,7 +153,7 @@ def test_examples_are_fenced_and_stand_in_the_slots_of_the_call(make, memory):
     for prompt in shown:
         fence = prompt.split("<example-1-")[1].split(">")[0]
         assert f"</example-1-{fence}>" in prompt
-        assert f"<auditor-note-{fence}>\nRivers carry salt.\n" in prompt
+        assert f"<example-auditor-note-{fence}>\nRivers carry salt.\n" in prompt
         assert "Be fair." in prompt
     assert any("Why is the sea salty" not in prompt for prompt in model.prompts) == (
         make in BLIND
@@ -182,8 +182,9 @@ def test_an_example_that_was_judged_rightly_is_no_mistake(memory):
     memory.remember([lesson(wrong="A", corrected="A")])
     judge, model = bsm(memory)
     judge.invoke(PAIR)
-    assert any("Right is: response 1 is better" in prompt for prompt in model.prompts)
-    assert not any("A judge said" in prompt for prompt in model.prompts)
+    right = "A judge said: response 1 is better. That is right."
+    assert any(right in prompt for prompt in model.prompts)
+    assert not any("Right is" in prompt for prompt in model.prompts)
 
 
 def test_an_example_cannot_close_its_fence():

@@ -27,7 +27,7 @@ from langchain_judges.memory.failures import FailureMemory
 from langchain_judges.methods.allure.audit.checks import annotated
 from langchain_judges.methods.allure.audit.graph import create_allure_audit
 from langchain_judges.methods.allure.audit.review import Proposal
-from langchain_judges.methods.allure.judge import create_allure_judge
+from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.results import judged_row
 
@@ -93,7 +93,7 @@ def run_sweep(  # noqa: PLR0913 - one keyword for each limit
         plan=plan,
         model=model,
         folder=folder,
-        options={"rubric": plan.experiment.rubric, "explain": "none", **given},
+        options={**shown_as_in_the_paper(plan.preset), **given},
         embeddings=_Once(embeddings or default_embeddings()),
         max_concurrency=max_concurrency,
         left=max_calls,
@@ -102,6 +102,12 @@ def run_sweep(  # noqa: PLR0913 - one keyword for each limit
         tell=tell or (lambda _: None),
     )
     return runner.run()
+
+
+def shown_as_in_the_paper(preset: str) -> dict[str, Any]:
+    """Return the options of a preset but the choice of examples, which the sweep varies."""
+    options = ALLURE.presets[preset]
+    return {name: value for name, value in options.items() if name != "recall"}
 
 
 @dataclass

@@ -43,6 +43,8 @@ SOURCE = """
 {source}
 </source-{fence}>"""
 """Added where the item has a source that is not its task."""
+SAME = "\nThe text of the task is the source as well."
+"""Added where its source is its task."""
 
 
 class ItemState(Item, total=False):
@@ -174,7 +176,7 @@ def material(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str
     task, response = transcript(item["input"]), judged(item["output"])
     answers, source = expected_answers(item), item.get("source") or ""
     # An example's `source` is the id of the item that it comes from, and no text.
-    source = "" if "corrected" in item else source
+    source = item.get("source_text") or "" if "corrected" in item else source
     token = fence_token([task, response, *answers, source, *also])
     expected = ""
     if len(answers) == 1:
@@ -182,11 +184,11 @@ def material(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str
     elif answers:
         listed = "\n".join(f"- {answer}" for answer in answers)
         expected = ANY_OF.format(fence=token, expected=listed)
-    apart = source and source != task
+    shown = SOURCE.format(fence=token, source=source) if source else ""
     return {
         "fence": token,
         "task": task,
         "response": response,
         "expected": expected,
-        "source": SOURCE.format(fence=token, source=source) if apart else "",
+        "source": SAME if source and source == task else shown,
     }

@@ -26,10 +26,19 @@ from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.rubric.criteria import Label, Labels, LabelsLike
 from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
+from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
 from langchain_judges.methods.rubric.ready import Rubric, check_name
 from langchain_judges.methods.rubric.replies import Explain
 from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label_setup
 from langchain_judges.options import factory
+
+_PAPER = {"recall": "all", "explain": "none", "show_task": False}
+_STEPS = (
+    "Read the expected answer.",
+    "Find the final answer of the response, and compare it with the expected one.",
+    "Give the label.",
+)
+"""Of the paper's first experiment, whose prompt shows no task."""
 
 
 class ALLURE(LabelOptions):
@@ -66,13 +75,14 @@ class ALLURE(LabelOptions):
 
     method = "allure"
     summary = "ALLURE: label one text, shown the audited mistakes that matter for it."
+    templates = ANSWER_PROMPTS
     presets = {
         "bare": {"instruct": "bare", "recall": "none"},
         "criteria": {"instruct": "criteria", "recall": "none"},
         "steps": {"instruct": "steps", "recall": "none"},
         "examples": {"instruct": "steps"},
-        "e1": {"rubric": "correctness", "recall": "all", "explain": "none"},
-        "e2": {"rubric": "consistency", "recall": "all", "explain": "none"},
+        "e1": {**_PAPER, "rubric": "correctness", "steps": _STEPS},
+        "e2": {**_PAPER, "rubric": "consistency"},
     }
 
     labels: Labels = (0, 1)
@@ -85,6 +95,10 @@ class ALLURE(LabelOptions):
     """`"bare"` shows neither rubric nor steps, `"criteria"` the rubric, `"steps"` both."""
     explain: Explain = "after"
     """When the reason is asked: `"after"` the label, `"first"` or `"none"`."""
+
+    show_task: bool = True
+    """Whether the task is shown; the paper's prompts show the response and its expected answer
+    or source alone."""
 
     @model_validator(mode="after")
     def _check(self) -> ALLURE:
@@ -110,6 +124,11 @@ class ALLURE(LabelOptions):
     def shows_steps(self) -> bool:
         """Whether the prompt says how to judge."""
         return self.instruct == "steps"
+
+    @property
+    def shows_task(self) -> bool:
+        """Whether the prompt shows the task."""
+        return self.show_task
 
     def reminder(self, contexts: Sequence[int | None]) -> Reminder | None:
         """Return how the judge asks its memory; None without one.

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_judges.memory.example import Example
-from langchain_judges.methods.rubric.options import ExampleOrder
-from langchain_judges.methods.rubric.replies import Explain
+from langchain_judges.methods.items import SOURCE, material
+from langchain_judges.methods.rubric.options import ExampleOrder, LabelOptions
+from langchain_judges.rows.texts import transcript
 from langchain_judges.verdict import Failure
 
 
@@ -35,12 +36,42 @@ def in_order(examples: list[Example], order: ExampleOrder, seed: int) -> list[Ex
     return examples
 
 
-def reply_to(example: Mapping[str, Any], explain: Explain) -> str:
-    """Return what a judge should have replied to an example."""
-    label = {"label": str(example["corrected"])}
-    reason = {"explanation": _lesson(example)}
-    ordered = {"after": {**label, **reason}, "first": {**reason, **label}, "none": label}
-    return json.dumps(ordered[explain], ensure_ascii=False)
+def reply_to(example: Mapping[str, Any]) -> str:
+    """Return the label that a judge should have replied to an example."""
+    return json.dumps({"label": str(example["corrected"])}, ensure_ascii=False)
+
+
+def case(
+    shown: Mapping[str, Any], own: LabelOptions, also: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return an item, or an example, as a prompt shows it.
+
+    Args:
+        shown: The item or example.
+        own: Say whether its task is shown.
+        also: Further texts that the same fence encloses.
+    """
+    parts = material(shown, also)
+    if own.shows_task:
+        return parts
+    source = shown.get("source_text" if "corrected" in shown else "source")
+    if not source and own.needs_source:
+        source = transcript(shown["input"])
+    fenced = SOURCE.format(fence=parts["fence"], source=source) if source else ""
+    return {**parts, "source": fenced}
+
+
+def shaped_as(item: Mapping[str, Any], example: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an example with its task and source apart, as the item has them.
+
+    A memory keeps the source of an item behind its task.
+    """
+    source = item.get("source")
+    task, own = transcript(item["input"]), transcript(example["input"])
+    begun = f"{task}\n\n"
+    if not source or source == task or not own.startswith(begun):
+        return example
+    return {**example, "input": task, "source_text": own.removeprefix(begun)}
 
 
 def left_out(recalled: int, fitting: int, shown: int) -> list[Failure]:
@@ -69,16 +100,3 @@ def left_out(recalled: int, fitting: int, shown: int) -> list[Failure]:
 def _content(example: Mapping[str, Any]) -> str:
     fields = [example.get(field) for field in ("input", "output", "expected")]
     return json.dumps(fields, sort_keys=True, default=str)
-
-
-def _lesson(example: Mapping[str, Any]) -> str:
-    """Say in a sentence or two what the audit of an example found."""
-    wrong, corrected = example.get("wrong"), example["corrected"]
-    parts = [f"The label is {corrected}."]
-    if wrong is not None and wrong != corrected:
-        parts = [f"A judge gave {wrong} by mistake; the audited label is {corrected}."]
-    if example.get("mode"):
-        parts.append(f"What misled it: {example['mode']}.")
-    if note := str(example.get("note") or "").strip():
-        parts.append(note)
-    return " ".join(parts)

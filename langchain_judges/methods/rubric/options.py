@@ -67,6 +67,16 @@ class LabelOptions(JudgeOptions):
         """Whether the prompt says how to judge."""
         return True
 
+    @property
+    def shows_task(self) -> bool:
+        """Whether the prompt shows the task."""
+        return True
+
+    @property
+    def needs_source(self) -> bool:
+        """Whether texts are compared with a source."""
+        return self.own_rubric is not None and self.own_rubric.needs == "source"
+
     def rubric_of(self, item: Mapping[str, Any]) -> Rubric:
         """Return what an item is judged by: its own rubric, the judge's, or what fits it.
 

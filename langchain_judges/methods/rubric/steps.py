@@ -18,15 +18,29 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.rendering import block, fitting, told
+from langchain_judges.memory.rendering import block, fitting, nearest_last, told
 from langchain_judges.methods.base import JudgeGraph, Setup
 from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
 from langchain_judges.methods.pairs import INSTRUCTIONS, Next
 from langchain_judges.methods.rubric.criteria import Criterion
-from langchain_judges.methods.rubric.examples import in_order, left_out, reply_to, usable
+from langchain_judges.methods.rubric.examples import (
+    case,
+    in_order,
+    left_out,
+    reply_to,
+    shaped_as,
+    usable,
+)
 from langchain_judges.methods.rubric.labels import label_probabilities, spoken_label
 from langchain_judges.methods.rubric.options import LabelOptions
-from langchain_judges.methods.rubric.prompts import DRAFT_PROMPTS, PROMPTS, WHOLE
+from langchain_judges.methods.rubric.prompts import (
+    ANSWER_PROMPTS,
+    DRAFT_PROMPTS,
+    LABELLED,
+    LESSONS,
+    PROMPTS,
+    WHOLE,
+)
 from langchain_judges.methods.rubric.replies import (
     RubricState,
     Subscore,
@@ -100,19 +114,17 @@ class LabelSteps(ItemSteps):
         """Ask for the label of the response by one criterion or by several."""
         criteria, item, examples = self._asked(work), work["item"], work["examples"]
         name = criteria[0].name if self.each else str(item.get("id") or "")
-        turns: list[BaseMessage] = []
-        lessons: list[Example] = []
-        if self._is_whole(item):
-            lessons = examples
-        else:
-            turns = [turn for each in examples for turn in self._turns(each)]
-        shown = material(item, told(lessons))
-        corrections = WHOLE + block(lessons, shown["fence"]) if lessons else ""
+        lessons = [] if self._in_turns(item) else examples
+        shown = case(item, self.own, told(lessons))
+        corrections = block(lessons, shown["fence"])
+        if corrections and self._is_whole(item):
+            corrections = WHOLE + corrections
+        said = (LESSONS if lessons else LABELLED) if examples else ""
         variables = {
             **(self._one(criteria[0]) if len(criteria) == 1 else self._several(criteria)),
-            "steps": self._steps(item, several=len(criteria) > 1, examples=bool(turns)),
+            "steps": self._steps(item, several=len(criteria) > 1, examples=said),
             "instructions": self.instructions + corrections,
-            "examples": turns,
+            "examples": [] if lessons else self._turns(item, examples),
         }
         return Call(self._question(criteria), {**shown, **variables}, name)
 
@@ -165,9 +177,11 @@ class LabelSteps(ItemSteps):
         shown = fitting(
             fit,
             self._room(item),
-            lambda example: sum(len(turn.text) for turn in self._turns(example)),
+            lambda example: self._length(item, example),
             newest=reminder is not None and reminder.how.kind == "all",
         )
+        if reminder is not None:
+            shown = nearest_last(shown, reminder.how)
         ordered = in_order(shown, self.own.example_order, self.own.seed)
         return ordered, left_out(len(recalled), len(fit), len(shown))
 
@@ -187,7 +201,9 @@ class LabelSteps(ItemSteps):
             alternatives=_ALTERNATIVES,
         )
         if len(criteria) == 1:
-            return replace(question, parse=partial(spoken_label, labels=labels[0]))
+            prompt = self.setup.prompts["evaluate" if self.own.shows_task else "answer"]
+            parse = partial(spoken_label, labels=labels[0])
+            return replace(question, parse=parse, prompt=prompt)
         return replace(
             question,
             shape=labels_shape(criteria, explain),
@@ -203,7 +219,7 @@ class LabelSteps(ItemSteps):
     def _several(self, criteria: Sequence[Criterion]) -> dict[str, str]:
         return {"criteria": listed_criteria(criteria)}
 
-    def _steps(self, item: Mapping[str, Any], *, several: bool, examples: bool) -> str:
+    def _steps(self, item: Mapping[str, Any], *, several: bool, examples: str) -> str:
         if not self.own.shows_steps:
             return ""
         steps = self.steps_of(item)
@@ -223,10 +239,29 @@ class LabelSteps(ItemSteps):
         added = self.own.instructions
         return INSTRUCTIONS.format(instructions=added) if added else ""
 
-    def _turns(self, example: Mapping[str, Any]) -> list[BaseMessage]:
-        """Return an example as the two turns it would have been."""
-        reply = reply_to(example, self.own.explain)
-        return self.setup.prompts["example"].format_messages(**material(example), reply=reply)
+    def _in_turns(self, item: Mapping[str, Any]) -> bool:
+        """Return whether examples stand as earlier turns, as in the paper.
+
+        Where a reason is asked, what the audit found is said by the user: as a reply of the
+        judge it would become the reason that the judge gives next.
+        """
+        return self.own.explain == "none" and not self._is_whole(item)
+
+    def _turns(self, item: Mapping[str, Any], examples: Sequence[Example]) -> list[BaseMessage]:
+        """Return each example as the two turns it would have been."""
+        prompt = self.setup.prompts["example" if self.own.shows_task else "answer_example"]
+        cases = [(shaped_as(item, each), reply_to(each)) for each in examples]
+        return [
+            turn
+            for example, reply in cases
+            for turn in prompt.format_messages(**case(example, self.own), reply=reply)
+        ]
+
+    def _length(self, item: Mapping[str, Any], example: Example) -> int:
+        """Return the characters that an example takes."""
+        if self._in_turns(item):
+            return sum(len(turn.text) for turn in self._turns(item, [example]))
+        return sum(map(len, told([example])))
 
     def _room(self, item: Mapping[str, Any]) -> float:
         """Return how many characters of examples fit beside the item."""
@@ -254,9 +289,12 @@ def label_graph(steps: LabelSteps, state: type, result: type, **marks: Any) -> J
     """
     setup = steps.setup
     if steps.own.memory is not None:
-        variables = setup.prompts["evaluate"].input_variables
-        if "examples" not in variables:
-            raise OptionError("the prompt 'evaluate' has no place for `examples` of the memory")
+        step = "evaluate" if steps.own.shows_task else "answer"
+        place = "examples" if steps.own.explain == "none" else "instructions"
+        if place not in setup.prompts[step].input_variables:
+            raise OptionError(
+                f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
+            )
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(
         state, input_schema=Item, output_schema=result
     )
@@ -271,7 +309,8 @@ def label_graph(steps: LabelSteps, state: type, result: type, **marks: Any) -> J
 def label_setup(options: LabelOptions, model: Any, drafts: bool = False) -> Setup:
     """Return what the steps of a judge that labels one text work with."""
     others = dict.fromkeys(["draft", "evaluate"] if drafts else ["evaluate"])
-    templates = DRAFT_PROMPTS if drafts else PROMPTS
+    alone = PROMPTS if options.shows_task else ANSWER_PROMPTS
+    templates = DRAFT_PROMPTS if drafts else alone
     return Setup.of(options, model, others, shown=("evaluate",), templates=templates)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_judges.methods.rubric.criteria import Criterion
-from langchain_judges.methods.rubric.prompts import CRITERION, FINAL, LESSONS
-from langchain_judges.rows.texts import expected_answers, transcript
+from langchain_judges.methods.rubric.prompts import CRITERION, FINAL
+from langchain_judges.rows.texts import expected_answers
 
 _LISTED = 11
 """Labels that are named one by one; of more, the ends."""
@@ -55,7 +55,7 @@ def listed_criteria(criteria: Sequence[Criterion]) -> str:
 
 
 def numbered_steps(
-    steps: Sequence[str], item: Mapping[str, Any], *, several: bool, examples: bool
+    steps: Sequence[str], item: Mapping[str, Any], *, several: bool, examples: str
 ) -> str:
     """Return how to judge, step by step, by what is shown.
 
@@ -63,10 +63,10 @@ def numbered_steps(
         steps: Those of the rubric or of the caller; none: those that fit any rubric.
         item: What is judged.
         several: Whether several criteria are asked at once.
-        examples: Whether examples of audited mistakes are shown.
+        examples: The step that reads the examples that are shown; empty without.
     """
     first, *others = steps or (_reading(item, several), *FINAL[several])
-    taken = [first, *([LESSONS] if examples else []), *others]
+    taken = [first, *([examples] if examples else []), *others]
     return "\n".join(f"{number}. {step}" for number, step in enumerate(taken, 1))
 
 
@@ -75,7 +75,7 @@ def _reading(item: Mapping[str, Any], several: bool) -> str:
     source = item.get("source")
     answers = len(expected_answers(item))
     what = ["the criteria" if several else "the criterion", "the task"]
-    if source and source != transcript(item["input"]):
+    if source:
         what.append("the source that the response may draw on")
     if answers:
         good = (
