@@ -24,7 +24,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from langchain_core.runnables import RunnableLambda
@@ -54,7 +54,7 @@ from langchain_judges.cli.common import table_console
 from langchain_judges.methods.registry import METHODS, load_judge, within_budget
 from langchain_judges.report.side_by_side import comparison_table
 from langchain_judges.runs.contest import Comparison, Contestant, compare, save
-from langchain_judges.verdict import Usage, add_usage, no_usage
+from langchain_judges.verdict import StepUsage, Usage, add_usage, no_usage
 
 BUDGETS = (8, 15, 24)
 """Calls for a pair (Table 4)."""
@@ -217,7 +217,7 @@ def _usage_of(step: Mapping[str, int] | None) -> Usage:
     if step:
         for name in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
             usage[name] = step[name]
-        usage["by_step"] = {"aspects": step}
+        usage["by_step"] = {"aspects": cast("StepUsage", step)}
     return usage
 
 

@@ -99,7 +99,7 @@ class Replies(BaseCache):
         messages = self._messages.get(_request(prompt, llm_string))
         if messages is None:
             return None
-        return [ChatGeneration(message=message) for message in messages_from_dict(messages)]  # type: ignore[arg-type]
+        return [ChatGeneration(message=message) for message in messages_from_dict(messages)]
 
     async def alookup(self, prompt: str, llm_string: str) -> list[Generation] | None:
         """Return the reply to a request, or None."""

@@ -38,7 +38,8 @@ def summary(rounds: Mapping[Path, Comparison]) -> dict[str, dict[str, Any]]:
     first = next(iter(rounds.values()))
     for arm in first["methods"]:
         standings = [each["methods"][arm] for each in rounds.values()]
-        shares = [each["labelled"]["share"] for each in standings if each["labelled"]]
+        labelled = [each["labelled"] for each in standings if each["labelled"]]
+        shares = [each["share"] for each in labelled if each["share"] is not None]
         usages = [row["verdict"]["usage"] for folder in rounds for row in results(folder, arm)]
         figures[arm] = {
             "accuracy": fmean(shares) if shares else None,
@@ -97,7 +98,8 @@ def fidelity(folder: Path, arm: str, pairs: Pairs) -> dict[str, float | None]:
             checks.append(check_table(TableCheck(embed=bool(vectors)), table, a, b, vectors))
     means: dict[str, float | None] = {}
     for name in ("entailment", "coverage"):
-        values = [check[name] for check in checks if check[name] is not None]  # type: ignore[literal-required]
+        all_values: list[float | None] = [check[name] for check in checks]
+        values = [value for value in all_values if value is not None]
         means[name] = fmean(values) if values else None
     return means
 

@@ -117,9 +117,11 @@ def score(
         own = [each for each in rows if each["arm"] == arm]
         if not own:
             continue
-        columns = ([each[key] for each in own] for key in ("before", "after"))
+        before, after = ([each[key] for each in own] for key in ("before", "after"))
         ids = [each["id"] for each in own]
-        aid = aids[arm] = decision_aid(*columns, [labels[name] for name in ids], groups=ids)
+        aid = aids[arm] = decision_aid(
+            before, after, [labels[name] for name in ids], groups=ids
+        )
         ends = aid.mean_change.interval
         change = f"{aid.mean_change:+.3f}"
         change += f" ({ends.low:+.3f} to {ends.high:+.3f})" if ends else ""
