@@ -17,7 +17,11 @@ from langchain_judges import (
     create_bsm_judge,
     create_bsm_writer,
 )
+from langchain_judges.asking.journal import Journal
+from langchain_judges.asking.steps import run
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.allure.audit.auditors import resolve_auditor
+from langchain_judges.methods.allure.audit.graph import AuditOptions
 from langchain_judges.methods.allure.audit.holdout import (
     balanced_accuracy,
     cases_of,
@@ -25,6 +29,7 @@ from langchain_judges.methods.allure.audit.holdout import (
     measure,
     split_by_group,
 )
+from langchain_judges.methods.allure.audit.modes import read_modes
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example
 from tests.planners import as_labelled, fooled, fooled_model, planning
@@ -583,3 +588,36 @@ def test_an_example_of_the_same_task_is_not_recalled_without_groups_either():
     assert first not in [each["id"] for each in memory.recall(same, "all")]
     other = {"input": "Which path leads through house 99?", "output": same["output"]}
     assert first in [each["id"] for each in memory.recall(other, "all")]
+
+
+def audited_by_a_model(reason):
+    """Return what a model is asked that audits a judge with a rubric and labels of its own."""
+    respond = lambda prompt: {"label": "0", "explanation": reason}  # noqa: E731
+    memory, model = ListMemory(), FakeChatModel(replies=respond)
+    rubric, labels = "Is the reply rude?", {0: "it is polite", 1: "it is rude"}
+    judge = create_allure_judge(model, rubric=rubric, labels=labels, memory=memory)
+    said = {"reason": "No.", "answer": "check_wrong", "mode": "none"}
+    auditor = FakeChatModel(replies=lambda _: said)
+    doubt = lambda item, result: (1, "a rule says so")  # noqa: E731
+    audit = create_allure_audit(judge, memory, check=doubt, auditor=auditor, max_rounds=1)
+    audit.invoke({"items": [{"id": "a", "input": "Hello?", "output": "Go away."}]})
+    return auditor.prompts[0]
+
+
+def test_a_model_that_audits_is_told_by_what_the_judge_was_to_label():
+    prompt = audited_by_a_model("It is short.")
+    assert "Is the reply rude?" in prompt
+    assert "Labels: 0 or 1 (0: it is polite; 1: it is rude)." in prompt
+    assert "It is short." in prompt
+
+
+def test_of_a_judge_without_a_reason_or_rubric_the_auditor_is_shown_neither():
+    said = {"reason": "No.", "answer": "check_wrong", "mode": "none"}
+    auditor = FakeChatModel(replies=lambda _: said)
+    ask = resolve_auditor(auditor, read_modes(None), AuditOptions())
+    item = {"id": "a", "input": "Hello?", "output": "Go away.", "expected": "Hello!"}
+    doubt = {"id": "a", "round": 1, "item": item, "label": 1, "score": None, "rationale": ""}
+    doubt |= {"proposed": 0, "why": "a rule says so", "check": "mine", "mode": None}
+    run(ask([doubt], (0, 1), [], Journal(None)))
+    assert "<judge-" not in auditor.prompts[0]
+    assert "was to label by" not in auditor.prompts[0]

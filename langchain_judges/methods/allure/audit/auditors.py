@@ -22,6 +22,9 @@ from langchain_judges.methods.allure.audit.review import Decision, Proposal, rea
 from langchain_judges.methods.allure.audit.state import audited_shape
 from langchain_judges.methods.base import GraphOptions, prompt_set
 from langchain_judges.methods.items import material
+from langchain_judges.methods.marks import unwrapped
+from langchain_judges.methods.rubric.options import LabelOptions
+from langchain_judges.methods.rubric.wording import criterion_words, label_words
 from langchain_judges.verdict import Usage
 
 Auditor = str | BaseChatModel | Callable[[Proposal], Any]
@@ -37,16 +40,38 @@ _AT_A_TIME = 8
 """Proposals that a model audits at the same time."""
 
 
+Standard = Callable[[Mapping[str, Any]], str]
+"""Says by what the audited judge labels an item; empty where that is not known."""
+
+
+def standard_of(judge: object) -> Standard:
+    """Return what says by what a judge labels."""
+    options = getattr(unwrapped(judge), "options", None)
+    if not isinstance(options, LabelOptions):
+        return lambda _: ""
+
+    def standard(item: Mapping[str, Any]) -> str:
+        criteria = options.rubric_of(item).criteria
+        if len(criteria) != 1:
+            return ""
+        criterion = criterion_words(criteria[0])
+        return texts.STANDARD.format(criterion=criterion, labels=label_words(criteria[0]))
+
+    return standard
+
+
 def resolve_auditor(
     auditor: Auditor,
     modes: Sequence[Mode],
     options: GraphOptions,
+    standard: Standard = lambda _: "",
 ) -> Audit:
     """Return who decides.
 
     Args:
         auditor: `"human"`, a model, or a function.
         modes: The failure modes there are.
+        standard: Tells a model by what the judge labels.
         options: Hold a replacement for the prompt of a model, and how it is asked again.
 
     Raises:
@@ -56,7 +81,7 @@ def resolve_auditor(
     if auditor == "human":
         return by_people
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
-        return _by_model(auditor, modes, options)
+        return _by_model(auditor, modes, options, standard)
     if callable(auditor):
         return _by_function(auditor)
     raise OptionError(f"`auditor` must be 'human', a function or a chat model, got {auditor!r}")
@@ -132,6 +157,7 @@ def _by_model(
     model: str | BaseChatModel,
     modes: Sequence[Mode],
     options: GraphOptions,
+    standard: Standard,
 ) -> Audit:
     prompts, version = prompt_set({"audit": texts.AUDIT}, options.prompts)
     question = Question(
@@ -146,7 +172,8 @@ def _by_model(
     name = str(question.channel.identity["name"])
 
     def one(proposal: Proposal) -> Steps[tuple[dict[str, Any], Usage]]:
-        reply = yield from ask(question, _variables(proposal, modes), unit=str(proposal["id"]))
+        variables = _variables(proposal, modes, standard(proposal["item"]))
+        reply = yield from ask(question, variables, unit=str(proposal["id"]))
         if reply.data is None:
             why = reply.failures[0]["reason"]
             return {"answer": "reject", "note": f"not audited: {why}"}, reply.usage
@@ -180,11 +207,16 @@ def _by_model(
     return audit
 
 
-def _variables(proposal: Proposal, modes: Sequence[Mode]) -> Mapping[str, object]:
-    shown = material(proposal["item"], also=[proposal["rationale"]])
+def _variables(
+    proposal: Proposal, modes: Sequence[Mode], standard: str
+) -> Mapping[str, object]:
+    rationale = proposal["rationale"]
+    fenced = material(proposal["item"], also=[rationale])
+    reason = texts.REASON.format(fence=fenced["fence"], rationale=rationale)
     return {
-        **shown,
-        "rationale": proposal["rationale"],
+        **fenced,
+        "standard": standard,
+        "reason": reason if rationale.strip() else "",
         "label": proposal["label"],
         "proposed": proposal["proposed"],
         "why": proposal["why"],

@@ -21,7 +21,7 @@ from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.memory.protocol import Memory
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.audit.admission import Admission, Reach, Unmeasured
-from langchain_judges.methods.allure.audit.auditors import Auditor, resolve_auditor
+from langchain_judges.methods.allure.audit.auditors import Auditor, resolve_auditor, standard_of
 from langchain_judges.methods.allure.audit.checks import CHECKS, Check, Label, resolve_check
 from langchain_judges.methods.allure.audit.modes import Mode, read_modes
 from langchain_judges.methods.allure.audit.nodes import Loop
@@ -212,7 +212,7 @@ def _loop(
         ),
         reach=Reach(everywhere),
         check=resolve_check(options.check or "normalised_sequence"),
-        audit_by=resolve_auditor(options.auditor, modes, options),
+        audit_by=resolve_auditor(options.auditor, modes, options, standard_of(judge)),
         modes=modes,
         max_rounds=options.max_rounds,
         patience=options.patience,
