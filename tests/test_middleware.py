@@ -10,7 +10,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
 
-from langchain_judges import JudgeMiddleware, best_of, create_allure_judge, create_bsm_judge
+from langchain_judges import (
+    JudgeMiddleware,
+    best_of,
+    create_allure_judge,
+    create_bsm_judge,
+    create_rubric_judge,
+)
 from langchain_judges.errors import (
     InputError,
     ModelAccessError,
@@ -205,6 +211,20 @@ def test_the_score_is_feedback_on_the_agents_trace():
     assert feedback["run_id"] == root["id"]
     assert feedback["feedback_source"]["metadata"]["__run"]["run_id"] in server.runs
     assert feedback["extra"]["revisions"] == 1
+
+
+def test_each_criterion_of_a_rubric_is_feedback_of_its_own():
+    part = {"explanation": "It is so.", "label": "1"}
+    reply = json.dumps({"criterion_1": part, "criterion_2": {**part, "label": "0"}})
+    judge = create_rubric_judge(FakeChatModel(replies=lambda _: reply), rubric=["Tone", "Fit"])
+    with LangSmithServer() as server:
+        client = Client(api_url=server.url, api_key="x")
+        with tracing_context(enabled=True, client=client, project_name="P"):
+            agent(judge, "an answer")[0].invoke(ASKED)
+        wait_until(lambda: client.flush() or len(server.read().feedback) == 3)
+        scores = {each["key"]: each["score"] for each in server.read().feedback}
+        client.cleanup()
+    assert scores == {"rubric": 0.5, "Tone": 1.0, "Fit": 0.0}
 
 
 def test_a_langsmith_that_hangs_does_not_hold_the_agent():

@@ -194,11 +194,11 @@ class JudgeEvaluator(RunEvaluator):
             {
                 "key": each["criterion"],
                 "score": each["score"],
-                "comment": _reason(each),
+                "comment": reason_for(each),
                 "metadata": {**self.marks, "label": each["label"]},
                 "source_run_id": source,
             }
-            for each in _criteria(outcome, self.key)
+            for each in criteria_of(outcome, self.key)
         ]
         return [whole, *parts] if parts else whole
 
@@ -223,11 +223,11 @@ class JudgeEvaluator(RunEvaluator):
                 key=each["criterion"],
                 score=each["score"],
                 value=each["label"] if isinstance(each["label"], str) else None,
-                comment=_reason(each),
+                comment=reason_for(each),
                 evaluator_info=self.marks,
                 source_run_id=source,
             )
-            for each in _criteria(outcome, self.key)
+            for each in criteria_of(outcome, self.key)
         ]
         return {"results": [whole, *parts]} if parts else whole
 
@@ -309,7 +309,7 @@ def outcome_of(
     return outcome
 
 
-def _criteria(outcome: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+def criteria_of(outcome: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     """Return what was found by each of several criteria of one text, but for the total."""
     parts = outcome.get("subscores") or []
     if len(parts) < 2 or "label" not in parts[0]:
@@ -319,7 +319,8 @@ def _criteria(outcome: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     return [part for part in named if part["criterion"] != key]
 
 
-def _reason(subscore: Mapping[str, Any]) -> str:
+def reason_for(subscore: Mapping[str, Any]) -> str:
+    """Return why a criterion got its label, or that it was not judged."""
     return "Not judged." if subscore["label"] is None else str(subscore["reason"])
 
 

@@ -26,7 +26,14 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.integrations.cases import check_basis_of, item_for, pair_for
-from langchain_judges.integrations.evaluators import config_for, not_done, verdict_of
+from langchain_judges.integrations.evaluators import (
+    config_for,
+    criteria_of,
+    not_done,
+    outcome_of,
+    reason_for,
+    verdict_of,
+)
 from langchain_judges.methods.marks import kind_of, marks_of, scale_of
 from langchain_judges.rows.applications import (
     check_words,
@@ -63,6 +70,8 @@ class Judged(TypedDict):
     score: float | int | None
     verdict: dict[str, Any] | None
     """None where there was nothing to compare with yet."""
+    criteria: NotRequired[list[dict[str, Any]]]
+    """The sub-scores of a judge with several criteria."""
 
 
 class JudgedState(AgentState[Any]):
@@ -193,9 +202,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         judge_run = uuid.uuid4()
         given = _task(messages), source
         shown = _work(messages) if self.trajectory else answer
-        verdict = yield from self._verdict(given, shown, known, earlier, judge_run)
+        outcome = yield from self._outcome(given, shown, known, earlier, judge_run)
+        verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
         now: Judged = {"answer": answer, "score": score, "verdict": verdict}
+        if parts := criteria_of(outcome or {}, self.key):
+            now["criteria"] = [dict(part) for part in parts]
         if self.trajectory:
             now["work"] = shown
         judged = [*earlier, now]
@@ -214,7 +226,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             changes.append(AIMessage(best if isinstance(best, str) else best[-1]["content"]))
         return {"judged": judged, **({"messages": changes} if changes else {})}
 
-    def _verdict(
+    def _outcome(
         self,
         given: _Given,
         answer: Text,
@@ -222,18 +234,18 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         earlier: Sequence[Judged],
         judge_run: uuid.UUID,
     ) -> Steps[dict[str, Any] | None]:
-        """Return the verdict; None where there is nothing to compare with yet."""
+        """Return what the judge found; None where there is nothing to compare with yet."""
         try:
             case = self._case(given, answer, known, earlier)
             if case is None:
                 return None
             config = config_for(self.judge, run_id=judge_run, run_name=self.key)
-            return (yield from verdict_of(self.judge, case, config))
+            return (yield from outcome_of(self.judge, case, config))
         except JudgeError as exc:
             if self.on_error == "raise":
                 raise
             _LOGGER.warning("The answer was not judged: %s", exc)
-            return not_done(exc)
+            return {"verdict": not_done(exc)}
 
     def _case(
         self,
@@ -331,24 +343,27 @@ def _send_feedback(
         return
     client = tree.ls_client if isinstance(tree.ls_client, Client) else get_cached_client()
     verdict = now["verdict"] or {}
-    feedback: dict[str, Any] = {
+    shared: dict[str, Any] = {
         "run_id": tree.trace_id,
         "trace_id": tree.trace_id,
-        "key": key,
-        "score": now["score"],
-        "comment": comment_of(verdict),
         "source_info": marks,
         "feedback_source_type": "model",
         "source_run_id": judge_run,
-        "extra": {"revisions": revisions, "failures": verdict.get("failures") or []},
     }
+    extra = {"revisions": revisions, "failures": verdict.get("failures") or []}
+    whole = {"key": key, "score": now["score"], "comment": comment_of(verdict), "extra": extra}
+    parts = [
+        {"key": part["criterion"], "score": part["score"], "comment": reason_for(part)}
+        for part in now.get("criteria") or ()
+    ]
 
     def send() -> None:
         try:
             with warnings.catch_warnings():
                 # A trace that is still being written has no session id yet.
                 warnings.filterwarnings("ignore", "Creating feedback for a run without")
-                client.create_feedback(**feedback)
+                for each in (whole, *parts):
+                    client.create_feedback(**shared, **each)
         except (LangSmithError, OSError, ValueError) as exc:
             _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
 
