@@ -103,10 +103,12 @@ def test_correctness_is_asked_of_the_expected_answer_both_ways():
     assert all("adds: Be strict." in prompt for prompt in model.prompts)
 
 
-def test_a_source_that_is_the_task_is_called_the_task():
+def test_a_source_that_is_the_task_is_shown_once_and_said_to_be_both():
     model = says(named(1, 1, 1))
     judge_of(model).invoke({**SOURCED, "input": SOURCED["source"]})
-    assert "Label a claim 1 if the task states it" in model.prompts[1]
+    assert "Label a claim 1 if the source states it" in model.prompts[1]
+    assert "The text of the task is the source as well." in model.prompts[1]
+    assert model.prompts[1].count(SOURCED["source"]) == 1
 
 
 def test_a_response_without_claims_is_not_judged_against_a_source():

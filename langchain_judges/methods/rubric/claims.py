@@ -127,8 +127,7 @@ class ClaimSteps(ItemSteps):
         """Ask for the label of every claim."""
         item, claims = self._item(state), state["claims"]
         shown = material(item, [claim["claim"] for claim in claims])
-        basis = "source" if shown["source"] else "task"
-        rules = SUPPORTED.format(basis=basis)
+        rules = SUPPORTED.format(basis="source")
         response = ""
         if self._compares(item):
             rules = f"{SUPPORTED.format(basis='expected answer')} {COVERED}"
