@@ -182,8 +182,8 @@ def test_the_papers_four_systems_are_wrong_as_often_as_counted_before():
     wrong = Counter(item["systems"][0] for item in plan.items if item["label"] == 0)
     assert wrong == {"M11": 42, "M17": 1, "M20": 40, "M23": 1}
     assert (len(plan.items), len(plan.train), len(plan.held_out)) == (400, 280, 120)
-    # 400 + 120 (5 sizes × 3 draws + 5 modes + 3 portions + 2)
-    assert plan.most_calls == 3400
+    # 400 + 120 (5 sizes × 3 draws + 5 modes and none named + 3 portions + 2)
+    assert plan.most_calls == 3520
 
 
 def test_a_slice_of_the_real_answers_goes_through(serve, tmp_path, letter_encoder):
