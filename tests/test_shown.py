@@ -254,9 +254,51 @@ def pair_classic(judge, reference=None, a=TEXT, b=KNOWN):
     )
 
 
+def pair_row(reference, a, b):
+    texts = [t if isinstance(t, str) else convert_to_openai_messages(t) for t in (a, b)]
+    pair = {"input": TASK, "output_a": texts[0], "output_b": texts[1]}
+    return {**pair, "reference": reference} if reference else pair
+
+
+def own_options(judge):
+    rubric = judge.options.instructions
+    return {"orders": "none"} | ({"instructions": rubric} if rubric else {})
+
+
+def pair_command_line(judge, reference=None, a=TEXT, b=KNOWN):
+    options = [f"--set={name}={value}" for name, value in own_options(judge).items()]
+    with over_http(judge), TemporaryDirectory() as folder:
+        rows = Path(folder, "rows.jsonl")
+        rows.write_text(json.dumps(pair_row(reference, a, b)))
+        args = ["judge", str(rows), "--method", "relative", "--model", "openai:fake", *options]
+        CliRunner().invoke(app, [*args, "-o", str(Path(folder, "out.jsonl"))])
+
+
+def pair_assistant(judge, reference=None, a=TEXT, b=KNOWN):
+    runtime = SimpleNamespace(execution_runtime=SimpleNamespace(context=own_options(judge)))
+    with over_http(judge):
+        graph = asyncio.run(serve("relative")({}, runtime))
+        graph.invoke(pair_row(reference, a, b))
+
+
+def pair_of_middleware(judge, reference=None, a=TEXT, b=KNOWN):
+    """The agent's answer is A, what it is compared with is B; there is no third text."""
+    model = FakeChatModel(replies=[AIMessage(a if isinstance(a, str) else a[-1].content)])
+    made = create_agent(model, middleware=[JudgeMiddleware(judge, reference=b)])
+    made.invoke({"messages": [HumanMessage(TASK)]})
+
+
 PAIRED = pytest.mark.parametrize(
     "path",
-    [pair_invoked, pair_as_tool, pair_called, pair_of_runs, pair_classic],
+    [
+        pair_invoked,
+        pair_as_tool,
+        pair_called,
+        pair_of_runs,
+        pair_classic,
+        pair_command_line,
+        pair_assistant,
+    ],
     ids=lambda path: path.__name__,
 )
 
@@ -274,11 +316,32 @@ def test_a_pair_is_shown_with_its_reference_and_the_callers_rubric(path, referen
     assert f"adds: {RUBRIC}" in prompt
 
 
+def test_the_middleware_compares_the_answer_with_what_it_is_given():
+    model = FakeChatModel(replies=answer)
+    pair_of_middleware(create_relative_judge(model, orders="none", instructions=RUBRIC))
+    (prompt,) = model.prompts
+    assert blocks(prompt) == {"request": TASK, "response": blocks(prompt)["response"]}
+    assert prompt.index(TEXT) < prompt.index(KNOWN)
+    assert f"adds: {RUBRIC}" in prompt
+
+
+def test_the_best_of_several_are_compared_two_by_two():
+    model = FakeChatModel(replies=answer)
+    judge = create_relative_judge(model, orders="none", instructions=RUBRIC)
+    best_of(2, judge, FakeChatModel(replies=[TEXT, KNOWN])).invoke([HumanMessage(TASK)])
+    (prompt,) = model.prompts
+    assert blocks(prompt)["request"] == TASK
+    assert TEXT in prompt
+    assert KNOWN in prompt
+    assert f"adds: {RUBRIC}" in prompt
+
+
 @PAIRED
 def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
     model = FakeChatModel(replies=answer)
     path(create_relative_judge(model, orders="none"), a=WORK, b=PICTURE)
-    ((*_, asked),) = model.messages
+    # A server that cannot read an image of blocks is asked again to correct its reply.
+    *_, asked = model.messages[0]
     assert SHOWN in asked.content[0]["text"]
     assert IMAGE in asked.content
 
