@@ -621,3 +621,13 @@ def test_of_a_judge_without_a_reason_or_rubric_the_auditor_is_shown_neither():
     run(ask([doubt], (0, 1), [], Journal(None)))
     assert "<judge-" not in auditor.prompts[0]
     assert "was to label by" not in auditor.prompts[0]
+
+
+def test_a_check_that_could_say_nothing_of_any_item_is_refused():
+    rude = {"id": "a", "input": "Hello?", "output": "Go away.", "rubric": "Is it polite?"}
+    with pytest.raises(InputError, match="no item has; name 'annotated', which compares"):
+        loop(ListMemory()).invoke({"items": [{**rude, "label": 0}]})
+    with pytest.raises(InputError, match="reads `expected`, which no item has; name another"):
+        loop(ListMemory()).invoke({"items": [rude]})
+    with pytest.raises(InputError, match="'annotated' reads `label`, which no item has"):
+        loop(ListMemory(), check="annotated").invoke({"items": [rude]})

@@ -200,3 +200,12 @@ def test_the_steps_have_names_in_a_trace():
 def test_a_result_is_plain_json():
     result = judge_of(says(named(1, 1, 0))).invoke(SOURCED)
     assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.real
+def test_the_local_model_splits_a_response_and_checks_each_claim():
+    result = judge_of("local").invoke(SOURCED)
+    for claim in result["claims"]:
+        assert claim["claim"]
+        assert claim["supported"] in (True, False, None)
+    assert result["verdict"]["label"] is not None or result["verdict"]["failures"]

@@ -51,6 +51,22 @@ class Check:
     name: str
     """Its name in reports."""
     rule: Callable[[Mapping[str, Any], Label, Sequence[Label]], Doubt | None]
+    needs: str | None = None
+    """The field of an item without which it says nothing; None: it needs none."""
+
+    def require(self, items: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse items of which the check could say nothing at all.
+
+        Raises:
+            InputError: None of them has the field that it needs.
+        """
+        if self.needs is None or any(item.get(self.needs) is not None for item in items):
+            return
+        labelled = any(item.get("label") is not None for item in items)
+        other = "'annotated', which compares with people's labels" if labelled else "another"
+        raise InputError(
+            f"the check {self.name!r} reads `{self.needs}`, which no item has; name {other}"
+        )
 
     def doubt(
         self, item: Mapping[str, Any], label: Label, labels: Sequence[Label] = (0, 1)
@@ -196,7 +212,7 @@ def annotated(
             return None
         return Doubt(proposed, f"a person says {said}, the judge {label}")
 
-    return Check("annotated", rule)
+    return Check("annotated", rule, field)
 
 
 def _grade(said: Label, field: str) -> float:
@@ -223,7 +239,7 @@ def by_match(name: str, match: Match) -> Check:
             return None
         return _verdict(found, label, labels, f"the response {{}} an expected answer ({name})")
 
-    return Check(name, rule)
+    return Check(name, rule, "expected")
 
 
 def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:

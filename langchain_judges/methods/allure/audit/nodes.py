@@ -74,6 +74,7 @@ class Loop:
         """Name the items and hold out those of dev."""
         yield from ()
         items = _identified(state["items"], "item")
+        self.check.require(items)
         given = None if isinstance(self.dev, int | float) else self.dev
         held = [] if given is None else _identified(given, "dev")
         known = grouped_by_task([*items, *held])
