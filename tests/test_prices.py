@@ -1,5 +1,6 @@
 """What a run costs, how it is bounded, and how calls are spread over a minute."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,11 +8,12 @@ from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from typer.testing import CliRunner
 
-from langchain_judges import judge_many
+from langchain_judges import ajudge_many, judge_many
 from langchain_judges.asking import rates
 from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
+from langchain_judges.runs import many
 from langchain_judges.runs.prices import Prices
 from langchain_judges.testing import FakeChatModel
 from tests.judges import PAIR, answer, of_method
@@ -129,17 +131,35 @@ def test_a_rate_is_positive():
             MinuteLimiter(**wrong)
 
 
-async def test_every_call_takes_its_turn():
+def test_every_call_takes_its_turn():
     turns = []
 
     class Limiter(MinuteLimiter):
-        def acquire(self, *, blocking=True):
+        def turn(self, *, blocking=True):
             turns.append(blocking)
-            return True
+            return 0.0
 
     judge = of_method("relative", Model(replies=reply))
     list(judge_many(judge, ROWS, rate_limiter=Limiter(rpm=1), progress=False))
     assert turns == [True] * 8  # four rows in two orders
+
+
+async def test_a_wait_for_a_turn_ends_when_the_run_is_stopped(monkeypatch):
+    # Calls in flight may take all the time they want: the wait alone is ended.
+    monkeypatch.setattr(many, "GRACE", 3600.0)
+    waits = asyncio.Event()
+
+    class Limiter(MinuteLimiter):
+        def turn(self, *, blocking=True):
+            waits.set()
+            return 3600.0
+
+    judge = of_method("relative", Model(replies=reply), orders="none")
+    run = ajudge_many(judge, ROWS, rate_limiter=Limiter(rpm=1), progress=False)
+    rows = asyncio.ensure_future(anext(run, None))
+    await waits.wait()
+    run.stop()
+    await rows  # an hour early
 
 
 def test_a_dry_run_estimates_tokens_and_dollars(tmp_path, table):

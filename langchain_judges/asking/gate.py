@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from langchain_judges.asking.models import model_name
+from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.verdict import Usage, add_usage, no_usage
@@ -113,7 +114,10 @@ class Gate:
             raise OptionError(
                 f"`max_cost` needs the price of {model_name(model)!r}; name a file of `prices`"
             )
-        if limiter := self.limiter:
+        if isinstance(self.limiter, MinuteLimiter):
+            # A wait of minutes must not outlive a run that is stopped.
+            yield self.pause(self.limiter.turn())
+        elif limiter := self.limiter:
             yield Effect(limiter.acquire, limiter.aacquire)
 
     def price(self, model: BaseChatModel, usage: Mapping[str, Any]) -> float | None:
