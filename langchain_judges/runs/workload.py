@@ -286,7 +286,7 @@ class Workload:
                 kind = kind_of_row(raw) if isinstance(raw, Mapping) else "pair"
                 _check(kind, pair)
                 json.dumps([pair.get(name) for name in (*_KNOWN_OF_IT, "id")])
-                work = Work(index, pair, self._key(pair), kind)
+                own = self._is_own(self._judged_part(pair))
             except InputError as exc:
                 problem, error = f"pair {index}: {exc}", exc
             except (TypeError, ValueError, RecursionError) as exc:
@@ -294,8 +294,8 @@ class Workload:
                 error = InputError(problem)
             else:
                 self._kind = kind
-                if self._is_own(self._judged_part(pair)):
-                    return work
+                if own:
+                    return Work(index, pair, self._key(pair), kind)
                 continue
             if self._kind is None:
                 raise InputError(problem) from error
