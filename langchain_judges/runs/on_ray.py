@@ -188,8 +188,8 @@ class _Rate:
     def __init__(self, rpm: float | None, tpm: float | None) -> None:
         self._limiter = MinuteLimiter(rpm=rpm, tpm=tpm)
 
-    def turn(self) -> float:
-        return self._limiter.turn()
+    def turn(self, blocking: bool) -> float:
+        return self._limiter.turn(blocking=blocking)
 
     def spend(self, tokens: int) -> None:
         self._limiter.spend(tokens)
@@ -205,12 +205,16 @@ class _ClusterLimiter(BaseRateLimiter):
         with needs("ray", "Judging on Ray"):
             import ray
 
-        time.sleep(ray.get(self._rate.turn.remote()))
-        return True
+        wait = ray.get(self._rate.turn.remote(blocking))
+        if blocking:
+            time.sleep(wait)
+        return blocking or not wait
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
-        await asyncio.sleep(await self._rate.turn.remote())
-        return True
+        wait = await self._rate.turn.remote(blocking)
+        if blocking:
+            await asyncio.sleep(wait)
+        return blocking or not wait
 
     def spend(self, tokens: int) -> None:
         self._rate.spend.remote(tokens)
