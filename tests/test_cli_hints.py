@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from langchain_judges.cli import app
 from langchain_judges.cli.hints import hint
 
-LACKS = "the field `{}` is missing or null; there are {}"
+LACKS = "the field `{}` is missing or null; the fields are {}"
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,9 @@ def test_a_source_is_a_path_or_a_function(source):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (None, r"wanted one of the keys 'output', .*, saw the keys 'a', 'b'"),
-        ("c", r"wanted the key 'c', saw the keys 'a', 'b'"),
-        ("a.c", r"wanted the key 'c' of 'a\.c', saw a int"),
+        (None, r"expected one of the keys 'output', .*, got the keys 'a', 'b'"),
+        ("c", r"expected the key 'c', got the keys 'a', 'b'"),
+        ("a.c", r"expected the key 'c' of 'a\.c', got a value of type int"),
         (lambda value: value["c"], r"the function failed \(KeyError: 'c'\) on the keys 'a'"),
     ],
 )
@@ -123,9 +123,9 @@ def test_what_cannot_be_mapped_says_what_was_wanted_and_seen(source, said):
 
 
 UNREADABLE = {
-    "no key": ({"x": "1", "y": "2"}, BAD, "saw the keys 'x', 'y'"),
-    "no outputs": (None, BAD, "saw nothing"),
-    "no reference": (GOOD, None, "`reference`: a text to compare with is wanted"),
+    "no key": ({"x": "1", "y": "2"}, BAD, "got the keys 'x', 'y'"),
+    "no outputs": (None, BAD, "got nothing"),
+    "no reference": (GOOD, None, "`reference`: expected a text to compare"),
 }
 
 
@@ -167,7 +167,7 @@ def test_a_baseline_stands_for_b_and_the_reference_is_shown_as_one():
     assert evaluator.evaluate_run(a_run(GOOD), example).score == 0.75
     assert (seen[0]["output_b"], seen[0]["reference"]) == ("bad", "known")
     lost = evaluator.evaluate_run(a_run(GOOD), an_example())
-    assert "`baseline`: wanted outputs for example" in lost.comment
+    assert "`baseline`: expected outputs for example" in lost.comment
     assert (
         as_evaluator(judge, baseline=lambda inputs: "good good good")(
             inputs=QUESTION, outputs=BAD

@@ -341,7 +341,7 @@ def test_a_missing_field_is_named_among_those_that_were_given():
     given = {"input": "?", "output_A": "a", "output_b": "b"}
     with pytest.raises(InputError) as told:
         of_method("bsm").invoke(given)
-    said = "the field `output_a` is missing or null; there are 'input', 'output_A', 'output_b'"
+    said = "`output_a` is missing or null; the fields are 'input', 'output_A', 'output_b'"
     assert said in str(told.value)
     assert "subscores" not in str(told.value)
 
@@ -371,7 +371,7 @@ def test_a_thread_does_not_fill_in_a_missing_text_from_the_last_pair(method):
     model = FakeChatModel(replies=answer)
     judge = of_method(method, model, checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
-    told = "the field `output(_a)?` is missing or null; there are 'input'"
+    told = "the field `output(_a)?` is missing or null; the fields are 'input'"
     with pytest.raises(InputError, match=f"{told}$"):
         judge.invoke({"input": "How?"}, config)
     judge.invoke(item_of(method), config)

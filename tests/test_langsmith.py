@@ -133,7 +133,7 @@ def test_rows_that_could_not_be_judged_are_uploaded_without_a_score(
     assert unparsable["Why?"].get("score") is None
     assert unparsable["Why?"]["extra"]["reason"] == "unparsable"
     assert unread["Why?"].get("score") is None
-    assert "wanted the key 'x', saw the keys 'answer'" in unread["Why?"]["comment"]
+    assert "expected the key 'x', got the keys 'answer'" in unread["Why?"]["comment"]
 
 
 def test_an_evaluator_that_raises_leaves_an_error_under_its_key(

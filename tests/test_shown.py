@@ -483,7 +483,7 @@ def test_a_context_that_is_not_there_is_not_judged():
         inputs={"question": TASK}, outputs={"answer": TEXT}
     )
     assert (result["score"], model.prompts) == (None, [])
-    assert "`context`: wanted the key 'docs', saw the keys 'answer'" in result["comment"]
+    assert "`context`: expected the key 'docs', got the keys 'answer'" in result["comment"]
 
 
 def test_a_judge_of_pairs_reads_the_context_behind_the_task():

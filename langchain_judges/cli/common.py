@@ -23,7 +23,7 @@ from langchain_judges.datasets.row_file import Check, PairsFile, PairsSet, open_
 from langchain_judges.errors import InputError, JudgeError, ModelSetupError, OptionError
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.console import InertConsole
-from langchain_judges.rows.labels import check_known
+from langchain_judges.rows.labels import check_annotations
 from langchain_judges.rows.texts import check_item, check_pair
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
         item = cast("dict[str, Any]", row)
         if labelled:
             labelled.check(item)
-        check_known(item)
+        check_annotations(item)
         label = item.get("label")
         if isinstance(label, str) and label and by_text and label not in by_text:
             raise InputError(f"`label` must be one of {', '.join(by_text)}, got {label!r}")
@@ -282,7 +282,7 @@ def check_labelled_pair(row: object) -> None:
         InputError: A field cannot be used.
     """
     check_pair(row)
-    check_known(cast("dict[str, Any]", row))
+    check_annotations(cast("dict[str, Any]", row))
 
 
 def named_columns(columns: Sequence[str] | None) -> dict[str, str] | None:

@@ -1,11 +1,11 @@
-"""What to do about rows that no method can take: name the column, or another method."""
+"""Suggest a fix for rows that no method can judge: name the column, or another method."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-_MISSING = re.compile(r"^the field `(\w+)` is missing or null; there are (.*)$")
+_MISSING = re.compile(r"^the field `(\w+)` is missing or null; the fields are (.*)$")
 _USUAL = {
     "input": ("question", "prompt", "query", "instruction", "task", "request"),
     "output": ("answer", "response", "prediction", "completion", "reply", "text"),
@@ -14,19 +14,19 @@ _USUAL = {
     "source": ("context", "contexts", "document", "documents"),
     "expected": ("reference", "ground_truth", "expected_output", "target"),
 }
-"""What columns are usually called, by the field that they stand for."""
+"""Usual names of columns, by the field that they stand for."""
 
 
 def hint(problems: Sequence[str]) -> str:
-    """Return what to add to the command where every row lacks the same field; else nothing."""
+    """Return what to add to the command if every row lacks the same field, or nothing."""
     first = problems[0] if len(set(problems)) == 1 else ""
-    if not (found := _MISSING.match(first)):
+    if not (match := _MISSING.match(first)):
         return ""
-    field, columns = found[1], re.findall(r"'([^']*)'", found[2])
+    field, columns = match[1], re.findall(r"'([^']*)'", match[2])
     if field in ("output_a", "output_b") and "output" in columns:
         return "These rows are single texts: name a method for them, such as --method rubric."
     if field == "output" and "output_a" in columns:
         return "These rows are pairs: name a method for them, such as --method bsm."
-    by_small = {column.lower(): column for column in columns}
-    usual = (by_small[name] for name in _USUAL.get(field, ()) if name in by_small)
+    by_lower = {column.lower(): column for column in columns}
+    usual = (by_lower[name] for name in _USUAL.get(field, ()) if name in by_lower)
     return f"Name its column, as in --column {field}={next(usual, 'COLUMN')}."

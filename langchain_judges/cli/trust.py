@@ -55,7 +55,7 @@ from langchain_judges.cli.reports import gates_passed, reports, write
 from langchain_judges.datasets.row_file import Check, open_rows
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.orders import OrderRule
-from langchain_judges.rows.labels import check_known
+from langchain_judges.rows.labels import check_annotations
 from langchain_judges.runs.results import judged_row
 from langchain_judges.runs.summary import cause_of
 
@@ -196,7 +196,7 @@ def check_known_of(row: object) -> None:
     """
     if not isinstance(row, dict):
         raise InputError(f"a row must be an object, got {type(row).__name__}")
-    check_known(row)
+    check_annotations(row)
 
 
 def _check_use(data: str | None, model: str | None, verdicts: list[Path] | None) -> None:

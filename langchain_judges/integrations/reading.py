@@ -90,7 +90,7 @@ class CaseReader:
             other = work_in(self._other(row.inputs, row.example), self.places.output)
             return pair_for(task, text, other, reference=known, source=source)
         if row.reference is None or row.reference == {}:
-            raise InputError("`reference`: a text to compare with is wanted, saw nothing")
+            raise InputError("`reference`: expected a text to compare with, got nothing")
         other = work_in(row.reference, self.places.reference, "reference")
         return pair_for(task, text, other, source=source)
 
@@ -122,6 +122,8 @@ class CaseReader:
         if callable(self.baseline):
             return self.baseline(inputs)
         if example is None or example not in self.baseline:
-            held = f"{len(self.baseline)} others" if self.baseline else "none"
-            raise InputError(f"`baseline`: wanted outputs for example {example}, saw {held}")
+            count = f"{len(self.baseline)}" if self.baseline else "none"
+            raise InputError(
+                f"`baseline`: expected outputs for example {example}, the mapping has {count}"
+            )
         return self.baseline[example]

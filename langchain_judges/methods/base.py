@@ -530,8 +530,10 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             )
         lacking = [key for key in needed if given.get(key) is None]
         if lacking:
-            there = ", ".join(map(repr, given)) or "no fields"
-            raise InputError(f"the field `{lacking[0]}` is missing or null; there are {there}")
+            names = ", ".join(map(repr, given)) or "none"
+            raise InputError(
+                f"the field `{lacking[0]}` is missing or null; the fields are {names}"
+            )
         row = {**dict.fromkeys((*needed, *optional)), **plain_row(given)}
         if self.most_characters is not None:
             check_length("the input", row, self.most_characters)

@@ -1,8 +1,8 @@
-"""What a judge takes, and how the inputs and outputs of any application become it.
+"""Read a judge's fields from the inputs and outputs of any application.
 
 Datasets, runs and agents hold texts in many shapes: a string, a dictionary with one key or
-many, chat messages as objects or as dictionaries, nested. Everything here reads them; what
-cannot be read is an `InputError` that says which key was wanted and which were seen.
+many, chat messages as objects or as dictionaries, nested. A value that cannot be read raises
+an `InputError` that names the expected key and the keys that were there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from langchain_judges.rows.trajectories import history, is_trajectory, trajector
 
 Source = str | Callable[[Any], Any] | None
 """Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function
-of the whole value, or None: found by itself."""
+of the whole value, or None to search the usual keys."""
 
 Field = Literal["input", "output", "reference", "context"]
 
@@ -45,10 +45,10 @@ _USUAL: dict[Field, tuple[str, ...]] = {
 
 
 def check_words(**options: Any) -> None:
-    """Check options that are a text or None.
+    """Check options that must be a text or None.
 
     Raises:
-        OptionError: One is something else.
+        OptionError: An option is neither.
     """
     for name, value in options.items():
         if value is not None and not (isinstance(value, str) and value):
@@ -59,7 +59,7 @@ def check_sources(**sources: Any) -> None:
     """Check options that say where a text is found.
 
     Raises:
-        OptionError: One is no `Source`.
+        OptionError: An option is not a `Source`.
     """
     for name, source in sources.items():
         if not (source is None or isinstance(source, str) or callable(source)):
@@ -67,7 +67,7 @@ def check_sources(**sources: Any) -> None:
 
 
 def score_of(verdict: Mapping[str, Any]) -> float | int | None:
-    """Return a verdict as a number: how far A is preferred, or the label; None: not judged."""
+    """Return a verdict as a number: the label or the score; None if the row was not judged."""
     if decision(verdict) is None:
         return None
     label = verdict.get("label")
@@ -76,7 +76,7 @@ def score_of(verdict: Mapping[str, Any]) -> float | int | None:
 
 
 def decision(verdict: Mapping[str, Any]) -> Any:
-    """Return the preference or the label of a verdict; None: not judged."""
+    """Return the preference or the label of a verdict; None if the row was not judged."""
     return verdict.get("preference", verdict.get("label"))
 
 
@@ -86,101 +86,101 @@ def reason_of(verdict: Mapping[str, Any]) -> str:
 
 
 def comment_of(verdict: Mapping[str, Any]) -> str:
-    """Return a verdict's rationale; where nothing was judged, with the first failure."""
-    said = str(verdict.get("rationale") or "")
+    """Return a verdict's rationale, followed by the first failure if it was not judged."""
+    comment = str(verdict.get("rationale") or "")
     if decision(verdict) is not None:
-        return said
-    said = said or "Not judged."
+        return comment
+    comment = comment or "Not judged."
     for failure in list(verdict.get("failures") or [])[:1]:
         place = ", ".join(filter(None, [failure.get("step"), failure.get("unit")]))
-        said += f" {failure['reason']} ({place}): {failure.get('detail', '')}".rstrip(": ")
-    return said
+        comment += f" {failure['reason']} ({place}): {failure.get('detail', '')}".rstrip(": ")
+    return comment
 
 
 def task_in(value: Any, source: Source = None) -> Text:
-    """Return the task that some inputs hold: a text, or chat messages.
+    """Return the task in an application's inputs: a text, or chat messages.
 
     Raises:
-        InputError: There is none.
+        InputError: The inputs hold no task.
     """
-    found = _find(value, "input", source)
-    if is_trajectory(found):
-        return history(found)
-    if is_content(found):
-        return [{"role": "user", "content": found if isinstance(found, list) else [found]}]
-    messages = messages_in(found)
-    return messages if messages else _text(found, "input")
+    part = _find(value, "input", source)
+    if is_trajectory(part):
+        return history(part)
+    if is_content(part):
+        return [{"role": "user", "content": part if isinstance(part, list) else [part]}]
+    messages = messages_in(part)
+    return messages if messages else _text(part, "input")
 
 
 def answer_in(value: Any, source: Source = None, field: Field = "output") -> str:
-    """Return the text that some outputs hold; of chat messages the last that answers.
+    """Return the text in an application's outputs; of chat messages, the assistant's last.
 
     Images and files are named by their marks.
 
     Raises:
-        InputError: There is none.
+        InputError: The outputs hold no text.
     """
-    found = _find(value, field, source)
-    if is_content(found):
-        return plain(found if isinstance(found, list) else [found])
-    if messages := messages_in(found):
-        said = [m["content"] for m in messages if m["role"] == "assistant"]
+    part = _find(value, field, source)
+    if is_content(part):
+        return plain(part if isinstance(part, list) else [part])
+    if messages := messages_in(part):
+        replies = [m["content"] for m in messages if m["role"] == "assistant"]
         # A reference may be given as a single message of any role.
-        return plain(said[-1] if said else messages[-1]["content"])
-    return _text(found, field)
+        return plain(replies[-1] if replies else messages[-1]["content"])
+    return _text(part, field)
 
 
 def work_in(value: Any, source: Source = None, field: Field = "output") -> Text:
-    """Return what some outputs hold to be judged, as the `output` of a row.
+    """Return the `output` of a row from an application's outputs.
 
-    It is a text, or a message where images or files stand in it; an agent's whole work where
-    it used tools.
+    It is a text, or a message if it contains images or files; for an agent that used tools it
+    is the complete trajectory.
 
     Raises:
-        InputError: There is none.
+        InputError: The outputs hold no text.
     """
-    found = _find(value, field, source)
-    return work(found) if is_trajectory(found) else with_blocks(answer_in(found), found)
+    part = _find(value, field, source)
+    return work(part) if is_trajectory(part) else with_blocks(answer_in(part), part)
 
 
-def with_blocks(text: str, found: Any) -> Text:
+def with_blocks(text: str, origin: Any) -> Text:
     """Return a text as a message with the images and files that it marks, if it marks any.
 
     Args:
         text: The text.
-        found: What it was read from.
+        origin: The value that the text was read from.
     """
-    content = with_media(text, [found, messages_in(found)], marks=False)
+    content = with_media(text, [origin, messages_in(origin)], marks=False)
     return text if isinstance(content, str) else [{"role": "assistant", "content": content}]
 
 
 def reference_in(value: Any, source: Source = None) -> str:
-    """Return the text of a reference, or an agent's whole work where it used tools.
+    """Return the text of a reference; for an agent that used tools, the complete trajectory.
 
     Raises:
-        InputError: There is none, or an image or file stands in it.
+        InputError: There is no text, or it contains an image or a file.
     """
-    found = _find(value, "reference", source)
-    text = trajectory(found) if is_trajectory(found) else work_in(found, None, "reference")
+    part = _find(value, "reference", source)
+    text = trajectory(part) if is_trajectory(part) else work_in(part, None, "reference")
     if not isinstance(text, str):
-        raise InputError("`reference`: must be a text, saw an image or a file in it")
+        raise InputError("`reference`: must be a text, got an image or a file in it")
     return text
 
 
 def expected_in(value: Any, source: Source = None) -> str | list[str]:
-    """Return the expected answer that some reference holds, or a list of accepted ones.
+    """Return the expected answer in a reference, or a list of accepted answers.
 
     Raises:
-        InputError: There is none.
+        InputError: The reference holds no answer.
     """
-    found = _find(value, "reference", source)
-    if isinstance(found, list) and found and all(isinstance(part, str) for part in found):
-        return found
-    return reference_in(found)
+    answers = _find(value, "reference", source)
+    if isinstance(answers, list) and answers and all(isinstance(part, str) for part in answers):
+        return answers
+    return reference_in(answers)
 
 
 def context_in(value: Any) -> str | None:
-    r"""Return what some context says, its parts one after the other; None: it is empty.
+    r"""Return the text of a context, its parts joined; None if it is empty.
 
     >>> context_in({"documents": ["It rained.", {"page_content": "It snowed."}]})
     'It rained.\n\nIt snowed.'
@@ -194,81 +194,81 @@ def context_in(value: Any) -> str | None:
     if isinstance(text := getattr(value, "page_content", None), str):
         return text or None
     if isinstance(value, Mapping):
-        known = [name for name in ("page_content", "text", "content") if value.get(name)]
-        if known or len(value) == 1:
-            return context_in(value[known[0]] if known else next(iter(value.values())))
+        names = [name for name in ("page_content", "text", "content") if value.get(name)]
+        if names or len(value) == 1:
+            return context_in(value[names[0]] if names else next(iter(value.values())))
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def source_in(inputs: Any, outputs: Any, source: Source = None) -> str | None:
-    """Return the source that an application used: it stands in its inputs or its outputs.
+    """Return the source that an application used, from its inputs or its outputs.
 
     Args:
-        inputs: What the application was given.
-        outputs: What it returned; one that retrieves may return its documents.
-        source: A key or a path of either, a function of `{"inputs": …, "outputs": …}`, or
-            None: the usual names in the inputs.
+        inputs: The application's inputs.
+        outputs: Its outputs; a retriever may return its documents there.
+        source: A key or a path in either, a function of `{"inputs": …, "outputs": …}`, or
+            None for the usual keys of the inputs.
 
     Raises:
-        InputError: `source` names what neither has.
+        InputError: `source` is in neither of them.
     """
     if callable(source):
-        found = _find({"inputs": inputs, "outputs": outputs}, "context", source)
+        part = _find({"inputs": inputs, "outputs": outputs}, "context", source)
     elif source is None:
-        known = inputs if isinstance(inputs, Mapping) else {}
-        found = next((known[name] for name in _USUAL["context"] if known.get(name)), None)
+        fields = inputs if isinstance(inputs, Mapping) else {}
+        part = next((fields[name] for name in _USUAL["context"] if fields.get(name)), None)
     else:
         try:
-            found = _follow(inputs, "context", source)
+            part = _follow(inputs, "context", source)
         except InputError:
-            found = _follow(outputs, "context", source)
-    text = context_in(found)
+            part = _follow(outputs, "context", source)
+    text = context_in(part)
     if source is not None and text is None:
-        raise InputError("`context`: there is nothing to check against, saw nothing")
+        raise InputError("`context`: there is nothing to check against, got nothing")
     return text
 
 
 def messages_in(value: Any) -> list[dict[str, Any]]:
-    """Return chat messages as `{"role", "content"}`, without empty ones; [] if it has none."""
+    """Return the non-empty chat messages as `{"role", "content"}`; [] if there are none."""
     parts = value if isinstance(value, list | tuple) and value else [value]
-    read = [message_in(part) for part in parts]
-    if any(message is None for message in read):
+    messages = [message_in(part) for part in parts]
+    if any(message is None for message in messages):
         return []
-    return [message for message in read if message and plain(message["content"]).strip()]
+    return [message for message in messages if message and plain(message["content"]).strip()]
 
 
 def _find(value: Any, field: Field, source: Source) -> Any:
-    """Return the part of `value` that is meant by a source, or by the usual names."""
+    """Return the part of `value` that a source names, or that stands under a usual key."""
     value = _thread_values(value)
     if callable(source):
         try:
             return source(value)
         except (KeyError, IndexError, TypeError, AttributeError) as exc:
             detail = f"{type(exc).__name__}: {exc}"
-            said = f"`{field}`: the function failed ({detail}) on {_saw(value)}"
-            raise InputError(said) from exc
+            message = f"`{field}`: the function failed ({detail}) on {_kind(value)}"
+            raise InputError(message) from exc
     if source is not None:
         return _follow(value, field, source)
     while isinstance(value, Mapping) and not messages_in(value) and not is_content(value):
-        known = [name for name in _USUAL[field] if value.get(name) is not None]
-        if not known and len(value) != 1:
-            wanted = ", ".join(map(repr, _USUAL[field]))
+        names = [name for name in _USUAL[field] if value.get(name) is not None]
+        if not names and len(value) != 1:
+            keys = ", ".join(map(repr, _USUAL[field]))
             raise InputError(
-                f"`{field}`: wanted one of the keys {wanted}, saw {_saw(value)}; name it by "
-                f"`{field}=`"
+                f"`{field}`: expected one of the keys {keys}, got {_kind(value)}; name the key "
+                f"with `{field}=`"
             )
-        value = value[known[0]] if known else next(iter(value.values()))
+        value = value[names[0]] if names else next(iter(value.values()))
     return value
 
 
 def _thread_values(value: Any) -> Any:
-    """Return the state in what LangGraph says of a thread; other values as they are."""
+    """Return the state in LangGraph's snapshot of a thread; other values unchanged."""
     if isinstance(value, tuple) and isinstance(
-        found := getattr(value, "values", None), Mapping
+        state := getattr(value, "values", None), Mapping
     ):
-        return found
-    whole = isinstance(value, Mapping) and {"values", "next"} <= value.keys()
-    return value["values"] if whole else value
+        return state
+    is_thread = isinstance(value, Mapping) and {"values", "next"} <= value.keys()
+    return value["values"] if is_thread else value
 
 
 def _follow(value: Any, field: Field, path: str) -> Any:
@@ -281,8 +281,8 @@ def _follow(value: Any, field: Field, path: str) -> Any:
         elif isinstance(at, Sequence) and not isinstance(at, str) and _place(step, len(at)):
             at = at[int(step)]
         else:
-            whole = "" if step == path else f" of {path!r}"
-            raise InputError(f"`{field}`: wanted the key {step!r}{whole}, saw {_saw(at)}")
+            in_path = "" if step == path else f" of {path!r}"
+            raise InputError(f"`{field}`: expected the key {step!r}{in_path}, got {_kind(at)}")
     return at
 
 
@@ -291,20 +291,20 @@ def _place(step: str, length: int) -> bool:
     return number.isdecimal() and -length <= int(step) < length
 
 
-def _saw(value: Any) -> str:
+def _kind(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"the keys {', '.join(map(repr, value))}" if value else "no keys"
     if value is None:
         return "nothing"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
-    return f"a {type(value).__name__}"
+    return f"a value of type {type(value).__name__}"
 
 
 def _text(value: Any, field: Field) -> str:
-    """Render what was found; structures as JSON, as people and models read them."""
+    """Render a value as text; structures become JSON."""
     if value is None:
-        raise InputError(f"`{field}`: there is nothing to judge, saw nothing")
+        raise InputError(f"`{field}`: there is nothing to judge, got nothing")
     if isinstance(value, str):
         text = value
     elif isinstance(value, list) and plain(value).strip():

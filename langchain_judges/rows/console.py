@@ -1,4 +1,4 @@
-"""The console of commands and of a run's progress: no printed text steers the terminal."""
+"""The console of commands and of a run's progress: no printed text controls the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langchain_judges.rows.printable import clean
 
 
 class InertConsole(Console):
-    """A console on which only its own styles steer the terminal, never a printed text."""
+    """A console whose own styles control the terminal, and never a printed text."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

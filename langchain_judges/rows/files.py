@@ -16,11 +16,11 @@ from langchain_judges.errors import InputError, needs
 
 
 def read_table(path: Path) -> Iterator[dict[str, Any]]:
-    """Read a table's records; the form is told by the file's ending.
+    """Read a table's records; the file's suffix decides the format.
 
     Raises:
-        InputError: The file is missing, damaged, or of no form that can be read.
-        OptionError: It is Parquet, and no library for that is installed.
+        InputError: The file is missing or damaged, or its format is not supported.
+        OptionError: It is Parquet, and no library for Parquet is installed.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}")
@@ -39,7 +39,7 @@ def read_table(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _sound(path: Path, records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the records; say of a damaged file which one it is."""
+    """Yield the records; an error names the damaged file."""
     try:
         for number, record in enumerate(records, 1):
             if not isinstance(record, dict):
@@ -50,7 +50,7 @@ def _sound(path: Path, records: Iterator[dict[str, Any]]) -> Iterator[dict[str, 
     except InputError:
         raise
     except (EOFError, ValueError, csv.Error, gzip.BadGzipFile, zlib.error) as exc:
-        raise InputError(f"{path} is damaged or not what its ending says ({exc})") from exc
+        raise InputError(f"{path} is damaged or does not match its suffix ({exc})") from exc
 
 
 def _bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:
@@ -62,7 +62,7 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
         with _bytes(path) as file:
             whole = json.loads(file.read())
     except ValueError:
-        # Some sets on the hub put one object on each line of a .json file.
+        # Some data sets on the hub have one object on each line of a .json file.
         yield from read_lines(path)
         return
     if not isinstance(whole, list):
@@ -71,7 +71,7 @@ def _json(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _delimited(path: Path, delimiter: str) -> Iterator[dict[str, Any]]:
-    # Texts are longer than the reader's own limit.
+    # Texts may exceed the reader's default limit for a field.
     csv.field_size_limit(sys.maxsize)
     with _bytes(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
@@ -88,7 +88,7 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return lists for arrays, and None for what a table has as missing."""
+    """Convert arrays to lists, and missing values to None."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list):
@@ -99,10 +99,10 @@ def _plain(value: Any) -> Any:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Read JSON objects, one a line, from a file that may be gzipped.
+    """Read JSON objects, one on each line, from a file that may be gzipped.
 
     Raises:
-        InputError: A line is no JSON object.
+        InputError: A line is not a JSON object.
     """
     with _bytes(path) as file:
         for number, line in enumerate(file, 1):

@@ -1,4 +1,4 @@
-"""What a row is: a pair, an item or a task to write for; decided here and then carried."""
+"""The kind of a row: a pair, an item or a writing task; decided here once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RowKind = Literal["pair", "item", "task"]
 
 
 def kind_of_row(row: Mapping[str, Any]) -> RowKind:
-    """Return what a row asks for, by its fields.
+    """Return the kind of a row, by its fields.
 
     >>> kind_of_row({"input": "Why?", "output": "Because."})
     'item'
@@ -21,9 +21,9 @@ def kind_of_row(row: Mapping[str, Any]) -> RowKind:
 
 
 def kind_of_result(result: Mapping[str, Any]) -> RowKind:
-    """Return what a result is of.
+    """Return the kind of the row that a result is of.
 
-    A row of `judge_many` says it itself; what a judge or writer returned is told by its form.
+    A row of `judge_many` names it; for what a judge or writer returns, the form decides.
 
     >>> kind_of_result({"verdict": {"label": 1}})
     'item'

@@ -1,4 +1,4 @@
-"""What people know of a row: how labels are read, and what may stand beside the texts."""
+"""Labels and other annotations of a row, and how they are read."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ LABELS: Mapping[str, str] = {
     "tie (inconsistent)": "tie",
     "tie (bothbad)": "tie",
 }
-"""How labels of pairs are read where no map of labels is given, in small or capital letters."""
+"""How labels of pairs are read if no map of labels is given; case does not matter."""
 
 
 def read_label(value: Any, labels: Mapping[Any, str] | None = None) -> Any:
     """Return a label, or a list of votes, as the package spells them.
 
     Args:
-        value: What a row says; an empty cell stays empty.
-        labels: Spelling → label; None: `LABELS`, and others stay as they are.
+        value: The row's label; an empty cell stays empty.
+        labels: Spelling → label; None for `LABELS`, which leaves other spellings unchanged.
 
     Raises:
-        InputError: `labels` has no such spelling.
+        InputError: `labels` does not have this spelling.
     """
     if value in (None, ""):
         return value
@@ -46,25 +46,25 @@ def read_label(value: Any, labels: Mapping[Any, str] | None = None) -> Any:
         return LABELS.get(value.strip().lower(), value) if isinstance(value, str) else value
     if isinstance(value, str | int | float) and value in labels:
         return labels[value]
-    # A cell of CSV is text, whatever its labels are.
-    as_text = {str(known): label for known, label in labels.items()}
+    # A CSV cell is always text, also where the labels are numbers.
+    as_text = {str(spelling): label for spelling, label in labels.items()}
     if str(value) in as_text:
         return as_text[str(value)]
     raise InputError(f"`labels` has no {value!r}; it has {list(labels)!r}")
 
 
-def check_known(row: Mapping[str, Any]) -> None:
-    """Check what people know of a row: labels, votes, group and category.
+def check_annotations(row: Mapping[str, Any]) -> None:
+    """Check the annotations of a row: labels, votes, group and category.
 
     Raises:
-        InputError: One of them cannot be counted; of a pair, a label is none of `SIDES`.
+        InputError: One of them cannot be counted, or a pair's label is not one of `SIDES`.
     """
     check_countable(row)
     if "output_a" not in row or "output_b" not in row:
         return
     votes = row.get("human_votes") or []
-    for field, said in (("label", [row.get("label")]), ("human_votes", votes)):
-        for label in said:
+    for field, labels in (("label", [row.get("label")]), ("human_votes", votes)):
+        for label in labels:
             if label not in (None, "", *SIDES):
                 raise InputError(
                     f"`{field}` must be A, B or tie, or a usual spelling of them such as "

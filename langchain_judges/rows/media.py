@@ -1,7 +1,7 @@
 """Images, audio and files in messages: how a text names them, and how a prompt shows them.
 
-A text that is compared, hashed, remembered or printed has a mark such as `[image 3f2a91c04d]`
-in the place of each; a prompt that goes to a model has the content block itself behind it.
+Where a text is compared, hashed, remembered or printed, a mark such as `[image 3f2a91c04d]`
+stands for each of them; a prompt for a model has the content block itself after the mark.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARK = re.compile(r"\[(?:image|audio|video|file) [0-9a-f]{10}\]")
 
 
 def kind_of_block(block: object) -> str | None:
-    """Return what a content block holds that is no text: `image`, `audio`, `video` or `file`.
+    """Return the kind of a content block that is not text: image, audio, video or file.
 
     >>> kind_of_block({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}})
     'image'
@@ -42,13 +42,13 @@ def kind_of_block(block: object) -> str | None:
 
 
 def mark_of(block: Mapping[str, Any]) -> str:
-    """Return what stands for a block in a text; the same block has the same mark."""
+    """Return the mark that stands for a block in a text; equal blocks have equal marks."""
     data = json.dumps(block, sort_keys=True, default=str)
     return f"[{kind_of_block(block)} {hashlib.sha256(data.encode()).hexdigest()[:10]}]"
 
 
 def is_content(value: object) -> bool:
-    """Say whether a value is one content block that is no text, or a list with such blocks."""
+    """Return whether a value is a non-text content block, or a list that contains one."""
     parts = value if isinstance(value, list) else [value]
     texts = [p for p in parts if isinstance(p, str) or _is_text(p)]
     media = [p for p in parts if kind_of_block(p)]
@@ -60,7 +60,7 @@ def _is_text(part: object) -> bool:
 
 
 def media_in(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield every block of plain data that is no text, however deep it stands."""
+    """Yield every block that is not text, at any depth of plain data."""
     if kind_of_block(value):
         yield value
     elif isinstance(value, Mapping):
@@ -72,44 +72,44 @@ def media_in(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def with_media(
-    text: str, given: Any, *, marks: bool = True
+    text: str, holder: Any, *, marks: bool = True
 ) -> str | list[str | dict[str, Any]]:
     """Return a text as the content of a message, with the blocks that its marks stand for.
 
     Args:
         text: The text.
-        given: Where the blocks stand: rows, states, messages.
+        holder: Where the blocks stand: rows, states, messages.
         marks: Keep the marks, so that a reader can name what it saw.
 
     Returns:
-        The text itself where it marks nothing that is there.
+        The text itself if none of its marks has a block.
     """
     if not _MARK.search(text):
         return text
-    blocks = {mark_of(block): block for block in media_in(given)}
+    blocks = {mark_of(block): block for block in media_in(holder)}
     content: list[str | dict[str, Any]] = []
     start = 0
-    for found in _MARK.finditer(text):
-        if found[0] in blocks:
-            before = text[start : found.end() if marks else found.start()]
-            content += [_text(before, marks), _standard(blocks[found[0]])]
-            start = found.end()
+    for mark in _MARK.finditer(text):
+        if mark[0] in blocks:
+            before = text[start : mark.end() if marks else mark.start()]
+            content += [_text(before, marks), _standard(blocks[mark[0]])]
+            start = mark.end()
     if not content:
         return text
     return [part for part in [*content, _text(text[start:], marks)] if part]
 
 
 def _text(text: str, marks: bool) -> dict[str, Any]:
-    """Return a text as a block, empty if it shows nothing.
+    """Return a text as a block, empty if the text is blank.
 
-    Where the marks go, the line breaks around them go too: they come back with the marks.
+    Without the marks, the line breaks around them are removed too.
     """
     text = text if marks else text.removeprefix("\n").removesuffix("\n")
     return {"type": "text", "text": text} if text.strip() else {}
 
 
 def _standard(block: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a block as every provider's class reads it: LangChain's or OpenAI's form."""
+    """Return a block in a form that every provider's class reads: LangChain's or OpenAI's."""
     if "source" not in block and "source_type" not in block:
         return dict(block)
     [standard] = HumanMessage([dict(block)]).content_blocks

@@ -1,7 +1,7 @@
 """Chat messages in every form that LangChain knows, as `{"role", "content"}` dictionaries.
 
-What a judge is given is read here before anything else sees it: state, keys of results and
-remembered examples are plain JSON data, whichever form the messages came in.
+Everything passed to a judge is converted here first, so that state, keys of results and
+remembered examples are plain JSON data, whichever form the messages had.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _WORDS = ("reference", "expected", "source", "instruction")
 
 
 def message_in(value: Any) -> dict[str, Any] | None:
-    """Read one message; None if it is none.
+    """Read one message; None if the value is not a message.
 
-    It may be an object, its dump, its serialised form, a dictionary with `role` and
+    A message may be an object, its dump, its serialised form, a dictionary with `role` and
     `content`, or a tuple of the two.
     """
     if isinstance(value, tuple):
@@ -57,25 +57,25 @@ def _of_tuple(value: tuple[Any, ...]) -> BaseMessage | None:
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a judge or writer is given with every message as a dictionary.
+    """Return a row in which every message is a dictionary.
 
-    What cannot be read stays as it is, for the check that names it.
+    Values that cannot be read are left as they are: a later check reports them by name.
 
     >>> plain_row({"input": [("user", "Why?")], "output": {"type": "ai", "content": "So."}})
     {'input': [{'role': 'user', 'content': 'Why?'}], 'output': [{'role': 'assistant', 'content': 'So.'}]}
     """  # noqa: E501 - a line that doctest prints
-    told = dict(row)
-    told.update({name: _work(told[name]) for name in _TEXTS[1:] if name in told})
-    told.update({name: _task(told[name]) for name in _TEXTS[:1] if name in told})
-    told.update({name: _messages(_content(told[name])) for name in _TEXTS if name in told})
-    told.update({name: _words(told[name]) for name in _WORDS if name in told})
-    if isinstance(items := told.get("items"), list):  # of an audit
-        told["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
-    return told
+    copy = dict(row)
+    copy.update({name: _work(copy[name]) for name in _TEXTS[1:] if name in copy})
+    copy.update({name: _task(copy[name]) for name in _TEXTS[:1] if name in copy})
+    copy.update({name: _messages(_content(copy[name])) for name in _TEXTS if name in copy})
+    copy.update({name: _words(copy[name]) for name in _WORDS if name in copy})
+    if isinstance(items := copy.get("items"), list):  # of an audit
+        copy["items"] = [plain_row(i) if isinstance(i, Mapping) else i for i in items]
+    return copy
 
 
 def state_messages(value: Any) -> Any:
-    """Return the messages of an agent's state or of a LangGraph thread's; else the value.
+    """Return the messages of an agent's state or of a LangGraph thread; otherwise the value.
 
     A state is `{"messages": [...]}`; a thread's is `{"values": state, ...}`, or an object with
     `values`.
@@ -89,7 +89,7 @@ def state_messages(value: Any) -> Any:
 
 
 def _work(value: Any) -> Any:
-    """Return what an agent did as one text; of a state without tools the last message."""
+    """Return an agent's work as one text; for a state without tools, the last message."""
     messages = state_messages(value)
     if is_trajectory(messages):
         return work(messages)
@@ -102,7 +102,7 @@ def _task(value: Any) -> Any:
 
 
 def _content(value: Any) -> Any:
-    """Return content blocks that no message holds as one message."""
+    """Wrap content blocks that stand outside a message in one message."""
     if not is_content(value):
         return value
     return [{"role": "user", "content": value if isinstance(value, list) else [value]}]
@@ -111,11 +111,11 @@ def _content(value: Any) -> Any:
 def _messages(value: Any) -> Any:
     if (one := message_in(value)) is not None:
         return [one]
-    return [_kept(part) for part in value] if isinstance(value, list | tuple) else value
+    return [_list_message(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _kept(part: Any) -> Any:
-    """Return a message of a list; a dictionary with a role keeps whatever else it has."""
+def _list_message(part: Any) -> Any:
+    """Return a message of a list; a dictionary with a role keeps its other keys."""
     # JSON has no tuples: in a file ("user", "Hello") is a list.
     message = message_in(tuple(part) if isinstance(part, list) else part)
     if message is not None and isinstance(part, Mapping) and "role" in part:
@@ -129,7 +129,7 @@ def _words(value: Any) -> Any:
     if isinstance(value, list):
         return [_words(part) for part in value]
     message = message_in(value)
-    # An image is no text: it stays, for the check that refuses it by the field's name.
+    # An image is not text: it is left for the check that rejects it by the field's name.
     if message is None or is_content(message["content"]):
         return value
     return plain(message["content"])

@@ -1,7 +1,7 @@
-"""Words of models and of other people, made fit for what shows them: inert, and nothing else.
+"""Make untrusted text safe to print, without changing anything else.
 
-What a model, a provider or a file's name says may hold characters that steer a terminal
-(ESC, OSC, C1), turn the direction of a line, or make a cell of a table a formula.
+The words of a model or a provider, or a file's name, may contain characters that control a
+terminal (ESC, OSC, C1), change the direction of a line, or turn a table's cell into a formula.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 from typing import Any
 
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but tab and line feed, changes of direction, halves of characters."""
+"""Control characters except tab and line feed, changes of direction, lone surrogates."""
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 
 
 def clean(text: str) -> str:
-    r"""Return a text without what would steer the terminal or page that shows it.
+    r"""Return a text without characters that would control the terminal or page that shows it.
 
     >>> clean("fine\x1b[2J")
     'fine�[2J'
@@ -25,7 +25,7 @@ def clean(text: str) -> str:
 
 
 def inert_json(text: str) -> str:
-    r"""Return JSON that says the same and steers no terminal: such characters as escapes.
+    r"""Return equivalent JSON with characters that would control a terminal as escapes.
 
     >>> inert_json('"a\u202eb"') == '"a' + '\\' + 'u202eb"'
     True
@@ -33,13 +33,13 @@ def inert_json(text: str) -> str:
     return _STEERING.sub(_escape, text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    # Between its strings JSON has no such character but line ends.
-    return found[0] if found[0] in "\r\n" else f"\\u{ord(found[0]):04x}"
+def _escape(match: re.Match[str]) -> str:
+    # Outside strings, line ends are the only such characters in JSON.
+    return match[0] if match[0] in "\r\n" else f"\\u{ord(match[0]):04x}"
 
 
 def inert_cell(value: Any) -> Any:
-    """Return a cell for CSV; a text that a spreadsheet would calculate gets a quote in front.
+    """Return a cell for CSV; a text that a spreadsheet would evaluate is prefixed by a quote.
 
     >>> inert_cell("=1+1"), inert_cell("-0.5"), inert_cell(-0.5)
     ("'=1+1", '-0.5', -0.5)

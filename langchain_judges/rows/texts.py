@@ -19,9 +19,9 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def without_lone_surrogates(value: Any) -> Any:
-    r"""Return JSON data without halves of characters, which no request could carry.
+    r"""Return JSON data without lone surrogates, which no request can carry.
 
-    A model may write one as an escape, and what it said is shown in later prompts.
+    A model may write one as an escape, and later prompts quote its reply.
 
     >>> without_lone_surrogates({"name": ["a\ud800"]})
     {'name': ['a�']}
@@ -39,11 +39,11 @@ def without_lone_surrogates(value: Any) -> Any:
 
 
 _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and pictures that show nothing: fillers of Hangul, and the empty Braille cell."""
+"""Invisible characters of other categories: Hangul fillers and the empty Braille cell."""
 
 
 def is_blank(text: str) -> bool:
-    r"""Say whether a text shows nothing: white space, control and format characters alone.
+    r"""Return whether a text is invisible: only white space, control and format characters.
 
     >>> is_blank("\u200b\ufeff\x00"), is_blank("0")
     (True, False)
@@ -55,27 +55,27 @@ def is_blank(text: str) -> bool:
 
 
 def fence_token(texts: Iterable[str]) -> str:
-    """Return a token for the tags around `texts`, one that occurs in none of them.
+    """Return a token for the tags around `texts` that occurs in none of them.
 
-    It depends on the texts and not on their order: both orders of a pair share it, no
-    author of one text can foresee it, and a second run sends the same prompt.
+    It depends on the texts and not on their order: both orders of a pair share it, the
+    author of one text cannot predict it, and a second run sends the same prompt.
     """
     ordered = sorted(texts)
     return _token("\x00".join(ordered), ordered)
 
 
 def fence_tokens(*texts: str) -> tuple[str, ...]:
-    """Return for each text a token for the tags around it, one that occurs in none of them.
+    """Return a token for the tags around each text that occurs in none of the texts.
 
-    Each is a hash of its own text, so that a text looks the same in all prompts that show
-    it, whatever stands beside it, and a provider can cache what they begin with.
+    Each is a hash of its own text: a text looks the same in every prompt that shows it,
+    whatever the other texts are, so that a provider can cache a common beginning.
     """
     return tuple(_token(text, texts) for text in texts)
 
 
-def _token(text: str, shown: Iterable[str]) -> str:
+def _token(text: str, texts: Iterable[str]) -> str:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
-    while any(digest.hexdigest()[:10] in each for each in shown):
+    while any(digest.hexdigest()[:10] in each for each in texts):
         digest.update(b"\x01")
     return digest.hexdigest()[:10]
 
@@ -102,7 +102,7 @@ def _block(block: object) -> str:
 
 
 def turns(text: Text) -> list[str]:
-    """Return the texts of a side's messages, one for each turn."""
+    """Return the texts of a side's messages, one per turn."""
     if isinstance(text, str):
         return [text]
     return [plain(message.get("content")) for message in text]
@@ -114,11 +114,11 @@ def judged(text: Text) -> str:
 
 
 def transcript(text: Text, answers: Text = "") -> str:
-    """Render the task; with several messages each is numbered and named by its role.
+    """Render the task; several messages are numbered and named by their role.
 
     Args:
-        text: The task, or the chat messages both sides share.
-        answers: A side's own messages; all but its last are put behind the user's
+        text: The task, or the chat messages that both sides share.
+        answers: A side's own messages; all but the last are placed after the user's
             messages in turn, so that a follow-up can be read in its context.
     """
     if isinstance(text, str):
@@ -140,9 +140,9 @@ def transcript(text: Text, answers: Text = "") -> str:
 
 
 def with_source(task: Text, source: str | None) -> str:
-    """Return the task and behind it the source it is judged by, if that is another text."""
-    told = transcript(task)
-    return f"{told}\n\n{source}" if source and source != told else told
+    """Return the task, followed by its source if that is a different text."""
+    text = transcript(task)
+    return f"{text}\n\n{source}" if source and source != text else text
 
 
 def group_by_task(task: Text, source: str | None = None) -> str:
@@ -152,14 +152,14 @@ def group_by_task(task: Text, source: str | None = None) -> str:
 
 
 def user_turns(text: Text) -> int:
-    """Return how many turns of the user the task has."""
+    """Return the number of user turns in the task."""
     if isinstance(text, str):
         return 1
     return sum(message.get("role", "user") == "user" for message in text)
 
 
 def check_text(value: object, field: str) -> None:
-    """Check that a field of a pair is a text or chat messages, and not empty.
+    """Check that a field is a text or chat messages, and not empty.
 
     Raises:
         InputError: It is missing, of another type, or empty.
@@ -184,18 +184,18 @@ def check_text(value: object, field: str) -> None:
 def _check_texts(row: dict[str, Any], fields: Sequence[str]) -> None:
     for field in fields:
         if row.get(field) is None:
-            raise InputError(f"the field `{field}` is missing or null; {_seen(row)}")
+            raise InputError(f"the field `{field}` is missing or null; {_fields_of(row)}")
         check_text(row[field], field)
 
 
-def _seen(row: dict[str, Any]) -> str:
-    """Say which fields a row has, and what separates them where that was misread."""
-    # A judge's state has its own fields too, which are still empty.
-    there = [repr(name) for name, value in row.items() if value not in (None, [])]
-    told = f"there are {', '.join(there) or 'no fields'}"
+def _fields_of(row: dict[str, Any]) -> str:
+    """List the fields of a row, with a hint if a wrong separator was used."""
+    # A judge's state also has its own fields, which are still empty.
+    names = [repr(name) for name, value in row.items() if value not in (None, [])]
+    sentence = f"the fields are {', '.join(names) or 'none'}"
     if any(";" in str(name) for name in row):
-        told += "; the columns seem to be separated by semicolons: separate them by commas"
-    return told
+        sentence += "; the columns seem to be separated by semicolons: separate them by commas"
+    return sentence
 
 
 def expected_answers(item: Mapping[str, Any]) -> list[str]:
@@ -211,19 +211,17 @@ def expected_answers(item: Mapping[str, Any]) -> list[str]:
 
 
 def check_basis(item: dict[str, Any], rubric: str | None) -> None:
-    """Check that there is something to judge an item by.
+    """Check that an item can be judged by something.
 
     Args:
         item: The item.
-        rubric: What the judge was told to judge by, if anything.
+        rubric: The judge's own rubric, if any.
 
     Raises:
         InputError: There is neither an expected answer, nor a source, nor a rubric.
     """
     if not (item.get("expected") or item.get("source") or item.get("rubric") or rubric):
-        raise InputError(
-            "an item needs `expected` or `source`, or the judge a `rubric` to judge by"
-        )
+        raise InputError("an item needs `expected` or `source`, or the judge needs a `rubric`")
 
 
 def _check_words(text: str, field: str) -> None:
@@ -236,10 +234,10 @@ def _check_words(text: str, field: str) -> None:
 
 
 def check_task(task: object) -> None:
-    """Check that a writing task has concepts, and an instruction that is a text if any.
+    """Check that a writing task has concepts, and that its instruction, if any, is a text.
 
     Raises:
-        InputError: `concepts` is no list of words, or empty; or the instruction is no text.
+        InputError: `concepts` is not a list of words, or empty; `instruction` is not a text.
     """
     if not isinstance(task, dict):
         raise InputError(f"a writing task must be an object, got {type(task).__name__}")
@@ -251,13 +249,13 @@ def check_task(task: object) -> None:
         )
     for concept in concepts:
         if not isinstance(concept, str):
-            got = f"{type(concept).__name__} {str(concept)[:40]!r}"
-            raise InputError(f"`concepts` must be a list of texts, got {got} in it")
+            kind = f"{type(concept).__name__} {str(concept)[:40]!r}"
+            raise InputError(f"`concepts` must be a list of texts, got {kind} in it")
         _check_words(concept, "concepts")
     if task.get("instruction") is not None:
         if not isinstance(task["instruction"], str):
-            got = type(task["instruction"]).__name__
-            raise InputError(f"`instruction` must be a text, got {got}")
+            kind = type(task["instruction"]).__name__
+            raise InputError(f"`instruction` must be a text, got {kind}")
         check_text(task["instruction"], "instruction")
 
 
@@ -272,8 +270,8 @@ def check_pair(pair: object) -> None:
     _check_texts(pair, ("input", "output_a", "output_b"))
     if pair.get("reference") is not None:
         if not isinstance(pair["reference"], str):
-            got = type(pair["reference"]).__name__
-            raise InputError(f"`reference` must be a text, got {got}")
+            kind = type(pair["reference"]).__name__
+            raise InputError(f"`reference` must be a text, got {kind}")
         check_text(pair["reference"], "reference")
 
 
@@ -306,12 +304,12 @@ _READ = ("input", "output_a", "output_b", "reference", "output", "expected", "so
 
 
 def characters_of(row: Mapping[str, Any]) -> int:
-    """Return how many characters of text a judge reads of a row."""
+    """Return the number of characters that a judge reads of a row."""
     return sum(_characters(row[name]) for name in _READ if row.get(name))
 
 
 def _characters(value: Any) -> int:
-    """Return the characters of a text, or of the messages and blocks that hold one."""
+    """Return the number of characters of a text, or of messages and blocks with text."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""An agent's work as text: what it said, which tools it called, what they returned.
+"""An agent's work as text: its messages, the tools it called, and their results.
 
-A trajectory is a list of chat messages of which one calls a tool or is a tool's result.
+A trajectory is a list of chat messages in which at least one calls a tool or is its result.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from langchain_judges.rows.media import with_media
 from langchain_judges.rows.texts import Text, plain
 
 RESULT_CHARACTERS = 2000
-"""Characters of each tool result that a judge is shown."""
+"""How many characters of each tool result a judge sees."""
 _CUT = re.compile(rf"^\[the first {RESULT_CHARACTERS} of \d+ characters\]$", re.MULTILINE)
-"""The note behind a tool result that was cut."""
+"""The note after a tool result that was cut."""
 _ANSWERS = ("ai", "assistant", "AIMessageChunk")
 _ASKS = ("human", "user", "system", "developer")
 
 
 def is_trajectory(value: Any) -> bool:
-    """Say whether a value is a list of messages in which tools are used."""
+    """Return whether a value is a list of messages in which tools are used."""
     if not isinstance(value, list | tuple) or isinstance(value, str):
         return False
     steps = [_step(part) for part in value]
-    known = [step for step in steps if step is not None]
-    return len(known) == len(steps) and any(
-        step["role"] == "tool" or step["calls"] for step in known
+    messages = [step for step in steps if step is not None]
+    return len(messages) == len(steps) and any(
+        step["role"] == "tool" or step["calls"] for step in messages
     )
 
 
 def trajectory(messages: Sequence[Any]) -> str:
-    """Render an agent's messages, from its first own one on.
+    """Render an agent's messages, starting with its own first message.
 
-    Calls are shown with their arguments, results up to `RESULT_CHARACTERS` characters, with
-    how many there were; what the agent says last, without a call, is its final answer.
+    Calls are shown with their arguments. Results are cut to `RESULT_CHARACTERS` characters,
+    with a note of their length. The last message, if it calls no tool, is the final answer.
 
     >>> from langchain_core.messages import AIMessage, ToolMessage
     >>> call = {"name": "add", "args": {"a": 1, "b": 2}, "id": "1"}
-    >>> asked = AIMessage("", tool_calls=[call])
-    >>> print(trajectory([asked, ToolMessage("3", tool_call_id="1")]))
+    >>> turn = AIMessage("", tool_calls=[call])
+    >>> print(trajectory([turn, ToolMessage("3", tool_call_id="1")]))
     [call of add]
     {"a": 1, "b": 2}
     <BLANKLINE>
@@ -66,29 +66,29 @@ def trajectory(messages: Sequence[Any]) -> str:
 
 
 def history(messages: Sequence[Any]) -> list[dict[str, Any]]:
-    r"""Return messages in which tools are used as messages of text alone, for a task.
+    r"""Return messages in which tools are used as messages of text, for a task.
 
     >>> call = {"name": "add", "args": {"a": 1, "b": 2}, "id": "1"}
     >>> history([{"role": "assistant", "content": "", "tool_calls": [call]}])
     [{'role': 'assistant', 'content': '[call of add]\n{"a": 1, "b": 2}'}]
     """
     names: dict[str, str] = {}
-    read: list[dict[str, Any]] = []
+    turns: list[dict[str, Any]] = []
     for step in (step for message in messages if (step := _step(message)) is not None):
         role, text = _turn(step, names)
         if text:
             content = with_media(text, step["content"], marks=False)
             cut = {"cut": 1} if _is_cut(step) else {}
-            read.append({"role": role, "content": content, **cut})
-    return read
+            turns.append({"role": role, "content": content, **cut})
+    return turns
 
 
 def _turn(step: Mapping[str, Any], names: dict[str, str]) -> tuple[str, str]:
-    """Return by which role a transcript names a message, and what it says."""
+    """Return the role that a transcript gives a message, and the message's text."""
     parts = _parts({**step, "text": "" if step["calls"] else step["text"]}, names, final=False)
     if step["calls"]:
-        said = [step["text"]] if step["text"].strip() else []
-        return "assistant", "\n\n".join([*said, *parts])
+        words = [step["text"]] if step["text"].strip() else []
+        return "assistant", "\n\n".join([*words, *parts])
     # The first line of a part is its name in brackets.
     name, _, text = parts[0].partition("\n") if parts else ("", "", "")
     name = name.removeprefix("[").removesuffix("]")
@@ -96,10 +96,10 @@ def _turn(step: Mapping[str, Any], names: dict[str, str]) -> tuple[str, str]:
 
 
 def work(messages: Sequence[Any]) -> Text:
-    """Return an agent's messages as an output that is judged.
+    """Return an agent's messages as an output that can be judged.
 
-    It is a text, or one message where images stand in it or results were cut; `cut` then says
-    how many.
+    It is a text, or one message if it contains images or results were cut; `cut` is then the
+    number of cut results.
     """
     steps = [step for message in messages if (step := _step(message)) is not None]
     text, cut = trajectory(messages), sum(map(_is_cut, steps))
@@ -112,7 +112,7 @@ def work(messages: Sequence[Any]) -> Text:
 def cut_results(text: Any) -> int:
     """Return how many tool results of a text were cut when it was read.
 
-    A known answer is a text by then, or a list of them: only the note in it tells.
+    An expected answer is already a text, or a list of texts: only its notes show the cuts.
     """
     if isinstance(text, str):
         return len(_CUT.findall(text))
@@ -128,7 +128,7 @@ def _is_cut(step: Mapping[str, Any]) -> bool:
 
 
 def _parts(step: Mapping[str, Any], names: dict[str, str], *, final: bool) -> list[str]:
-    """Return what one message adds; `names` are the tools by the id of their calls."""
+    """Return the lines of one message; `names` are the tools by the id of their calls."""
     text = step["text"]
     if step["role"] == "tool":
         name = step["name"] or names.get(step["answers"]) or "a tool"
@@ -152,7 +152,7 @@ def _cut(text: str) -> str:
 
 
 def _step(value: Any) -> dict[str, Any] | None:
-    """Return a message's role, text, calls, and the call that it answers; None: no message."""
+    """Return a message's role, text, calls and answered call; None if it is no message."""
     record = _record(value)
     role = record.get("role") or record.get("type")
     content = record.get("content")
@@ -187,7 +187,7 @@ def _record(value: Any) -> Mapping[str, Any]:
 
 
 def _blocks(content: Any) -> list[Any]:
-    """Return the calls that stand in a message's content, as some providers have them."""
+    """Return the calls in a message's content, where some providers put them."""
     blocks = content if isinstance(content, list) else []
     kinds = {"tool_use", "tool_call"}
     return [b for b in blocks if isinstance(b, Mapping) and b.get("type") in kinds]
@@ -197,8 +197,8 @@ def _call(call: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return a call's name, its arguments as JSON, and its id."""
     function = call.get("function")
     inner = function if isinstance(function, Mapping) else call
-    found = (inner.get(name) for name in ("args", "arguments", "input"))
-    arguments: Any = next((value for value in found if value is not None), {})
+    arguments_in = (inner.get(name) for name in ("args", "arguments", "input"))
+    arguments: Any = next((value for value in arguments_in if value is not None), {})
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False, default=str)
     return str(inner.get("name") or "a tool"), arguments, str(call.get("id") or "")
