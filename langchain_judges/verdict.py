@@ -65,6 +65,8 @@ class Row(Pair):
     turn: NotRequired[int]
     human_votes: NotRequired[list[str]]
     """What each person preferred, by identity."""
+    difficulty: NotRequired[float | str]
+    """How hard the row is: a number that grows with it, or a word such as `hard`."""
 
 
 class Item(TypedDict):

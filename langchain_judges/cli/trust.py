@@ -215,11 +215,12 @@ def _table(
 
 
 def _check_labels(table: Sequence[dict[str, Any]]) -> None:
-    if not any(row.get("label") not in (None, "") or row.get("human_votes") for row in table):
+    known = ("label", "labels", "human_votes")
+    if not any(row.get(name) not in (None, "", {}, []) for row in table for name in known):
         raise InputError(
-            "no row has a `label` or `human_votes` to hold the judge against; name their "
-            f"column, as in --column label=COLUMN. There are {', '.join(map(repr, table[0]))}. "
-            "Nothing was asked."
+            "no row has a `label`, `labels` or `human_votes` to hold the judge against; name "
+            "their column, as in --column label=COLUMN. There are "
+            f"{', '.join(map(repr, table[0]))}. Nothing was asked."
         )
 
 

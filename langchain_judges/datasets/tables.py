@@ -28,6 +28,7 @@ _FIELDS = frozenset(
         "systems",
         "turn",
         "human_votes",
+        "difficulty",
         "output",
         "expected",
         "source",
@@ -36,6 +37,9 @@ _FIELDS = frozenset(
         "rejected",
     }
 )
+
+_CRITERION = "label."
+"""Begins the name of a column with people's label by one criterion, as `label.accuracy`."""
 
 Columns = Mapping[str, str | Sequence[str]]
 """Field of a row → its column, or the columns whose cells make a list."""
@@ -63,9 +67,11 @@ def check_columns(columns: Columns | None) -> None:
     Raises:
         OptionError: It names something else.
     """
-    if unknown := set(columns or {}) - _FIELDS:
+    fields = {name for name in columns or {} if not name.startswith(_CRITERION)}
+    if unknown := fields - _FIELDS:
         raise OptionError(
-            f"`columns` maps the fields {sorted(_FIELDS)!r} to columns, got {sorted(unknown)!r}"
+            f"`columns` maps the fields {sorted(_FIELDS)!r}, and `label.CRITERION`, to "
+            f"columns, got {sorted(unknown)!r}"
         )
 
 
@@ -89,10 +95,27 @@ def cell_row(
     if "input" in row:
         # Labels alone must not meet, by a number that is nobody's, the verdicts on other rows.
         row.setdefault("id", str(number))
-    if "output" in row and _NUMBER.fullmatch(str(row.get("label"))):
-        row["label"] = json.loads(str(row["label"]))
+    if "output" in row:
+        row["label"] = _number(row.get("label"))
+        if "labels" in row:
+            row["labels"] = {name: _number(label) for name, label in row["labels"].items()}
     # A cell that is empty is a field that is missing.
     return {name: value for name, value in row.items() if value not in (None, "")}
+
+
+def _number(cell: Any) -> Any:
+    return json.loads(str(cell)) if _NUMBER.fullmatch(str(cell)) else cell
+
+
+def _labels_as_one(row: dict[str, Any]) -> dict[str, Any]:
+    """Put the labels by each criterion, one column each, into `labels`."""
+    columns = [name for name in row if name.startswith(_CRITERION)]
+    if not columns:
+        return row
+    labels = {name.removeprefix(_CRITERION): row[name] for name in columns}
+    filled = {name: label for name, label in labels.items() if label not in (None, "")}
+    rest = {name: value for name, value in row.items() if name not in columns}
+    return {**rest, "labels": {**rest.get("labels", {}), **filled}}
 
 
 def as_row(
@@ -115,7 +138,7 @@ def as_row(
     Raises:
         InputError: A column is missing, or a label is none of `labels`.
     """
-    row = plain_row(_mapped(record, columns) if columns else record)
+    row = _labels_as_one(plain_row(_mapped(record, columns) if columns else record))
     if row.get("id") in (None, ""):
         row.pop("id", None)
     else:

@@ -145,7 +145,7 @@ def _global(
     value, why = _coefficient(kind, x, y)
     if why:
         return Result.undefined(why, n=len(x), n_failed=failed)
-    if abs(value) >= 1:
+    if abs(value) > 1 - 1e-12:  # sums of floats miss 1 by a little
         why = "a perfect correlation tells nothing of its error"
         return Result(value, n=len(x), n_failed=failed, no_interval=why)
     groups = np.arange(len(x)) if clusters is None else clusters

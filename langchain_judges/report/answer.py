@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from langchain_judges.metrics import Result
+from langchain_judges.report.criteria import ORDER, main_number
 from langchain_judges.report.measure import headline_key
 from langchain_judges.report.number import Number
 from langchain_judges.report.sample import Sample
@@ -48,7 +49,9 @@ def answer_of(
         min_agreement: The agreement that is enough; by default the judge is held against
             people among themselves, and against rules that need no judge.
     """
-    headline = numbers[headline_key(sample)]
+    headline = numbers[headline_key(sample, numbers)]
+    if sample.by_criteria:
+        return _of_criteria(sample, numbers, min_agreement)
     if math.isnan(headline.result):
         return _made("not yet", "no judged row has a label")
     if sample.rated:
@@ -89,6 +92,35 @@ def _of_ratings(numbers: Mapping[str, Number], least: float | None) -> Answer:
     side = clearly_apart(numbers["ratings.offset"].result, 0.0)
     scale = {1: "; it rates higher than people", -1: "; it rates lower than people", 0: ""}
     return Answer("yes", f"Yes, for ordering many texts ({span}){scale[side]}.")
+
+
+def _of_criteria(sample: Sample, numbers: Mapping[str, Number], least: float | None) -> Answer:
+    """Answer for each criterion; the whole is a yes or no where all of them are."""
+    bar = 0.0 if least is None else least
+    by_word: dict[Word, list[str]] = {"yes": [], "not yet": [], "no": []}
+    for name in sample.criteria:
+        order = main_number(numbers, name)
+        span = range_text(order) or order.result.reason or order.result.no_interval
+        by_word[_side(order, bar)].append(f"{name} ({value_text(order)}, {span})")
+    words = [word for word, names in by_word.items() if names]
+    what = (
+        "for ordering many texts"
+        if all(main_number(numbers, name).key.endswith(ORDER) for name in sample.criteria)
+        else "for averages over many texts"
+    )
+    if words == ["yes"]:
+        return Answer("yes", f"Yes, {what}, by each criterion: {', '.join(by_word['yes'])}.")
+    if len(words) == 1:
+        return _made(words[0], f"by no criterion {what}: {', '.join(by_word[words[0]])}")
+    parts = "; ".join(f"{word} by {', '.join(by_word[word])}" for word in words)
+    return _made("not yet", f"not by every criterion. {parts[0].upper()}{parts[1:]}")
+
+
+def _side(number: Number, bar: float) -> Word:
+    interval = number.result.interval
+    if interval is None or interval.low <= bar <= interval.high:
+        return "not yet"
+    return "yes" if interval.low > bar else "no"
 
 
 def whom(sample: Sample) -> str:
@@ -161,7 +193,9 @@ def details(sample: Sample, numbers: Mapping[str, Number]) -> str:
 
 
 def _agreed(sample: Sample, numbers: Mapping[str, Number]) -> str:
-    headline = numbers[headline_key(sample)]
+    headline = numbers[headline_key(sample, numbers)]
+    if sample.by_criteria:
+        return f"least with people by {headline.title} {value_text(headline)}"
     if math.isnan(headline.result):
         return "how far it agrees with people is unknown, because no judged row has a label"
     span = range_text(headline, 0) or headline.result.no_interval or ""

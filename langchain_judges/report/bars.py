@@ -30,15 +30,17 @@ def gates(
         report: The report; with an earlier one beside it (`report.drift`) it must not be
             clearly worse.
         min_agreement: The lowest share of agreement, a failed judgment counted as wrong; of
-            ratings the lowest rank correlation.
+            ratings the lowest rank correlation, by several criteria of the worst of them.
         max_flips: The highest share of verdicts that change when the texts swap places.
     """
     checks = []
     if min_agreement is not None:
         share = report.headline.result
         passed = not math.isnan(share) and share >= min_agreement
-        rated = report.sample.rated
+        rated = report.headline.unit == "number"
         title = "rank correlation" if rated else "agreement"
+        if report.sample.by_criteria:
+            title = report.headline.title
         bar = f"at least {min_agreement if rated else f'{percent(min_agreement)} %'}"
         checks.append(Gate(title, _text(report.headline), bar, passed))
     if max_flips is not None:

@@ -45,13 +45,15 @@ def _spoken(marks: Sequence[plots.Mark]) -> str:
     return "; ".join(f"{mark.label}: {mark.text}" for mark in marks)
 
 
-def judges_plot(reports: Sequence[TrustReport]) -> Markup:
+def judges_plot(reports: Sequence[TrustReport]) -> Markup | None:
     """All judges, people and the baselines."""
     marks = [
         _mark(report.shares_headline, report.name, "judge")
         for report in reports
         if not math.isnan(report.shares_headline.result)
     ]
+    if not marks:
+        return None
     numbers = reports[0].numbers
     if not math.isnan(numbers["agreement.people"].result):
         marks.append(_mark(numbers["agreement.people"], "People among themselves", "people"))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.report.bias import consistency, position, self_preference, style
+from langchain_judges.report.criteria import criteria, least
 from langchain_judges.report.estimates import calibration, corrected, ratings, unanimity
 from langchain_judges.report.number import ERRORS, Errors, Number
 from langchain_judges.report.sample import Sample
@@ -28,12 +30,20 @@ def measure(sample: Sample) -> list[Number]:
     if sample.pairs:
         numbers += [*position(sample), *style(sample)]
         numbers += [*self_preference(sample), *consistency(sample)]
-    numbers += [*ratings(sample), *unanimity(sample), *corrected(sample), *calibration(sample)]
+    numbers += [
+        *criteria(sample),
+        *ratings(sample),
+        *unanimity(sample),
+        *corrected(sample),
+        *calibration(sample),
+    ]
     return [*numbers, *_repeats(sample), *_failures(sample), *_categories(sample)]
 
 
-def headline_key(sample: Sample) -> str:
+def headline_key(sample: Sample, numbers: Mapping[str, Number]) -> str:
     """Return the key of the number that the first sentence is about."""
+    if sample.by_criteria and (lowest := least(sample, numbers)):
+        return lowest.key
     if sample.rated:
         return "ratings.spearman"
     return "agreement.votes.wrong" if sample.by_votes else "agreement.label.wrong"

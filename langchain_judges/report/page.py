@@ -13,6 +13,7 @@ from markupsafe import Markup
 from langchain_judges.report import charts
 from langchain_judges.report.answer import whom
 from langchain_judges.report.browse import packed_rows, script, script_hash
+from langchain_judges.report.criteria import MEASURES, criterion_key
 from langchain_judges.report.number import ERRORS, Number
 from langchain_judges.report.single import TrustReport
 from langchain_judges.report.wording import count_text, p_text, percent, range_text, value_text
@@ -80,8 +81,12 @@ def _view(report: TrustReport, number: int) -> dict[str, Any]:
         "tiles": _tiles(report),
         "note": _tie_note(report),
         "agreement_plot": charts.agreement_plot(report),
-        "agreement": _both_errors(report),
-        "singles": [
+        "agreement": [] if sample.by_criteria else _both_errors(report),
+        "criteria": criteria_table(report),
+        "measures": MEASURES.values(),
+        "singles": []
+        if sample.by_criteria
+        else [
             numbers[k]
             for k in (
                 "agreement.kappa",
@@ -115,6 +120,8 @@ def _whom(report: TrustReport) -> str:
 
 
 def _headline_name(report: TrustReport) -> str:
+    if report.sample.by_criteria:
+        return f"{report.headline.title}, the least of {len(report.sample.criteria)} criteria"
     if report.sample.rated:
         return "rank correlation with people"
     return f"agrees with {_whom(report)}"
@@ -150,6 +157,14 @@ def _drift(report: TrustReport) -> list[Number]:
     return [
         Number("drift.change", "Change of the agreement", change, "points", since),
         Number("drift.changed", "Rows with another answer than before", changed),
+    ]
+
+
+def criteria_table(report: TrustReport) -> list[tuple[str, list[Number | None]]]:
+    """Return by criterion its number of each measure; None where it has none."""
+    return [
+        (name, [report.numbers.get(criterion_key(name, measure)) for measure in MEASURES])
+        for name in report.sample.criteria
     ]
 
 

@@ -19,7 +19,17 @@ from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.results import content_key, judged_row
 
-_KNOWN_OF_IT = ("label", "group", "category", "systems", "turn", "human_votes", "family")
+_KNOWN_OF_IT = (
+    "label",
+    "labels",
+    "group",
+    "category",
+    "difficulty",
+    "systems",
+    "turn",
+    "human_votes",
+    "family",
+)
 _POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 Verdicts = list[dict[str, Any]]
@@ -61,6 +71,17 @@ class JudgedRow:
     def target(self) -> list[Any]:
         """What the judge is held against: each vote, or else the label."""
         return self.votes or ([] if self.label is None else [self.label])
+
+    @property
+    def by_criterion(self) -> dict[str, Any]:
+        """What the judge said by each criterion of a text."""
+        parts = self.row.get("subscores") or []
+        return {part["criterion"]: part["label"] for part in parts if "criterion" in part}
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """What people say by each criterion of a text."""
+        return self.known.get("labels") or {}
 
     @property
     def category(self) -> str | None:

@@ -54,6 +54,10 @@ class Sample:
         self.texts = list(both.values())
         self.rated = not self.pairs and _are_ratings(self.labels, [row.answer for row in rows])
         """Whether labels are ratings on a scale of three steps or more."""
+        self.criteria = [] if self.pairs else _criteria(rows)
+        """The criteria by which both the judge and people labelled the texts."""
+        self.by_criteria = bool(self.criteria) and not any(self.targets)
+        """Whether people labelled the criteria alone, and not the whole."""
         self.has_confidence = any(row.verdict.get("confidence") is not None for row in rows)
         self.by_label = not any(self.votes)
         """Whether nothing is known of single people: labels may be an objective key."""
@@ -115,7 +119,7 @@ class Sample:
         if self.ungrouped:
             rows = "1 row has" if self.ungrouped == 1 else f"{self.ungrouped:,} rows have"
             notes.append(f"{rows} no group and count as groups of their own.")
-        if unlabelled := sum(not target for target in self.targets):
+        if unlabelled := sum(not (row.target or row.labels) for row in self.rows):
             rows = "1 row has" if unlabelled == 1 else f"{unlabelled:,} rows have"
             notes.append(f"{rows} no label; agreement is of the others.")
         return notes
@@ -126,8 +130,19 @@ def _systems(names: Any) -> tuple[Any, Any]:
     return (names[0], names[1]) if pair else (None, None)
 
 
+def _criteria(rows: Sequence[JudgedRow]) -> list[str]:
+    """Return the criteria that both sides have, in the judge's order."""
+    judged = dict.fromkeys(name for row in rows for name in row.by_criterion)
+    labelled = {name for row in rows for name in row.labels}
+    return [name for name in judged if name in labelled]
+
+
 def _are_ratings(labels: Sequence[Any], answers: Sequence[Any]) -> bool:
     steps = {label for label in labels if label is not None}
-    values = steps | {answer for answer in answers if answer is not None}
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    return numbers and len(steps) > 2
+    return len(steps) > 2 and are_numbers([*labels, *answers])
+
+
+def are_numbers(values: Iterable[Any]) -> bool:
+    """Say whether every value that is there is a number."""
+    there = (value for value in values if value is not None)
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in there)

@@ -84,12 +84,13 @@ class TrustReport:
     @property
     def headline(self) -> Number:
         """The agreement that the sentence tells."""
-        return self.numbers[headline_key(self.sample)]
+        return self.numbers[headline_key(self.sample, self.numbers)]
 
     @property
     def shares_headline(self) -> Number:
         """The headline as a share: of ratings those that are the same as people's."""
-        return self.numbers["agreement.label.wrong"] if self.sample.rated else self.headline
+        share = self.headline.unit == "share"
+        return self.headline if share else self.numbers["agreement.label.wrong"]
 
     def __getitem__(self, key: str) -> metrics.Result:
         """Return a number by its key."""

@@ -73,13 +73,21 @@ def check_annotations(row: Mapping[str, Any]) -> None:
 
 
 def check_countable(row: Mapping[str, Any]) -> None:
-    """Check that labels, votes, group and category are texts or numbers.
+    """Check that labels, votes, group, category and difficulty are texts or numbers.
 
     Raises:
         InputError: One of them is something else.
     """
-    for field in ("group", "category", "label"):
+    for field in ("group", "category", "difficulty", "label"):
         _check_one(row.get(field), field)
+    labels = row.get("labels")
+    if labels is not None and not isinstance(labels, Mapping):
+        raise InputError(
+            "`labels` must name a label for each criterion, such as "
+            f'{{"accuracy": 4}}, got {str(labels)[:40]!r}'
+        )
+    for name, label in (labels or {}).items():
+        _check_one(label, f"labels.{name}")
     votes = row.get("human_votes")
     if votes is not None and not isinstance(votes, list):
         raise InputError(f"`human_votes` must be a list of labels, got {str(votes)[:40]!r}")

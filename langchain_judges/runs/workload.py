@@ -62,7 +62,16 @@ would only wait there."""
 ALIKE = 10
 """If so many rows fail first and all alike, by an error that will not pass, the run stops."""
 
-_KNOWN_OF_IT = ("label", "group", "category", "systems", "turn", "human_votes")
+_KNOWN_OF_IT = (
+    "label",
+    "labels",
+    "group",
+    "category",
+    "difficulty",
+    "systems",
+    "turn",
+    "human_votes",
+)
 _SHOWN = (*JUDGED, "concepts", "instruction")
 _EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
 """What a verdict of another runnable may leave out."""
