@@ -13,13 +13,15 @@ from langchain_judges.methods.base import GraphOptions, JudgeGraph, JudgeOptions
 from langchain_judges.methods.bsm.judge import BSM
 from langchain_judges.methods.budgets import fit
 from langchain_judges.methods.cascade.judge import Cascade
-from langchain_judges.methods.direct.judge import (
+from langchain_judges.methods.direct.asked_once import (
     Absolute,
     ChainOfThought,
     Direct,
     LLMScore,
-    PlanSolve,
     Relative,
+)
+from langchain_judges.methods.direct.plan_solve import PlanSolve
+from langchain_judges.methods.direct.self_consistency import (
     RelativeSelfConsistency,
     SelfConsistency,
 )

@@ -13,11 +13,11 @@ from langchain_judges.orders import Order, combine
 from langchain_judges.verdict import Pair, Preference
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.direct.judge import SelfConsistency
+    from langchain_judges.methods.direct.judge import Baseline
 
 
 def next_samples(
-    options: SelfConsistency,
+    options: Baseline,
     pair: Pair,
     ballots: Sequence[Ballot],
     asked: Mapping[Order, int],
@@ -33,10 +33,10 @@ def next_samples(
         ballots: The valid replies so far.
         asked: How many samples each order was asked for.
     """
-    total, labels, adaptive = options.replies, options.labels, options.adaptive
+    total, labels, certainty = options.replies, options.labels, options.certainty
     left = {order: total - asked[order] for order in options.order_list}
     if not any(asked.values()):
-        return dict.fromkeys(left, first_wave(adaptive, total, labels, len(left)))
+        return dict.fromkeys(left, first_wave(certainty, total, labels, len(left)))
     counts = {order: _counts(ballots, order) for order in left}
     chances = {order: outcomes(counts[order], left[order], labels) for order in left}
 
@@ -45,14 +45,14 @@ def next_samples(
 
     now = [plurality(counts[order]) for order in left]
     enough = all(
-        counts[order].total() >= options.quorum(total if adaptive is True else asked[order])
+        counts[order].total() >= options.quorum(total if certainty is True else asked[order])
         for order in left
     )
-    if enough and settled(adaptive, list(chances.values()), verdict, verdict(now)):
+    if enough and settled(certainty, list(chances.values()), verdict, verdict(now)):
         return {}
     waiting = [order for order in left if left[order]]
     open_ = [
-        o for o in waiting if max(chances[o].values()) < (1 if adaptive is True else adaptive)
+        o for o in waiting if max(chances[o].values()) < (1 if certainty is True else certainty)
     ]
     return dict.fromkeys(open_ or waiting, 1)
 

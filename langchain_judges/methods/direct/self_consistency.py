@@ -1,0 +1,148 @@
+"""Self-consistency: the majority of several replies in each order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from annotated_types import Ge
+from langchain_core.prompts import ChatPromptTemplate
+from pydantic import model_validator
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.base import Seed, check_quorum
+from langchain_judges.methods.budgets import Budget
+from langchain_judges.methods.direct import prompts as texts
+from langchain_judges.methods.direct.judge import AboutATask, Reads, ShownExamples
+from langchain_judges.methods.direct.replies import (
+    SelfConsistencyResult,
+)
+from langchain_judges.methods.stopping import Adaptive
+from langchain_judges.options import ClientMost, factory
+from langchain_judges.orders import (
+    OrderRule,
+)
+
+
+class SelfConsistency(ShownExamples, AboutATask):
+    """Create a judge that asks for several replies and takes what most of them say.
+
+    `prompt="cot"` is the self-consistency of Yan et al. 2023 (SC²): eight chains of thought,
+    one order, and a seeded coin where they are even. `prompt="relative"` is that of Saha et
+    al. 2023 (BSM): the relative prompt, as many samples in each order as its branching
+    factor, which is five, an order without a plurality is a tie, and a text is preferred
+    only if both orders prefer it. Samples are asked in parallel at temperature 0.7, each
+    with a seed of its own; with one sample the judge is the chain of thought, or the
+    relative judge, itself.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "ballots", "not_asked"}`.
+        `verdict.scores` are the votes, `verdict.score` the share of A (where a coin decided,
+        just beside 0.5: a score above 0.5 always means A), `verdict.confidence` that of the
+        preference.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "cot_sc"
+    summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
+    presets = {"one_shot": {"shots": 1}, "few_shot": {"shots": 5}}
+    budgets = (Budget(0, 1, "samples"),)
+    events = {"ballots": "vote"}
+    templates = {"judge": texts.COT}
+    result = SelfConsistencyResult
+
+    prompt: Literal["cot", "relative"] = "cot"
+    """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""
+    samples: Annotated[int, Ge(1), ClientMost(32)] | None = None
+    """Replies in each order; default 8 for `"cot"`, 5 for `"relative"`."""
+    orders: OrderRule | None = None
+    """In which orders; default `"none"` for `"cot"`, `"strict"` for `"relative"`."""
+    min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
+    """Fewest valid samples in an order; default more than half of those asked."""
+    adaptive: Adaptive = False
+    """Ask samples one after the other, and stop when the others cannot change the verdict;
+    a probability such as 0.95 stops when they would not, with at least that probability.
+    `not_asked` names the others. Not with `orders="score_mean"`."""
+    seed: Seed = 0
+    """Of the samples and of the coin."""
+
+    @property
+    def label(self) -> str:
+        """What the method is called in results and traces."""
+        return f"{self.prompt}_sc"
+
+    @property
+    def replies(self) -> int:
+        """How many replies each order is asked for."""
+        return self.samples or (8 if self.coin else 5)
+
+    @property
+    def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
+        """The prompt of each step."""
+        return {"judge": texts.COT if self.coin else texts.RELATIVE}
+
+    @property
+    def reads(self) -> Reads:
+        """What a reply holds."""
+        return "forced_label" if self.coin else "label"
+
+    @property
+    def coin(self) -> bool:
+        """Whether a coin decides where the replies of one order are even."""
+        return self.prompt == "cot"
+
+    @property
+    def chance(self) -> int:
+        """The seed of samples and of the coin."""
+        return self.seed
+
+    @property
+    def order_rule(self) -> OrderRule:
+        """How the verdicts of the orders become one."""
+        return self.orders or ("none" if self.coin else "strict")
+
+    def quorum(self, asked: int) -> int:
+        """Return the fewest valid replies in an order that was asked so often."""
+        return self.min_valid or asked // 2 + 1
+
+    @property
+    def certainty(self) -> Adaptive:
+        """How sure the verdict must be before no more samples are asked; False: all are."""
+        return self.adaptive
+
+    @model_validator(mode="after")
+    def _quorum_can_be_met(self) -> Self:
+        check_quorum(self.min_valid, self.replies)
+        return self
+
+    @model_validator(mode="after")
+    def _votes_decide(self) -> Self:
+        if self.adaptive and self.order_rule == "score_mean":
+            raise OptionError("`adaptive` needs votes: not `orders='score_mean'`")
+        return self
+
+    @model_validator(mode="after")
+    def _task_is_asked(self) -> Self:
+        if not self.coin and self.task != "helpful":
+            raise OptionError(f"`task` needs `prompt='cot'`, got {self.task!r}")
+        return self
+
+
+class RelativeSelfConsistency(SelfConsistency):
+    """The self-consistency of Saha et al. 2023, under a name of its own."""
+
+    method = "relative_sc"
+    summary = "Self-consistency of BSM's paper: five relative verdicts in each order."
+    budgets = (Budget(0, 2, "samples"),)
+    templates = {"judge": texts.RELATIVE}
+
+    prompt: Literal["cot", "relative"] = "relative"
+    """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""
+
+
+create_self_consistency_judge = factory(
+    SelfConsistency, SelfConsistency.build, "create_self_consistency_judge"
+)

@@ -1,0 +1,266 @@
+"""The steps of a baseline: plan, judge in each order, merge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from langgraph.types import Overwrite, Send
+from pydantic import BaseModel
+
+from langchain_judges.asking.ask import Question, Reply
+from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.seeds import sample_seed
+from langchain_judges.asking.steps import Update
+from langchain_judges.methods.direct import prompts as texts
+from langchain_judges.methods.direct.parse import measure, spoken_choice, spoken_scores
+from langchain_judges.methods.direct.replies import (
+    Ballot,
+    Choice,
+    DirectState,
+    ForcedChoice,
+    JudgeWork,
+    read_sheet,
+    sheet_shape,
+)
+from langchain_judges.methods.direct.shots import render_shots
+from langchain_judges.methods.direct.stopping import next_samples
+from langchain_judges.methods.direct.tally import decide, order_totals, weights
+from langchain_judges.methods.pairs import (
+    FOCUS,
+    Next,
+    PairSteps,
+    examples_in,
+    middle,
+    pair_of,
+)
+from langchain_judges.methods.plans import (
+    Criterion,
+    distinct_criteria,
+    plan_shape,
+    scores_shape,
+)
+from langchain_judges.methods.stopping import not_asked_sentence
+from langchain_judges.methods.tasks import settle
+from langchain_judges.orders import (
+    ORDER_NAMES,
+    Order,
+    by_identity,
+    prefer,
+    preferred_slot,
+)
+from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.direct.judge import Baseline
+
+
+@dataclass(frozen=True)
+class BaselineSteps(PairSteps):
+    """The steps of a baseline."""
+
+    own: Baseline
+    lists = ("ballots", "subscores")
+    empty = {"criteria": [], "llm_score": None, "due": [], "asked": None, "not_asked": []}
+    focus = FOCUS
+
+    @property
+    def noun(self) -> str:
+        """What a prompt calls a judged text."""
+        return self.own.noun
+
+    @cached_property
+    def question(self) -> Question:
+        """What is asked in each order."""
+        own = self.own
+        one_label = own.reads != "scores" and own.replies == 1
+        scores = own.reads == "scores"
+        parse = spoken_scores if scores else spoken_choice
+        return self.setup.question(
+            "judge",
+            scores_shape(own.grades) if scores else LABELS[own.reads],
+            sampled=own.replies > 1,
+            # The name of a sample is the whole name of its run.
+            label="{unit}" if own.replies > 1 else "",
+            logprobs=one_label,
+            measure=measure if one_label else None,
+            parse=None if own.plan_size else parse,
+        )
+
+    def plan(self, state: DirectState) -> Call:
+        """Ask for criteria from the request alone."""
+        question = self.setup.question("plan", plan_shape(self.own.plan_size))
+        size = {"max_criteria": self.own.plan_size}
+        return Call(question, {**self.request(pair_of(state)), **size})
+
+    def planned(self, _: DirectState, reply: Reply) -> Update:
+        """Keep the first criteria that a plan names."""
+        plan = distinct_criteria(reply.data["criteria"]) if reply.data else []
+        return {"criteria": plan[: self.own.plan_size]}
+
+    def choose(self, state: DirectState) -> Update:
+        """Say which samples are due: the next ones, while they can change the verdict."""
+        own, asked = self.own, state["asked"] or dict.fromkeys(self.own.order_list, 0)
+        more = next_samples(own, pair_of(state), state["ballots"], asked)
+        upto = {order: count + more.get(order, 0) for order, count in asked.items()}
+        return {
+            "due": [[o, n] for o in own.order_list for n in range(asked[o], upto[o])],
+            "asked": upto,
+            "not_asked": [
+                self._unit(order, sample)[0]
+                for order in own.order_list
+                for sample in range(upto[order], own.replies)
+            ],
+        }
+
+    def ask_due(self, state: DirectState) -> Next:
+        """Send the samples that are due."""
+        return [
+            Send("judge", self._work(state, order, sample)) for order, sample in state["due"]
+        ] or "merge"
+
+    def ask_each(self, state: DirectState) -> Next:
+        """Send every order, as often as it is sampled."""
+        if self.own.plan_size and not state["criteria"]:
+            return "merge"
+        return [
+            Send("judge", self._work(state, order, sample))
+            for order in self.own.order_list
+            for sample in range(self.own.replies)
+        ]
+
+    def _work(self, state: DirectState, order: Order, sample: int) -> JudgeWork:
+        return JudgeWork(
+            pair=pair_of(state),
+            criteria=state.get("criteria", []),
+            order=order,
+            sample=sample,
+            examples=examples_in(state),
+        )
+
+    def judge(self, work: JudgeWork) -> Call:
+        """Ask for one verdict, in one order."""
+        own, order, question = self.own, work["order"], self.question
+        if work["criteria"]:
+            question = replace(
+                question,
+                shape=sheet_shape(own.grades, len(work["criteria"]), whole=True),
+                partial=sheet_shape(own.grades, len(work["criteria"]), whole=False),
+            )
+        unit, seed = self._unit(order, work["sample"])
+        return Call(question, self._shown(work), unit, order, seed)
+
+    def judged(self, work: JudgeWork, reply: Reply) -> Update:
+        """Keep what a reply decided, by identity of the texts."""
+        if not reply.data:
+            return {}
+        order = work["order"]
+        if self.own.plan_size:
+            unit, _ = self._unit(order, work["sample"])
+            lines, missing = read_sheet(reply.data, work, unit, self.own.grades)
+            return {"subscores": lines, "failures": [*reply.failures, *missing]}
+        ballot: Ballot = {
+            "order": order,
+            "sample": work["sample"],
+            "preference": None,
+            "scores": None,
+            "explanation": reply.data["explanation"],
+            "probability": reply.measured.get("label"),
+            "confidence": reply.measured.get("joint"),
+        }
+        if self.own.reads == "scores":
+            scores = by_identity(order, reply.data["score_1"], reply.data["score_2"])
+            ballot["scores"] = {side: float(score) for side, score in scores.items()}
+            ballot["preference"] = prefer(scores)
+        else:
+            ballot["preference"] = preferred_slot(order, reply.data["preference"])
+        return {"ballots": [ballot]}
+
+    def merge(self, state: DirectState) -> Update:
+        """Take the majority of each order, then combine the orders."""
+        own, pair = self.own, pair_of(state)
+        failures, usage = list(state["failures"]), add_usage(state["usages"])
+        ballots = sorted(state["ballots"], key=_place)
+        subscores = sorted(state["subscores"], key=lambda line: line["order"])
+        if own.plan_size:
+            ballots, short = order_totals(
+                own.order_list, state["criteria"], subscores, own.fewest_criteria
+            )
+            if short:
+                verdict = not_judged(failures, usage, short)
+                return {"ballots": Overwrite([]), "verdict": verdict}
+        update: Update = {"ballots": Overwrite(ballots), "subscores": Overwrite(subscores)}
+        if own.weighs_choice:
+            return {**update, **self._weighed(pair, ballots, failures, usage)}
+        verdict = decide(own, pair, ballots, failures, usage, state["asked"])
+        if verdict["preference"]:
+            verdict["rationale"] += not_asked_sentence(state["not_asked"], own.certainty)
+        return {**update, "verdict": verdict}
+
+    def _weighed(
+        self, pair: Pair, ballots: list[Ballot], failures: list[Failure], usage: Usage
+    ) -> Update:
+        """Weigh each choice by the probability of its tokens; by one where it is unknown."""
+        if ballots and any(ballot["confidence"] is None for ballot in ballots):
+            failures.append(_NO_LOGPROBS)
+            ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
+        verdict = decide(self.own, pair, ballots, failures, usage)
+        if verdict["preference"] is None:
+            return {"verdict": verdict}
+        verdict["scores"] = scores = weights(ballots)
+        return {"verdict": verdict, "llm_score": scores["A"]}
+
+    def _unit(self, order: Order, sample: int) -> tuple[str, int | None]:
+        """Return what one call is named, and its seed where it is a sample."""
+        own = self.own
+        both = len(own.order_list) > 1
+        if own.replies == 1:
+            return ORDER_NAMES[order] if both else "", None
+        name = f"sample {sample + 1}" + (f" ({ORDER_NAMES[order]})" if both else "")
+        # Orders have seeds of their own too.
+        place = own.order_list.index(order) * own.replies + sample
+        return name, sample_seed(own.chance, place)
+
+    def _shown(self, work: JudgeWork) -> dict[str, object]:
+        own = self.own
+        low, high = own.grades
+        aspects = ", ".join(own.named_aspects)
+        plan = [f"{i}. {_described(c)}" for i, c in enumerate(work["criteria"], 1)]
+        return {
+            **self.material(work["pair"], work["order"], work["examples"]),
+            **self._task(work["pair"]),
+            "examples": render_shots(own.worked, steps=own.reads == "forced_label"),
+            "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",
+            "criteria": "\n".join(plan),
+            "low": low,
+            "middle": middle(own.grades),
+            "high": high,
+        }
+
+    def _task(self, pair: Pair) -> dict[str, str]:
+        """Return the words of the task; none where the prompt has its own question."""
+        if self.own.about is None:
+            return {}
+        _, task = settle(self.own.about, pair)
+        return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
+
+
+def _place(ballot: Ballot) -> tuple[str, int]:
+    return ballot["order"], ballot["sample"]
+
+
+def _described(criterion: Criterion) -> str:
+    described = criterion["description"]
+    return f"{criterion['name']}: {described}" if described else criterion["name"]
+
+
+LABELS: dict[str, type[BaseModel]] = {"label": Choice, "forced_label": ForcedChoice}
+"""The shape of a reply that is a label."""
+
+_NO_LOGPROBS: Failure = {
+    "step": "judge",
+    "unit": "",
+    "reason": "no_logprobs",
+    "detail": "the choice weighs one: the model gave no token log-probabilities",
+}
