@@ -28,7 +28,7 @@ async def test_an_owner_allows_more_calls_and_larger_numbers(monkeypatch):
     monkeypatch.setenv("JUDGES_LIMITS", '{"samples": 40}')
     assert (await served("cot_sc", samples=40)).options.samples == 40
     monkeypatch.setenv("JUDGES_MAX_CALLS", "79")
-    with pytest.raises(OptionError, match="may ask 80 calls; this server allows 79"):
+    with pytest.raises(OptionError, match="may make 80 calls; this server allows 79"):
         await served("cot_sc", samples=40)
 
 
@@ -42,7 +42,9 @@ async def test_a_longer_input_than_the_owner_allows_is_refused(monkeypatch):
 @pytest.mark.parametrize("limits", ["x", "[1]", '{"samples": "many"}'])
 async def test_limits_that_are_none_are_said_to_the_owner(monkeypatch, limits):
     monkeypatch.setenv("JUDGES_LIMITS", limits)
-    with pytest.raises(OptionError, match="JUDGES_LIMITS must be whole numbers by option"):
+    with pytest.raises(
+        OptionError, match="JUDGES_LIMITS must be a JSON object of whole numbers"
+    ):
         await served("direct")
 
 

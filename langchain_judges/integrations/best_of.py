@@ -1,4 +1,4 @@
-"""Best of n: sample several answers and keep the one that a knockout of a judge prefers."""
+"""Best of n: sample several answers and keep the one that wins a judge's knockout."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ Answer = str | BaseChatModel | Runnable[Any, Any] | Callable[[Any], Any] | None
 
 
 class Match(TypedDict):
-    """One match of the bracket, or, of a judge of one text, one answer's score."""
+    """One match of the bracket; for a judge of one text, the score of one answer."""
 
     round: int
     a: int
-    """Place of an answer among the answers."""
+    """Index of the answer."""
     b: int | None
     winner: int | None
-    """None where an answer that stood alone could not be judged."""
+    """None if a single answer could not be judged."""
     verdict: dict[str, Any]
 
 
@@ -53,31 +53,31 @@ class Best(TypedDict):
     output: Text
     index: int
     answers: list[Text | None]
-    """Every answer, a message where images stand in it; None where the sample failed."""
+    """Every answer, a message if it contains images; None if the sample failed."""
     bracket: list[Match]
     failures: list[Failure]
     usage: Usage
-    """What the judge took; the samples are paid by their own model."""
+    """Usage of the judge; the model that writes the samples is not counted."""
 
 
 def best_of(
     n: int, judge: Judge, answer: Answer = None, *, seed: int = 0
 ) -> Runnable[Any, Best]:
-    """Sample n answers and keep the one that a knockout of the judge prefers.
+    """Sample n answers and keep the one that wins a knockout of the judge.
 
     Winners meet in rounds until one is left: n - 1 judgments. A tie, or a match that could
-    not be judged, goes to the answer that was drawn first. A judge of one text needs no
-    matches: the highest label wins.
+    not be judged, goes to the answer that comes first in the draw. A judge of one text needs
+    no matches: the answer with the highest label wins.
 
     Args:
         n: How many answers.
         judge: A judge of this package, or a runnable that declares what it takes.
-        answer: What writes an answer: a chat model or its name, any runnable, or a
-            function. A chat model of OpenAI's kin gets a seed of its own for each sample,
-            and temperature 0.7 unless it sets its own. Without it the input brings the answers:
-            `{"input": …, "answers": […]}`. It may also bring a `reference` and a `context`,
-            which the judge is shown as such.
-        seed: Of the draw.
+        answer: The writer of the answers: a chat model or its name, any runnable, or a
+            function. An OpenAI-compatible chat model gets a different seed for each sample,
+            and temperature 0.7 unless it sets its own. Without `answer`, the input must hold
+            the answers: `{"input": …, "answers": […]}`. The input may also hold a
+            `reference` and a `context` for the judge.
+        seed: Seed of the draw.
 
     Returns:
         A runnable from the task to `{"output", "index", "answers", "bracket", "failures",
@@ -85,7 +85,7 @@ def best_of(
 
     Raises:
         OptionError: An option is not allowed.
-        ModelSetupError: There is no such model.
+        ModelSetupError: The model does not exist.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise OptionError(f"`n` must be a whole number of at least 1, got {n!r}")
@@ -117,24 +117,24 @@ class _Knockout:
         self.n, self.judge, self.answer, self.seed = n, judge, answer, seed
         self.kind = kind_of(judge)
 
-    def play(self, given: Any, config: RunnableConfig) -> Steps[Best]:
-        task, told = task_in(given), self._told(given)
+    def play(self, request: Any, config: RunnableConfig) -> Steps[Best]:
+        task, basis = task_in(request), self._basis(request)
         if self.kind == "item":
-            check_basis_of(self.judge, told)
-        answers, failures = yield from self._answers(given, ensure_config(config))
-        left = [i for i, text in enumerate(answers) if text is not None]
-        if not left:
+            check_basis_of(self.judge, basis)
+        answers, failures = yield from self._answers(request, ensure_config(config))
+        places = [i for i, text in enumerate(answers) if text is not None]
+        if not places:
             details = "; ".join(failure["detail"] for failure in failures)
             raise InputError(f"there is no answer to choose from: {details}")
         if self.kind == "item":
             bracket = yield from together(
-                [self._label({"input": task, **told}, answers, i) for i in left]
+                [self._label({"input": task, **basis}, answers, i) for i in places]
             )
             scores = {m["a"]: score_of(m["verdict"]) for m in bracket}
-            known = [i for i in left if scores[i] is not None]
-            winner = max(known or left[:1], key=lambda i: (scores[i] or 0, -i))
+            candidates = [i for i in places if scores[i] is not None]
+            winner = max(candidates or places[:1], key=lambda i: (scores[i] or 0, -i))
         else:
-            winner, bracket = yield from self._rounds((task, told), answers, left)
+            winner, bracket = yield from self._rounds((task, basis), answers, places)
         for match in bracket:
             failures += match["verdict"].get("failures") or []
         usages = [match["verdict"].get("usage") or no_usage() for match in bracket]
@@ -147,34 +147,37 @@ class _Knockout:
             "usage": add_usage(usages),
         }
 
-    def _told(self, given: Any) -> dict[str, Any]:
-        """Return the reference and the source that the input brings, by an item's names."""
-        if not isinstance(given, Mapping):
+    def _basis(self, request: Any) -> dict[str, Any]:
+        """Return the reference and the source in the input, under an item's names."""
+        if not isinstance(request, Mapping):
             return {}
-        known = next(filter(None, map(given.get, ("expected", "reference"))), None)
-        told = {"expected": known and expected_in(known), "source": source_in(given, None)}
-        return {name: value for name, value in told.items() if value}
+        reference = next(filter(None, map(request.get, ("expected", "reference"))), None)
+        basis = {
+            "expected": reference and expected_in(reference),
+            "source": source_in(request, None),
+        }
+        return {name: value for name, value in basis.items() if value}
 
     def _rounds(
-        self, task: Any, answers: Sequence[Text | None], left: list[int]
+        self, task: Any, answers: Sequence[Text | None], places: list[int]
     ) -> Steps[tuple[int, list[Match]]]:
-        drawn = list(left)
-        random.Random(self.seed).shuffle(drawn)  # noqa: S311 - a draw, no secret
+        players = list(places)
+        random.Random(self.seed).shuffle(players)  # noqa: S311 - a draw, no secret
         bracket: list[Match] = []
         number = 0
-        while len(drawn) > 1:
+        while len(players) > 1:
             number += 1
-            meeting = list(zip(drawn[::2], drawn[1::2], strict=False))
-            spare = drawn[2 * len(meeting) :]
+            matchups = list(zip(players[::2], players[1::2], strict=False))
+            spare = players[2 * len(matchups) :]
             matches = yield from together(
                 [
                     self._match(task, answers, (number, i + 1), sides)
-                    for i, sides in enumerate(meeting)
+                    for i, sides in enumerate(matchups)
                 ]
             )
             bracket += matches
-            drawn = [cast("int", match["winner"]) for match in matches] + spare
-        return drawn[0], bracket
+            players = [cast("int", match["winner"]) for match in matches] + spare
+        return players[0], bracket
 
     def _match(
         self,
@@ -185,10 +188,10 @@ class _Knockout:
     ) -> Steps[Match]:
         a, b = sides
         name = f"match {place[0]}.{place[1]}: answer {a + 1} vs answer {b + 1}"
-        text, told = task
+        text, basis = task
         texts = cast("tuple[Text, Text]", (answers[a], answers[b]))
-        source, known = told.get("source"), told.get("expected")
-        reference = known[0] if isinstance(known, list) else known
+        source, expected = basis.get("source"), basis.get("expected")
+        reference = expected[0] if isinstance(expected, list) else expected
         pair = pair_for(text, *texts, reference=reference, source=source)
         verdict = yield from verdict_of(self.judge, pair, config_for(self.judge, run_name=name))
         winner = b if decision(verdict) == "B" else a
@@ -197,9 +200,9 @@ class _Knockout:
         return match
 
     def _label(
-        self, told: Mapping[str, Any], answers: Sequence[Text | None], i: int
+        self, fields: Mapping[str, Any], answers: Sequence[Text | None], i: int
     ) -> Steps[Match]:
-        item = {**told, "output": answers[i]}
+        item = {**fields, "output": answers[i]}
         name = f"answer {i + 1}"
         config = config_for(self.judge, run_name=name)
         verdict = yield from verdict_of(self.judge, item, config)
@@ -209,20 +212,22 @@ class _Knockout:
         return match
 
     def _answers(
-        self, given: Any, config: RunnableConfig
+        self, request: Any, config: RunnableConfig
     ) -> Steps[tuple[list[Text | None], list[Failure]]]:
         if self.answer is None:
-            brought = given.get("answers") if isinstance(given, Mapping) else None
-            if not isinstance(brought, list) or len(brought) != self.n:
+            answers = request.get("answers") if isinstance(request, Mapping) else None
+            if not isinstance(answers, list) or len(answers) != self.n:
                 raise InputError(
-                    f"without `answer` the input must bring `answers`, a list of {self.n}"
+                    f"without `answer` the input must hold `answers`, a list of {self.n}"
                 )
-            return [with_blocks(answer_in(text), text) for text in brought], []
-        drawn = yield from together([self._sample(given, config, i) for i in range(self.n)])
-        return [text for text, _ in drawn], [failure for _, lost in drawn for failure in lost]
+            return [with_blocks(answer_in(text), text) for text in answers], []
+        samples = yield from together([self._sample(request, config, i) for i in range(self.n)])
+        return [text for text, _ in samples], [
+            failure for _, failures in samples for failure in failures
+        ]
 
     def _sample(
-        self, given: Any, config: RunnableConfig, i: int
+        self, request: Any, config: RunnableConfig, i: int
     ) -> Steps[tuple[Text | None, list[Failure]]]:
         unit = f"sample {i + 1}"
         runnable = self.answer
@@ -233,16 +238,16 @@ class _Knockout:
             if getattr(runnable, "temperature", None) is None:
                 settings["temperature"] = 0.7
         own = patch_config(config, run_name=unit)
-        asked = given
-        if isinstance(runnable, BaseChatModel) and isinstance(given, Mapping):
-            asked = task_in(given)
+        prompt = request
+        if isinstance(runnable, BaseChatModel) and isinstance(request, Mapping):
+            prompt = task_in(request)
         try:
-            said = yield Effect(
-                lambda: runnable.invoke(asked, own, **settings),
-                lambda: runnable.ainvoke(asked, own, **settings),
+            reply = yield Effect(
+                lambda: runnable.invoke(prompt, own, **settings),
+                lambda: runnable.ainvoke(prompt, own, **settings),
             )
-            return with_blocks(answer_in(said), said), []
-        except Exception as exc:  # noqa: BLE001 - one sample less, whatever its writer raises
+            return with_blocks(answer_in(reply), reply), []
+        except Exception as exc:  # noqa: BLE001 - a sample fails, whatever its writer raises
             detail = f"{type(exc).__name__}: {exc}"[:500]
             failure: Failure = {
                 "step": "sample",

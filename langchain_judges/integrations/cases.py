@@ -1,4 +1,4 @@
-"""What an adapter hands to a judge: each text under its own name, and nothing else."""
+"""Build the pair or item that an adapter passes to a judge."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def item_for(
     source: str | None = None,
     rubric: str | None = None,
 ) -> dict[str, Any]:
-    """Return an `Item` with what there is.
+    """Return an `Item` with the given fields that are not empty.
 
     Raises:
-        InputError: The judge would have nothing to judge by.
+        InputError: The judge has nothing to judge it by.
     """
-    told = {"expected": expected, "source": source, "rubric": rubric}
+    basis = {"expected": expected, "source": source, "rubric": rubric}
     item: dict[str, Any] = {"input": task, "output": output}
-    item |= {name: value for name, value in told.items() if value}
+    item |= {name: value for name, value in basis.items() if value}
     check_basis_of(judge, item)
     return item
 
@@ -34,7 +34,7 @@ def item_for(
 def pair_for(
     task: Text, a: Text, b: Text, *, reference: str | None = None, source: str | None = None
 ) -> dict[str, Any]:
-    """Return a `Pair`; a source stands behind the task under its name."""
+    """Return a `Pair`; a source is appended to the task as such."""
     if source and isinstance(task, str):
         task = with_source(task, f"[source]\n{source}")
     elif source:
@@ -44,7 +44,7 @@ def pair_for(
 
 
 def wants_reference(judge: Any) -> bool:
-    """Say whether a judge of one text compares with a reference where it finds one."""
+    """Return whether a judge of one text compares with a reference if there is one."""
     options = _options(judge)
     return options is None or options.compares
 
@@ -53,13 +53,13 @@ def check_basis_of(judge: Any, item: Mapping[str, Any]) -> None:
     """Check that an item has what a judge of this package judges by.
 
     Raises:
-        InputError: It has not, so any verdict would be a guess.
+        InputError: It does not, so any verdict would be a guess.
     """
     if options := _options(judge):
         options.check(item)
 
 
 def _options(judge: Any) -> LabelOptions | None:
-    """Return what a judge of this package judges by; None: another judge."""
+    """Return the label options of a judge of this package; None for any other judge."""
     options = getattr(unwrapped(judge), "options", None)
     return options if isinstance(options, LabelOptions) else None

@@ -1,4 +1,4 @@
-"""What a traced agent did, read from the runs below its own."""
+"""A traced agent's use of tools, read from its child runs."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from langchain_judges.rows.trajectories import is_trajectory
 def outputs_with_work(run: Run) -> Any:
     """Return a run's outputs, with the tools that its child runs used as messages.
 
-    Outputs that hold the messages of an agent stay as they are, and so do those of a run
-    below which no tool was used or whose child runs were not loaded.
+    Outputs are unchanged if they already hold an agent's messages, or if no child run used a
+    tool or the child runs were not loaded.
     """
     tools = sorted(_tools(run), key=lambda child: child.dotted_order or str(child.start_time))
     if not run.outputs or not tools or is_trajectory(state_messages(run.outputs)):
         return run.outputs
     try:
         answer = answer_in(run.outputs)
-    except InputError:  # said by whoever reads the outputs
+    except InputError:  # reported by whoever reads the outputs
         return run.outputs
     messages = [message for tool in tools for message in _messages(tool)]
     return {"messages": [*messages, {"role": "assistant", "content": answer}]}
 
 
 def _tools(run: Run) -> Iterator[Run]:
-    """Yield the runs of tools below a run; what a tool itself uses is part of its work."""
+    """Yield the tool runs below a run, without those that a tool itself started."""
     for child in run.child_runs or []:
         if child.run_type == "tool":
             yield child
@@ -49,9 +49,9 @@ def _messages(tool: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _only(held: Any, name: str) -> Any:
-    """Return what stands under a name, where it is all that there is."""
-    return held[name] if isinstance(held, Mapping) and list(held) == [name] else held
+def _only(value: Any, name: str) -> Any:
+    """Return the value under a name, if it is the only one; otherwise all of it."""
+    return value[name] if isinstance(value, Mapping) and list(value) == [name] else value
 
 
 def _text(result: Any) -> str:

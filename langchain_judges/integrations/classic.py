@@ -27,18 +27,18 @@ class JudgeStringEvaluator(StringEvaluator):
     """Judges a prediction: by itself, or, with a judge of pairs, against a reference.
 
     Returns `{"score", "value", "reasoning", "verdict"}`: the label, or how far the prediction
-    is preferred to the reference; `score` and `value` are None where nothing was judged. The
+    is preferred to the reference. `score` and `value` are None if it could not be judged. The
     keyword `context` is the source that the prediction is checked against.
     """
 
     def __init__(self, judge: Judge, *, reference: bool | None = None) -> None:
-        """Take a judge of either kind.
+        """Create the evaluator from a judge of either kind.
 
         Args:
             judge: The judge.
-            reference: Whether a reference must be given; default True for a judge of pairs.
-                A judge of one text uses one in any case, but langchain-classic warns of a
-                reference that it was not told of.
+            reference: Whether a reference is required; default True for a judge of pairs.
+                A judge of one text always uses one if there is one, but langchain-classic
+                warns about a reference that is not required.
         """
         self.judge = judge
         self._pairs = kind_of(judge) == "pair"
@@ -56,7 +56,7 @@ class JudgeStringEvaluator(StringEvaluator):
 
     @property
     def requires_reference(self) -> bool:
-        """A judge of pairs needs a text to compare with."""
+        """Whether a reference is required; a judge of pairs compares with it."""
         return self._reference
 
     def _evaluate_strings(
@@ -87,24 +87,24 @@ class JudgeStringEvaluator(StringEvaluator):
             case = pair_for(task, prediction, reference, source=source)
         else:
             case = item_for(self.judge, task, prediction, expected=reference, source=source)
-        return (yield from _judged(self.judge, case, kwargs))
+        return (yield from _evaluation(self.judge, case, kwargs))
 
 
 class JudgePairwiseEvaluator(PairwiseStringEvaluator):
-    """Says which of two predictions is better, by a judge of pairs.
+    """Compares two predictions with a judge of pairs.
 
     Returns `{"score", "value", "reasoning", "verdict"}`: how far the first is preferred, and
-    `"A"`, `"B"` or None for a tie, as langchain-classic has it. Where nothing was judged
+    `"A"`, `"B"` or None for a tie, as in langchain-classic. If the pair could not be judged,
     `score` is None too, and `reasoning` says why.
     """
 
     def __init__(self, judge: Judge, *, reference: bool = False) -> None:
-        """Take a judge of pairs.
+        """Create the evaluator from a judge of pairs.
 
         Args:
             judge: The judge.
-            reference: Whether a reference must be given. One is shown in any case, but
-                langchain-classic warns of a reference that it was not told of.
+            reference: Whether a reference is required. One is shown in any case, but
+                langchain-classic warns about a reference that is not required.
 
         Raises:
             OptionError: The judge labels one text.
@@ -121,7 +121,7 @@ class JudgePairwiseEvaluator(PairwiseStringEvaluator):
 
     @property
     def requires_reference(self) -> bool:
-        """Whether a reference must be given."""
+        """Whether a reference is required."""
         return self._reference
 
     def _evaluate_string_pairs(
@@ -134,7 +134,7 @@ class JudgePairwiseEvaluator(PairwiseStringEvaluator):
         **kwargs: Any,
     ) -> dict[str, Any]:
         case = _pair(input, prediction, prediction_b, reference)
-        return run(_judged(self.judge, case, kwargs, ties=False))
+        return run(_evaluation(self.judge, case, kwargs, ties=False))
 
     async def _aevaluate_string_pairs(
         self,
@@ -146,7 +146,7 @@ class JudgePairwiseEvaluator(PairwiseStringEvaluator):
         **kwargs: Any,
     ) -> dict[str, Any]:
         case = _pair(input, prediction, prediction_b, reference)
-        return await arun(_judged(self.judge, case, kwargs, ties=False))
+        return await arun(_evaluation(self.judge, case, kwargs, ties=False))
 
 
 def load_classic_evaluator(
@@ -159,7 +159,7 @@ def load_classic_evaluator(
 ) -> JudgeStringEvaluator | JudgePairwiseEvaluator:
     """Create a judge by the name of its method, as an evaluator of langchain-classic.
 
-    langchain-classic's own `load_evaluator` has a closed list of names.
+    The `load_evaluator` of langchain-classic accepts only its own names.
 
     Args:
         name: A method, such as `"bsm"`.
@@ -170,7 +170,8 @@ def load_classic_evaluator(
         **options: Keywords of the method's factory.
 
     Raises:
-        OptionError: A name or an option is unknown, or a judge of one text was to compare.
+        OptionError: A name or an option is unknown, or `pairwise` was set for a judge of one
+            text.
     """
     judge = load_judge(name, llm, preset=preset, **options)
     if pairwise is None:
@@ -183,14 +184,14 @@ def _pair(task: Any, a: Any, b: Any, reference: Any) -> dict[str, Any]:
     return pair if reference is None else {**pair, "reference": reference}
 
 
-def _judged(
+def _evaluation(
     judge: Judge, case: dict[str, Any], kwargs: dict[str, Any], *, ties: bool = True
 ) -> Steps[dict[str, Any]]:
     case = plain_row(case)
     for field in case:
         check_text(case[field], field)
-    told = {name: kwargs[name] for name in _PASSED_ON if kwargs.get(name)}
-    verdict = yield from verdict_of(judge, case, config_for(judge, **told))
+    settings = {name: kwargs[name] for name in _PASSED_ON if kwargs.get(name)}
+    verdict = yield from verdict_of(judge, case, config_for(judge, **settings))
     value = decision(verdict)
     return {
         "score": score_of(verdict),

@@ -10,7 +10,7 @@ from langsmith.schemas import Example, Run
 
 from langchain_judges.asking.steps import Steps, run
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.evaluators import config_for, not_done, verdict_of
+from langchain_judges.integrations.evaluators import config_for, error_verdict, verdict_of
 from langchain_judges.integrations.reading import CaseReader, EvaluatedRow, Places
 from langchain_judges.methods.marks import marks_of
 from langchain_judges.rows.applications import (
@@ -33,24 +33,23 @@ def as_comparative_evaluator(
 ) -> Callable[[Sequence[Run], Example | None], dict[str, Any]]:
     """Make a judge an evaluator for `langsmith.evaluation.evaluate_comparative`.
 
-    A judge of pairs compares the runs of one example, each with each; a run's score is the
-    mean of how far it was preferred, and the reference output, where there is one, is shown
-    as such. A judge of one text labels each run. Every run has a comment of its own.
+    A judge of pairs compares all pairs of runs of one example; a run's score is the mean of
+    how far it was preferred. The reference output, if there is one, is shown to the judge as
+    the reference. A judge of one text labels each run. Each run has its own comment.
 
     Args:
         judge: As in `as_evaluator`.
         key: Name of the feedback; default `"preference"`, or the method of a judge of one
             text.
-        input: Where the task stands in the example's inputs.
-        output: Where the text stands in each run's outputs.
-        reference: Where the known text stands in the example's outputs, as in
-            `as_evaluator`.
-        context: Where the source stands, as in `as_evaluator`; of a pair, in the inputs.
+        input: Where the task is in the example's inputs.
+        output: Where the text is in each run's outputs.
+        reference: Where the reference is in the example's outputs, as in `as_evaluator`.
+        context: Where the source is, as in `as_evaluator`; for a pair, in the inputs.
 
     Returns:
         A function of the runs and the example to `{"key", "scores", "comment"}`; scores are
-        by run id, comments by its text, as LangSmith reads them. What could not be judged
-        has the score None and its reason as comment.
+        by run id, comments by its text, as LangSmith reads them. A run that could not be
+        judged has the score None and the reason as its comment.
 
     Raises:
         OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
@@ -61,11 +60,11 @@ def as_comparative_evaluator(
 
     def compare(runs: Sequence[Run], example: Example | None) -> dict[str, Any]:
         inputs = example.inputs if example else runs[0].inputs
-        known = example.outputs if example else None
+        reference_outputs = example.outputs if example else None
         scores: dict[Any, list[float]] = {each.id: [] for each in runs}
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
         for sides in combinations(runs, 2) if reader.kind == "pair" else zip(runs):
-            verdict = run(_compared(judge, reader, sides, inputs, known))
+            verdict = run(_comparison(judge, reader, sides, inputs, reference_outputs))
             number = score_of(verdict)
             for side, who, share in _shares(sides, number):
                 comments[str(side.id)].append(who + comment_of(verdict))
@@ -84,7 +83,7 @@ def as_comparative_evaluator(
 def _shares(
     sides: Sequence[Run], number: float | None
 ) -> Iterator[tuple[Run, str, float | None]]:
-    """Return each side, how its comment begins, and its share of the score."""
+    """Yield each side, the beginning of its comment, and its share of the score."""
     if len(sides) == 1:
         yield sides[0], "", number
         return
@@ -92,17 +91,17 @@ def _shares(
     yield sides[1], "This run is B. ", None if number is None else 1 - number
 
 
-def _compared(
-    judge: Judge, reader: CaseReader, sides: Sequence[Run], inputs: Any, known: Any
+def _comparison(
+    judge: Judge, reader: CaseReader, sides: Sequence[Run], inputs: Any, reference: Any
 ) -> Steps[dict[str, Any]]:
     try:
         if reader.kind == "item":
-            case = reader.case(EvaluatedRow(inputs, reader.outputs(sides[0]), known))
+            case = reader.case(EvaluatedRow(inputs, reader.outputs(sides[0]), reference))
         else:
             a, b = map(reader.outputs, sides)
-            case = reader.sides(inputs, a, b, known)
-        told = {f"run_{'ab'[i]}": str(side.id) for i, side in enumerate(sides)}
-        config = config_for(judge, metadata=told)
+            case = reader.sides(inputs, a, b, reference)
+        metadata = {f"run_{'ab'[i]}": str(side.id) for i, side in enumerate(sides)}
+        config = config_for(judge, metadata=metadata)
         return (yield from verdict_of(judge, case, config))
     except InputError as exc:
-        return not_done(exc)
+        return error_verdict(exc)

@@ -1,7 +1,7 @@
 """Corrections that people made in LangSmith, as proposals for a correction memory.
 
-They are proposals: plain dictionaries with the fields of a remembered example, to be audited
-before anything learns from them.
+Proposals are plain dictionaries with the fields of a remembered example. They must be audited
+before a judge learns from them.
 """
 
 from __future__ import annotations
@@ -18,56 +18,63 @@ from langchain_judges.rows.applications import task_in, work_in
 
 Label = str | int | float
 
-_NAMED = ("label", "preference", "value", "score")
+_LABEL_KEYS = ("label", "preference", "value", "score")
 
 
 def read_corrections(
     client: Client, runs: Iterable[Any], *, key: str | None = None
 ) -> list[dict[str, Any]]:
-    """Read feedback with a `correction` on some runs.
+    """Read the feedback with a `correction` on some runs.
 
     Args:
         client: A `langsmith.Client`.
         runs: Ids of the runs that were judged, such as those of an experiment.
-        key: Only feedback under this key; the evaluator's.
+        key: The evaluator's key, to read only its feedback.
 
     Returns:
-        Proposals in the order of the feedback: `input` and `output` as the judge was shown
-        them (`{"output_a", "output_b"}` of a pair), `expected` the known answer if it had
-        one, `wrong` the judge's label and `corrected` the person's, `family` the key,
-        `source` the id of the dataset's example or of the run, `auditor` who corrected and
-        `note` why. A correction that names no label is left out.
+        Proposals in the order of the feedback: `input` and `output` as the judge saw them
+        (`{"output_a", "output_b"}` of a pair), `expected` the expected answer if it had one,
+        `wrong` the judge's label and `corrected` the person's, `family` the key, `source` the
+        id of the dataset's example or of the run, `auditor` the person who corrected and
+        `note` the reason. Corrections without a label are omitted.
     """
     ids = [str(run) for run in runs]
     if not ids:
         return []
     keys = [key] if key else None
     feedback = list(client.list_feedback(run_ids=ids, feedback_key=keys))
-    corrected = [f for f in feedback if _label(f.correction) is not None]
-    said = {(str(f.run_id), f.key): f for f in feedback if _by_model(f)}
-    shown = {str(run.id): run for run in runs_of(client, id=ids)} if corrected else {}
-    judged = {_judge_run(f) for f in said.values()} - {None}
-    found = runs_of(client, id=sorted(map(str, judged))) if corrected and judged else []
-    judging = {str(run.id): run for run in found}
+    corrections = [f for f in feedback if _label(f.correction) is not None]
+    model_feedback = {(str(f.run_id), f.key): f for f in feedback if _by_model(f)}
+    runs_by_id = {str(run.id): run for run in runs_of(client, id=ids)} if corrections else {}
+    judge_ids = {_judge_run(f) for f in model_feedback.values()} - {None}
+    judge_runs = (
+        runs_of(client, id=sorted(map(str, judge_ids))) if corrections and judge_ids else []
+    )
+    judge_runs_by_id = {str(run.id): run for run in judge_runs}
     proposals = []
-    for each in corrected:
-        own = said.get((str(each.run_id), each.key))
+    for each in corrections:
+        verdict = model_feedback.get((str(each.run_id), each.key))
         proposals.append(
-            _proposal(each, own, shown.get(str(each.run_id)), judging.get(str(_judge_run(own))))
+            _proposal(
+                each,
+                verdict,
+                runs_by_id.get(str(each.run_id)),
+                judge_runs_by_id.get(str(_judge_run(verdict))),
+            )
         )
     return proposals
 
 
 def _proposal(
-    feedback: Feedback, own: Feedback | None, run: Run | None, judging: Run | None
+    feedback: Feedback, verdict: Feedback | None, run: Run | None, judge_run: Run | None
 ) -> dict[str, Any]:
-    wrong = own or feedback
+    mistake = verdict or feedback
     source = getattr(run, "reference_example_id", None) or feedback.run_id
     note = feedback.correction.get("comment") if isinstance(feedback.correction, dict) else None
     return {
-        **_case(run, judging),
+        **_case(run, judge_run),
         "family": feedback.key,
-        "wrong": wrong.value if isinstance(wrong.value, str) else wrong.score,
+        "wrong": mistake.value if isinstance(mistake.value, str) else mistake.score,
         "corrected": _label(feedback.correction),
         "mode": None,
         "source": str(source),
@@ -76,14 +83,14 @@ def _proposal(
     }
 
 
-def _case(run: Run | None, judging: Run | None) -> dict[str, Any]:
-    """Return what the judge was shown; without its run, what the judged run holds."""
-    told = (judging.inputs if judging else None) or {}
-    if "output_a" in told:
-        sides = {"output_a": told["output_a"], "output_b": told["output_b"]}
-        return {"input": told["input"], "output": sides, "expected": told.get("reference")}
-    if "output" in told:
-        return {name: told.get(name) for name in ("input", "output", "expected")}
+def _case(run: Run | None, judge_run: Run | None) -> dict[str, Any]:
+    """Return the judge's inputs; without its run, the texts of the judged run."""
+    inputs = (judge_run.inputs if judge_run else None) or {}
+    if "output_a" in inputs:
+        sides = {"output_a": inputs["output_a"], "output_b": inputs["output_b"]}
+        return {"input": inputs["input"], "output": sides, "expected": inputs.get("reference")}
+    if "output" in inputs:
+        return {name: inputs.get(name) for name in ("input", "output", "expected")}
     try:
         task, text = task_in(run and run.inputs), work_in(run and run.outputs)
     except InputError:
@@ -92,12 +99,12 @@ def _case(run: Run | None, judging: Run | None) -> dict[str, Any]:
 
 
 def _label(correction: Any) -> Label | None:
-    """Return the label that a correction names, in any of the forms it is written in."""
+    """Return the label of a correction, in any of its forms."""
     if isinstance(correction, Mapping):
-        named: Sequence[Any] = [correction[name] for name in _NAMED if name in correction]
-        if not named and len(correction) == 1:
-            named = list(correction.values())
-        return _label(named[0]) if named else None
+        labels: Sequence[Any] = [correction[name] for name in _LABEL_KEYS if name in correction]
+        if not labels and len(correction) == 1:
+            labels = list(correction.values())
+        return _label(labels[0]) if labels else None
     if isinstance(correction, bool):
         return int(correction)
     return correction if isinstance(correction, str | int | float) else None
@@ -110,8 +117,8 @@ def _by_model(feedback: Feedback) -> bool:
 
 def _judge_run(feedback: Feedback | None) -> str | None:
     source = feedback.feedback_source if feedback else None
-    found = (getattr(source, "metadata", None) or {}).get("__run") or {}
-    return found.get("run_id")
+    metadata = (getattr(source, "metadata", None) or {}).get("__run") or {}
+    return metadata.get("run_id")
 
 
 def _person(feedback: Feedback) -> str:

@@ -1,8 +1,8 @@
-"""A judge as an evaluator: of LangSmith's rows, and of rows that anybody gives it.
+"""A judge as an evaluator, for LangSmith's rows and for direct calls.
 
-`as_evaluator` gives an object that LangSmith takes as a `RunEvaluator` and that anybody can
-call as openevals' evaluators are called. A row that could not be judged is feedback without
-a score whose comment says why; it is never 0 and never missing.
+`as_evaluator` returns an object that LangSmith accepts as a `RunEvaluator` and that can be
+called like openevals' evaluators. A row that could not be judged gives feedback without a
+score, whose comment says why; it is never 0 and never missing.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from langchain_judges.rows.applications import (
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import no_usage, not_judged
 
-_KEPT = 100_000
-"""Verdicts that an evaluator remembers for the summary of an experiment."""
+_MAX_VERDICTS = 100_000
+"""How many verdicts an evaluator keeps for the summary of an experiment."""
 
 
 class Feedback(TypedDict):
-    """What an evaluator returns when it is called: openevals' five keys."""
+    """Result of calling an evaluator: openevals' five keys."""
 
     key: str
     score: float | int | None
@@ -60,41 +60,41 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
     context: Source = None,
     baseline: Baseline | None = None,
 ) -> JudgeEvaluator:
-    """Make a judge an evaluator of LangSmith's, which can be called as openevals' are.
+    """Make a judge an evaluator for LangSmith, which can also be called like openevals'.
 
     A judge of pairs takes the run's output as A and the reference output, or the baseline's
     output, as B; its score is how far A is preferred. A judge of one text takes the output
-    alone, with the reference as what is expected and the context as its source; its score is
-    the label. Where neither is there and the judge has no rubric of its own, the row is not
-    judged. The task is never taken for a source.
+    alone, with the reference as the expected answer and the context as its source; its score
+    is the label. If there is neither, and the judge has no rubric, the row is not judged. The
+    task is never used as a source.
 
     Args:
         judge: A judge of this package, or a runnable from a `Pair` or an `Item` to
             `{"verdict": …}`.
         key: Name of the feedback; default the method.
-        input: Where the task stands in the inputs: a key, a path (`"question.text"`,
-            `"messages.0"`), a function of the inputs, or None to find it by usual names.
-        output: Where the text stands in the outputs, the same way.
-        reference: Where the known text stands in the reference outputs. A judge with a
-            rubric of its own is shown a data set's reference only where this names it.
-        context: Where the source that the text is checked against stands: a key or a path
-            of the inputs or of the outputs, or a function of `{"inputs", "outputs"}`. None:
-            the usual names in the inputs (`context`, `documents`, `source`). A judge of pairs
-            reads it behind the task.
+        input: Where the task is in the inputs: a key, a path (`"question.text"`,
+            `"messages.0"`), a function of the inputs, or None to search the usual keys.
+        output: Where the text is in the outputs, in the same way.
+        reference: Where the reference is in the reference outputs. A judge with its own
+            rubric sees a data set's reference only if this names it.
+        context: Where the source is that the text is checked against: a key or a path
+            in the inputs or the outputs, or a function of `{"inputs", "outputs"}`. None:
+            the usual keys in the inputs (`context`, `documents`, `source`). A judge of pairs
+            reads it after the task.
         baseline: For a judge of pairs: other outputs to compare with, by the id of the
             example (`baseline_outputs` reads those of an experiment) or a function of the
-            inputs. The reference is then shown to the judge as one.
+            inputs. The judge then sees the reference as a reference.
 
     Returns:
-        An evaluator for `Client.evaluate` and `aevaluate`; by several criteria it gives one
-        feedback for the total and one for each criterion, under its name, in a list. Called
-        with `inputs`, `outputs`, `reference_outputs` and `context` it returns `{"key",
-        "score", "comment", "metadata", "source_run_id"}`; `acall` is the same
-        for an event loop.
+        An evaluator for `Client.evaluate` and `aevaluate`; a judge with several criteria
+        gives a list, with one feedback for the total and one for each criterion, under its
+        name. Called with `inputs`, `outputs`, `reference_outputs` and `context` it returns
+        `{"key", "score", "comment", "metadata", "source_run_id"}`; `acall` is the same for an
+        event loop.
 
     Raises:
-        OptionError: `judge` takes neither a pair nor an item, a judge of one text was given
-            a baseline, or an option is not allowed.
+        OptionError: `judge` takes neither a pair nor an item, a judge of one text has a
+            baseline, or an option is not allowed.
     """
     check_words(key=key)
     places = Places(input, output, reference, context)
@@ -102,10 +102,10 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
 
 
 class JudgeEvaluator(RunEvaluator):
-    """A judge as LangSmith and openevals call evaluators; `as_evaluator` makes it."""
+    """A judge as an evaluator of LangSmith or openevals; create it with `as_evaluator`."""
 
     def __init__(self, judge: Judge, key: str | None, reader: CaseReader) -> None:
-        """Prepare the evaluator; nothing is asked."""
+        """Create the evaluator, without a call to a model."""
         self.judge = judge
         self.marks = marks_of(judge)
         self.key = key or str(self.marks["method"])
@@ -115,7 +115,7 @@ class JudgeEvaluator(RunEvaluator):
 
     @property
     def feedback_keys(self) -> list[str]:
-        """The keys that a row gets, even if this evaluator fails on it."""
+        """The feedback keys of a row, also if this evaluator fails on it."""
         options = getattr(unwrapped(self.judge), "options", None)
         return list(dict.fromkeys([self.key, *getattr(options, "parts", ())]))
 
@@ -125,7 +125,7 @@ class JudgeEvaluator(RunEvaluator):
         example: Example | None = None,
         evaluator_run_id: uuid.UUID | None = None,
     ) -> EvaluationResult | EvaluationResults:
-        """Judge a run's output, waiting in this thread."""
+        """Judge a run's output, synchronously."""
         return _run(self._evaluate(run, example, evaluator_run_id))
 
     async def aevaluate_run(
@@ -134,7 +134,7 @@ class JudgeEvaluator(RunEvaluator):
         example: Example | None = None,
         evaluator_run_id: uuid.UUID | None = None,
     ) -> EvaluationResult | EvaluationResults:
-        """Judge a run's output in the running event loop."""
+        """Judge a run's output, asynchronously."""
         return await arun(self._evaluate(run, example, evaluator_run_id))
 
     def __call__(
@@ -146,7 +146,7 @@ class JudgeEvaluator(RunEvaluator):
         context: Any = None,
         **unknown: Any,
     ) -> Feedback | list[Feedback]:
-        """Judge some outputs, as openevals' evaluators do.
+        """Judge outputs, called like openevals' evaluators.
 
         Raises:
             OptionError: A keyword is unknown.
@@ -165,7 +165,7 @@ class JudgeEvaluator(RunEvaluator):
         context: Any = None,
         **unknown: Any,
     ) -> Feedback | list[Feedback]:
-        """Judge some outputs in the running event loop.
+        """Judge outputs asynchronously.
 
         Raises:
             OptionError: A keyword is unknown.
@@ -175,7 +175,7 @@ class JudgeEvaluator(RunEvaluator):
         return await arun(self._call(row))
 
     def verdict_on(self, run_id: object) -> dict[str, Any] | None:
-        """Return what is remembered of the verdict on a run; None if there is none."""
+        """Return what is kept of the verdict on a run; None if there is none."""
         return self._verdicts.get(str(run_id))
 
     def _call(self, row: EvaluatedRow) -> Steps[Feedback | list[Feedback]]:
@@ -183,7 +183,7 @@ class JudgeEvaluator(RunEvaluator):
         outcome, ran = yield from self._judge(row, run_id, {})
         verdict = outcome["verdict"]
         source = str(run_id) if ran and utils.tracing_is_enabled() is True else None
-        whole: Feedback = {
+        total: Feedback = {
             "key": self.key,
             "score": score_of(verdict),
             "comment": comment_of(verdict),
@@ -200,24 +200,24 @@ class JudgeEvaluator(RunEvaluator):
             }
             for each in criteria_of(outcome, self.key)
         ]
-        return [whole, *parts] if parts else whole
+        return [total, *parts] if parts else total
 
     def _evaluate(
         self, run: Run, example: Example | None, run_id: uuid.UUID | None
     ) -> Steps[EvaluationResult | EvaluationResults]:
         inputs = example.inputs if example else run.inputs
         reference = example.outputs if example else None
-        told = {"target_run_id": str(run.id)}
+        metadata = {"target_run_id": str(run.id)}
         outputs = self._reader.outputs(run)
         row = EvaluatedRow(inputs, outputs, reference, str(example.id) if example else None)
         if not run.outputs and run.error:
-            lost = InputError(f"the run failed and has no output: {run.error[:300]}")
-            outcome, ran = {"verdict": not_done(lost)}, False
+            error = InputError(f"the run failed and has no output: {run.error[:300]}")
+            outcome, ran = {"verdict": error_verdict(error)}, False
         else:
-            outcome, ran = yield from self._judge(row, run_id or uuid.uuid4(), told)
+            outcome, ran = yield from self._judge(row, run_id or uuid.uuid4(), metadata)
         self._remember(run.id, outcome["verdict"])
         source = run_id if ran else None
-        whole = self._feedback(outcome["verdict"], source)
+        total = self._feedback(outcome["verdict"], source)
         parts = [
             EvaluationResult(
                 key=each["criterion"],
@@ -229,7 +229,7 @@ class JudgeEvaluator(RunEvaluator):
             )
             for each in criteria_of(outcome, self.key)
         ]
-        return {"results": [whole, *parts]} if parts else whole
+        return {"results": [total, *parts]} if parts else total
 
     def _feedback(self, verdict: dict[str, Any], source: uuid.UUID | None) -> EvaluationResult:
         decided = decision(verdict)
@@ -247,39 +247,39 @@ class JudgeEvaluator(RunEvaluator):
         )
 
     def _judge(
-        self, row: EvaluatedRow, run_id: uuid.UUID, told: dict[str, str]
+        self, row: EvaluatedRow, run_id: uuid.UUID, metadata: dict[str, str]
     ) -> Steps[tuple[dict[str, Any], bool]]:
-        """Return what the judge found, and whether it ran at all."""
+        """Return the judge's outcome, and whether it ran at all."""
         try:
-            given = self._reader.case(row)
-            config = config_for(self.judge, run_id=run_id, run_name=self.key, metadata=told)
-            return (yield from outcome_of(self.judge, given, config)), True
+            case = self._reader.case(row)
+            config = config_for(self.judge, run_id=run_id, run_name=self.key, metadata=metadata)
+            return (yield from outcome_of(self.judge, case, config)), True
         except InputError as exc:
-            return {"verdict": not_done(exc)}, False
+            return {"verdict": error_verdict(exc)}, False
 
     def _remember(self, run_id: object, verdict: Mapping[str, Any]) -> None:
-        slim = {
+        summary = {
             "preference": decision(verdict),
             "flipped": verdict.get("flipped"),
             "failures": [{"reason": f["reason"]} for f in verdict.get("failures") or []],
         }
         with self._lock:
-            self._verdicts[str(run_id)] = slim
-            if len(self._verdicts) > _KEPT:
+            self._verdicts[str(run_id)] = summary
+            if len(self._verdicts) > _MAX_VERDICTS:
                 self._verdicts.popitem(last=False)
 
 
 def _refuse(unknown: Mapping[str, Any]) -> None:
     for name in unknown:
-        taken = ("inputs", "outputs", "reference_outputs", "context")
-        raise unknown_option("as_evaluator", name, taken)
+        allowed = ("inputs", "outputs", "reference_outputs", "context")
+        raise unknown_option("as_evaluator", name, allowed)
 
 
-_run = run  # `run` is also LangSmith's name for what an evaluator is given
+_run = run  # `run` is also LangSmith's name for an evaluator's argument
 
 
 def config_for(judge: Judge, **config: Any) -> RunnableConfig:
-    """Return the configuration of one judgment, on a thread of its own if it is kept."""
+    """Return the configuration of one judgment, with a new thread if it is checkpointed."""
     if getattr(unwrapped(judge), "checkpointer", None):
         config["configurable"] = {"thread_id": str(uuid.uuid4())}
     return cast("RunnableConfig", config)
@@ -291,8 +291,8 @@ def verdict_of(
     """Judge one case and return its verdict.
 
     Raises:
-        InputError: The case cannot be judged as it was given.
-        ModelAccessError: The provider refuses every call.
+        InputError: The case cannot be judged as it is.
+        ModelAccessError: The provider rejects every call.
     """
     outcome = yield from outcome_of(judge, case, config)
     verdict: dict[str, Any] = outcome["verdict"]
@@ -302,7 +302,7 @@ def verdict_of(
 def outcome_of(
     judge: Judge, case: Mapping[str, Any], config: RunnableConfig
 ) -> Steps[dict[str, Any]]:
-    """Judge one case and return all that the judge found; raises as `verdict_of` does."""
+    """Judge one case and return the judge's whole outcome; raises what `verdict_of` does."""
     outcome: dict[str, Any] = yield Effect(
         lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
     )
@@ -310,34 +310,34 @@ def outcome_of(
 
 
 def criteria_of(outcome: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """Return what was found by each of several criteria of one text, but for the total."""
+    """Return the sub-scores of a judge of one text with several criteria."""
     parts = outcome.get("subscores") or []
     if len(parts) < 2 or "label" not in parts[0]:
         return []
-    # What was drafted from a task is asked of that task alone: no column for a data set.
-    named = [part for part in parts if not part.get("drafted")]
-    return [part for part in named if part["criterion"] != key]
+    # Questions drafted from a task are specific to it: no columns for a data set.
+    columns = [part for part in parts if not part.get("drafted")]
+    return [part for part in columns if part["criterion"] != key]
 
 
 def reason_for(subscore: Mapping[str, Any]) -> str:
-    """Return why a criterion got its label, or that it was not judged."""
+    """Return the reason for a criterion's label, or that it was not judged."""
     return "Not judged." if subscore["label"] is None else str(subscore["reason"])
 
 
-def not_done(exc: JudgeError) -> dict[str, Any]:
-    """Return the verdict where an error came before any: texts missing, a key refused."""
-    unread = isinstance(exc, InputError)
+def error_verdict(exc: JudgeError) -> dict[str, Any]:
+    """Return the verdict of a row that failed before it was judged."""
+    is_input = isinstance(exc, InputError)
     failure: Any = {
-        "step": "input" if unread else "judge",
+        "step": "input" if is_input else "judge",
         "unit": "",
-        "reason": "missing" if unread else "provider_error",
+        "reason": "missing" if is_input else "provider_error",
         "detail": str(exc),
     }
     return dict(not_judged([failure], no_usage()))
 
 
 def _extra(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what people want of a verdict beside its score."""
+    """Return the parts of a verdict that are shown next to its score."""
     names = ("preference", "label", "confidence", "confidence_source", "flipped")
     usage = verdict.get("usage") or no_usage()
     failures = [dict(failure) for failure in verdict.get("failures") or []]
@@ -368,8 +368,8 @@ def baseline_outputs(client: Client, experiment: str) -> dict[str, Any]:
 
 
 def runs_of(client: Client, **which: Any) -> list[Run]:
-    """Return some runs, by the one way that every LangSmith server has."""
+    """Return the runs of a query, by the one call that every LangSmith server supports."""
     with warnings.catch_warnings():
-        # What is to replace it asks for a newer server than many have.
+        # Its replacement requires a newer server than many have.
         warnings.filterwarnings("ignore", r"list_runs\(\) is deprecated")
         return list(client.list_runs(**which))

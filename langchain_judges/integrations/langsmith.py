@@ -1,7 +1,6 @@
-"""What a whole experiment says of a judge: agreement with people, flips, failures.
+"""Summary evaluators of an experiment: agreement with people, flips, failures.
 
-LangSmith calls these summary evaluators. Each is a rate with its 95% interval (Wilson 1927),
-and rows that do not count are said in its comment.
+Each is a rate with its 95% interval (Wilson 1927); its comment says which rows it counts.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ Summary = Callable[[Sequence[Run], Sequence[Example]], dict[str, Any]]
 def summary_evaluators(
     evaluator: JudgeEvaluator | None = None, *, key: str | None = None, label: Source = "label"
 ) -> list[Summary]:
-    """Return LangSmith summary evaluators for an experiment in which a judge judged.
+    """Return LangSmith summary evaluators for an experiment with a judge.
 
     Args:
         evaluator: The evaluator of the same `evaluate` call, whose verdicts are counted.
-            None where the judge itself was the target: verdicts are then read from the
-            runs' outputs.
-        key: Begins the names of the feedback; default the evaluator's key, or `"judge"`.
-        label: Where people's label (`"A"`, `"B"`, `"tie"`, or of one text its label) stands
-            in the reference outputs, or in the example's metadata: a key, a path or a
+            None if the judge itself was the target: verdicts are then read from the runs'
+            outputs.
+        key: Prefix of the feedback's names; default the evaluator's key, or `"judge"`.
+        label: Where people's label (`"A"`, `"B"` or `"tie"` of a pair, or the label of one
+            text) is in the reference outputs or the example's metadata: a key, a path or a
             function.
 
     Returns:
-        Three functions: `{key}_agreement` with the labels, over rows that were judged and
-        have one; `{key}_flip_rate`, over rows asked in both orders; `{key}_failure_rate`,
-        over all rows, with one more rate for each reason.
+        Three functions: `{key}_agreement` with the labels, over judged rows that have one;
+        `{key}_flip_rate`, over rows judged in both orders; `{key}_failure_rate`, over all
+        rows, with one more rate for each reason.
 
     Raises:
-        OptionError: `evaluator` is not one of `as_evaluator`, or an option is not allowed.
+        OptionError: `evaluator` does not come from `as_evaluator`, or an option is not allowed.
     """
     if not (evaluator is None or isinstance(evaluator, JudgeEvaluator)):
         raise OptionError(
-            "`evaluator` must be what `as_evaluator` returned, or None where the judge itself "
+            "`evaluator` must come from `as_evaluator`, or be None if the judge itself "
             f"was the target, got {type(evaluator).__name__}"
         )
     check_words(key=key)
@@ -60,24 +59,24 @@ def summary_evaluators(
         return [_verdict(run, evaluator) for run in runs]
 
     def agreement(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, Any]:
-        known = [
-            (decision(verdict), given)
+        pairs = [
+            (decision(verdict), truth)
             for verdict, example in zip(verdicts(runs), examples, strict=True)
-            if decision(verdict) is not None and (given := _label(example, label)) is not None
+            if decision(verdict) is not None and (truth := _label(example, label)) is not None
         ]
-        same = sum(str(said) == str(given) for said, given in known)
-        return _rate(f"{name}_agreement", same, len(known), "judged rows with a label")
+        same = sum(str(answer) == str(truth) for answer, truth in pairs)
+        return _rate(f"{name}_agreement", same, len(pairs), "judged rows with a label")
 
     def flip_rate(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, Any]:
-        asked = [v["flipped"] for v in verdicts(runs) if v.get("flipped") is not None]
-        return _rate(f"{name}_flip_rate", sum(asked), len(asked), "rows asked in both orders")
+        flips = [v["flipped"] for v in verdicts(runs) if v.get("flipped") is not None]
+        return _rate(f"{name}_flip_rate", sum(flips), len(flips), "rows judged in both orders")
 
     def failure_rate(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, Any]:
-        found = verdicts(runs)
-        reasons = Counter(reason_of(v) for v in found if decision(v) is None)
+        row_verdicts = verdicts(runs)
+        reasons = Counter(reason_of(v) for v in row_verdicts if decision(v) is None)
         rates = [("", sum(reasons.values())), *((f":{r}", n) for r, n in reasons.items())]
         results = [
-            _rate(f"{name}_failure_rate{reason}", count, len(found), "rows")
+            _rate(f"{name}_failure_rate{reason}", count, len(row_verdicts), "rows")
             for reason, count in rates
         ]
         return {"results": results}
@@ -86,38 +85,38 @@ def summary_evaluators(
 
 
 def _verdict(run: Run, evaluator: JudgeEvaluator | None) -> Mapping[str, Any]:
-    """Return a row's verdict; an empty one, which counts as a failure, if there is none."""
+    """Return a row's verdict; without one an empty verdict, which counts as a failure."""
     if evaluator:
         return evaluator.verdict_on(run.id) or {}
-    found = (run.outputs or {}).get("verdict")
-    return found if isinstance(found, Mapping) else {}
+    verdict = (run.outputs or {}).get("verdict")
+    return verdict if isinstance(verdict, Mapping) else {}
 
 
 def _label(example: Example, source: Source) -> Any:
-    for held in (example.outputs, example.metadata):
+    for fields in (example.outputs, example.metadata):
         try:
-            found = _at(held or {}, "label" if source is None else source)
+            label = _at(fields or {}, "label" if source is None else source)
         except InputError:
             continue
-        if found is not None:
-            return found
+        if label is not None:
+            return label
     return None
 
 
-def _at(held: Mapping[str, Any], source: Source) -> Any:
+def _at(fields: Mapping[str, Any], source: Source) -> Any:
     if callable(source):
-        return source(held)
-    at: Any = held
+        return source(fields)
+    at: Any = fields
     for step in str(source).split("."):
         at = at.get(step) if isinstance(at, Mapping) else None
     return at
 
 
 def _rate(key: str, count: int, total: int, what: str) -> dict[str, Any]:
-    """Return a rate as feedback; without a score where nothing could be counted."""
+    """Return a rate as feedback; without a score if no row counts."""
     if not total:
         return {"key": key, "score": None, "comment": f"There are no {what}."}
-    # Loaded on use, for the metrics load scipy.
+    # Loaded on use, because the metrics load scipy.
     from langchain_judges.metrics import wilson_interval
 
     low, high = wilson_interval(count, total)

@@ -1,4 +1,4 @@
-"""A judge inside an agent: as middleware that asks for a better answer, and as a tool."""
+"""A judge inside an agent: as middleware that requests better answers, and as a tool."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from langchain_judges.integrations.cases import check_basis_of, item_for, pair_f
 from langchain_judges.integrations.evaluators import (
     config_for,
     criteria_of,
-    not_done,
+    error_verdict,
     outcome_of,
     reason_for,
     verdict_of,
@@ -50,68 +50,68 @@ from langchain_judges.runs.workload import Judge
 
 _LOGGER = logging.getLogger(__name__)
 _JUDGE = "judge"
-"""Name of the messages by which the middleware speaks to the agent's model."""
+"""Name of the messages that the middleware sends to the agent's model."""
 
 Reference = str | Callable[[Any], str | None] | None
 """A text, or a function of the agent's state."""
 OnError = Literal["pass", "raise"]
-"""What an error of the judge does."""
-_Given = tuple[Text, str | None]
+"""What to do if the judge raises an error."""
+_Basis = tuple[Text, str | None]
 """The task and the source."""
 
 
 class Judged(TypedDict):
-    """An answer of the agent and what the judge made of it."""
+    """An answer of the agent, and the judge's verdict on it."""
 
     answer: Text
-    """A message where images stand in it."""
+    """A message if it contains images."""
     work: NotRequired[Text]
-    """All that led to it, as it was judged; only with `trajectory`."""
+    """The trajectory that was judged; only with `trajectory`."""
     score: float | int | None
     verdict: dict[str, Any] | None
-    """None where there was nothing to compare with yet."""
+    """None if there was nothing to compare with yet."""
     criteria: NotRequired[list[dict[str, Any]]]
     """The sub-scores of a judge with several criteria."""
 
 
 class JudgedState(AgentState[Any]):
-    """The agent's state with what was judged."""
+    """The agent's state with its judged answers."""
 
     judged: NotRequired[list[Judged]]
     """Every answer of this run of the agent, in order."""
 
 
 class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Judges an agent's answer, and has it revised where the score is too low.
+    """Judges an agent's answer, and requests a revision if the score is too low.
 
     A judge of pairs takes the answer as A and the reference as B; without a reference B is
     the best draft so far, so the first answer is always revised once. A judge of one text
-    takes the answer alone, with the reference as what is expected, the context as its source
-    and the rubric as its criteria.
-    Below `threshold` the reasons go back to the model for one more turn. The best answer
-    stands at the end, though it be an earlier one; the scores stand in the state under
-    `judged`, and in LangSmith as feedback on the agent's trace. An answer that could not be
-    judged is left as it is, and the feedback says why.
+    takes the answer alone, with the reference as the expected answer, the context as its
+    source and the rubric as its criteria.
+    Below `threshold` the reasons go back to the model for one more turn. The agent ends with
+    the best answer, even if it is an earlier one. The scores are in the state under `judged`,
+    and in LangSmith as feedback on the agent's trace. An answer that could not be judged is
+    returned unchanged, and the feedback says why.
 
     Args:
         judge: A judge of this package, or a runnable that declares what it takes.
-        threshold: The least score that is good enough: in [0, 1] for a judge of pairs, on
+        threshold: The lowest score that is good enough: in [0, 1] for a judge of pairs, on
             the scale of its labels for a judge of one text.
-        max_revisions: Most turns of revision in one run of the agent.
-        reference: A known good answer: a text, or a function of the agent's state.
-        rubric: For a judge of one text: its criteria, in place of those that it was made
-            with. A judge of pairs gets its rubric when it is made (`instructions=`).
-        context: What the answer must be true to: a text, or a function of the agent's
-            state. A judge of pairs reads it behind the task.
-        request: How a better answer is asked for, in your own words; `{reasons}` in it
-            becomes what the judge said. Default: two sentences around the reasons.
-        trajectory: Judge all that the agent did since it was asked, with its calls of tools,
-            their results and the final answer; default the final answer alone. Rejected
-            drafts are left out.
+        max_revisions: The most revisions in one run of the agent.
+        reference: A reference answer: a text, or a function of the agent's state.
+        rubric: For a judge of one text: its criteria, in place of those it was created
+            with. A judge of pairs gets its rubric when it is created (`instructions=`).
+        context: The source that the answer is checked against: a text, or a function of the
+            agent's state. A judge of pairs reads it after the task.
+        request: The request for a better answer, in your own words; `{reasons}` in it is
+            replaced by the judge's reasons. Default: two sentences around the reasons.
+        trajectory: Judge everything that the agent did since the user's last message: its
+            tool calls, their results and the final answer. By default only the final answer
+            is judged. Rejected drafts are omitted.
         keep_drafts: Whether rejected drafts and the requests to revise them stay in the
-            agent's messages when it is done. The state's `judged` has the drafts anyway.
-        on_error: What an error of the judge does, such as a key that is refused: `"pass"`
-            lets the answer out as not judged, `"raise"` ends the agent's run.
+            agent's messages at the end. The state's `judged` has the drafts in any case.
+        on_error: What to do if the judge raises an error, such as a rejected key: `"pass"`
+            returns the answer as not judged, `"raise"` ends the agent's run.
         key: Name of the feedback; default the method.
 
     Raises:
@@ -135,7 +135,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         on_error: OnError = "pass",
         key: str | None = None,
     ) -> None:
-        """Check the options; nothing is asked."""
+        """Check the options, without a call to a model."""
         super().__init__()
         self.judge = judge
         self.kind = kind_of(judge)
@@ -170,21 +170,21 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         self.key = key or str(self.marks["method"])
 
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
-        """Forget what an earlier run on the same thread was judged."""
+        """Clear the judged answers of an earlier run on the same thread."""
         return {"judged": []}
 
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
-        """Forget what an earlier run on the same thread was judged."""
+        """Clear the judged answers of an earlier run on the same thread."""
         return self.before_agent(state, runtime)
 
     @hook_config(can_jump_to=["model"])
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Judge the answer, waiting in this thread."""
+        """Judge the answer, synchronously."""
         return run(self._after(state))
 
     @hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Judge the answer in the running event loop."""
+        """Judge the answer, asynchronously."""
         return await arun(self._after(state))
 
     def _after(self, state: Mapping[str, Any]) -> Steps[dict[str, Any] | None]:
@@ -197,46 +197,46 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             return None
         answer = with_blocks(text, last)
         earlier: list[Judged] = list(state.get("judged") or [])
-        known = self.reference(state) if callable(self.reference) else self.reference
+        reference = self.reference(state) if callable(self.reference) else self.reference
         source = self.context(state) if callable(self.context) else self.context
         judge_run = uuid.uuid4()
-        given = _task(messages), source
-        shown = _work(messages) if self.trajectory else answer
-        outcome = yield from self._outcome(given, shown, known, earlier, judge_run)
+        basis = _task(messages), source
+        work = _work(messages) if self.trajectory else answer
+        outcome = yield from self._outcome(basis, work, reference, earlier, judge_run)
         verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
-        now: Judged = {"answer": answer, "score": score, "verdict": verdict}
+        current: Judged = {"answer": answer, "score": score, "verdict": verdict}
         if parts := criteria_of(outcome or {}, self.key):
-            now["criteria"] = [dict(part) for part in parts]
+            current["criteria"] = [dict(part) for part in parts]
         if self.trajectory:
-            now["work"] = shown
-        judged = [*earlier, now]
-        if self._wanting(now) and len(judged) <= self.max_revisions:
+            current["work"] = work
+        answers = [*earlier, current]
+        if self._needs_revision(current) and len(answers) <= self.max_revisions:
             return {
-                "judged": judged,
-                "messages": [HumanMessage(self._reasons(now, known), name=_JUDGE)],
+                "judged": answers,
+                "messages": [HumanMessage(self._reasons(current, reference), name=_JUDGE)],
                 "jump_to": "model",
             }
-        if now["verdict"]:
-            _send_feedback(self.key, now, self.marks, judge_run, revisions=len(earlier))
-        best = self._best(judged)["answer"]
+        if current["verdict"]:
+            _send_feedback(self.key, current, self.marks, judge_run, revisions=len(earlier))
+        best = self._best(answers)["answer"]
         changes: list[Any] = [] if self.keep_drafts else _drafts(messages)
         if best != answer:
             changes += [] if self.keep_drafts else [RemoveMessage(id=str(last.id))]
             changes.append(AIMessage(best if isinstance(best, str) else best[-1]["content"]))
-        return {"judged": judged, **({"messages": changes} if changes else {})}
+        return {"judged": answers, **({"messages": changes} if changes else {})}
 
     def _outcome(
         self,
-        given: _Given,
+        basis: _Basis,
         answer: Text,
-        known: str | None,
+        reference: str | None,
         earlier: Sequence[Judged],
         judge_run: uuid.UUID,
     ) -> Steps[dict[str, Any] | None]:
-        """Return what the judge found; None where there is nothing to compare with yet."""
+        """Return the judge's outcome; None if there is nothing to compare with yet."""
         try:
-            case = self._case(given, answer, known, earlier)
+            case = self._case(basis, answer, reference, earlier)
             if case is None:
                 return None
             config = config_for(self.judge, run_id=judge_run, run_name=self.key)
@@ -245,50 +245,50 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             if self.on_error == "raise":
                 raise
             _LOGGER.warning("The answer was not judged: %s", exc)
-            return {"verdict": not_done(exc)}
+            return {"verdict": error_verdict(exc)}
 
     def _case(
         self,
-        given: _Given,
+        basis: _Basis,
         answer: Text,
-        known: str | None,
+        reference: str | None,
         earlier: Sequence[Judged],
     ) -> dict[str, Any] | None:
-        """Return a `Pair` or an `Item`; None where there is nothing to compare with yet."""
-        task, source = given
+        """Return a `Pair` or an `Item`; None if there is nothing to compare with yet."""
+        task, source = basis
         if self.kind == "item":
-            told = {"expected": known, "source": source, "rubric": self.rubric}
-            return item_for(self.judge, task, answer, **told)
+            fields = {"expected": reference, "source": source, "rubric": self.rubric}
+            return item_for(self.judge, task, answer, **fields)
         best = self._best(earlier) if earlier else None
-        other = known or (best and best.get("work", best["answer"]))
+        other = reference or (best and best.get("work", best["answer"]))
         return pair_for(task, answer, other, source=source) if other else None
 
-    def _wanting(self, now: Judged) -> bool:
-        if now["verdict"] is None:
+    def _needs_revision(self, current: Judged) -> bool:
+        if current["verdict"] is None:
             return True
-        return now["score"] is not None and now["score"] < self.threshold
+        return current["score"] is not None and current["score"] < self.threshold
 
-    def _best(self, judged: Sequence[Judged]) -> Judged:
-        """Return the answer that stands: the last, unless an earlier one was better."""
-        best = judged[0]
-        for later in judged[1:]:
+    def _best(self, answers: Sequence[Judged]) -> Judged:
+        """Return the best answer: the last, unless an earlier one was better."""
+        best = answers[0]
+        for answer in answers[1:]:
             against_best = self.kind == "pair" and not self.reference
             bar = self.threshold if against_best else best["score"]
-            if later["score"] is None or bar is None or later["score"] >= bar:
-                best = later
+            if answer["score"] is None or bar is None or answer["score"] >= bar:
+                best = answer
         return best
 
-    def _reasons(self, now: Judged, known: str | None) -> str:
-        said = comment_of(now["verdict"]) if now["verdict"] else ""
+    def _reasons(self, current: Judged, reference: str | None) -> str:
+        reasons = comment_of(current["verdict"]) if current["verdict"] else ""
         if self.request is not None:
-            return self.request.replace("{reasons}", said)
-        if not now["verdict"]:
+            return self.request.replace("{reasons}", reasons)
+        if not current["verdict"]:
             return "Look at your answer again and give a better one, whole and on its own."
         if self.kind == "pair":
-            other = "a known answer" if known else "your earlier draft"
-            said = f"A is your answer and B {other}. {said}"
+            other = "a known answer" if reference else "your earlier draft"
+            reasons = f"A is your answer and B {other}. {reasons}"
         return (
-            f"Your answer was judged and is not good enough yet. {said}\n"
+            f"Your answer was judged and is not good enough yet. {reasons}\n"
             "Give a better answer, whole and on its own."
         )
 
@@ -303,30 +303,30 @@ def _check_threshold(judge: Judge, threshold: Any) -> None:
 
 
 def _task(messages: Sequence[AnyMessage]) -> Text:
-    """Return what the agent was asked, without its drafts and the judge's reasons."""
-    asked = [i for i, m in enumerate(messages) if m.type == "human" and m.name != _JUDGE]
-    until = messages[: asked[-1] + 1] if asked else messages[:-1]
+    """Return the agent's task, without its drafts and the judge's reasons."""
+    places = [i for i, m in enumerate(messages) if m.type == "human" and m.name != _JUDGE]
+    until = messages[: places[-1] + 1] if places else messages[:-1]
     rejected = {removed.id for removed in _drafts(until)}
-    kept = [m for m in until if m.type != "system" and str(m.id) not in rejected]
+    request = [m for m in until if m.type != "system" and str(m.id) not in rejected]
     try:
-        read = task_in(kept)
+        task = task_in(request)
     except InputError:
         return "(no task)"
-    if len(read) == 1 and not isinstance(read, str) and isinstance(read[0]["content"], str):
-        return read[0]["content"]
-    return read
+    if len(task) == 1 and not isinstance(task, str) and isinstance(task[0]["content"], str):
+        return task[0]["content"]
+    return task
 
 
 def _work(messages: Sequence[AnyMessage]) -> Text:
-    """Return what an agent did since it was last asked, without its rejected drafts."""
+    """Return an agent's work since the user's last message, without rejected drafts."""
     rejected = {removed.id for removed in _drafts(messages)}
-    asked = [i for i, m in enumerate(messages) if m.type == "human" and m.name != _JUDGE]
-    since = messages[asked[-1] + 1 :] if asked else messages
+    places = [i for i, m in enumerate(messages) if m.type == "human" and m.name != _JUDGE]
+    since = messages[places[-1] + 1 :] if places else messages
     return work_in([message for message in since if str(message.id) not in rejected])
 
 
 def _drafts(messages: Sequence[AnyMessage]) -> list[RemoveMessage]:
-    """Return what removes each request to revise and the draft before it."""
+    """Return the removals of each request to revise and of the draft before it."""
     removed: list[AnyMessage] = []
     for before, message in pairwise(messages):
         if message.type == "human" and message.name == _JUDGE:
@@ -335,14 +335,14 @@ def _drafts(messages: Sequence[AnyMessage]) -> list[RemoveMessage]:
 
 
 def _send_feedback(
-    key: str, now: Judged, marks: dict[str, Any], judge_run: uuid.UUID, revisions: int
+    key: str, current: Judged, marks: dict[str, Any], judge_run: uuid.UUID, revisions: int
 ) -> None:
-    """Put the score on the agent's trace, if it is traced; never wait for LangSmith."""
+    """Add the score to the agent's trace, if there is one, without waiting for LangSmith."""
     tree = get_current_run_tree()
     if tree is None:
         return
     client = tree.ls_client if isinstance(tree.ls_client, Client) else get_cached_client()
-    verdict = now["verdict"] or {}
+    verdict = current["verdict"] or {}
     shared: dict[str, Any] = {
         "run_id": tree.trace_id,
         "trace_id": tree.trace_id,
@@ -351,10 +351,15 @@ def _send_feedback(
         "source_run_id": judge_run,
     }
     extra = {"revisions": revisions, "failures": verdict.get("failures") or []}
-    whole = {"key": key, "score": now["score"], "comment": comment_of(verdict), "extra": extra}
+    total = {
+        "key": key,
+        "score": current["score"],
+        "comment": comment_of(verdict),
+        "extra": extra,
+    }
     parts = [
         {"key": part["criterion"], "score": part["score"], "comment": reason_for(part)}
-        for part in now.get("criteria") or ()
+        for part in current.get("criteria") or ()
     ]
 
     def send() -> None:
@@ -362,7 +367,7 @@ def _send_feedback(
             with warnings.catch_warnings():
                 # A trace that is still being written has no session id yet.
                 warnings.filterwarnings("ignore", "Creating feedback for a run without")
-                for each in (whole, *parts):
+                for each in (total, *parts):
                     client.create_feedback(**shared, **each)
         except (LangSmithError, OSError, ValueError) as exc:
             _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
@@ -370,19 +375,19 @@ def _send_feedback(
     threading.Thread(target=send, name="judge-feedback", daemon=True).start()
 
 
-def _said(value: Any) -> Any:
-    """Return the text of a message; whoever calls a tool in code may give one."""
+def _message_text(value: Any) -> Any:
+    """Return the text of a message; code that calls the tool may pass one."""
     message = message_in(value)
     if is_content(value) or (message and is_content(message["content"])):
-        raise ValueError("a tool's argument is a text: an image or a file cannot be given")
+        raise ValueError("a tool's argument must be a text, not an image or a file")
     return value if message is None else plain(message["content"])
 
 
-Words = Annotated[str, BeforeValidator(_said)]
+Words = Annotated[str, BeforeValidator(_message_text)]
 
 
 class PairArguments(BaseModel):
-    """What a model gives a judge of pairs."""
+    """Arguments of a judge of pairs as a tool."""
 
     input: Words = Field(description="The task that both texts answer.")
     output_a: Words = Field(description="The first text.")
@@ -390,7 +395,7 @@ class PairArguments(BaseModel):
 
 
 class ItemArguments(BaseModel):
-    """What a model gives a judge of one text."""
+    """Arguments of a judge of one text as a tool."""
 
     input: Words = Field(description="The task that the text answers.")
     output: Words = Field(description="The text to judge.")
@@ -403,13 +408,13 @@ def judge_tool(
 ) -> BaseTool:
     """Make a judge a tool for an agent.
 
-    The tool returns `{"preference" or "label", "score", "rationale"}` as JSON, and the whole
-    verdict as artifact; what cannot be judged is told to the model.
+    The tool returns `{"preference" or "label", "score", "rationale"}` as JSON, and the full
+    verdict as its artifact. If the texts cannot be judged, the model gets the reason.
 
     Args:
         judge: A judge of this package, or a runnable that declares what it takes.
         name: Name of the tool; default `compare_texts` or `judge_text`.
-        description: What the model is told of it.
+        description: The tool's description for the model.
 
     Raises:
         OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
@@ -417,8 +422,8 @@ def judge_tool(
     check_words(name=name, description=description)
     pairs = kind_of(judge) == "pair"
 
-    def steps(given: dict[str, Any]) -> Steps[tuple[str, dict[str, Any]]]:
-        case = {field: value for field, value in given.items() if value is not None}
+    def steps(arguments: dict[str, Any]) -> Steps[tuple[str, dict[str, Any]]]:
+        case = {field: value for field, value in arguments.items() if value is not None}
         try:
             for field in case:
                 check_text(case[field], field)
@@ -427,22 +432,24 @@ def judge_tool(
             verdict = yield from verdict_of(judge, case, config_for(judge))
         except InputError as exc:
             raise ToolException(str(exc)) from exc
-        shown: dict[str, Any] = {k: verdict[k] for k in ("preference", "label") if k in verdict}
-        shown |= {"score": score_of(verdict), "rationale": comment_of(verdict)}
-        return json.dumps(shown, ensure_ascii=False), verdict
+        summary: dict[str, Any] = {
+            k: verdict[k] for k in ("preference", "label") if k in verdict
+        }
+        summary |= {"score": score_of(verdict), "rationale": comment_of(verdict)}
+        return json.dumps(summary, ensure_ascii=False), verdict
 
-    def now(**given: Any) -> tuple[str, dict[str, Any]]:
-        return run(steps(given))
+    def now(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return run(steps(arguments))
 
-    async def later(**given: Any) -> tuple[str, dict[str, Any]]:
-        return await arun(steps(given))
+    async def later(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return await arun(steps(arguments))
 
-    told = "Say which of two texts answers a task better." if pairs else "Judge a text."
+    purpose = "Say which of two texts answers a task better." if pairs else "Judge a text."
     return StructuredTool.from_function(
         func=now,
         coroutine=later,
         name=name or ("compare_texts" if pairs else "judge_text"),
-        description=description or told,
+        description=description or purpose,
         args_schema=PairArguments if pairs else ItemArguments,
         response_format="content_and_artifact",
         handle_tool_error=True,

@@ -1,4 +1,4 @@
-"""What a judge takes, read from what LangSmith and callers give an evaluator."""
+"""Read a judge's pair or item from the arguments of an evaluator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Baseline = Mapping[str, Any] | Callable[[Any], Any]
 
 
 class Places(NamedTuple):
-    """Where each text stands."""
+    """Where each text is found."""
 
     input: Source
     output: Source
@@ -37,7 +37,7 @@ class Places(NamedTuple):
 
 
 class EvaluatedRow(NamedTuple):
-    """What is known of one row."""
+    """The fields of one evaluated row."""
 
     inputs: Any
     outputs: Any
@@ -46,14 +46,14 @@ class EvaluatedRow(NamedTuple):
     """The id of the data set's example."""
     context: Any = None
     called: bool = False
-    """Whether somebody gave the reference to this evaluator, and not a data set."""
+    """Whether the reference comes from a caller, and not from a data set."""
 
 
 class CaseReader:
-    """Reads what a judge takes from inputs, outputs and references."""
+    """Reads pairs and items from inputs, outputs and references."""
 
     def __init__(self, judge: Judge, places: Places, baseline: Baseline | None) -> None:
-        """Take where each text stands; nothing is read yet."""
+        """Set where each text is found; nothing is read yet."""
         self.judge, self.kind, self.places = judge, kind_of(judge), places
         check_sources(**places._asdict())
         if not (baseline is None or isinstance(baseline, Mapping) or callable(baseline)):
@@ -66,14 +66,14 @@ class CaseReader:
         self.baseline = baseline
 
     def outputs(self, run: Run) -> Any:
-        """Return a run's outputs, with the tools it used unless the output's place is named."""
+        """Return a run's outputs, with the tools it used unless `output` is set."""
         return run.outputs if self.places.output else outputs_with_work(run)
 
     def case(self, row: EvaluatedRow) -> dict[str, Any]:
         """Return a `Pair` or an `Item`.
 
         Raises:
-            InputError: A text cannot be found; the message says what was wanted and seen.
+            InputError: A text cannot be found; the message says what was expected.
         """
         task = task_in(row.inputs, self.places.input)
         text = work_in(row.outputs, self.places.output)
@@ -86,16 +86,16 @@ class CaseReader:
             )
             return item_for(self.judge, task, text, expected=expected, source=source)
         if self.baseline is not None:
-            known = self._known(row.reference)
+            reference = self._reference(row.reference)
             other = work_in(self._other(row.inputs, row.example), self.places.output)
-            return pair_for(task, text, other, reference=known, source=source)
+            return pair_for(task, text, other, reference=reference, source=source)
         if row.reference is None or row.reference == {}:
             raise InputError("`reference`: expected a text to compare with, got nothing")
         other = work_in(row.reference, self.places.reference, "reference")
         return pair_for(task, text, other, source=source)
 
     def sides(self, inputs: Any, a: Any, b: Any, reference: Any) -> dict[str, Any]:
-        """Return the pair of two outputs for the same inputs; the reference is shown as one.
+        """Return the pair of two outputs for the same inputs, with the reference.
 
         Raises:
             InputError: A text cannot be found.
@@ -103,7 +103,7 @@ class CaseReader:
         task = task_in(inputs, self.places.input)
         texts = [work_in(side, self.places.output) for side in (a, b)]
         source = self._source(inputs, None)
-        return pair_for(task, *texts, reference=self._known(reference), source=source)
+        return pair_for(task, *texts, reference=self._reference(reference), source=source)
 
     @property
     def _names_reference(self) -> bool:
@@ -112,7 +112,7 @@ class CaseReader:
     def _source(self, inputs: Any, outputs: Any) -> str | None:
         return source_in(inputs, outputs, self.places.context)
 
-    def _known(self, reference: Any) -> str | None:
+    def _reference(self, reference: Any) -> str | None:
         if reference is None or reference == {}:
             return None
         return reference_in(reference, self.places.reference)

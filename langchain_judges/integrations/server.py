@@ -1,17 +1,17 @@
-"""Judges as the graphs of a LangGraph server, with clients that need not be trusted.
+"""Judges as graphs of a LangGraph server with untrusted clients.
 
-A run's context, or its assistant's, holds options of the method, and `preset`. What a client
-may set is declared with each option: no path, no model, no pattern, and no number above its
-bound. The owner of the server sets by environment variables:
+The context of a run or an assistant holds options of the method, and `preset`. Each option
+declares what a client may set: no path, no model, no pattern, and no number above its bound.
+The owner of the server sets environment variables:
 
-- `JUDGES_MODEL`: the model, by name; default `local`; for a jury several, separated by
-  commas. It is made at the first run, never when
-  the server starts or only draws a graph.
+- `JUDGES_MODEL`: the name of the model; default `local`; for a jury several, separated by
+  commas. It is created at the first run, never when the server starts or draws a graph.
 - `JUDGES_MEMORY`: folder of the memory that all judges of the server share; without it the
-  ALLURE judge and its audit have one that ends with the server.
-- `JUDGES_MAX_CALLS`: most calls of one run, corrections of unusable replies included; 500.
-- `JUDGES_MAX_CHARACTERS`: most characters of a run's input, and of its options; 100,000.
-- `JUDGES_LIMITS`: other bounds of numbers, as JSON: `{"samples": 64, "panel.dynamic": 30}`.
+  ALLURE judge and its audit share one that ends with the server.
+- `JUDGES_MAX_CALLS`: the most calls of one run, including repairs; default 500.
+- `JUDGES_MAX_CHARACTERS`: the most characters of a run's input, and of its options; default
+  100,000.
+- `JUDGES_LIMITS`: other upper bounds, as JSON: `{"samples": 64, "panel.dynamic": 30}`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def serve(name: str) -> Entry:
             the audit of an ALLURE judge, whose clients set options of both.
 
     Raises:
-        OptionError: There is no such graph.
+        OptionError: The graph does not exist.
 
     Example:
         >>> from langchain_judges import serve
@@ -80,12 +80,14 @@ def _make_writer(model: str | BaseChatModel, **options: Any) -> Graph:
 
 
 def _make_audit(model: str | BaseChatModel, **options: Any) -> Graph:
-    judged = {name: value for name, value in options.items() if name in ALLURE.model_fields}
-    judge = create_allure_judge(model, memory=_memory(), **judged)
-    # An audit takes what is the judge's own only where it makes the judge.
-    loop = set(AuditOptions.model_fields) - {"instructions", "temperature"}
-    rest = {name: value for name, value in options.items() if name in loop}
-    return create_allure_audit(judge, _memory(), **rest)
+    judge_options = {
+        name: value for name, value in options.items() if name in ALLURE.model_fields
+    }
+    judge = create_allure_judge(model, memory=_memory(), **judge_options)
+    # These options of an audit apply only if the audit creates the judge.
+    audit_names = set(AuditOptions.model_fields) - {"instructions", "temperature"}
+    audit_options = {name: value for name, value in options.items() if name in audit_names}
+    return create_allure_audit(judge, _memory(), **audit_options)
 
 
 def _entry(make: Make, check: Check) -> Entry:
@@ -93,11 +95,11 @@ def _entry(make: Make, check: Check) -> Entry:
 
     Args:
         make: Takes a model and options, and returns a compiled graph without checkpointer.
-        check: Refuses options that a client may not set.
+        check: Rejects options that a client may not set.
     """
 
     @lru_cache(maxsize=64)
-    def made(options: str) -> Graph:
+    def build(options: str) -> Graph:
         graph = make(_model(os.environ.get("JUDGES_MODEL", "local")), **json.loads(options))
         _check_calls(graph, json.loads(options))
         if isinstance(graph, JudgeGraph):
@@ -107,14 +109,14 @@ def _entry(make: Make, check: Check) -> Entry:
     async def entry(config: RunnableConfig, runtime: ServerRuntime[Any]) -> Graph:
         execution = runtime.execution_runtime
         if execution is None:
-            # Drawing a graph or reading a thread needs its form and no model.
+            # Drawing a graph or reading a thread needs no model.
             return await asyncio.to_thread(make, GenericFakeChatModel(messages=iter(())))
         context = execution.context or config.get("configurable") or {}
         options = {name: value for name, value in context.items() if not _of_server(name)}
         text = json.dumps(options, sort_keys=True)
         check_length("the context", options, _most_characters())
         check({name: value for name, value in options.items() if name != "preset"})
-        return await asyncio.to_thread(made, text)
+        return await asyncio.to_thread(build, text)
 
     return entry
 
@@ -124,7 +126,7 @@ def _check_of(kind: type[Options]) -> Check:
 
 
 def _check_audit(options: Mapping[str, Any]) -> None:
-    """Check the options of an audit and of the judge it teaches, each by its own class."""
+    """Check the options of an audit and of its judge, each by its own class."""
     own = {name: value for name, value in options.items() if name in AuditOptions.model_fields}
     rest = {name: value for name, value in options.items() if name not in own}
     check_client(AuditOptions, own, _limits())
@@ -132,16 +134,16 @@ def _check_audit(options: Mapping[str, Any]) -> None:
 
 
 def _check_calls(graph: Graph, options: Mapping[str, Any]) -> None:
-    """Check how much a run may ask, before it does.
+    """Check how many calls a run may make, before it starts.
 
     Raises:
-        OptionError: It is more than the owner allows.
+        OptionError: There are more than the owner allows.
     """
     most = _number("JUDGES_MAX_CALLS", 500)
     calls = metadata_of(graph).get("calls", 0) * (1 + options.get("repairs", 1))
     if calls > most:
         raise OptionError(
-            f"a run with these options may ask {calls:,} calls; this server allows {most:,}"
+            f"a run with these options may make {calls:,} calls; this server allows {most:,}"
         )
 
 
@@ -164,7 +166,7 @@ def _limits() -> dict[str, int]:
         limits = None
     if not isinstance(limits, dict) or not all(type(most) is int for most in limits.values()):
         raise OptionError(
-            f"JUDGES_LIMITS must be whole numbers by option, as JSON; got {text!r}"
+            f"JUDGES_LIMITS must be a JSON object of whole numbers by option, got {text!r}"
         )
     return limits
 
@@ -181,5 +183,5 @@ def _model(name: str) -> BaseChatModel | list[BaseChatModel]:
 
 
 def _of_server(name: str) -> bool:
-    """Say whether a key of a run's context is the server's own."""
+    """Return whether a key of a run's context belongs to the server."""
     return name.startswith(("__", "langgraph_", "checkpoint", "x-")) or name.endswith("_id")
