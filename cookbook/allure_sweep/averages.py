@@ -42,18 +42,20 @@ def metrics_of(
         "d_prime": signal.d_prime,
         "criterion": signal.criterion,
     }
-    if _probable(rows):
-        scores = [_score(row) for row in rows]
+    if has_probabilities(rows):
+        scores = [score_of(row) for row in rows]
         found["auc"] = auc(scores, truth, 1, groups=groups)
     return {name: figure_of(result) for name, result in found.items()}
 
 
-def _probable(rows: Rows) -> bool:
+def has_probabilities(rows: Rows) -> bool:
+    """Say whether every item that was judged has a probability."""
     known = [row["verdict"] for row in rows if row["verdict"]["label"] is not None]
     return bool(known) and all(each["confidence_source"] == "logprobs" for each in known)
 
 
-def _score(row: Row) -> float | None:
+def score_of(row: Row) -> float | None:
+    """Return the probability of label 1, or the label; None where it was not judged."""
     verdict = row["verdict"]
     return None if verdict["label"] is None else verdict["score"]
 
@@ -187,7 +189,7 @@ def _areas(
     from sklearn.metrics import roc_auc_score
 
     own, _ = _numbered(groups)
-    known = [[_score(row) for row in rows] for rows in several]
+    known = [[score_of(row) for row in rows] for rows in several]
     scores = np.asarray(known, dtype=float)
     labels = np.asarray(truth)
     areas = np.full((len(times), len(several)), np.nan)

@@ -3,67 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from allure_sweep.ablation import ablation, kappas, wrong_labels
 from allure_sweep.averages import (
-    Figure,
-    Rows,
     averaged,
-    figure_of,
     majority_of,
     mean_accuracy,
-    metrics_of,
 )
-from allure_sweep.plan import Arm, Plan, system_of
+from allure_sweep.plan import Arm, system_of
+from allure_sweep.results import Runs
+from allure_sweep.roc import roc_curves
 from langchain_judges.memory.example import texts_of
-from langchain_judges.memory.failures import FailureMemory, knn
+from langchain_judges.memory.failures import knn
 from langchain_judges.methods.allure.audit.holdout import group_of
 from langchain_judges.rows.texts import expected_answers, judged, transcript
 
 MAP_SEEDS = (0, 1, 2)
 """Seeds of the t-SNE map: what does not come back under another seed is not there."""
-
-
-@dataclass(frozen=True)
-class Runs:
-    """The runs of a sweep: rows of each arm over the held-out items, in their order."""
-
-    plan: Plan
-    arms: Sequence[Arm]
-    rows: Mapping[str, Rows]
-    memory: FailureMemory
-
-    @cached_property
-    def truth(self) -> list[int]:
-        """The known labels of the held-out items."""
-        return [int(item["label"]) for item in self.plan.held_out]
-
-    @cached_property
-    def groups(self) -> list[str]:
-        """Their groups."""
-        return [str(group_of(item, n)) for n, item in enumerate(self.plan.held_out)]
-
-    @cached_property
-    def metrics(self) -> dict[str, dict[str, Figure]]:
-        """The metrics of each run."""
-        return {
-            name: metrics_of(rows, self.truth, self.groups) for name, rows in self.rows.items()
-        }
-
-    def of(self, kind: str) -> list[Arm]:
-        """Return the arms of a kind."""
-        return [arm for arm in self.arms if arm.kind == kind]
-
-    def said(self, name: str) -> list[Any]:
-        """Return the labels of a run; None where an item was not judged."""
-        return [row["verdict"]["label"] for row in self.rows[name]]
-
-    def named(self, name: str) -> bool:
-        """Say whether there is such a run."""
-        return name in self.rows
 
 
 def figures(runs: Runs) -> dict[str, Any]:
@@ -97,6 +55,7 @@ def figures(runs: Runs) -> dict[str, Any]:
         "sizes_left_out": _left_out(runs),
         "instructions": _instructions(runs),
         "ablation": ablation(runs),
+        "roc": roc_curves(runs),
         "kappa": kappas(runs),
         "learning_curve": learning_curve(runs),
         "turned": turned(runs),
@@ -106,8 +65,8 @@ def figures(runs: Runs) -> dict[str, Any]:
 
 def run_figures(runs: Runs, arm: Arm) -> dict[str, Any]:
     """Return what one run came to."""
-    rows, said = runs.rows[arm.name], runs.said(arm.name)
-    wrong = [a is not None and a != b for a, b in zip(said, runs.truth, strict=True)]
+    rows, labels = runs.rows[arm.name], runs.labels(arm.name)
+    wrong = [a is not None and a != b for a, b in zip(labels, runs.truth, strict=True)]
     shown = [len(row["verdict"].get("recalled") or []) for row in rows]
     reasons = [{f["reason"] for f in row["verdict"]["failures"]} for row in rows]
     usage = [row["verdict"]["usage"] for row in rows]
@@ -120,7 +79,7 @@ def run_figures(runs: Runs, arm: Arm) -> dict[str, Any]:
         "seed": arm.seed,
         "mode": arm.mode,
         "n": len(rows),
-        "not_judged": said.count(None),
+        "not_judged": labels.count(None),
         "shown": sum(shown) / len(shown),
         "cut": sum("input_cut" in each for each in reasons),
         "leaked": _leaked(runs, arm),
@@ -128,6 +87,7 @@ def run_figures(runs: Runs, arm: Arm) -> dict[str, Any]:
         "majority": majority_of(runs.truth),
         "by_system": _by_system(runs, [arm]),
         "errors": sum(wrong),
+        **wrong_labels(labels, runs.truth),
         "errors_by_problem": {
             name: {"errors": errors[name], "n": of[name]} for name in sorted(of)
         },
@@ -209,54 +169,6 @@ def _instructions(runs: Runs) -> list[dict[str, str]]:
     return [{"name": name, "run": run} for name, run in names.items() if runs.named(run)]
 
 
-def ablation(runs: Runs) -> list[dict[str, Any]]:
-    """Return what becomes of errors and labels where one failure mode is left out."""
-    from langchain_judges.metrics import cohen_kappa
-
-    if not runs.named("all"):
-        return []
-    whole = runs.said("all")
-    full = _errors(whole, runs.truth)
-    found = []
-    for arm in [*runs.of("all"), *runs.of("mode")]:
-        said = runs.said(arm.name)
-        errors = _errors(said, runs.truth)
-        found.append(
-            {
-                "run": arm.name,
-                "left_out": arm.mode,
-                "errors": errors,
-                "false_positives": _labelled(said, runs.truth, 1),
-                "false_negatives": _labelled(said, runs.truth, 0),
-                "labels_changed": sum(a != b for a, b in zip(said, whole, strict=True)),
-                "change_percent": 100 * (errors - full) / full if full else None,
-                "kappa": figure_of(cohen_kappa(said, whole)),
-            }
-        )
-    return found
-
-
-def _labelled(said: Sequence[Any], truth: Sequence[int], label: int) -> int:
-    """Count the items that were given a label and have the other one."""
-    return sum(a == label != b for a, b in zip(said, truth, strict=True))
-
-
-def _errors(said: Sequence[Any], truth: Sequence[int]) -> int:
-    return sum(a is not None and a != b for a, b in zip(said, truth, strict=True))
-
-
-def kappas(runs: Runs) -> dict[str, Any]:
-    """Return Cohen's κ between the runs of the ablation; None where it is not defined."""
-    from langchain_judges.metrics import cohen_kappa
-
-    names = [arm.name for kind in ("none", "all", "mode") for arm in runs.of(kind)]
-    table: list[list[float | None]] = []
-    for first in names:
-        row = [figure_of(cohen_kappa(runs.said(first), runs.said(other))) for other in names]
-        table.append([each["value"] for each in row])
-    return {"runs": names, "matrix": table}
-
-
 def learning_curve(runs: Runs) -> list[dict[str, Any]]:
     """Return the metrics by how many training items were audited, everything recalled."""
     plan = runs.plan
@@ -283,7 +195,7 @@ def turned(runs: Runs) -> dict[str, Any]:
     if not runs.named("all"):
         return {"worsened": 0, "items": []}
     wide = not runs.plan.allow_leak
-    before, after = runs.said("none"), runs.said("all")
+    before, after = runs.labels("none"), runs.labels("all")
     triples = list(zip(before, after, runs.truth, strict=True))
     worsened = sum(a == truth and b not in (truth, None) for a, b, truth in triples)
     found = []

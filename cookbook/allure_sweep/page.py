@@ -60,8 +60,16 @@ def _page(results: Mapping[str, Any], plots: list[dict[str, str]]) -> str:
     )
     own.filters["figure"] = figure_text
     return own.get_template("page.html").render(
-        results=results, plots=plots, columns=_columns(results)
+        results=results, plots=plots, columns=_columns(results), areas=_areas(results)
     )
+
+
+def _areas(results: Mapping[str, Any]) -> dict[str, str]:
+    """Return the area under the ROC curve of each run of the ablation."""
+    curves = results["roc"]["ablation"]
+    return {
+        each["name"]: "–" if each["area"] is None else f"{each['area']:.3f}" for each in curves
+    }
 
 
 def _columns(results: Mapping[str, Any]) -> dict[str, str]:

@@ -18,8 +18,9 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from allure_sweep.figures import Runs, figures
+from allure_sweep.figures import figures
 from allure_sweep.plan import Arm, Plan, plan_sweep
+from allure_sweep.results import Runs
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.embeddings import default_embeddings
 from langchain_judges.errors import JudgeError, OptionError
