@@ -214,7 +214,7 @@ def test_a_comparison_or_a_summary_that_cannot_be_is_refused(options):
     with pytest.raises(OptionError):
         as_comparative_evaluator(bsm(), **options)
     for wrong in ("bsm", bsm()):
-        with pytest.raises(OptionError, match="`evaluator` must be what"):
+        with pytest.raises(OptionError, match="`evaluator` must come from"):
             summary_evaluators(wrong)
     with pytest.raises(OptionError, match="`label` must be a key"):
         summary_evaluators(label=3)
