@@ -24,7 +24,7 @@ help:
 	@echo "make demo       judge sample pairs with a real language model in this process;"
 	@echo "                METHOD=bsm (default), drpe, sc2 or allure; METHOD=write writes texts"
 	@echo "make test       run every test, those with the real local model too"
-	@echo "make test-fast  run the tests that need no language model, no public data and no minutes"
+	@echo "make test-fast  run the unit tests: in one process, about a minute"
 	@echo "make lint       check style and types"
 	@echo "make docs       build the site into build/site; warnings are errors"
 	@echo "make benchmark  measure the cost of a run beside bare loops"
@@ -48,18 +48,19 @@ demo: .venv/.package
 	@echo "With a real model: $(BIN)/langchain-judges $(DEMO) $(PAIRS) --model openai:gpt-5-mini --show"
 
 # Each part runs even where another failed; any failure counts. The real model takes every core.
+UNIT := -n $(WORKERS) -m "not (system or figures or real)"
 test: .venv/.dev
-	@unit=0; figures=0; real=0; \
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not real and not figures" || unit=$$?; \
-	$(BIN)/python -m pytest -n $(WORKERS) -m "figures and not real" || figures=$$?; \
+	@unit=0; system=0; real=0; \
+	$(BIN)/python -m pytest $(UNIT) || unit=$$?; \
+	$(BIN)/python -m pytest -n $(WORKERS) -m "(system or figures) and not real" || system=$$?; \
 	$(BIN)/python -m pytest -m "real" || real=$$?; \
-	if [ $$unit -ne 0 ] || [ $$figures -ne 0 ] || [ $$real -ne 0 ]; then \
-		echo "Failed: exit code $$unit without studies and the real model, $$figures in studies," \
+	if [ $$unit -ne 0 ] || [ $$system -ne 0 ] || [ $$real -ne 0 ]; then \
+		echo "Failed: exit code $$unit in unit tests, $$system in system tests and studies," \
 			"$$real with the real model." >&2; exit 1; \
 	fi
 
 test-fast: .venv/.dev
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not real and not figures"
+	@$(BIN)/python -m pytest $(UNIT)
 
 lint: .venv/.dev
 	@$(BIN)/ruff check .

@@ -5,10 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.testing
 from hypothesis import settings
 from langchain_openai import ChatOpenAI
 
@@ -23,11 +28,46 @@ settings.load_profile("tests")
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_certificates(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let clients trust nobody: no test speaks TLS, and reading the list takes 50 ms."""
+    os.environ.pop("SSL_CERT_FILE", None)
+    os.environ["SSL_CERT_DIR"] = str(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once() -> Iterator[None]:
+    """Build the commands of the application once, not for each time a test calls one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("LANGSMITH", "LANGCHAIN", "OPENAI", "ANTHROPIC")):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def marked_where_programs_start(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let a test start a program only where its marker says so: unit tests stay quick."""
+    if any(map(request.node.get_closest_marker, ("system", "figures", "real"))):
+        return
+
+    begin = subprocess.Popen.__init__
+
+    def guard(
+        process: subprocess.Popen[str], command: list[str], *args: Any, **more: Any
+    ) -> None:
+        # Libraries ask others once: `lscpu` for cores, `uname` for the processor.
+        assert command[0] != sys.executable, f"mark this test as `system`: it starts {command}"
+        begin(process, command, *args, **more)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", guard)
 
 
 @pytest.fixture

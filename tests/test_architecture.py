@@ -231,11 +231,13 @@ def loaded_by_stage() -> list[set[str]]:
     return [{name.partition(".")[0] for name in line.split()} for line in lines]
 
 
+@pytest.mark.system
 def test_importing_the_package_and_a_judge_loads_nothing_heavy() -> None:
     at_import, _, for_a_judge, _ = loaded_by_stage()
     assert not HEAVY & (at_import | for_a_judge)
 
 
+@pytest.mark.system
 def test_importing_the_package_costs_no_more_than_langgraph() -> None:
     at_import, _, for_a_judge, _ = loaded_by_stage()
     assert at_import - sys.stdlib_module_names == {"langchain_judges"}
@@ -247,6 +249,7 @@ def test_importing_the_package_costs_no_more_than_langgraph() -> None:
     assert others <= own
 
 
+@pytest.mark.system
 def test_the_help_of_commands_loads_neither_methods_nor_statistics() -> None:
     code = "import sys, langchain_judges.cli; print({'langgraph', 'scipy'} & set(sys.modules))"
     assert fresh(code).strip() == "set()"

@@ -13,6 +13,8 @@ from langchain_judges.testing import Answer, reply
 from tests.planners import fooled, planning
 from tests.processes import start
 
+pytestmark = pytest.mark.system
+
 LANES, ITEMS = 4, 24
 
 AUDIT = """

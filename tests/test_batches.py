@@ -80,6 +80,7 @@ async def test_a_batch_verdict_is_that_of_an_ordinary_call(server, tmp_path):
     assert rows._work.name["mark"] == row["judge"]["mark"]
 
 
+@pytest.mark.system
 async def test_a_run_that_was_killed_finds_its_job_and_sends_nothing_twice(server, tmp_path):
     server.hold.clear()
     sent = threading.Event()

@@ -309,6 +309,7 @@ def test_one_faulty_call_in_twenty_costs_no_row_with_five_criteria(serve, write,
     assert len(rows[7]["verdict"]["failures"]) == 2
 
 
+@pytest.mark.system
 def test_ctrl_c_finishes_what_is_in_flight_and_exits_130(serve, write, tmp_path):
     out = tmp_path / "o.jsonl"
     script, event = held(good, lambda _: rows_in(out) >= 3)
@@ -327,6 +328,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_exits_130(serve, write, tmp_path)
     assert f"A {len(rows)} " in " ".join(printed.split())
 
 
+@pytest.mark.system
 def test_the_second_ctrl_c_stops_at_once(serve, write):
     server = serve(lambda call: Answer(hold=threading.Event()))  # no reply ever comes
     process = start("-m", "langchain_judges.cli", "judge", write(pairs(3)),

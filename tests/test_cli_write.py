@@ -131,6 +131,7 @@ def test_a_spent_budget_is_code_3(serve, given, tmp_path):
     assert "2 over_budget" in done.stdout
 
 
+@pytest.mark.system
 def test_ctrl_c_is_code_130_and_the_same_command_goes_on(serve, given, tmp_path):
     out, path = tmp_path / "texts.jsonl", given(tasks(30))
     script, event = held(behave, lambda _: rows_in(out) >= 2)

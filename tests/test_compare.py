@@ -374,6 +374,7 @@ def test_a_column_is_named_for_a_comparison(serve, tmp_path):
     assert "100 %" in done.stdout
 
 
+@pytest.mark.system
 def test_ctrl_c_ends_with_130_and_keeps_what_was_done(serve, tmp_path):
     path, out = tmp_path / "in.jsonl", tmp_path / "out"
     file = out / "direct.jsonl"

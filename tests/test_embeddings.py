@@ -39,6 +39,7 @@ def without(monkeypatch):
     monkeypatch.setattr("langchain_judges.asking.embeddings._encoders", {})
 
 
+@pytest.mark.system
 def test_judging_and_the_store_need_no_embedder_of_ours():
     printed, said = start("-c", WITHOUT).communicate()
     assert printed.splitlines() == ["A", "The moon pulls the sea."], said

@@ -558,6 +558,7 @@ def acknowledged(lines):
     return known
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("soon", [2, 10**6], ids=["while compacting", "while appending"])
 def test_kill_in_the_middle_loses_nothing_acknowledged(tmp_path, soon):
     rng = random.Random(soon)
@@ -578,6 +579,7 @@ def test_kill_in_the_middle_loses_nothing_acknowledged(tmp_path, soon):
         assert all(store.similarity_search(name, k=1)[0].id == name for name in sorted(kept))
 
 
+@pytest.mark.system
 def test_two_processes_read_while_one_writes(tmp_path):
     process = writer(tmp_path, "w", soon=3, count=30)
     readers = [FaissStore(WORDS, path=tmp_path) for _ in range(2)]
@@ -604,6 +606,7 @@ def test_two_processes_read_while_one_writes(tmp_path):
         assert {*ids(store.documents())} == acknowledged(out.splitlines())
 
 
+@pytest.mark.system
 def test_writers_of_two_processes_take_turns(tmp_path):
     both = [writer(tmp_path, who, soon=8, count=30) for who in "vw"]
     out = [line for p in both for line in p.communicate()[0].splitlines()]

@@ -22,6 +22,7 @@ from tests.processes import start, wait_until
 # LangSmith's client warns of its own ways: of a parameter in beta, of what it sends
 # for a whole experiment.
 pytestmark = [
+    pytest.mark.system,
     pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta"),
     pytest.mark.filterwarnings("ignore:The following arguments are no longer used"),
 ]

@@ -155,6 +155,7 @@ def similarity(one, other):
     return sum(x * y for x, y in zip(one, other, strict=True))
 
 
+@pytest.mark.system
 def test_an_unknown_embedder_is_one_sentence(tmp_path):
     with pytest.raises(ModelSetupError, match=r"cannot be loaded\. Offline, install"):
         SentenceEmbeddings(str(tmp_path)).embed_query("x")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-UNIT, FIGURES, REAL = "-m not real and not figures", "-m figures and not real", "-m real"
+UNIT, REAL = "-m not (system or figures or real)", "-m real"
+SYSTEM = "-m (system or figures) and not real"
 ROOT = Path(__file__).parents[1]
 PYTHON = """#!/bin/sh
 echo "$@" >> {log}
@@ -13,7 +14,8 @@ case "$*" in *"{failing}") exit 1;; esac
 """
 
 
-@pytest.mark.parametrize(("failing", "code"), [(UNIT, 2), (FIGURES, 2), (REAL, 2), ("none", 0)])
+@pytest.mark.system
+@pytest.mark.parametrize(("failing", "code"), [(UNIT, 2), (SYSTEM, 2), (REAL, 2), ("none", 0)])
 def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, failing, code):
     log, python = tmp_path / "log", tmp_path / "python"
     python.write_text(PYTHON.format(log=log, failing=failing))
@@ -23,9 +25,10 @@ def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, fai
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     asked = [line.partition("-m pytest ")[2] for line in log.read_text().splitlines()]
-    assert asked == [f"-n auto {UNIT}", f"-n auto {FIGURES}", REAL]
+    assert asked == [f"-n auto {UNIT}", f"-n auto {SYSTEM}", REAL]
 
 
+@pytest.mark.system
 def test_the_demo_says_first_what_it_shows_and_last_how_to_use_a_real_model(tmp_path):
     program = tmp_path / "langchain-judges"
     program.write_text("#!/bin/sh\necho verdicts\n")

@@ -592,6 +592,7 @@ def test_a_foreign_store_keeps_all_there_is_and_other_documents_too():
     assert len(other) == 1
 
 
+@pytest.mark.system
 def test_another_process_is_seen(tmp_path):
     memory = FailureMemory(embeddings=Letters(), path=tmp_path)
     memory.remember([example(0)])

@@ -14,6 +14,8 @@ import pytest
 from langchain_judges import FailureMemory
 from tests.test_memory import ITEM, Letters, example, ids
 
+pytestmark = pytest.mark.system
+
 POSTGRES = "langchain_postgres"
 
 

@@ -56,6 +56,7 @@ def test_the_flat_names_are_sorted_resolve_and_hide_no_module() -> None:
         _ = metrics.precison
 
 
+@pytest.mark.system
 def test_importing_the_metrics_loads_no_library_of_statistics() -> None:
     code = "import sys, langchain_judges.metrics; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

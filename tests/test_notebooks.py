@@ -14,6 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from cookbook import run_notebooks
 from langchain_judges.testing import FakeChatModel, ReplayChatModel
 
+pytestmark = pytest.mark.system
+
 COOKBOOK = Path(run_notebooks.__file__).parent
 NOTEBOOKS = sorted(COOKBOOK.glob("*.ipynb"))
 FAKES = {"fake": FakeChatModel(replies=lambda prompt: "Hello.")}

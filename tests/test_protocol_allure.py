@@ -230,6 +230,7 @@ def test_a_spent_budget_stops_and_the_next_command_goes_on(sweeping):
     assert len(sweeping.server.calls) == 20 + 6 * (len(results["runs"]) - 2) == 20 + 6 * 9
 
 
+@pytest.mark.system
 def test_ctrl_c_is_code_130_and_the_same_command_goes_on(sweeping):
     server, kept = sweeping.server, sweeping.out / "runs" / "none.jsonl"
     server.replies, event = held(behave, lambda call: call.number >= 3)

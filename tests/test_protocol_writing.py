@@ -55,6 +55,7 @@ def test_every_method_stands_in_one_table_and_nothing_is_paid_twice(tmp_path):
     assert "| Branch-Solve-Merge (paper) | 3 of 3 | 0.0 | 10.0 | 0.0 | 100.0 | 0/3/0 |" in lines
 
 
+@pytest.mark.figures
 @pytest.mark.parametrize("named", ["folder", "file"])
 def test_the_program_asks_a_server_and_keeps_its_texts(serve, tmp_path, capsys, named):
     lists = tmp_path / "commongen_hard" / "concepts.jsonl"

@@ -70,6 +70,7 @@ def test_what_is_wrong_is_one_sentence_and_nothing_is_written(script, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.system
 def test_ctrl_c_is_one_sentence_and_code_130():
     code = (
         "import threading; from protocols import program\n"

@@ -351,6 +351,7 @@ def test_recorded_judges_have_their_published_numbers(four, judge):
     assert f"{accuracy / 100:.6f}" in page.values["agreement.mean_of_orders.wrong"]
 
 
+@pytest.mark.system
 def test_the_recorded_report_of_the_cookbook_is_this_one(four, tmp_path):
     path, out = DATA / "mtbench_human200", tmp_path / "four.html"
     script = Path(__file__).parents[1] / "cookbook" / "recorded_report.py"

@@ -185,6 +185,7 @@ def test_judges_of_one_text_have_balanced_accuracy_and_no_slots():
     assert "slot" not in page.text.lower()
 
 
+@pytest.mark.system
 def test_names_are_functions_whatever_was_imported_first():
     code = """
 import importlib, sys
@@ -437,6 +438,7 @@ def made_pages(tmp_path_factory):
     return [folder / "one.html", folder / "two.html"]
 
 
+@pytest.mark.system
 @needed
 @pytest.mark.parametrize(("width", "dark"), [(400, True), (1400, False)])
 def test_a_browser_shows_it_whole_and_without_complaint(browser, made_pages, width, dark):
@@ -452,6 +454,7 @@ def test_a_browser_shows_it_whole_and_without_complaint(browser, made_pages, wid
         assert (sum(map(int, re.findall(r"\d+", background))) < 150) == dark
 
 
+@pytest.mark.system
 @needed
 def test_a_browser_shows_the_reports_numbers(browser, tmp_path):
     rows, data = voted()
@@ -477,6 +480,7 @@ def test_a_browser_shows_the_reports_numbers(browser, tmp_path):
         assert top != below or right <= left + 1
 
 
+@pytest.mark.system
 @needed
 def test_a_browser_obeys_no_judged_text(browser, tmp_path):
     rows, data = run_of(["B"]), data_of(["A"])

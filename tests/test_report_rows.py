@@ -62,6 +62,7 @@ COUNT = "document.getElementById('rows-count').textContent"
 FIRST = "document.querySelector('#rows-list .row').innerText.split(/\\s+/)[0]"
 
 
+@pytest.mark.system
 @needed
 def test_a_browser_lists_filters_sorts_and_opens_rows(browser, tmp_path):
     labels = ["A", "B"] * 500
@@ -84,6 +85,7 @@ def test_a_browser_lists_filters_sorts_and_opens_rows(browser, tmp_path):
     assert browser.complaints() == []
 
 
+@pytest.mark.system
 @needed
 def test_a_listed_text_is_shown_and_never_obeyed(browser, tmp_path):
     data = data_of(["A"])

@@ -828,6 +828,7 @@ def solved(saved):
             return 0
 
 
+@pytest.mark.system
 @KINDS
 def test_killed_after_the_third_solve_only_the_others_are_asked_again(serve, tmp_path, kind):
     script, _ = held(good, lambda call: call.number >= 4)
@@ -879,6 +880,7 @@ def test_a_row_that_failed_is_asked_afresh_in_its_thread():
         assert len(model.prompts) == expected
 
 
+@pytest.mark.system
 @KINDS
 def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs(
     serve, tmp_path, kind
@@ -904,6 +906,7 @@ def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs
     assert len({row["key"] for row in rows}) == 20
 
 
+@pytest.mark.system
 def test_ctrl_c_in_a_program_writes_what_was_finished_and_raises(serve, tmp_path):
     out = tmp_path / "o.jsonl"
     script, event = held(good, lambda _: rows_in(out) >= 3)

@@ -96,6 +96,7 @@ def here(method, model):
     return of_method(method, chat(model)).invoke(item_of(method))["verdict"]
 
 
+@pytest.mark.system
 def test_every_method_is_an_assistant(client):
     served = {assistant["graph_id"] for assistant in client.assistants.search(limit=100)}
     assert served == set(CONFIG["graphs"])
@@ -107,6 +108,7 @@ async def together(work):
     return dict(zip(work, await asyncio.gather(*work.values()), strict=True))
 
 
+@pytest.mark.system
 async def test_a_served_judge_of_each_method_says_what_it_says_here(url, model):
     runs = get_client(url=url).runs
     results = await together(
@@ -121,6 +123,7 @@ async def test_a_served_judge_of_each_method_says_what_it_says_here(url, model):
         assert verdict.get("preference", verdict.get("label")) in {"A", 1}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("method", ["sc2", "allure"])
 async def test_a_remote_graph_judges_sync_and_async(url, model, method):
     remote = RemoteGraph(method, url=url)
@@ -140,6 +143,7 @@ EVENTS = {
 }
 
 
+@pytest.mark.system
 async def test_progress_is_streamed(url):
     async def kinds(method):
         stream = get_client(url=url).runs.stream(
@@ -153,6 +157,7 @@ async def test_progress_is_streamed(url):
         assert streamed[method][-1] == "verdict"
 
 
+@pytest.mark.system
 def test_two_assistants_are_two_configurations_of_one_judge(client):
     found = []
     for names in (["Depth"], ["Depth", "Tone"]):
@@ -171,6 +176,7 @@ LISTS = {
 }
 
 
+@pytest.mark.system
 async def test_two_runs_on_one_thread_do_not_mix(url, model):
     client, asked = get_client(url=url), len(model.calls)
     turned = {**PAIR, "output_a": PAIR["output_b"], "output_b": PAIR["output_a"]}
@@ -194,6 +200,7 @@ async def test_two_runs_on_one_thread_do_not_mix(url, model):
     assert len(model.calls) - asked == calls
 
 
+@pytest.mark.system
 def test_the_writer_writes_what_it_writes_here(client, model):
     task = {"concepts": ["snow", "goat", "vest"]}
     served = client.runs.wait(None, "write", input=task, context={"preset": "paper"})
@@ -224,6 +231,7 @@ def audited(client, answer):
     return client.runs.wait(thread, "audit", command=told, context=OF_BOTH)
 
 
+@pytest.mark.system
 def test_an_audit_is_interrupted_and_answered_over_the_api(client):
     result = audited(client, "check_wrong")
     [decision] = result["decisions"]
@@ -258,6 +266,7 @@ HARMFUL = [
 ]
 
 
+@pytest.mark.system
 async def test_what_only_the_owner_may_do_is_refused_before_any_call(url, model):
     runs, asked = get_client(url=url).runs, len(model.calls)
     results = await asyncio.gather(
@@ -271,6 +280,7 @@ async def test_what_only_the_owner_may_do_is_refused_before_any_call(url, model)
     assert len(model.calls) == asked
 
 
+@pytest.mark.system
 def test_clients_see_what_they_may_set(client):
     assistant = client.assistants.search(graph_id="sc2")[0]
     schema = client.assistants.get_schemas(assistant["assistant_id"])["context_schema"]
@@ -278,6 +288,7 @@ def test_clients_see_what_they_may_set(client):
     assert "aspect_model" not in schema["properties"]
 
 
+@pytest.mark.system
 def test_graphs_are_drawn_without_a_model(client, model):
     asked = len(model.calls)
     assistant = client.assistants.search(graph_id="bsm")[0]
