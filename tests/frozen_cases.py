@@ -188,6 +188,23 @@ def _with_models() -> dict[str, Case]:
     }
 
 
+def _combined(method: str, options: Mapping[str, Any]) -> dict[str, Case]:
+    """Return cases of a judge that is made of two, of pairs and of single texts."""
+    bsm = {"method": "bsm", "options": FEW["bsm"]}
+    pairs: dict[str, Any] = {**options, "methods": ["relative", bsm]}
+    items: dict[str, Any] = {**options, "methods": ["allure", "rubric"]}
+    said = {"instructions": RUBRIC, "temperature": 0.3}
+    return {
+        method: Case(method, pairs),
+        f"{method} + instructions": Case(method, {**pairs, **said}),
+        f"{method} + memory": Case(method, pairs, memory=True),
+        f"{method} + reference": Case(method, pairs, REFERENCE),
+        f"{method} + turns": Case(method, pairs, TURNS),
+        f"{method} + items": Case(method, {**items, **said}, memory=True),
+        f"{method} unusable": Case(method, pairs, model=MODELS["unusable"]),
+    }
+
+
 CASES: dict[str, Case] = {
     **_presets(),
     **_of_every_method(),
@@ -291,5 +308,8 @@ CASES: dict[str, Case] = {
     ),
     **_variations("direct", aspects={"aspects": ["Light", "Water"], "orders": "score_mean"}),
     **_variations("relative", lenient={"orders": "lenient"}),
+    # No judge of the cascades decides before the last, so that all are asked.
+    **_combined("cascade", {"thresholds": [None]}),
+    **_combined("jury", {}),
     **_variations("cot_sc", adaptive={"samples": 8, "adaptive": 0.95}),
 }

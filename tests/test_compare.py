@@ -12,7 +12,12 @@ from typer.testing import CliRunner
 from langchain_judges import load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.registry import METHODS, within_budget
+from langchain_judges.methods.registry import (
+    COMBINATIONS,
+    METHODS,
+    method_of,
+    within_budget,
+)
 from langchain_judges.report.pareto import comparison_page, points_of
 from langchain_judges.runs.contest import at_own_cost, compare, line_up, rate
 from langchain_judges.testing import error, reply
@@ -68,6 +73,13 @@ def contest(methods, pairs, replies=answer, budget=16, out=None, **options):
         ("drpe", 9, {"voting": {"batch": False}, "panel": {"dynamic": 4}}),
         ("drpe", 16, {"voting": {"batch": False}, "panel": {"dynamic": 6}}),
         ("drpe", 2, {"panel": {"dynamic": 0}}),
+        ("jury", 16, {}),  # relative 2, chain of thought 1, plan and solve 3
+        # Two calls of `relative`, then 1 + 2 · 6 = 13.
+        (
+            "cascade",
+            16,
+            {"methods": ["relative", {"method": "bsm", "options": {"max_criteria": 6}}]},
+        ),
     ],
 )
 def test_a_budget_becomes_settings(method, budget, options):
@@ -84,12 +96,12 @@ def test_half_of_a_budget_are_tables(budget, tables, preferences):
     assert found.get("preference_samples", 1) == preferences
 
 
-SPENDING = sorted(name for name, each in METHODS.items() if each.budgets)
+SPENDING = sorted(name for name, each in (METHODS | COMBINATIONS).items() if each.budgets)
 
 
 @pytest.mark.parametrize("method", SPENDING)
 def test_no_method_asks_more_than_its_budget(method):
-    rules = METHODS[method].budgets
+    rules = method_of(method).budgets
     least = min(rule.fixed + rule.each * rule.least for rule in rules)
     for budget in range(1, least):
         with pytest.raises(OptionError, match=f"needs at least {least} calls"):

@@ -42,7 +42,7 @@ from typer.testing import CliRunner
 
 from langchain_judges import create_allure_audit, judge_many, learn_aspects, load_judge
 from langchain_judges.cli import app
-from langchain_judges.methods.registry import METHODS
+from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows
 from langchain_judges.writing.registry import load_writer
 from tests.frozen_cases import (
     CASES,
@@ -58,6 +58,7 @@ from tests.frozen_cases import (
 )
 from tests.schema_models import Call, LetterCounts, Recorder
 
+JUDGES = METHODS | COMBINATIONS
 FOLDER = Path(__file__).with_name("frozen")
 RECORDED: dict[str, Any] = {
     name: entry
@@ -109,7 +110,7 @@ def build(case: Case, recorder: Recorder) -> tuple[Any, dict[str, Any]]:
         method = case.method.removeprefix("write ")
         writer = load_writer(method, model, preset=case.preset, **options)
         return writer, {**TASK, **case.row}
-    kind = METHODS[case.method].takes
+    kind = kind_of_rows(case.method, case.options)
     if case.memory:
         options["memory"] = pair_memory() if kind == "pair" else item_memory()
     if case.method in ("drpe", "sc2"):
@@ -212,7 +213,7 @@ NAMES = [*CASES, *OTHERS, *(f"help {command}" for command in COMMANDS), "row"]
 def file_of(name: str) -> str:
     """Return the file that holds an entry: its method, `help` or `others`."""
     first = re.split("[ /]", name)[0]
-    return first if first in {*METHODS, "write", "help"} else "others"
+    return first if first in {*JUDGES, "write", "help"} else "others"
 
 
 FILES = sorted(set(map(file_of, NAMES)))
@@ -239,7 +240,7 @@ def test_what_is_asked_and_answered_is_as_recorded(name):
         pytest.fail(f"{name} has changed:\n{difference(recorded, now, calls)}", pytrace=False)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", JUDGES)
 def test_an_event_loop_asks_and_answers_the_same(method):
     now, calls = run_case(CASES[method], later=True)
     assert now == RECORDED[method], difference(RECORDED[method], now, calls)

@@ -17,12 +17,14 @@ from langchain_judges import (
     load_judge,
 )
 from langchain_judges.cli import app
+from langchain_judges.cli.common import check_of
+from langchain_judges.cli.judge import _model_spec
 from langchain_judges.errors import ModelAccessError, OptionError
-from langchain_judges.methods.registry import COMBINATIONS
+from langchain_judges.methods.registry import COMBINATIONS, leaf_of
 from langchain_judges.options import check_client, for_clients
 from langchain_judges.verdict import even_verdict
 from tests.fakes import FakeChatModel
-from tests.judges import ITEM, PAIR, labels, of_method
+from tests.judges import ITEM, PAIR, answer, labels, of_method
 from tests.test_options import numbers
 
 
@@ -241,6 +243,49 @@ def test_judges_made_of_judges_are_loaded_by_name():
     jury = load_judge("jury", FakeChatModel(replies=of_method("relative").model.replies))
     assert jury.invoke(PAIR)["verdict"]["preference"] == "A"
     assert [member.name for member in jury.members] == ["relative", "cot", "plan_solve"]
+
+
+def test_a_method_of_a_jury_may_have_options_of_its_own():
+    model = FakeChatModel(replies=answer)
+    short = {"method": "bsm", "options": {"max_criteria": 1}}
+    jury = create_jury(model, methods=["relative", short], instructions="Be kind.")
+    # Two calls, then a plan and one criterion in both orders.
+    assert jury.config["metadata"]["calls"] == 5
+    assert jury.members[1].judge.options.instructions == "Be kind."
+    with pytest.raises(OptionError, match="`methods` must be a list of names, got"):
+        check_client(type(jury.options), {"methods": [short]})
+
+
+def test_models_of_a_spec_are_asked_by_the_methods_that_it_names(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    models = [{"name": "openai:a"}, {"name": "openai:b"}]
+    jury = build({"method": "jury", "model": models, "options": {"methods": ["cot"]}})
+    assert [each["method"] for each in jury.spec["model"]] == ["cot", "cot"]
+
+
+def test_processes_on_ray_are_told_each_model_of_a_jury(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    models = _model_spec("jury", "openai:a, openai:b", None, 9.0, None)
+    jury = build({"method": "jury", "model": models})
+    assert [each["model"]["name"] for each in jury.spec["model"]] == ["openai:a", "openai:b"]
+
+
+def test_a_file_of_a_jury_holds_labels_as_its_members_say_them(tmp_path):
+    check = check_of(*leaf_of({"method": "jury", "options": {"methods": ["allure"]}}))
+    item = {**ITEM, "label": "1"}
+    check(item)
+    assert item["label"] == 1
+
+
+def test_a_run_is_priced_member_by_member(tmp_path):
+    path, prices = tmp_path / "in.jsonl", tmp_path / "prices.json"
+    path.write_text(json.dumps(PAIR))
+    # Two calls of about 304 + 150 tokens for each model: 2 * (304 + 150) * (1 + 10) / 1000.
+    each = {name: {"input": n * 1000, "output": n * 1000} for name, n in (("a", 1), ("b", 10))}
+    prices.write_text(json.dumps({"date": "2026-11-01", "models": each}))
+    words = ["judge", str(path), "--method", "jury", "--model", "a,b", "--base-url", "http://x"]
+    done = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(prices)])
+    assert "$9.99 by prices.json" in done.stderr
 
 
 def test_a_command_names_the_models_of_a_jury(tmp_path):

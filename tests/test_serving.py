@@ -48,6 +48,14 @@ async def test_limits_that_are_none_are_said_to_the_owner(monkeypatch, limits):
         await served("direct")
 
 
+async def test_several_models_are_the_members_of_a_jury_and_the_first_serves_the_rest(
+    monkeypatch,
+):
+    monkeypatch.setenv("JUDGES_MODEL", "openai:one, openai:two")
+    assert [member.name for member in (await served("jury")).members] == ["one", "two"]
+    assert (await served("bsm")).model.model_name == "one"
+
+
 def test_a_graph_that_is_none_is_refused():
     with pytest.raises(OptionError, match="there is no graph 'poems'; there are absolute, "):
         serve("poems")

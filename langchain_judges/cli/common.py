@@ -184,10 +184,17 @@ def models_of(method: str, model: str, *args: Any, **more: Any) -> Any:
     """Return the model that a command names; of a judge made of judges, a list of them."""
     from langchain_judges.methods.registry import COMBINATIONS
 
+    models = [chat_model(name, *args, **more) for name in names_of(method, model)]
+    return models if method in COMBINATIONS else models[0]
+
+
+def names_of(method: str, model: str) -> list[str]:
+    """Return the models that `--model` names: several only for a judge made of judges."""
+    from langchain_judges.methods.registry import COMBINATIONS
+
     if method not in COMBINATIONS:
-        return chat_model(model, *args, **more)
-    names = [name.strip() for name in model.split(",") if name.strip()]
-    return [chat_model(name, *args, **more) for name in names]
+        return [model]
+    return [name.strip() for name in model.split(",") if name.strip()]
 
 
 def set_options(settings: list[str]) -> dict[str, Any]:

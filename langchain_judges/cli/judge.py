@@ -21,6 +21,7 @@ from langchain_judges.cli.common import (
     filled_memory,
     kind_of,
     models_of,
+    names_of,
     rows_of,
     run_to_the_end,
     set_options,
@@ -57,6 +58,7 @@ from langchain_judges.cli.options import (
     WithTexts,
 )
 from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.methods.marks import metadata_of, unwrapped
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -134,7 +136,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             method, preset = described["method"], described.get("preset")
         settings = described.get("options") or {} if described else set_options(option or [])
         # A judge made of judges takes the rows of its members.
-        read = leaf_of(described) if described else (method, preset, settings)
+        read = leaf_of(described or {"method": method, "preset": preset, "options": settings})
         file = rows_of(pairs, read[0], limit, column, read[1], read[2])
         rows = checked(file, skip_bad, errors, f"{kind_of(read[0], read[2])} to judge")
         if described is not None and not batch:
@@ -175,7 +177,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "max_cost": max_cost,
         }
         if engine == "ray":
-            model_spec = _model_spec(model, base_url, timeout, model_set)
+            model_spec = _model_spec(method, model, base_url, timeout, model_set)
             spec_now = described or {"method": method, "model": model_spec, "options": settings}
             source = partial(rows_of, pairs, read[0], limit, column, read[1], read[2])
             _on_ray(source, spec_now, {**options, "actors": actors, "rpm": rpm, "tpm": tpm})
@@ -242,16 +244,27 @@ def _prices(path: Path | None) -> PriceList | None:
 
 
 def _model_spec(
-    model: str | None, base_url: str | None, timeout: float, settings: list[str] | None
-) -> dict[str, Any]:
-    """Return the model that flags name as a spec has it; a key stays in the environment."""
+    method: str,
+    model: str | None,
+    base_url: str | None,
+    timeout: float,
+    settings: list[str] | None,
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """Return the model that flags name as a spec has it; of a judge made of judges a list.
+
+    A key stays in the environment.
+    """
+    from langchain_judges.methods.registry import COMBINATIONS
+
     named = {
-        "name": model,
         "base_url": base_url,
         "timeout": timeout,
         "settings": dict(setting(each, "--model-set") for each in settings or ()),
     }
-    return {name: value for name, value in named.items() if value}
+    shared = {name: value for name, value in named.items() if value}
+    names = names_of(method, model or "")
+    specs = [{"name": each, **shared} for each in names]
+    return specs if method in COMBINATIONS else specs[0]
 
 
 def _on_ray(source: Any, spec: Mapping[str, Any], options: dict[str, Any]) -> None:
@@ -294,20 +307,28 @@ def _estimate(
     judge: Any, file: PairsFile, rows: int, prices: PriceList | None, errors: Console
 ) -> None:
     """Print what a run may cost: four characters a token, and a typical prompt and reply."""
-    from langchain_judges.methods.marks import unwrapped
-
-    each = judge.config["metadata"]["calls"]
-    usage = {
-        "input_tokens": each * (file.characters // 4 + rows * _OVERHEAD),
-        "output_tokens": each * rows * _REPLY,
-    }
-    text = f"About {usage['input_tokens']:,} input and {usage['output_tokens']:,} output tokens"
+    shown, written = file.characters // 4 + rows * _OVERHEAD, rows * _REPLY
+    calls, costs = 0, []
+    for calls_each, model in _models_asked(judge):
+        calls += calls_each
+        usage = {"input_tokens": calls_each * shown, "output_tokens": calls_each * written}
+        by_name = isinstance(model, str | Mapping)
+        costs.append(None if by_name or prices is None else prices.cost(model, usage))
+    text = f"About {calls * shown:,} input and {calls * written:,} output tokens"
     if prices:
-        model = unwrapped(judge).model
-        cost = None if isinstance(model, str | Mapping | list) else prices.cost(model, usage)
-        price = f"${cost:,.2f} by" if cost is not None else "no price is known in"
+        priced = [cost for cost in costs if cost is not None]
+        whole = len(priced) == len(costs)
+        price = f"${sum(priced):,.2f} by" if whole else "no price is known in"
         text += f", {price} {prices.source}"
     errors.print(f"{text}; the estimate may be off by half or double.", markup=False)
+
+
+def _models_asked(judge: Any) -> list[tuple[int, Any]]:
+    """Return the calls for a row and the model of each judge that a judge is made of."""
+    own = unwrapped(judge)
+    if members := getattr(own, "members", ()):
+        return [each for member in members for each in _models_asked(member.judge)]
+    return [(metadata_of(judge)["calls"], own.model)]
 
 
 def _announce(judge: Any, rows: int, errors: Console) -> None:

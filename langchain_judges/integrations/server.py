@@ -4,8 +4,9 @@ The context of a run or an assistant holds options of the method, and `preset`. 
 declares what a client may set: no path, no model, no pattern, and no number above its bound.
 The owner of the server sets environment variables:
 
-- `JUDGES_MODEL`: the name of the model; default `local`; for a jury several, separated by
-  commas. It is created at the first run, never when the server starts or draws a graph.
+- `JUDGES_MODEL`: the name of the model; default `local`. Several, separated by commas, are the
+  members of a jury or cascade, and the first of them serves all other graphs. A model is
+  created at the first run, never when the server starts or draws a graph.
 - `JUDGES_MEMORY`: folder of the memory that all judges of the server share; without it the
   ALLURE judge and its audit share one that ends with the server.
 - `JUDGES_MAX_CALLS`: the most calls of one run, including repairs; default 500.
@@ -72,7 +73,7 @@ def serve(name: str) -> Entry:
             options["memory"] = _memory()
         return load_judge(name, model, **options)
 
-    return _entry(make, _check_of(method))
+    return _entry(make, _check_of(method), several=name in COMBINATIONS)
 
 
 def _make_writer(model: str | BaseChatModel, **options: Any) -> Graph:
@@ -90,17 +91,20 @@ def _make_audit(model: str | BaseChatModel, **options: Any) -> Graph:
     return create_allure_audit(judge, _memory(), **audit_options)
 
 
-def _entry(make: Make, check: Check) -> Entry:
+def _entry(make: Make, check: Check, *, several: bool = False) -> Entry:
     """Return an entry point.
 
     Args:
         make: Takes a model and options, and returns a compiled graph without checkpointer.
         check: Rejects options that a client may not set.
+        several: Whether `make` takes all models that the server names, in a list.
     """
 
     @lru_cache(maxsize=64)
     def build(options: str) -> Graph:
-        graph = make(_model(os.environ.get("JUDGES_MODEL", "local")), **json.loads(options))
+        models = _models(os.environ.get("JUDGES_MODEL", "local"))
+        given = list(models) if several and len(models) > 1 else models[0]
+        graph = make(given, **json.loads(options))
         _check_calls(graph, json.loads(options))
         if isinstance(graph, JudgeGraph):
             return graph.copy({"most_characters": _most_characters()})
@@ -177,9 +181,8 @@ def _memory() -> FailureMemory:
 
 
 @lru_cache(maxsize=8)
-def _model(name: str) -> BaseChatModel | list[BaseChatModel]:
-    models = [resolve_model(each.strip()) for each in name.split(",")]
-    return models if len(models) > 1 else models[0]
+def _models(names: str) -> tuple[BaseChatModel, ...]:
+    return tuple(resolve_model(each.strip()) for each in names.split(","))
 
 
 def _of_server(name: str) -> bool:

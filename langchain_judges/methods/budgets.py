@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +28,7 @@ class Budget:
     fixed: int
     each: int = 0
     option: str = ""
-    """The option that n sets; a dot reaches into a group: `panel.dynamic`."""
+    """The option that n sets; dots reach into groups and lists of `also`: `panel.dynamic`."""
     least: int = 1
     most: int | None = None
     spare: str = ""
@@ -65,16 +66,16 @@ def fit(method: str, rules: Sequence[Budget], budget: int) -> dict[str, Any]:
 
 
 def _spent(rule: Budget, budget: int) -> dict[str, Any]:
-    options = {k: dict(v) if isinstance(v, Mapping) else v for k, v in rule.also.items()}
+    options: dict[str, Any] = deepcopy(dict(rule.also))
     if not rule.each:
         return options
     n = (budget - rule.fixed) // rule.each
     n = min(n, rule.most) if rule.most else n
-    group, dot, name = rule.option.partition(".")
-    if dot:
-        options.setdefault(group, {})[name] = n
-    else:
-        options[group] = n
+    *path, name = rule.option.split(".")
+    place: Any = options
+    for key in path:
+        place = place[int(key)] if isinstance(place, list) else place.setdefault(key, {})
+    place[name] = n
     left = budget - rule.fixed - rule.each * n
     if rule.spare and left:
         options[rule.spare] = 1 + left

@@ -31,7 +31,7 @@ from langchain_judges.methods.marks import (
     unwrapped,
 )
 from langchain_judges.methods.pairs import pair_of
-from langchain_judges.options import Rule
+from langchain_judges.options import ForClient, Rule
 from langchain_judges.rows.texts import check_item, check_pair, judged
 from langchain_judges.verdict import (
     Failure,
@@ -98,10 +98,14 @@ class CombinedGraph(JudgeGraph):
         return Memories(" ".join(str(each.version) for each in found.values()))
 
 
-def _no_text(names: Sequence[str] | None) -> Sequence[str] | None:
-    if isinstance(names, str) or (names is not None and not names):
+Named = str | Mapping[str, Any]
+"""A method by name, or as a spec without a model: `{"method", "options"?, "preset"?}`."""
+
+
+def _is_list(methods: Sequence[Named] | None) -> Sequence[Named] | None:
+    if isinstance(methods, str) or (methods is not None and not methods):
         raise ValueError
-    return names
+    return methods
 
 
 class Combination(JudgeOptions):
@@ -111,12 +115,16 @@ class Combination(JudgeOptions):
     """How a single model judges, where no method is named."""
 
     methods: Annotated[
-        Sequence[str] | None,
-        AfterValidator(_no_text),
-        Rule("a list of names of methods"),
+        Sequence[Named] | None,
+        AfterValidator(_is_list),
+        Rule("a list of methods, each a name or {'method', 'options', 'preset'}"),
+        ForClient(
+            Annotated[list[str] | None, AfterValidator(_is_list), Rule("a list of names")]
+        ),
     ] = None
     """Methods of the members that are given as models: one for all of them, one for each, or
-    several for a single model. None: `"relative"` for several models."""
+    several for a single model; each a name, or `{"method", "options", "preset"}`. None:
+    `"relative"` for several models."""
 
     def build(self, model: Given) -> JudgeGraph:
         """Return the judge.
@@ -150,8 +158,7 @@ class Combination(JudgeOptions):
         entries = [given] if alone else list(given)
         if not entries:
             raise OptionError(f"{self.method!r} needs at least one member")
-        models = [isinstance(each, str | BaseChatModel) for each in entries]
-        if set(models) == {True}:
+        if all(map(_is_model, entries)):
             return _named(self._of_models(entries))
         shared = {name: getattr(self, name) for name in SHARED if name in self.model_fields_set}
         if shared or self.methods:
@@ -160,8 +167,8 @@ class Combination(JudgeOptions):
             raise OptionError(f"{told} cannot change a ready judge: give it to each member")
         return _named([self._read(each) for each in entries])
 
-    def _of_models(self, models: Sequence[str | BaseChatModel]) -> list[JudgeGraph]:
-        from langchain_judges.methods.registry import load_judge
+    def _of_models(self, models: Sequence[Any]) -> list[JudgeGraph]:
+        from langchain_judges.methods.registry import build
 
         default = self.default_methods if len(models) == 1 else ("relative",)
         methods = list(self.methods or default)
@@ -174,18 +181,24 @@ class Combination(JudgeOptions):
         size = max(len(models), len(methods))
         each_model = models if len(models) == size else list(models) * size
         each_method = methods if len(methods) == size else methods * size
+        specs: list[dict[str, Any]] = [
+            dict(each) if isinstance(each, Mapping) else {"method": each}
+            for each in each_method
+        ]
+        for spec in specs:
+            spec["options"] = {**shared, **(spec.get("options") or {})}
         return [
-            load_judge(method, model, **shared)
-            for method, model in zip(each_method, each_model, strict=True)
+            build({**spec, "model": model})
+            for spec, model in zip(specs, each_model, strict=True)
         ]
 
     def _read(self, given: object) -> Runnable[Any, Any]:
-        from langchain_judges.methods.registry import build, load_judge
+        from langchain_judges.methods.registry import build
 
-        if isinstance(given, str | BaseChatModel):
-            return load_judge("relative", given)
+        if _is_model(given):
+            return build({"method": "relative", "model": given})
         if isinstance(given, Mapping):
-            return build(given if "method" in given else {"method": "relative", "model": given})
+            return build(given)
         if not isinstance(given, Runnable) or "method" not in metadata_of(given):
             raise OptionError(
                 f"a member must be a judge, a model or a spec, got {type(given).__name__}; "
@@ -193,6 +206,12 @@ class Combination(JudgeOptions):
                 '`.with_config(metadata={"method": "mine, version 1", "takes": "pair"})`'
             )
         return given
+
+
+def _is_model(given: object) -> bool:
+    """Say whether a member is a model: an object, a name, or an object of JSON with a name."""
+    named = isinstance(given, Mapping) and "method" not in given
+    return named or isinstance(given, str | BaseChatModel)
 
 
 _UNSET = {"methods": None, "repairs": 1, "allow_leak": False}

@@ -29,7 +29,7 @@ from langchain_judges.methods.drpe.judge import DRPE
 from langchain_judges.methods.evidence import EvidenceTable, Sketch
 from langchain_judges.methods.jury.judge import Jury
 from langchain_judges.methods.marks import Kind
-from langchain_judges.methods.members import Given
+from langchain_judges.methods.members import Combination, Given, Named
 from langchain_judges.methods.rubric.judge import RubricOptions
 from langchain_judges.methods.sc2.judge import SC2
 
@@ -75,11 +75,7 @@ def kind_of_rows(name: str, options: Mapping[str, Any]) -> Kind:
     Raises:
         OptionError: There is no such method.
     """
-    kind = method_of(name)
-    members = options.get("methods") if name in COMBINATIONS else None
-    if isinstance(members, list | tuple) and members and isinstance(members[0], str):
-        return method_of(members[0]).takes
-    return kind.takes
+    return method_of(leaf_of({"method": name, "options": options})[0]).takes
 
 
 def leaf_of(spec: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
@@ -88,12 +84,22 @@ def leaf_of(spec: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     Args:
         spec: A judge as plain JSON.
     """
-    while spec["method"] in COMBINATIONS and isinstance(spec.get("model"), list):
-        first = next(iter(spec["model"]), None)
+    while spec["method"] in COMBINATIONS:
+        members, options = spec.get("model"), spec.get("options") or {}
+        first = members[0] if isinstance(members, list) and members else None
         if not isinstance(first, Mapping) or "method" not in first:
-            break
-        spec = first
+            first = next(iter(_methods_in(spec["method"], options)))
+        spec = first if isinstance(first, Mapping) else {"method": first}
     return spec["method"], spec.get("preset"), dict(spec.get("options") or {})
+
+
+def _methods_in(name: str, options: Mapping[str, Any]) -> Sequence[Named]:
+    """Return how the models are asked of which a judge is made."""
+    methods = options.get("methods")
+    if isinstance(methods, list | tuple) and methods:
+        return methods
+    default: Sequence[Named] = cast("type[Combination]", COMBINATIONS[name]).default_methods
+    return default
 
 
 def load_judge(
@@ -212,6 +218,5 @@ def named(table: Mapping[str, Any], name: str, what: str) -> Any:
         return table[name]
     near = get_close_matches(name, list(table), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise OptionError(
-        f"there is no {what} {name!r}; {hint}there are {', '.join(sorted(table))}"
-    )
+    others = f"there are {', '.join(sorted(table))}" if table else "there are none"
+    raise OptionError(f"there is no {what} {name!r}; {hint}{others}")

@@ -288,7 +288,7 @@ def line_up(
     """Make a judge of each method, with the settings that fit the budget.
 
     Args:
-        methods: Names of methods; without a budget also `"cascade"` and `"jury"`.
+        methods: Names of methods, `"cascade"` and `"jury"` among them.
         model: What `resolve_model` takes; every method is given the same.
         budget: Most calls for one pair, excluding repairs; None: each method at its own cost.
         shots: Worked examples for every method that shows some.
@@ -371,7 +371,8 @@ def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
         raise OptionError(f"each method can take part once, got {list(methods)!r}")
     unknown = set(methods) - METHODS.keys() - COMBINATIONS.keys()
     if unknown or not methods:
-        names = ", ".join(sorted(name for name, each in METHODS.items() if each.budgets))
+        methods_of_pairs = {**METHODS, **COMBINATIONS}.items()
+        names = ", ".join(sorted(name for name, each in methods_of_pairs if each.budgets))
         raise OptionError(f"`methods` must be among {names}; got {sorted(unknown)!r}")
     if beyond := set(options) - set(methods):
         raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")

@@ -27,13 +27,22 @@ def marks_of(judge: Runnable[Any, Any]) -> tuple[dict[str, Any], int]:
         marks["options"] = {key: value for key, value in options.items() if key != "name"}
     if (memory := memory_of(judge)) is not None:
         marks["memory"] = str(memory.version)
-    embeddings = getattr(getattr(unwrapped(judge), "options", None), "embeddings", None)
-    if embeddings is not None:
+    if embeddings := _embeddings(judge):
         # Loaded on use: most judges embed nothing.
         from langchain_judges.memory.faiss.embedder import identity_of
 
-        marks["embeddings"] = identity_of(embeddings)
+        identities = [identity_of(each) for each in embeddings]
+        marks["embeddings"] = identities[0] if len(identities) == 1 else identities
     return marks, int(metadata.get("calls", 0))
+
+
+def _embeddings(judge: Runnable[Any, Any]) -> list[Any]:
+    """Return the embeddings that a judge was given, or the judges that it is made of."""
+    own = unwrapped(judge)
+    if members := getattr(own, "members", ()):
+        return [each for member in members for each in _embeddings(member.judge)]
+    embeddings = getattr(getattr(own, "options", None), "embeddings", None)
+    return [] if embeddings is None else [embeddings]
 
 
 def name_of(marks: Mapping[str, Any]) -> dict[str, str]:

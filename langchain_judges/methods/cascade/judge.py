@@ -15,6 +15,7 @@ from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.base import JudgeGraph
+from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.marks import Kind
 from langchain_judges.methods.members import (
@@ -104,6 +105,15 @@ class Cascade(Combination):
     method = "cascade"
     summary = "Cascade: a cheap judge first, the next one only where it is unsure."
     default_methods = ("relative", "bsm")
+    # What `relative` leaves of its 2 calls is for Branch-Solve-Merge.
+    budgets = (
+        Budget(
+            3,
+            2,
+            "methods.1.options.max_criteria",
+            also={"methods": ["relative", {"method": "bsm", "options": {}}]},
+        ),
+    )
     events = {"stages": "opinion"}
     evidence = (opinion_table("stages", "Judges asked in turn", ("certainty", "Certainty")),)
     sketches = (opinion_sketch("stages", "certainty"),)

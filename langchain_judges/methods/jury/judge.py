@@ -17,6 +17,7 @@ from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.base import JudgeGraph, check_quorum
+from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.jury.tally import Ballots, label_verdict, pair_verdict
 from langchain_judges.methods.marks import Kind, metadata_of
@@ -95,6 +96,10 @@ class Jury(Combination):
     method = "jury"
     summary = "Jury: several judges or models on the same row, and what most of them say."
     default_methods = ("relative", "cot", "plan_solve")
+    budgets = (
+        Budget(6),
+        Budget(4, also={"methods": ["relative", "cot", "direct"]}),
+    )
     events = {"members": "opinion"}
     evidence = (opinion_table("members", "What each member said", ("score", "Score")),)
     sketches = (opinion_sketch("members"),)
