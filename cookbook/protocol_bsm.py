@@ -18,8 +18,9 @@ Figures, over both turns and for each of them (Saha et al. 2023, section 4; frac
 
 Table 2 keeps the pairs with an answer by the judge (`--self`) and divides by their number;
 the paper divides PB by all 300 pairs. Tables 7, 10 and 11 take 100 pairs drawn by `--seed`.
-A pair is judged once for every setting, whatever the tables that need it, and all settings
-share one cache of replies; run it again to resume after a stop. Table 4 says how many of its
+A pair is judged once for every setting, whatever the tables that need it. All settings share
+one file of replies, `replies.jsonl`, in this run and later ones; run it again to resume after a
+stop. Table 4 says how many of its
 pairs have a reference answer; without any it is judged without, and its title says so.
 Beside the tables stands how alike the plans of two questions are, in one category and in two.
 Methods that are not installed are left out, and said to be.
@@ -31,13 +32,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import combinations
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Any
 
 import typer
-from langchain_core.caches import BaseCache, InMemoryCache
+from bsm_figures import Row, figures, human_agreement, plan_likeness, screen_table
 from protocols import (
     BaseUrl,
     Concurrency,
@@ -45,29 +44,18 @@ from protocols import (
     Limit,
     Model,
     Out,
+    Replies,
     Seed,
     in_flight,
     named,
     program,
+    sharing,
 )
 from rich.console import Console
-from rich.table import Table as Screen
 
 from langchain_judges import judge_many, load_judge, resolve_model
 from langchain_judges.datasets import load
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.metrics import (
-    Result,
-    length_bias,
-    majority_agreement,
-    people_agreement,
-    rate,
-    vote_agreement,
-)
-from langchain_judges.rows.texts import judged
-
-Row = Mapping[str, Any]
-Figures = dict[str, Any]
 
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "relative": ("relative", {}),
@@ -147,8 +135,9 @@ def main(  # noqa: PLR0913 - one parameter for each option
     console = Console(highlight=False)
     numbers = named(only, [str(study.number) for study in STUDIES], "--only")
     rows = _rows(data, references, limit)
+    replies = Replies(out / "replies.jsonl")
     found = study_tables(
-        resolve_model(model, base_url=base_url),
+        sharing(resolve_model(model, base_url=base_url), replies),
         rows,
         out,
         numbers=[int(number) for number in numbers] or None,
@@ -158,10 +147,10 @@ def main(  # noqa: PLR0913 - one parameter for each option
         say=console.print,
     )
     for table in found["tables"]:
-        console.print(_screen(table))
+        console.print(screen_table(table))
     console.print(f"Likeness of plans (Jaccard): {found['plans']}")
-    out.mkdir(parents=True, exist_ok=True)
     (out / "tables.json").write_text(json.dumps(found, indent=2))
+    console.print(replies.sentence())
     return found
 
 
@@ -222,12 +211,12 @@ def study_tables(  # noqa: PLR0913 - what a study can vary
     missing = sorted({s for study in wanted for s in study.settings if not _installed(s)})
     for setting in missing:
         say(f"The method {SETTINGS[setting][0]!r} is not installed: {setting} is left out.")
-    tables, cache, plans = [], InMemoryCache(), dict[str, Row]()
+    tables, plans = [], dict[str, Row]()
     for study in wanted:
         chosen = _chosen(study, rows, own, seed)
         settings = [setting for setting in study.settings if setting not in missing]
         verdicts = {
-            setting: _judged(model, setting, chosen, study.references, out, concurrency, cache)
+            setting: _judged(model, setting, chosen, study.references, out, concurrency)
             for setting in settings
         }
         tables.append(_table(study, chosen, verdicts))
@@ -237,29 +226,6 @@ def study_tables(  # noqa: PLR0913 - what a study can vary
     by_id = {row["id"]: row for row in rows}
     overlap = plan_likeness([(by_id[name], result) for name, result in plans.items()])
     return {"human": human_agreement(rows), "tables": tables, "plans": overlap}
-
-
-def plan_likeness(judged: Iterable[tuple[Row, Row]]) -> dict[str, Any]:
-    """Return how alike the plans of two questions are, within a category and between two.
-
-    Likeness is the Jaccard index of the names of their criteria; a question counts once.
-
-    Args:
-        judged: Rows with their results.
-    """
-    plans: dict[Any, tuple[str, set[str]]] = {}
-    for row, result in judged:
-        names = {each["name"].casefold() for each in result.get("criteria") or []}
-        if names:
-            plans.setdefault(
-                (row["category"], row.get("group"), row["turn"]), (row["category"], names)
-            )
-    found: dict[str, list[float]] = {"within": [], "between": []}
-    for (one, mine), (other, theirs) in combinations(plans.values(), 2):
-        index = len(mine & theirs) / len(mine | theirs)
-        found["within" if one == other else "between"].append(index)
-    means = {name: fmean(each) if each else None for name, each in found.items()}
-    return {"plans": len(plans), **means}
 
 
 def _installed(setting: str) -> bool:
@@ -283,14 +249,13 @@ def _chosen(study: Study, rows: Sequence[Row], own: str | None, seed: int) -> li
     return kept
 
 
-def _judged(  # noqa: PLR0913 - what a setting is judged with
+def _judged(
     model: Any,
     setting: str,
     rows: Sequence[Row],
     references: bool,
     out: Path,
     concurrency: int,
-    cache: BaseCache,
 ) -> dict[str, Row]:
     """Judge the pairs that are not judged yet; return the results by id."""
     method, options = SETTINGS[setting]
@@ -298,7 +263,7 @@ def _judged(  # noqa: PLR0913 - what a setting is judged with
         row if references else {name: row[name] for name in row if name != "reference"}
         for row in rows
     ]
-    judge = load_judge(method, model, cache=cache, **options)
+    judge = load_judge(method, model, **options)
     slug = "".join(letter if letter.isalnum() else "-" for letter in setting.lower())
     file = out / f"{slug}.jsonl"
     results = judge_many(judge, shown, out=file, max_concurrency=concurrency)
@@ -323,69 +288,6 @@ def _table(
     if study.references:
         title += f": {given} of {len(rows)} pairs have one" if given else ": none given"
     return {"number": study.number, "title": title, "lines": lines, "references": given}
-
-
-def figures(rows: Sequence[Row], results: Mapping[str, Row], majority: bool = False) -> Figures:
-    """Return Ag, PB and LB of the pairs with what each is out of; None where that is none.
-
-    `Ag_interval` is clustered by question.
-    """
-    votes = [_votes(row) for row in rows]
-    said = [results[row["id"]] for row in rows]
-    questions = [row.get("group", row["id"]) for row in rows]
-    agree = majority_agreement if majority else vote_agreement
-    agreement = agree(said, votes, groups=questions)
-    lengths = [[len(judged(row[f"output_{side}"])) for row in rows] for side in "ab"]
-    bias = length_bias(said, votes, *lengths)
-    given = [result["verdict"] for result in said if result["verdict"]["preference"]]
-    flips = rate(verdict["flipped"] for verdict in given)
-    return {
-        "Ag": _known(agreement),
-        "Ag_interval": list(agreement.interval) if agreement.interval else None,
-        "PB": _known(flips),
-        "LB": _known(bias),
-        "pairs": len(rows),
-        "votes": agreement.n,
-        "both_orders": flips.n,
-        "for_the_shorter": bias.n,
-        "not_judged": len(said) - len(given),
-    }
-
-
-def _known(found: Result) -> float | None:
-    return None if found.reason else float(found)
-
-
-def _votes(row: Row) -> list[Any]:
-    return list(row.get("human_votes") or [row["label"]])
-
-
-def human_agreement(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return how often two people agree on a pair, beside which a judge stands."""
-    ceiling = people_agreement([_votes(row) for row in rows])
-    return {"agreement": _known(ceiling), "pairs": ceiling.n}
-
-
-def _screen(table: Mapping[str, Any]) -> Screen:
-    names = ["overall", "turn 1", "turn 2"]
-    screen = Screen(title=f"Table {table['number']}. {table['title']}", title_justify="left")
-    screen.add_column("setting")
-    screen.add_column("category")
-    for name in names:
-        screen.add_column(f"{name}: Ag PB LB", justify="right")
-    screen.add_column("not judged", justify="right")
-    for line in table["lines"]:
-        cells = [_cell(line.get(name)) for name in names]
-        failed = f"{line['overall']['not_judged']}/{line['overall']['pairs']}"
-        screen.add_row(line["setting"], line["category"], *cells, failed)
-    return screen
-
-
-def _cell(found: Figures | None) -> str:
-    if found is None:
-        return "-"
-    shares = (found["Ag"], found["PB"], found["LB"])
-    return " ".join("-" if share is None else f"{share:.2f}" for share in shares)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import protocol_bsm as protocol
 import pytest
+from protocols import Replies, sharing
 
 from langchain_judges.datasets.chat import MT_BENCH_CATEGORIES
 from tests.fakes import FakeChatModel, judged_by
@@ -89,15 +90,28 @@ def test_every_table_is_there_and_a_second_run_asks_nothing(
 
 def test_a_pair_of_several_tables_is_judged_once(rows, tmp_path: Path) -> None:
     writing = [row for row in rows if row["category"] == "writing"]
+    replies = Replies(tmp_path / "replies.jsonl")
     model = scorer(longer)
-    protocol.study_tables(model, writing, tmp_path, numbers=[8])
+    shared = sharing(model, replies)
+    protocol.study_tables(shared, writing, tmp_path, numbers=[8])
     asked = len(model.prompts)
     # One plan for both and ten scores, with five samples fifty; a pair of equal texts costs
     # nothing.
-    assert asked == len(writing) * (11 + 50)
-    found = protocol.study_tables(model, writing, tmp_path, numbers=[11])
+    assert asked == len(replies) == len(writing) * (11 + 50)
+    found = protocol.study_tables(shared, writing, tmp_path, numbers=[11])
     ten = lines(found, 11)["BSM, 1-10", "writing"]["overall"]["pairs"]
     assert len([p for p in model.prompts[asked:] if '"criteria"' in p]) >= ten
+
+
+def test_a_later_run_of_another_table_asks_for_no_reply_again(rows, tmp_path: Path) -> None:
+    math = [row | {"category": "reasoning"} for row in rows[:2]]
+    for number in (4, 7):
+        model = scorer(longer)
+        shared = sharing(model, Replies(tmp_path / "replies.jsonl"))
+        protocol.study_tables(shared, math, tmp_path / str(number), numbers=[number])
+        # Relative asks twice a pair, BSM once for the plan and ten times for scores; without a
+        # reference the second table asks the very same.
+        assert len(model.prompts) == (2 * (2 + 11) if number == 4 else 0)
 
 
 def test_the_self_enhancement_table_divides_by_its_own_size(rows, tmp_path: Path) -> None:
