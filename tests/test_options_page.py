@@ -6,7 +6,7 @@ Where it is stale: `python -m tests.test_options_page --update`.
 import sys
 from pathlib import Path
 
-from langchain_judges.methods.base import GraphOptions, JudgeOptions
+from langchain_judges.methods.options import GraphOptions, JudgeOptions
 from langchain_judges.methods.registry import COMBINATIONS, METHODS
 from langchain_judges.options import described, rule_of, type_of
 from langchain_judges.writing.registry import WRITERS

@@ -15,7 +15,7 @@ from langchain_judges.options import Options, described
 from langchain_judges.rows.console import InertConsole
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.base import JudgeOptions
+    from langchain_judges.methods.options import JudgeOptions
 
 
 def methods(

@@ -36,7 +36,8 @@ from langchain_judges.memory.failures import FailureMemory
 from langchain_judges.methods.allure import create_allure_audit, create_allure_judge
 from langchain_judges.methods.allure.audit.graph import AuditOptions
 from langchain_judges.methods.allure.judge import ALLURE
-from langchain_judges.methods.base import JudgeGraph, check_length
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.graph_input import check_length
 from langchain_judges.methods.marks import metadata_of
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, named
 from langchain_judges.options import Options, check_client

@@ -15,8 +15,8 @@ from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.rendering import Account, Reminded, cut_failures
-from langchain_judges.methods.base import Setup
 from langchain_judges.methods.pairs import Next
+from langchain_judges.methods.setup import Setup
 from langchain_judges.rows.texts import (
     check_basis,
     check_item,

@@ -20,7 +20,7 @@ from langchain_judges.asking.faults import diagnosis
 from langchain_judges.asking.nodes import plain
 from langchain_judges.asking.steps import Effect, Steps, Update
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
-from langchain_judges.methods.base import SPARE_THREADS, JudgeGraph, JudgeOptions
+from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.marks import (
     Kind,
@@ -30,7 +30,9 @@ from langchain_judges.methods.marks import (
     metadata_of,
     unwrapped,
 )
+from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.methods.pairs import pair_of
+from langchain_judges.methods.setup import SPARE_THREADS
 from langchain_judges.options import ForClient, Rule
 from langchain_judges.rows.texts import check_item, check_pair, judged
 from langchain_judges.verdict import (

@@ -22,7 +22,8 @@ from langchain_judges.memory.rendering import (
     cut_failures,
     told,
 )
-from langchain_judges.methods.base import JudgeOptions, Setup
+from langchain_judges.methods.options import JudgeOptions
+from langchain_judges.methods.setup import Setup
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots
 from langchain_judges.rows.texts import (
     check_pair,

@@ -9,7 +9,6 @@ from typing import Any, cast
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.allure.judge import ALLURE
-from langchain_judges.methods.base import GraphOptions, JudgeGraph, JudgeOptions
 from langchain_judges.methods.bsm.judge import BSM
 from langchain_judges.methods.budgets import fit
 from langchain_judges.methods.cascade.judge import Cascade
@@ -27,9 +26,11 @@ from langchain_judges.methods.direct.self_consistency import (
 )
 from langchain_judges.methods.drpe.judge import DRPE
 from langchain_judges.methods.evidence import EvidenceTable, Sketch
+from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.jury.judge import Jury
 from langchain_judges.methods.marks import Kind
 from langchain_judges.methods.members import Combination, Given, Named
+from langchain_judges.methods.options import GraphOptions, JudgeOptions
 from langchain_judges.methods.rubric.judge import RubricOptions
 from langchain_judges.methods.sc2.judge import SC2
 

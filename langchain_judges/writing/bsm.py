@@ -14,7 +14,8 @@ from pydantic import model_validator
 from langchain_judges.asking.ask import Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.base import JudgeGraph, OtherModel
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.options import OtherModel
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.options import Shapes, WriterOptions, writer_setup

@@ -9,7 +9,8 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, model_validator
 from typing_extensions import TypedDict
 
-from langchain_judges.methods.base import GraphOptions, Setup
+from langchain_judges.methods.options import GraphOptions
+from langchain_judges.methods.setup import Setup
 from langchain_judges.writing.coverage import ENGLISH, check_word_forms
 
 LONGEST_TEXT = 360

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_judges.methods.base import JudgeGraph
+from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.registry import load
 from langchain_judges.writing.bsm import BSMWriter
 from langchain_judges.writing.direct import DirectWriter

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.methods.base import Setup
+from langchain_judges.methods.setup import Setup
 from langchain_judges.rows.texts import check_task, fence_token
 from langchain_judges.verdict import add_usage
 from langchain_judges.writing import prompts as texts

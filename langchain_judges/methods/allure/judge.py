@@ -21,7 +21,7 @@ from langchain_judges.memory.protocol import Memory, check_memory
 from langchain_judges.memory.rendering import Reminder
 from langchain_judges.methods.allure.options import Instruct
 from langchain_judges.methods.allure.replies import JudgeResult, JudgeState
-from langchain_judges.methods.base import JudgeGraph
+from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.rubric.criteria import Label, Labels, LabelsLike

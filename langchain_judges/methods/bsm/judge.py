@@ -13,22 +13,17 @@ from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
-from langchain_judges.methods.base import (
-    JudgeGraph,
-    JudgeOptions,
-    OtherModel,
-    Seed,
-    Setup,
-    check_quorum,
-)
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.evidence import EVIDENCE
 from langchain_judges.methods.bsm.replies import BSMResult, BSMState
 from langchain_judges.methods.bsm.steps import BSMSteps
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.evidence import scores_by_criterion
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.options import JudgeOptions, OtherModel, Seed, check_quorum
 from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.plans import Criterion, CriterionLike, read_criteria
+from langchain_judges.methods.setup import Setup
 from langchain_judges.options import ClientMost, Rule, Scale, factory
 from langchain_judges.orders import OrderRule
 

@@ -14,8 +14,8 @@ from langchain_judges.asking.nodes import plain
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
-from langchain_judges.methods.base import JudgeGraph
 from langchain_judges.methods.budgets import Budget
+from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.marks import Kind
 from langchain_judges.methods.members import (

@@ -11,16 +11,10 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.judge import AboutATask, Baseline, ShownExamples
-from langchain_judges.methods.direct.replies import (
-    LLMScoreResult,
-)
+from langchain_judges.methods.direct.replies import LLMScoreResult
 from langchain_judges.methods.tasks import AutoTask
 from langchain_judges.options import Rule, Scale, factory
-from langchain_judges.orders import (
-    Order,
-    OrderRule,
-    orders_of,
-)
+from langchain_judges.orders import Order, OrderRule, orders_of
 
 
 class Relative(ShownExamples):

@@ -10,18 +10,15 @@ from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import END, StateGraph
 
 from langchain_judges.memory.rendering import RememberedPair
-from langchain_judges.methods.base import JudgeGraph, JudgeOptions, Setup
 from langchain_judges.methods.direct.evidence import ANSWERS
-from langchain_judges.methods.direct.replies import (
-    DirectResult,
-    DirectState,
-)
+from langchain_judges.methods.direct.replies import DirectResult, DirectState
 from langchain_judges.methods.direct.steps import BaselineSteps
 from langchain_judges.methods.evidence import EvidenceTable
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
-from langchain_judges.methods.pairs import (
-    begin,
-)
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.options import JudgeOptions
+from langchain_judges.methods.pairs import begin
+from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.methods.tasks import AboutTask
 from langchain_judges.verdict import Preference

@@ -7,19 +7,15 @@ from typing import Annotated, Self
 from annotated_types import Ge
 from pydantic import model_validator
 
-from langchain_judges.methods.base import check_quorum
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.evidence import ANSWERS
 from langchain_judges.methods.direct.judge import Baseline
-from langchain_judges.methods.direct.replies import (
-    PlanSolveResult,
-)
+from langchain_judges.methods.direct.replies import PlanSolveResult
 from langchain_judges.methods.evidence import SUBSCORES, scores_by_criterion
+from langchain_judges.methods.options import check_quorum
 from langchain_judges.options import ClientMost, Scale, factory
-from langchain_judges.orders import (
-    OrderRule,
-)
+from langchain_judges.orders import OrderRule
 
 
 class PlanSolve(Baseline):

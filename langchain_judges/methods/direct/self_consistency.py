@@ -10,18 +10,14 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.base import Seed, check_quorum
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.judge import AboutATask, Reads, ShownExamples
-from langchain_judges.methods.direct.replies import (
-    SelfConsistencyResult,
-)
+from langchain_judges.methods.direct.replies import SelfConsistencyResult
+from langchain_judges.methods.options import Seed, check_quorum
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.options import ClientMost, factory
-from langchain_judges.orders import (
-    OrderRule,
-)
+from langchain_judges.orders import OrderRule
 
 
 class SelfConsistency(ShownExamples, AboutATask):

@@ -27,14 +27,7 @@ from langchain_judges.methods.direct.replies import (
 from langchain_judges.methods.direct.shots import render_shots
 from langchain_judges.methods.direct.stopping import next_samples
 from langchain_judges.methods.direct.tally import decide, order_totals, weights
-from langchain_judges.methods.pairs import (
-    FOCUS,
-    Next,
-    PairSteps,
-    examples_in,
-    middle,
-    pair_of,
-)
+from langchain_judges.methods.pairs import FOCUS, Next, PairSteps, examples_in, middle, pair_of
 from langchain_judges.methods.plans import (
     Criterion,
     distinct_criteria,
@@ -43,13 +36,7 @@ from langchain_judges.methods.plans import (
 )
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.methods.tasks import settle
-from langchain_judges.orders import (
-    ORDER_NAMES,
-    Order,
-    by_identity,
-    prefer,
-    preferred_slot,
-)
+from langchain_judges.orders import ORDER_NAMES, Order, by_identity, prefer, preferred_slot
 from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
 
 if TYPE_CHECKING:

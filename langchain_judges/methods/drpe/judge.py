@@ -21,14 +21,6 @@ from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair, block, told
-from langchain_judges.methods.base import (
-    JudgeGraph,
-    JudgeOptions,
-    OtherModel,
-    Seed,
-    Setup,
-    check_quorum,
-)
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.ballots import (
@@ -54,6 +46,8 @@ from langchain_judges.methods.drpe.seats import Context, Seating
 from langchain_judges.methods.drpe.stopping import next_roles
 from langchain_judges.methods.drpe.tally import decide, divided, norm, order_sums, role_votes
 from langchain_judges.methods.drpe.votes import ALTERNATIVES, confidences, soft_votes
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.options import JudgeOptions, OtherModel, Seed, check_quorum
 from langchain_judges.methods.pairs import (
     Next,
     PairState,
@@ -62,6 +56,7 @@ from langchain_judges.methods.pairs import (
     examples_in,
     pair_of,
 )
+from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.methods.tasks import AutoTask, Task, settle
 from langchain_judges.options import Here, Rule, factory, group

@@ -16,8 +16,8 @@ from langchain_judges.asking.nodes import plain
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
-from langchain_judges.methods.base import JudgeGraph, check_quorum
 from langchain_judges.methods.budgets import Budget
+from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.jury.tally import Ballots, label_verdict, pair_verdict
 from langchain_judges.methods.marks import Kind, metadata_of
@@ -32,6 +32,7 @@ from langchain_judges.methods.members import (
     row_of,
 )
 from langchain_judges.methods.opinions import opinion_sketch, opinion_table
+from langchain_judges.methods.options import check_quorum
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import ClientMost, Owner, Rule, factory
 from langchain_judges.verdict import Item, add_usage

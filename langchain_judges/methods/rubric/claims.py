@@ -20,8 +20,8 @@ from langchain_judges.asking.nodes import Call
 from langchain_judges.asking.reply import check
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import InputError
-from langchain_judges.methods.base import JudgeGraph
 from langchain_judges.methods.evidence import EvidenceTable
+from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
 from langchain_judges.methods.pairs import INSTRUCTIONS, Next
 from langchain_judges.methods.rubric.claim_tally import Claim, Side, claims_verdict

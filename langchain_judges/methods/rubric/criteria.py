@@ -9,7 +9,7 @@ from annotated_types import Gt, Le
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.base import Written
+from langchain_judges.methods.options import Written
 from langchain_judges.options import ForClient, Options, Rule, Scale
 
 Label = int | float | str

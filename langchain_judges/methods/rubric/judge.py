@@ -12,8 +12,9 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import BeforeValidator, SkipValidation, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.base import JudgeGraph, Setup, check_quorum
 from langchain_judges.methods.evidence import SUBSCORES, scores_by_criterion
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.options import check_quorum
 from langchain_judges.methods.rubric.claims import (
     CLAIMS,
     ClaimSteps,
@@ -35,6 +36,7 @@ from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS
 from langchain_judges.methods.rubric.ready import Rubric, check_name, load_rubric, ready_names
 from langchain_judges.methods.rubric.replies import RubricResult, RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label_setup
+from langchain_judges.methods.setup import Setup
 from langchain_judges.options import ClientMost, ForClient, Owner, Rule, factory
 
 

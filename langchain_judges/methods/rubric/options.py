@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from langchain_judges.errors import InputError
-from langchain_judges.methods.base import JudgeOptions, Seed
+from langchain_judges.methods.options import JudgeOptions, Seed
 from langchain_judges.methods.rubric.criteria import Criterion, Label, LabelsLike
 from langchain_judges.methods.rubric.prompts import PROMPTS
 from langchain_judges.methods.rubric.ready import Needs, Rubric, ready

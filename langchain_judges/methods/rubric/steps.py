@@ -19,7 +19,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.rendering import block, fitting, nearest_last, told
-from langchain_judges.methods.base import JudgeGraph, Setup
+from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
 from langchain_judges.methods.pairs import INSTRUCTIONS, Next
 from langchain_judges.methods.rubric.criteria import Criterion
@@ -57,6 +57,7 @@ from langchain_judges.methods.rubric.wording import (
     listed_criteria,
     numbered_steps,
 )
+from langchain_judges.methods.setup import Setup
 from langchain_judges.verdict import Failure, Item, add_usage
 
 _CHARACTERS = 3

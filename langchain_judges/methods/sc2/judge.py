@@ -13,9 +13,10 @@ from pydantic import PlainValidator
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.memory.rendering import RememberedPair
-from langchain_judges.methods.base import JudgeGraph, OtherModel, Seed, Setup
 from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.few_shot import FewShot
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.options import OtherModel, Seed
 from langchain_judges.methods.pairs import Next, begin
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
@@ -28,6 +29,7 @@ from langchain_judges.methods.sc2.match_steps import MatchSteps
 from langchain_judges.methods.sc2.preference_steps import PreferenceSteps
 from langchain_judges.methods.sc2.replies import SC2Result, SC2State
 from langchain_judges.methods.sc2.table_steps import TableSteps
+from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.tasks import AboutTask, Task, read_task
 from langchain_judges.options import ClientMost, ForClient, Here, Rule, factory, group
 from langchain_judges.orders import OrderRule

@@ -20,7 +20,6 @@ from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import Steps, arun, run, together
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.base import prompt_set
 from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.sc2 import prompts as texts_of
 from langchain_judges.methods.sc2.artefact import (
@@ -32,6 +31,7 @@ from langchain_judges.methods.sc2.artefact import (
 from langchain_judges.methods.sc2.aspects import distinct, normal_form
 from langchain_judges.methods.sc2.parse import parse_aspects
 from langchain_judges.methods.sc2.replies import Extracted, merged_shape
+from langchain_judges.methods.setup import prompt_set
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import Here, Options, Owner, Rule, with_options
 from langchain_judges.rows.messages import plain_row

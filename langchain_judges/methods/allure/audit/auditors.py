@@ -20,11 +20,12 @@ from langchain_judges.methods.allure.audit.checks import Label
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.review import Decision, Proposal, read_answers
 from langchain_judges.methods.allure.audit.state import audited_shape
-from langchain_judges.methods.base import GraphOptions, prompt_set
 from langchain_judges.methods.items import material
 from langchain_judges.methods.marks import unwrapped
+from langchain_judges.methods.options import GraphOptions
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.wording import criterion_words, label_words
+from langchain_judges.methods.setup import prompt_set
 from langchain_judges.verdict import Usage
 
 Auditor = str | BaseChatModel | Callable[[Proposal], Any]

@@ -28,7 +28,8 @@ from langchain_judges.methods.allure.audit.nodes import Loop
 from langchain_judges.methods.allure.audit.state import AuditInput, AuditResult, AuditState
 from langchain_judges.methods.allure.judge import judge_to_audit
 from langchain_judges.methods.allure.options import Again
-from langchain_judges.methods.base import GraphOptions, JudgeGraph, Seed, Written
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.options import GraphOptions, Seed, Written
 from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import ClientMost, Here, Owner, Rule, with_options
 

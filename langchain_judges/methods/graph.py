@@ -1,0 +1,184 @@
+"""The graph that a judge is: it reads its input before it runs, and says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, closing
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.prompts import BasePromptTemplate, ChatPromptTemplate
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from langgraph.graph.state import CompiledStateGraph
+from pydantic import BaseModel
+
+from langchain_judges.asking.journal import Journal
+from langchain_judges.asking.models import ModelSpec
+from langchain_judges.asking.steps import arun, run
+from langchain_judges.errors import OptionError
+from langchain_judges.memory.protocol import Memory
+from langchain_judges.methods.graph_input import arguments, read_input
+from langchain_judges.methods.options import GraphOptions
+from langchain_judges.options import for_clients
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+
+class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
+    """A compiled graph that reads its input before it runs, and says what it is.
+
+    Messages become dictionaries, so that the state is plain JSON. What is left out becomes
+    None: a checkpointed thread keeps every key that its next run is not given, and a pair
+    would be judged by the texts or the reference of the pair before it.
+    """
+
+    options: GraphOptions
+    model: str | ModelSpec | BaseChatModel
+
+    def get_context_jsonschema(self) -> dict[str, Any]:
+        """Return the options that the client of a server may set, as a JSON schema."""
+        return for_clients(type(self.options)).model_json_schema()
+
+    most_characters: int | None
+    """Of an input; a longer one is refused."""
+    journal: Journal | None
+    """Closed when a run of the graph has ended well."""
+    prompts: Mapping[str, ChatPromptTemplate]
+    """What is asked, by the name under which `prompts=` replaces it."""
+
+    def __init__(
+        self,
+        *,
+        options: GraphOptions,
+        model: str | BaseChatModel,
+        most_characters: int | None = None,
+        journal: Journal | None = None,
+        prompts: Mapping[str, ChatPromptTemplate] | None = None,
+        **fields: Any,
+    ) -> None:
+        """Take over the fields of a compiled graph."""
+        super().__init__(**fields)
+        self.options = options
+        self.model = model
+        self.most_characters = most_characters
+        self.journal = journal
+        self.prompts = prompts or {}
+
+    def get_prompts(
+        self, config: RunnableConfig | None = None
+    ) -> list[BasePromptTemplate[Any]]:
+        """Return the judge's prompts; `prompts` holds them by name."""
+        return list(self.prompts.values())
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The judge as plain JSON: `{"method", "model", "options"}`; `build` makes it again.
+
+        Options with their default are left out. No key stands in it: the process that builds
+        the judge has its own.
+
+        Raises:
+            OptionError: The model is an object and no name, or an option is a live object.
+        """
+        if not isinstance(self.model, str | Mapping):
+            raise OptionError(
+                f"the model is an object ({type(self.model).__name__}), which no JSON holds; "
+                "name it, such as 'openai:gpt-5-mini'"
+            )
+        options = self.options.sendable()
+        return {"method": self.options.method, "model": self.model, "options": options}
+
+    @property
+    def memory(self) -> Memory | None:
+        """The memory that the verdicts depend on."""
+        return getattr(self.options, "memory", None)
+
+    def as_tool(
+        self,
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> BaseTool:
+        """Make the judge a tool of its own input; what may be left out is optional.
+
+        LangChain's own method takes every field of a `TypedDict` for required. The tool
+        returns all that `invoke` does; `judge_tool` is made for an agent's model.
+
+        Args:
+            args_schema: The arguments, if not the judge's own input.
+            name: Name of the tool; default that of the graph.
+            description: What a model is told of it.
+            arg_types: The arguments by name, in place of `args_schema`.
+        """
+        # Loaded on use: every judge would pay for what few are made into.
+        from langchain_core.tools import convert_runnable_to_tool
+
+        name = name or self.get_name()
+        if args_schema is None and arg_types is None:
+            args_schema = arguments(name, self.builder.input_schema)
+        return convert_runnable_to_tool(
+            self,
+            args_schema=args_schema,
+            name=name,
+            description=description or type(self.options).summary,
+            arg_types=arg_types,
+        )
+
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **settings: Any
+    ) -> Iterator[Any]:
+        """Read the input, then stream as LangGraph does."""
+        parts = super().stream(
+            self._read(input),
+            config,
+            **settings,
+        )
+        if not (self.journal and self.journal.saver):
+            return parts
+        return self._closed_after(parts, self.journal, merge_configs(self.config, config))
+
+    def astream(
+        self, input: Any, config: RunnableConfig | None = None, **settings: Any
+    ) -> AsyncIterator[Any]:
+        """Read the input, then stream as LangGraph does."""
+        # The generator itself, so that closing it closes the run.
+        parts = super().astream(
+            self._read(input),
+            config,
+            **settings,
+        )
+        if not (self.journal and self.journal.saver):
+            return parts
+        return self._aclosed_after(parts, self.journal, merge_configs(self.config, config))
+
+    def _read(self, source: object) -> Any:
+        return read_input(source, self.builder.input_schema, self.most_characters)
+
+    def _closed_after(
+        self, parts: Any, journal: Journal, config: RunnableConfig
+    ) -> Iterator[Any]:
+        with closing(parts):
+            yield from parts
+        # Of a row that was not judged only what failed is asked again.
+        if _is_judged(self.get_state(config).values):
+            run(journal.close(config))
+
+    async def _aclosed_after(
+        self, parts: Any, journal: Journal, config: RunnableConfig
+    ) -> AsyncIterator[Any]:
+        async with aclosing(parts):
+            async for part in parts:
+                yield part
+        if _is_judged((await self.aget_state(config)).values):
+            await arun(journal.close(config))
+
+
+def _is_judged(state: Mapping[str, Any]) -> bool:
+    """Say whether a run of a judge or writer has come to what it was for."""
+    verdict = state.get("verdict") or {}
+    results = (verdict.get("preference"), verdict.get("label"), state.get("text"))
+    return any(result is not None for result in results)

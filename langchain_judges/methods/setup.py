@@ -1,0 +1,224 @@
+"""What the steps of a judge work with: its options, prompts, models and memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.prompts import ChatPromptTemplate
+from pydantic import BaseModel
+
+from langchain_judges.asking import nodes
+from langchain_judges.asking.ask import Question, Reply
+from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.journal import Journal
+from langchain_judges.asking.models import model_name
+from langchain_judges.asking.steps import Node, Steps, Update
+from langchain_judges.errors import OptionError
+from langchain_judges.memory.rendering import Reminder
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.options import GraphOptions, JudgeOptions
+from langchain_judges.rows.media import kind_of_block, media_in
+from langchain_judges.rows.trajectories import RESULT_CHARACTERS, cut_results
+from langchain_judges.verdict import Failure
+
+SPARE_THREADS = 8
+"""Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
+waits for what is streamed."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the steps of a judge work with: checked options, prompts, models, memory."""
+
+    options: GraphOptions
+    prompts: Mapping[str, ChatPromptTemplate]
+    version: str
+    """Hash of the prompts."""
+    channels: Mapping[str, Channel]
+    """The model of each step."""
+    reminder: Reminder | None
+    model: str | BaseChatModel
+    """The judge's own model, as the caller named it."""
+    journal: Journal
+    """Where every reply is written that a thread of the judge has paid for."""
+
+    @classmethod
+    def of(
+        cls,
+        options: GraphOptions,
+        model: str | BaseChatModel,
+        others: Mapping[str, str | BaseChatModel | None],
+        shown: tuple[str, ...] = (),
+        templates: Mapping[str, ChatPromptTemplate] | None = None,
+    ) -> Setup:
+        """Choose prompts and models.
+
+        Args:
+            options: The checked options.
+            model: The judge's own model.
+            others: The steps that ask a model, each with its own model or None.
+            shown: The steps whose prompts show remembered examples.
+            templates: The prompts, where they are not the method's.
+
+        Raises:
+            OptionError: A replaced prompt or the memory is not one.
+            ModelSetupError: A model cannot be made.
+        """
+        prompts, version = prompt_set(templates or options.templates, options.prompts)
+        own = Channel(model, options.temperature)
+        channels = {
+            step: Channel(other, options.temperature) if other else own
+            for step, other in others.items()
+        }
+        contexts = [channels[step].context for step in shown]
+        memory = None
+        if isinstance(options, JudgeOptions):
+            memory = options.reminder(contexts)
+        journal = Journal.of(options.checkpointer)
+        return cls(options, prompts, version, channels, memory, model, journal)
+
+    def question(
+        self, step: str, shape: type[BaseModel], prompt: str = "", **more: Any
+    ) -> Question:
+        """Return what a step asks.
+
+        Args:
+            step: The step.
+            shape: What the reply must look like.
+            prompt: Name of the prompt, if not that of the step.
+            **more: Fields of `Question`.
+        """
+        return Question(
+            method=self.options.label,
+            step=step,
+            channel=self.channels[step],
+            prompt=self.prompts[prompt or step],
+            shape=shape,
+            version=self.version,
+            repairs=self.options.repairs,
+            cache=self.options.cache,
+            journal=self.journal,
+            **more,
+        )
+
+    def unseen(self, row: Mapping[str, Any]) -> list[Failure]:
+        """Return why a row cannot be judged: it holds what one of the models does not take.
+
+        Args:
+            row: A pair or an item.
+        """
+        kinds = {kind_of_block(block) for block in media_in(row)}
+        for channel in self.channels.values() if kinds else ():
+            if lacking := [kind for kind in channel.refused_media if kind in kinds]:
+                name = model_name(channel.model)
+                detail = f"the model {name!r} takes no {' and no '.join(lacking)} as input"
+                return [
+                    {"step": "begin", "unit": "", "reason": "invalid_input", "detail": detail}
+                ]
+        return []
+
+    def cut(self, row: Mapping[str, Any]) -> list[Failure]:
+        """Return what a verdict says of tool results that were cut when a row was read.
+
+        Args:
+            row: A pair or an item.
+        """
+        return [
+            {
+                "step": "begin",
+                "unit": field,
+                "reason": "input_cut",
+                "detail": f"{number} of the tool results are shown up to {RESULT_CHARACTERS:,} "
+                "characters",
+            }
+            for field, text in row.items()
+            if (number := cut_results(text))
+        ]
+
+    def plain(self, function: Callable[[Any], Update]) -> Node:
+        """Return a node that waits for nothing: a function from state to update."""
+        return nodes.plain(function, self.options.events)
+
+    def asks(
+        self, call: Callable[[Any], nodes.Call], read: Callable[[Any, Reply], Update]
+    ) -> Node:
+        """Return a node that asks once; see `asking.nodes.asks`."""
+        return nodes.asks(call, read, self.options.events)
+
+    def node(self, steps: Callable[[Any], Steps[Update]]) -> Node:
+        """Return a node that asks several times, or decides while it asks."""
+        return Node(steps, self.options.events)
+
+    def finish(self, builder: Any, **marks: Any) -> JudgeGraph:
+        """Compile a graph and mark it with what decides its verdicts.
+
+        Args:
+            builder: The `StateGraph`.
+            **marks: More plain data that decides verdicts, beside the options.
+        """
+        options = self.options
+        compiled = builder.compile(
+            checkpointer=options.checkpointer,
+            store=options.store,
+            name=options.name or options.label,
+        )
+        memory = {"memory": self.reminder.mark()} if self.reminder else {}
+        metadata = {
+            "method": options.label,
+            "options": {**options.as_json(), **memory, **marks},
+            "model": {step: channel.identity for step, channel in self.channels.items()},
+            "prompt_version": self.version,
+            "calls": options.calls(),
+        }
+        graph = JudgeGraph(
+            **vars(compiled),
+            options=options,
+            model=self.model,
+            journal=self.journal,
+            prompts=self.prompts,
+        )
+        return graph.with_config(
+            metadata=metadata, max_concurrency=options.branches() + SPARE_THREADS
+        )
+
+
+def prompt_set(
+    own: Mapping[str, ChatPromptTemplate], replaced: Mapping[str, ChatPromptTemplate] | None
+) -> tuple[dict[str, ChatPromptTemplate], str]:
+    """Return a method's prompts, some replaced by the caller's, and a hash of them all.
+
+    Raises:
+        OptionError: A name is unknown, or a replacement asks for a variable that the step
+            does not fill.
+    """
+    prompts = dict(own)
+    for step, prompt in (replaced or {}).items():
+        if step not in own:
+            raise OptionError(f"`prompts` takes {sorted(own)!r}, got {step!r}")
+        extra = set(prompt.input_variables) - set(own[step].input_variables)
+        if extra:
+            raise OptionError(
+                f"the prompt {step!r} may use {sorted(own[step].input_variables)!r}, "
+                f"got {sorted(extra)!r} too"
+            )
+        prompts[step] = prompt
+    templates = {step: _texts(prompt) for step, prompt in prompts.items()}
+    digest = hashlib.sha256(json.dumps(templates, sort_keys=True).encode())
+    return prompts, digest.hexdigest()[:12]
+
+
+def _texts(prompt: ChatPromptTemplate) -> list[str]:
+    """Return a prompt's messages, and what stands in them already (`partial`)."""
+    filled = {
+        name: f"{value.__module__}.{value.__qualname__}()" if callable(value) else str(value)
+        for name, value in sorted(prompt.partial_variables.items())
+    }
+    return [
+        *(message.pretty_repr() for message in prompt.messages),
+        *(f"{name}={value}" for name, value in filled.items()),
+    ]
