@@ -78,26 +78,6 @@ def calibration(sample: Sample) -> list[Number]:
     return numbers
 
 
-def unanimity(sample: Sample) -> list[Number]:
-    """Return the agreement with the majority where people are of one mind, and where not."""
-    several = [i for i, votes in enumerate(sample.votes) if len(votes) > 1]
-    alike = [i for i in several if len(set(sample.votes[i])) == 1]
-    split = [i for i in several if len(set(sample.votes[i])) > 1]
-    if not alike or not split:
-        return []
-    return [
-        Number(
-            f"people.{key}",
-            title,
-            metrics.accuracy(part.verdicts, part.labels, **part.settings),
-        )
-        for key, title, part in (
-            ("unanimous", "The majority, where people are unanimous", sample.part(alike)),
-            ("split", "The majority, where people disagree", sample.part(split)),
-        )
-    ]
-
-
 def corrected(sample: Sample) -> list[Number]:
     """Return what people would say of all rows, where only some of them have a label."""
     judged: list[float | None] = []

@@ -11,9 +11,11 @@ from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.report.bias import consistency, position, self_preference, style
 from langchain_judges.report.criteria import criteria, least
-from langchain_judges.report.estimates import calibration, corrected, ratings, unanimity
+from langchain_judges.report.estimates import calibration, corrected, ratings
 from langchain_judges.report.number import ERRORS, Errors, Number
+from langchain_judges.report.people import difficulty, likely_labels, unanimity
 from langchain_judges.report.sample import Sample
+from langchain_judges.report.systems import strengths
 
 RULES = {
     "mean_of_orders": "The label, by one order alone (mean of both)",
@@ -30,10 +32,13 @@ def measure(sample: Sample) -> list[Number]:
     if sample.pairs:
         numbers += [*position(sample), *style(sample)]
         numbers += [*self_preference(sample), *consistency(sample)]
+        numbers += strengths(sample)
     numbers += [
         *criteria(sample),
         *ratings(sample),
         *unanimity(sample),
+        *difficulty(sample),
+        *likely_labels(sample),
         *corrected(sample),
         *calibration(sample),
     ]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from langchain_judges.report.versus import Contest
 
 _ONE_ORDER = "agreement.mean_of_orders.wrong"
+_BESIDE_PEOPLE = ("ratings.", "people.", "difficulty.")
 
 
 @cache
@@ -98,10 +99,11 @@ def _view(report: TrustReport, number: int) -> dict[str, Any]:
             if k in numbers
         ]
         + [n for k, n in numbers.items() if k.startswith("baseline.")],
-        "people": [n for k, n in numbers.items() if k.startswith(("ratings.", "people."))],
+        "people": [n for k, n in numbers.items() if k.startswith(_BESIDE_PEOPLE)],
         "confidence": [n for k, n in numbers.items() if k.startswith("confidence.")],
         "confidence_plot": charts.confidence_plot(report),
         "bias": [n for k, n in numbers.items() if k.startswith("bias.")],
+        "systems": systems_table(report),
         "failures": [n for k, n in numbers.items() if k.startswith("failures.")],
         "drift": _drift(report),
         "history_plot": charts.history_plot(report),
@@ -165,6 +167,16 @@ def criteria_table(report: TrustReport) -> list[tuple[str, list[Number | None]]]
     return [
         (name, [report.numbers.get(criterion_key(name, measure)) for measure in MEASURES])
         for name in report.sample.criteria
+    ]
+
+
+def systems_table(report: TrustReport) -> list[tuple[str, Number, Number | None]]:
+    """Return each system with its strength by the judge, and by people where they voted."""
+    numbers = report.numbers
+    return [
+        (number.title, number, numbers.get(key.removesuffix(".judge") + ".people"))
+        for key, number in numbers.items()
+        if key.startswith("system.") and key.endswith(".judge")
     ]
 
 

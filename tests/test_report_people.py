@@ -1,0 +1,86 @@
+"""Difficulty, the likely truth behind votes, and systems at equal style."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from langchain_judges import report
+from tests.judged_rows import data_of, run_of
+
+
+def test_agreement_is_given_by_the_levels_of_difficulty():
+    data = data_of(["A"] * 30)
+    for number, row in enumerate(data):
+        row["difficulty"] = "hard" if number % 3 else "easy"
+    made = report.trust(run_of([("B", "A")[n % 3 == 0] for n in range(30)]), data)
+    assert (made["difficulty.easy"], made["difficulty.hard"]) == (1, 0)
+    assert made["difficulty.hard"].n == 20
+
+
+# Right on the easier half: on all of the first third, half of the second, none of the last.
+def test_numbers_of_difficulty_are_cut_in_thirds():
+    data = data_of(["A"] * 60)
+    for number, row in enumerate(data):
+        row["difficulty"] = number / 10
+    made = report.trust(run_of(["A"] * 30 + ["B"] * 30), data)
+    thirds = [n.result for key, n in made.numbers.items() if key.startswith("difficulty.")]
+    assert thirds == pytest.approx([1, 0.5, 0])
+
+
+def test_rows_of_one_difficulty_or_none_are_not_parted():
+    for data in (data_of(["A"] * 20), data_of(["A"] * 20, difficulty="hard")):
+        numbers = report.trust(run_of(["A"] * 20), data).numbers
+        assert not any(key.startswith("difficulty.") for key in numbers)
+
+
+# Two careless raters outvote a careful pair on some rows; the truth follows the careful pair.
+def test_the_likely_truth_behind_votes_is_nearer_to_a_judge_who_knows_it():
+    rng = random.Random(5)
+    truth = [rng.choice("AB") for _ in range(200)]
+
+    def vote(answer, right):
+        return answer if rng.random() < right else "AB"[answer == "A"]
+
+    votes = [[vote(t, q) for q in (0.95, 0.95, 0.55, 0.55, 0.55)] for t in truth]
+    made = report.trust(run_of(truth), data_of(votes))
+    assert made["people.likely"] > made["agreement.label.wrong"]
+    assert made["people.likely"] > 0.93
+    assert "5 raters" in made.numbers["people.likely"].note
+
+
+def test_two_votes_a_row_show_no_likely_truth():
+    made = report.trust(run_of(["A"] * 20), data_of([["A", "B"]] * 20))
+    assert "people.likely" not in made.numbers
+
+
+# By people z is the best of three; the judge prefers whatever is longer, which is x's text.
+def systems_run():
+    pairs = [("x", "y"), ("y", "z"), ("z", "x")] * 40
+    rng, order = random.Random(1), "xyz"
+    labels, data = [], []
+    for a, b in pairs:
+        better = "A" if order.index(a) > order.index(b) else "B"
+        labels.append(better if rng.random() < 0.8 else "AB"[better == "A"])
+    data = data_of(labels)
+    for row, pair in zip(data, pairs, strict=True):
+        row["systems"] = list(pair)
+        row["output_a"], row["output_b"] = ("w" * rng.randint(5, 60) for _ in "ab")
+    longer = ["AB"[len(row["output_b"]) > len(row["output_a"])] for row in data]
+    noisy = [a if rng.random() < 0.9 else "AB"[a == "A"] for a in longer]
+    return run_of(noisy), data
+
+
+def test_systems_have_a_strength_by_the_judge_and_by_people():
+    made = report.trust(*systems_run())
+    assert made["system.z.people"].interval.low > 0 > made["system.x.people"].interval.high
+    judged = made["system.z.judge"].interval
+    assert judged.low < 0 < judged.high
+    assert "Systems at equal style" in made.to_html()
+
+
+def test_two_systems_need_no_strengths():
+    data = [{**row, "systems": ["x", "y"]} for row in data_of(["A", "B"] * 20)]
+    made = report.trust(run_of(["A", "B"] * 20), data)
+    assert not any(key.startswith("system.") for key in made.numbers)
