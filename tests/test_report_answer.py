@@ -46,6 +46,15 @@ def test_a_label_may_be_an_objective_key_and_is_not_called_people():
     assert "agrees with people" not in made.to_html().replace(made.sentence, "")
 
 
+# 149 of 200 are 74.5 %: 75 and 26 times in 100 would be more than all of them.
+def test_agreement_and_the_rest_of_it_are_rounded_together():
+    labels = ["A", "B"] * 100
+    wrong = [label if i >= 51 else "AB"[label == "A"] for i, label in enumerate(labels)]
+    made = report.trust(run_of(wrong), data_of(labels))
+    assert f"75{NBSP}%" in made.details
+    assert "differs from the label 25 times in 100" in made.answer.text
+
+
 # The judge follows the majority, and agrees with more people than the one who differs does.
 def test_as_good_as_one_more_person_is_a_yes_and_clearly_worse_a_no():
     votes = [["A", "A", "B"], ["B", "B", "B"]] * 150

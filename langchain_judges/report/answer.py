@@ -72,7 +72,7 @@ def answer_of(
         return _beside_bar(headline, min_agreement)
     if people is not None and not math.isnan(people.result):
         return _in_place_of_people(people)
-    wrong = percent(1 - headline.result)
+    wrong = 100 - int(percent(headline.result))  # both are printed, and add up to 100
     return Answer(
         "yes",
         f"Yes, for averages over many rows: better than {rule} by {_points(lead)}; a single "

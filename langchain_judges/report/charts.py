@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from langchain_judges import metrics
 from langchain_judges.report import plots
+from langchain_judges.report.answer import whom
 from langchain_judges.report.number import Number
 from langchain_judges.report.rows import preference_points
 from langchain_judges.report.single import TrustReport
@@ -60,7 +61,8 @@ def judges_plot(reports: Sequence[TrustReport]) -> Markup | None:
     for key, number in numbers.items():
         if key.startswith("baseline.") and key != "baseline.lead":
             marks.append(_mark(number, number.title, "baseline"))
-    return plots.shares(marks, "agreement with people, %", f"All judges. {_spoken(marks)}")
+    unit = f"agreement with {whom(reports[0].sample)}, %"
+    return plots.shares(marks, unit, f"All judges. {_spoken(marks)}")
 
 
 def slot_plot(report: TrustReport) -> Markup | None:

@@ -59,6 +59,7 @@ def render(reports: Sequence[TrustReport], contests: Sequence[Contest] = ()) -> 
         contests=contests,
         one_order=_ONE_ORDER if any(_ONE_ORDER in each.numbers for each in reports) else "",
         level=percent(reports[0].sample.confidence),
+        whom=whom(reports[0].sample),
         lead_plot=charts.judges_plot(reports) if len(reports) > 1 else None,
         rows=packed_rows(reports),
         script=Markup(script()),  # noqa: S704 - ours

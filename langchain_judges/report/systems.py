@@ -18,7 +18,7 @@ LEAST_SYSTEMS, MOST_SYSTEMS = 3, 40
 def strengths(sample: Sample) -> list[Number]:
     """Return the strength of each system by the judge, and by people beside it."""
     part = sample.part(sample.with_texts)
-    named = [tuple(None if s is None else str(s) for s in pair) for pair in part.systems]
+    named = [(_name(a), _name(b)) for a, b in part.systems]
     pairs = [pair for pair in named if None not in pair]
     systems = {name for pair in pairs for name in pair}
     if not LEAST_SYSTEMS <= len(systems) <= MOST_SYSTEMS or any(a == b for a, b in pairs):
@@ -38,3 +38,7 @@ def strengths(sample: Sample) -> list[Number]:
             title = f"{name}, by people"
             numbers.append(Number(f"system.{name}.people", title, voted[name], "number"))
     return numbers
+
+
+def _name(system: Any) -> str | None:
+    return None if system is None else str(system)
