@@ -15,6 +15,7 @@ from langchain_judges.asking.batch_journal import Job, Journal
 from langchain_judges.asking.batches import batch_model
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError, OutputError
+from langchain_judges.runs import many
 from tests.batch_server import BatchServer
 from tests.fakes import FakeChatModel
 from tests.judges import answer, of_method
@@ -80,8 +81,10 @@ async def test_a_batch_verdict_is_that_of_an_ordinary_call(server, tmp_path):
     assert rows._work.name["mark"] == row["judge"]["mark"]
 
 
-@pytest.mark.system
-async def test_a_run_that_was_killed_finds_its_job_and_sends_nothing_twice(server, tmp_path):
+async def test_a_run_that_was_killed_finds_its_job_and_sends_nothing_twice(
+    server, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(many, "GRACE", 0.0)
     server.hold.clear()
     sent = threading.Event()
     first = relative(model_of(server, tmp_path, 6, report=lambda _: sent.set()))
@@ -124,6 +127,66 @@ async def test_of_an_expired_job_what_was_answered_is_used_and_the_rest_asked_ag
         rows = [*await task, *await more]
     assert [row["judged"] for row in rows] == [True] * 6
     assert sum(server.requests) == 8
+
+
+async def test_a_late_job_is_cancelled_and_only_what_it_left_is_asked_live(server, tmp_path):
+    server.hold.clear()
+    server.answers_live = True
+    judge = relative(model_of(server, tmp_path, 4, live_after=1e-9))
+    run = ajudge_many(judge, rows_of(4), max_concurrency=4, progress=False)
+    assert [row["judged"] async for row in run] == [True] * 4
+    # A cancelled job has answered half of its requests.
+    assert (server.requests, server.live, run.summary.live) == ([4], 2, 2)
+
+
+async def test_a_live_reply_has_its_full_price_and_a_job_s_half(server, tmp_path):
+    server.hold.clear()
+    server.answers_live = True
+    table = tmp_path / "prices.json"
+    price = {"input": 1e6, "output": 0, "batch": 0.5}  # 10 dollars for the 10 tokens of a reply
+    table.write_text(json.dumps({"date": "today", "models": {"m": price}}))
+    judge = relative(model_of(server, tmp_path, 2, live_after=1e-9))
+    rows = await run(judge, rows_of(2), prices=table)
+    assert sorted(row["cost"] for row in rows) == [5.0, 10.0]
+
+
+async def test_a_server_that_cancels_no_job_is_asked_live_for_all_of_it(server, tmp_path):
+    server.hold.clear()
+    server.cancels, server.answers_live = False, True
+    judge = relative(model_of(server, tmp_path, 2, live_after=1e-9))
+    assert [row["judged"] for row in await run(judge, rows_of(2))] == [True] * 2
+    assert server.live == 2
+
+
+async def test_what_failed_in_a_job_is_asked_live_at_once(tmp_path):
+    failed = []
+
+    def answer(body):
+        if "good 1" in str(body) and not failed:
+            failed.append(body)
+            return 500
+        return judged(body)
+
+    with BatchServer(answer) as server:
+        server.answers_live = True
+        rows = await run(relative(model_of(server, tmp_path, 3, live_after=24)), rows_of(3))
+        assert (server.requests, server.live) == ([3], 1)
+    assert [row["judged"] for row in rows] == [True] * 3
+
+
+async def test_a_live_reply_is_not_paid_twice(server, tmp_path):
+    server.hold.clear()
+    server.answers_live = True
+    chat = model_of(server, tmp_path, 1, live_after=1e-9)
+    await chat.ainvoke("Hello")
+    again = model_of(server, tmp_path, 1, live_after=1e-9)
+    assert (await again.ainvoke("Hello")).text == "Hi"
+    assert server.live == 1
+
+
+def test_hours_are_positive(server, tmp_path):
+    with pytest.raises(OptionError, match="`live_after` must be a positive number of hours"):
+        model_of(server, tmp_path, 1, live_after=0)
 
 
 async def test_one_request_that_fails_costs_its_row(tmp_path):
@@ -218,3 +281,15 @@ def test_the_command_asks_by_jobs_and_remembers_them(server, tmp_path, monkeypat
     (tmp_path / "out.jsonl").unlink()
     assert command(server, tmp_path, "--batch").exit_code == 0
     assert server.requests == [6]
+
+
+def test_the_command_asks_live_what_a_late_job_left(server, tmp_path, monkeypatch):
+    small = partial(batch_model, quiet=LONG, poll=0.01, most_requests=6)
+    monkeypatch.setattr(batches, "batch_model", small)
+    server.hold.clear()
+    server.answers_live = True
+    done = command(server, tmp_path, "--batch", "--live-after", "1e-9")
+    assert (done.exit_code, server.requests, server.live) == (0, [6], 3)
+    assert "live" in done.stdout
+    refused = command(server, tmp_path, "--live-after", "6")
+    assert (refused.exit_code, "--live-after is for --batch" in refused.stderr) == (2, True)

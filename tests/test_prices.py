@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from langchain_judges import ajudge_many, judge_many
 from langchain_judges.asking import rates
+from langchain_judges.asking.paid import Paid, paid_for
 from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
@@ -57,12 +58,23 @@ def test_each_row_and_the_summary_have_their_cost(table):
 
 def test_tokens_of_the_cache_and_of_a_batch_have_their_own_price(table):
     prices, model = Prices.read(table), Model(replies=reply)
-    usage = {**USAGE, "input_token_details": {"cache_read": 900}}
     # 100 fresh at 1.0, 900 cached at 0.1, 200 out at 10.0: 2,190 millionths.
-    assert prices.cost(model, usage) == pytest.approx(0.00219)
-    assert prices.cost(Model(replies=reply, metadata={"batch": True}), usage) == pytest.approx(
-        0.001095
+    paid = Paid(1_000, 900, 200)
+    assert prices.cost(model, paid) == pytest.approx(0.00219)
+    halves = [prices.cost(model, paid._replace(tier=tier)) for tier in ("batch", "flex")]
+    assert halves == pytest.approx([0.001095] * 2)
+    assert prices.cost(model, paid._replace(tier="priority")) is None
+
+
+def test_tokens_that_flex_read_from_the_cache_count_as_cached():
+    # So langchain-openai tells of a reply in the tier `flex`.
+    details = {"flex_cache_read": 900, "flex": 100}
+    message = AIMessage(
+        "yes",
+        usage_metadata={**USAGE, "input_token_details": details},
+        response_metadata={"service_tier": "flex"},
     )
+    assert paid_for(message) == Paid(1_000, 900, 200, "flex")
 
 
 def test_a_run_ends_when_its_dollars_are_spent(table):

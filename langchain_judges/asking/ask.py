@@ -29,15 +29,16 @@ from langchain_judges.asking.faults import (
     can_pass,
     diagnosis,
     in_a_line,
+    paid_despite,
     paid_error,
     rejects,
     status_of,
-    usage_of,
     wait_after,
 )
 from langchain_judges.asking.gate import LEDGER
 from langchain_judges.asking.journal import Journal, key_of
 from langchain_judges.asking.models import model_name
+from langchain_judges.asking.paid import Paid, paid_for
 from langchain_judges.asking.reply import Parse, Problem, check, json_schema, read
 from langchain_judges.asking.secrets import Secrets
 from langchain_judges.asking.steps import GIVEN, Effect, Steps
@@ -420,7 +421,7 @@ def _call(
     asking.wrote()
     if ledger:
         yield from ledger.gate.enter(ledger.rank, channel.model)
-    usage: Mapping[str, Any] | None = None
+    paid: Paid | None = None
     try:
         call = Effect(
             lambda: runnable.invoke(prompt, config, **settings),
@@ -429,19 +430,20 @@ def _call(
         result = yield within(channel.deadline, call)
         message = _without_secrets(_message(result), channel.secrets)
         channel.answered = True
-        usage = message.usage_metadata or {}
+        paid = paid_for(message)
         return message
     except Exception as exc:  # a model may raise anything: it becomes a failure of one unit
         if denied := _denied(exc, channel):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
-        usage = usage_of(exc)
+        paid = paid_despite(exc)
         raise _Failed(exc) from exc
     finally:
-        tokens = 0 if usage is None else _book(asking.cost, usage)
+        if paid is not None:
+            _book(asking.cost, paid)
         if ledger:
-            asking.unwritten += usage is not None
-            ledger.leave(channel.model, usage, tokens)
+            asking.unwritten += paid is not None
+            ledger.leave(channel.model, paid)
 
 
 def _denied(error: Exception, channel: Channel) -> ModelAccessError | None:
@@ -477,13 +479,12 @@ def _without_secrets(message: AIMessage, secrets: Secrets) -> AIMessage:
     return message.model_copy(update=changes)
 
 
-def _book(cost: StepUsage, usage: Mapping[str, Any]) -> int:
-    """Add a reply's tokens to the step's cost and return how many they are."""
+def _book(cost: StepUsage, paid: Paid) -> None:
+    """Add what a reply took to the step's cost."""
     cost["calls"] += 1
-    cost["input_tokens"] += usage.get("input_tokens", 0)
-    cost["output_tokens"] += usage.get("output_tokens", 0)
-    cost["cached_tokens"] += (usage.get("input_token_details") or {}).get("cache_read") or 0
-    return int(usage.get("input_tokens", 0) + usage.get("output_tokens", 0))
+    cost["input_tokens"] += paid.input_tokens
+    cost["output_tokens"] += paid.output_tokens
+    cost["cached_tokens"] += paid.cached_tokens
 
 
 def _pause(seconds: float) -> Effect:

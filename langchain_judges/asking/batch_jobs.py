@@ -7,17 +7,19 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import httpx
 
 from langchain_judges.asking.batch_journal import Job
+from langchain_judges.asking.batch_request import Request
 
 PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
 """Statuses that another attempt may not bring."""
 ATTEMPTS = 3
 """Jobs that a request may be in before its error is handed on; also looks for a lost job."""
 _TRIES, _LONGEST_WAIT = 9, 60.0
+_UNKNOWN_PATH = {404, 405, 501}
 
 
 class Result(NamedTuple):
@@ -44,6 +46,9 @@ class State(NamedTuple):
 class Jobs(ABC):
     """The batch API of a server, as one caller is allowed to use it."""
 
+    path: ClassVar[str]
+    """Of jobs, below the address."""
+
     address: str
     """Of the server, up to and including its version."""
     headers: Mapping[str, str]
@@ -67,6 +72,15 @@ class Jobs(ABC):
     @abstractmethod
     async def look(self, name: str) -> State:
         """Return where a job stands."""
+
+    async def cancel(self, name: str) -> bool:
+        """Ask the server to end a job early; return whether it is a server that can."""
+        address = f"{self.address}{self.path}/{name}/cancel"
+        try:
+            reply = await self.http.post(address, headers=self.headers)
+        except httpx.TransportError:
+            return True  # asked again at the next look
+        return reply.status_code not in _UNKNOWN_PATH
 
     @abstractmethod
     def read(self, line: Mapping[str, Any]) -> Result:
@@ -95,7 +109,7 @@ class Jobs(ABC):
     async def call(
         self, method: str, path: str, *, once: bool = False, **content: Any
     ) -> dict[str, Any]:
-        """Ask the server; what passes is tried again for some minutes.
+        """Ask the server's batch API; what passes is tried again for some minutes.
 
         Args:
             method: The HTTP method.
@@ -103,15 +117,31 @@ class Jobs(ABC):
             once: Whether a lost connection is raised: the request may have arrived.
             content: As httpx takes it.
         """
+        reply = await self._send(method, f"{self.address}{path}", once=once, **content)
+        reply.raise_for_status()
+        return dict(reply.json())
+
+    async def ask(self, request: Request) -> httpx.Response:
+        """Send a request as an ordinary call; what passes is tried again for some minutes."""
+        kind = {"content-type": "application/json"}
+        return await self._send("POST", request.url, content=request.content, headers=kind)
+
+    async def _send(
+        self,
+        method: str,
+        url: str,
+        *,
+        once: bool = False,
+        headers: Mapping[str, str] | None = None,
+        **content: Any,
+    ) -> httpx.Response:
         wait = self.wait
+        headers = {**self.headers, **(headers or {})}
         for left in range(_TRIES, -1, -1):
             try:
-                reply = await self.http.request(
-                    method, f"{self.address}{path}", headers=self.headers, **content
-                )
+                reply = await self.http.request(method, url, headers=headers, **content)
                 if reply.status_code not in PASSING or not left:
-                    reply.raise_for_status()
-                    return dict(reply.json())
+                    return reply
             except httpx.TransportError:
                 if once or not left:
                     raise
@@ -122,6 +152,8 @@ class Jobs(ABC):
 
 class OpenAIJobs(Jobs):
     """OpenAI's protocol: a file of requests, a job with a mark in its metadata."""
+
+    path = "/batches"
 
     async def upload(self, endpoint: str, requests: Mapping[str, Any]) -> dict[str, Any]:
         """Upload the requests as a file."""
@@ -142,13 +174,13 @@ class OpenAIJobs(Jobs):
     async def make(self, content: dict[str, Any], mark: str) -> Job:
         """Make a job of an uploaded file."""
         marked = {**content, "metadata": {"langchain_judges": mark}}
-        return self._job(await self.call("POST", "/batches", once=True, json=marked))
+        return self._job(await self.call("POST", self.path, once=True, json=marked))
 
     async def find(self, mark: str, requests: int) -> Job | None:
         """Return the job that carries a mark."""
         after: dict[str, Any] = {}
         while True:
-            page = await self.call("GET", "/batches", params={"limit": 100, **after})
+            page = await self.call("GET", self.path, params={"limit": 100, **after})
             for job in page["data"]:
                 if (job.get("metadata") or {}).get("langchain_judges") == mark:
                     return self._job(job)
@@ -158,7 +190,7 @@ class OpenAIJobs(Jobs):
 
     async def look(self, name: str) -> State:
         """Return where a job stands."""
-        job = await self.call("GET", f"/batches/{name}")
+        job = await self.call("GET", f"{self.path}/{name}")
         files = [job.get("output_file_id"), job.get("error_file_id")]
         problem = (job.get("errors") or {}).get("data") or ""
         return State(
@@ -173,14 +205,18 @@ class OpenAIJobs(Jobs):
         """Return what a line of results says."""
         response = line.get("response") or {}
         body = response.get("body") or {"error": line.get("error")}
+        # Whatever the server calls it, so that the reply is priced as one of a batch.
+        body = {**body, "service_tier": "batch"} if "usage" in body else body
         return Result(line["custom_id"], response.get("status_code") or 503, body)
 
-    def _job(self, made: Mapping[str, Any]) -> Job:
-        return Job(made["id"], self.address, made["status"], 0)
+    def _job(self, reply: Mapping[str, Any]) -> Job:
+        return Job(reply["id"], self.address, reply["status"], 0)
 
 
 class AnthropicJobs(Jobs):
     """Anthropic's Message Batches: requests in the job itself, which carries no mark."""
+
+    path = "/messages/batches"
 
     async def upload(self, endpoint: str, requests: Mapping[str, Any]) -> dict[str, Any]:
         """Return the requests; they go with the job."""
@@ -188,20 +224,20 @@ class AnthropicJobs(Jobs):
 
     async def make(self, content: dict[str, Any], mark: str) -> Job:
         """Make a job."""
-        return self._job(await self.call("POST", "/messages/batches", once=True, json=content))
+        return self._job(await self.call("POST", self.path, once=True, json=content))
 
     async def find(self, mark: str, requests: int) -> Job | None:
         """Return the newest job of as many requests.
 
         If it is another one, its results have other keys, and the requests are asked again.
         """
-        page = await self.call("GET", "/messages/batches", params={"limit": 100})
+        page = await self.call("GET", self.path, params={"limit": 100})
         sizes = ((job, sum(job["request_counts"].values())) for job in page["data"])
         return next((self._job(job) for job, size in sizes if size == requests), None)
 
     async def look(self, name: str) -> State:
         """Return where a job stands."""
-        job = await self.call("GET", f"/messages/batches/{name}")
+        job = await self.call("GET", f"{self.path}/{name}")
         ended = job["processing_status"] == "ended"
         results = [job["results_url"]] if ended and job.get("results_url") else []
         completed = job["request_counts"].get("succeeded", 0)
@@ -211,11 +247,13 @@ class AnthropicJobs(Jobs):
         """Return what a line of results says."""
         result = line["result"]
         if result["type"] == "succeeded":
-            return Result(line["custom_id"], 200, result["message"])
+            message = result["message"]
+            usage = {**message["usage"], "service_tier": "batch"}
+            return Result(line["custom_id"], 200, {**message, "usage": usage})
         error = result.get("error") or {"error": {"message": result["type"]}}
         inner = error.get("error") or error
         wrong = inner.get("type") == "invalid_request_error"
         return Result(line["custom_id"], 400 if wrong else 503, error)
 
-    def _job(self, made: Mapping[str, Any]) -> Job:
-        return Job(made["id"], self.address, made["processing_status"], 0)
+    def _job(self, reply: Mapping[str, Any]) -> Job:
+        return Job(reply["id"], self.address, reply["processing_status"], 0)

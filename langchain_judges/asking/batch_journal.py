@@ -16,7 +16,8 @@ from langchain_judges.errors import OutputError
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
-    name TEXT PRIMARY KEY, address TEXT NOT NULL, requests INTEGER NOT NULL
+    name TEXT PRIMARY KEY, address TEXT NOT NULL, requests INTEGER NOT NULL,
+    made REAL NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS requests (
     key TEXT PRIMARY KEY, job TEXT, answer TEXT
@@ -45,6 +46,8 @@ class Job:
     """As the server calls it: `validating`, `in_progress`, `completed`, `expired` …"""
     requests: int
     completed: int = 0
+    made: float = 0.0
+    """When the server took it, in seconds since 1970."""
 
     @property
     def intended(self) -> bool:
@@ -78,14 +81,19 @@ class Journal:
         row = self._one(
             "SELECT jobs.* FROM requests JOIN jobs ON job = name WHERE key = ?", key
         )
-        return Job(row[0], row[1], "unknown", row[2]) if row else None
+        if row is None:
+            return None
+        name, address, requests, made = row
+        return Job(name, address, "unknown", requests, made=made)
 
     def intend(self, mark: str, keys: Iterable[str]) -> None:
         """Remember that a job is about to be made of some requests."""
         rows = [(key, mark) for key in keys]
         with self._file:
             self._file.execute("BEGIN")
-            self._file.execute("INSERT INTO jobs VALUES (?, ?, ?)", (mark, INTENDED, len(rows)))
+            self._file.execute(
+                "INSERT INTO jobs VALUES (?, ?, ?, 0)", (mark, INTENDED, len(rows))
+            )
             self._file.executemany("INSERT OR REPLACE INTO requests VALUES (?, ?, NULL)", rows)
 
     def sent(self, mark: str, job: Job) -> None:
@@ -93,8 +101,8 @@ class Journal:
         with self._file:
             self._file.execute("BEGIN")
             self._file.execute(
-                "UPDATE jobs SET name = ?, address = ? WHERE name = ?",
-                (job.name, job.address, mark),
+                "UPDATE jobs SET name = ?, address = ?, made = ? WHERE name = ?",
+                (job.name, job.address, job.made, mark),
             )
             self._file.execute("UPDATE requests SET job = ? WHERE job = ?", (job.name, mark))
 

@@ -24,6 +24,7 @@ from langchain_core.exceptions import (
     ModelTimeoutError,
 )
 
+from langchain_judges.asking.paid import Paid
 from langchain_judges.asking.reply import Problem
 from langchain_judges.rows.printable import clean
 
@@ -48,29 +49,23 @@ _STATUSES: dict[type[ModelError], int] = {
 """What LangChain's own errors mean where they carry no status."""
 
 
-def usage_of(error: Exception) -> dict[str, Any] | None:
-    """Return the usage of a reply that the client library threw away, if that is what it did.
+def paid_despite(error: Exception) -> Paid | None:
+    """Return what a reply took that the client library threw away, if it did that.
 
     The OpenAI client raises for a reply cut by length or by a content filter, even though
     the reply came and was paid for.
     """
     if paid_error(error) is None:
         return None
-    usage: Any = getattr(getattr(error, "completion", None), "usage", None)
-    if usage is not None:
-        usage = usage.model_dump()
-    else:
-        try:
-            usage = error.response.json().get("usage")  # type: ignore[attr-defined]
-        except (AttributeError, ValueError):
-            usage = None
-    usage = usage or {}
+    completion: Any = getattr(error, "completion", None)
+    try:
+        reply = completion.model_dump() if completion else error.response.json()  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        reply = {}
+    usage = reply.get("usage") or {}
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    return {
-        "input_tokens": usage.get("prompt_tokens", 0),
-        "output_tokens": usage.get("completion_tokens", 0),
-        "input_token_details": {"cache_read": cached},
-    }
+    tokens = usage.get("prompt_tokens", 0), cached, usage.get("completion_tokens", 0)
+    return Paid(*tokens, reply.get("service_tier"))
 
 
 def paid_error(error: Exception) -> Problem | None:

@@ -12,13 +12,14 @@ import heapq
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from langchain_judges.asking.models import model_name
+from langchain_judges.asking.paid import Paid
 from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
@@ -34,7 +35,7 @@ T = TypeVar("T")
 class PriceList(Protocol):
     """What says what tokens cost."""
 
-    def cost(self, model: BaseChatModel, usage: Mapping[str, Any]) -> float | None:
+    def cost(self, model: BaseChatModel, paid: Paid) -> float | None:
         """Return what a reply cost in dollars; None where no price is known."""
 
 
@@ -68,6 +69,8 @@ class Gate:
         self.cost = 0.0
         self.unpriced = 0
         """Replies of models whose price is not known."""
+        self.live = 0
+        """Replies to ordinary calls for what batch jobs did not answer."""
         self.max_calls = max_calls
         self.max_tokens = max_tokens
         self.calls = 0
@@ -110,7 +113,7 @@ class Gate:
 
     def _turn(self, model: BaseChatModel) -> Steps[None]:
         """Wait until the rate allows a call of a model whose price is known if it must be."""
-        if self.max_cost is not None and self.price(model, {}) is None:
+        if self.max_cost is not None and self.price(model, Paid()) is None:
             raise OptionError(
                 f"`max_cost` needs the price of {model_name(model)!r}; name a file of `prices`"
             )
@@ -120,9 +123,9 @@ class Gate:
         elif limiter := self.limiter:
             yield Effect(limiter.acquire, limiter.aacquire)
 
-    def price(self, model: BaseChatModel, usage: Mapping[str, Any]) -> float | None:
+    def price(self, model: BaseChatModel, paid: Paid) -> float | None:
         """Return what a reply cost, in dollars; None where that is not known."""
-        return self.prices.cost(model, usage) if self.prices else None
+        return self.prices.cost(model, paid) if self.prices else None
 
     def leave(
         self,
@@ -131,6 +134,7 @@ class Gate:
         tokens: int = 0,
         cost: float | None = None,
         unwritten: int = 0,
+        live: bool = False,
     ) -> None:
         """Give the place back, and book the replies, tokens and dollars that it brought.
 
@@ -143,6 +147,7 @@ class Gate:
             self.cost += cost or 0.0
             self.unpriced += calls if cost is None else 0
             self.calls += calls
+            self.live += live
             self.tokens += tokens
             self._unwritten += unwritten
             self._in_flight -= 1
@@ -262,16 +267,17 @@ class Ledger:
     cost: float | None = None
     """Dollars, as far as prices are known."""
 
-    def leave(self, model: BaseChatModel, usage: Mapping[str, Any] | None, tokens: int) -> None:
-        """Give a place back after a call; without `usage` no reply came."""
-        if usage is None:
+    def leave(self, model: BaseChatModel, paid: Paid | None) -> None:
+        """Give a place back after a call; None: no reply came."""
+        if paid is None:
             self.gate.leave()
             return
-        cost = self.gate.price(model, usage)
+        cost = self.gate.price(model, paid)
         with self._lock:
             if cost is not None:
                 self.cost = (self.cost or 0.0) + cost
-        self.gate.leave(calls=1, tokens=tokens, cost=cost, unwritten=1)
+        live = (model.metadata or {}).get("batch") and paid.tier != "batch"
+        self.gate.leave(calls=1, tokens=paid.tokens, cost=cost, unwritten=1, live=bool(live))
 
     def book(self, usage: Usage) -> None:
         """Add what a question cost."""

@@ -37,6 +37,7 @@ from langchain_judges.cli.options import (
     DryRun,
     KeepFailed,
     Limit,
+    LiveAfter,
     MaxCalls,
     MaxCost,
     MaxTokens,
@@ -102,6 +103,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     shard: ShardOf = None,
     with_texts: WithTexts = False,
     batch: Batch = False,
+    live_after: LiveAfter = None,
     open_rows: OpenRows = None,
     prices: Prices = None,
     max_cost: MaxCost = None,
@@ -139,6 +141,8 @@ def judge(  # noqa: PLR0913 - one parameter for each option
         read = leaf_of(described or {"method": method, "preset": preset, "options": settings})
         file = rows_of(pairs, read[0], limit, column, read[1], read[2])
         rows = checked(file, skip_bad, errors, f"{kind_of(read[0], read[2])} to judge")
+        if live_after is not None and not batch:
+            raise OptionError("--live-after is for --batch")
         if described is not None and not batch:
             from langchain_judges.methods.registry import build
 
@@ -154,7 +158,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             if batch and isinstance(chat, list):
                 raise OptionError(f"--batch is for one model; {method!r} has {len(chat)}")
             if batch:
-                chat = _batched(chat, out, errors)
+                chat = _batched(chat, out, live_after, errors)
                 concurrency, open_rows = concurrency or _IN_JOBS, open_rows or _OPEN_ROWS
             more = {} if memory is None else {"memory": filled_memory(memory)}
             built = build_judge(method, chat, preset, settings, **more)
@@ -219,7 +223,9 @@ def _model_of(spec: Mapping[str, Any]) -> Any:
     return resolve_model(model) if isinstance(model, str) else model
 
 
-def _batched(chat: Any, out: Path | None, errors: Console) -> BaseChatModel:
+def _batched(
+    chat: Any, out: Path | None, live_after: float | None, errors: Console
+) -> BaseChatModel:
     """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
     from langchain_judges.asking.batches import batch_model
 
@@ -232,7 +238,8 @@ def _batched(chat: Any, out: Path | None, errors: Console) -> BaseChatModel:
         progress = f"{job.completed:,} of {job.requests:,} requests"
         errors.print(f"Job {job.name}: {job.status}, {progress}", markup=False)
 
-    return batch_model(chat, out.with_name(f"{out.name}.batches"), report=tell)
+    journal = out.with_name(f"{out.name}.batches")
+    return batch_model(chat, journal, live_after=live_after, report=tell)
 
 
 def _prices(path: Path | None) -> PriceList | None:
@@ -307,13 +314,15 @@ def _estimate(
     judge: Any, file: PairsFile, rows: int, prices: PriceList | None, errors: Console
 ) -> None:
     """Print what a run may cost: four characters a token, and a typical prompt and reply."""
+    from langchain_judges.asking.paid import Paid
+
     shown, written = file.characters // 4 + rows * _OVERHEAD, rows * _REPLY
     calls, costs = 0, []
     for calls_each, model in _models_asked(judge):
         calls += calls_each
-        usage = {"input_tokens": calls_each * shown, "output_tokens": calls_each * written}
+        paid = Paid(calls_each * shown, 0, calls_each * written)
         by_name = isinstance(model, str | Mapping)
-        costs.append(None if by_name or prices is None else prices.cost(model, usage))
+        costs.append(None if by_name or prices is None else prices.cost(model, paid))
     text = f"About {calls * shown:,} input and {calls * written:,} output tokens"
     if prices:
         priced = [cost for cost in costs if cost is not None]

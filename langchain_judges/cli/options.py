@@ -77,6 +77,15 @@ Batch = Annotated[
         "--out; the jobs are remembered beside it.",
     ),
 ]
+LiveAfter = Annotated[
+    float | None,
+    typer.Option(
+        "--live-after",
+        metavar="HOURS",
+        help="Cancel a batch job that takes longer, and ask what it left by ordinary calls, at "
+        "their full price.",
+    ),
+]
 Prices = Annotated[Path | None, flag("prices", "--prices")]
 MaxCost = Annotated[float | None, flag("max_cost", "--max-cost")]
 RequestsAMinute = Annotated[

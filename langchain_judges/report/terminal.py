@@ -87,6 +87,11 @@ def _recalled(row: Mapping[str, Any]) -> Text:
 
 
 def _add_cost(table: Table, summary: Summary) -> None:
+    table.add_row("calls", f"{summary.calls:,}", "")
+    if summary.live:
+        of = "of these by ordinary calls, for batch jobs had not answered"
+        table.add_row("live", f"{summary.live:,}", of)
+    table.add_row("tokens", f"{summary.tokens:,}", "")
     if summary.prices:
         unpriced = f"; no price is known for {summary.unpriced:,} calls"
         of = f"by {summary.prices}{unpriced if summary.unpriced else ''}"
@@ -116,8 +121,6 @@ def summary_table(summary: Summary) -> Table:
             table.add_row("flips", f"{summary.flips:,}", both)
     failures = ", ".join(f"{n} {reason}" for reason, n in summary.failures.most_common())
     table.add_row("failures", f"{sum(summary.failures.values()):,}", failures)
-    table.add_row("calls", f"{summary.calls:,}", "")
-    table.add_row("tokens", f"{summary.tokens:,}", "")
     _add_cost(table, summary)
     table.add_row("seconds", f"{summary.seconds:,.1f}", "")
     if summary.seconds_full >= 1:

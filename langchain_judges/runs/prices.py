@@ -9,17 +9,22 @@ from functools import lru_cache
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
 
 from langchain_judges.asking.models import model_name
+from langchain_judges.asking.paid import Paid
 from langchain_judges.errors import OptionError, needs
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+_HALF = ("batch", "flex")
+"""Service tiers at the price of batches."""
+_BATCH = {"anthropic": 0.5, "openai": 0.5}
+"""By what providers multiply all of their prices in a batch; the table does not say."""
 TABLE = "genai-prices"
 """Names the package's table where a file could stand."""
 _PROVIDERS = {
@@ -44,15 +49,17 @@ class Price(BaseModel):
     cached_input: NonNegativeFloat | None = None
     """Of input tokens read from the provider's cache; None: as `input`."""
     batch: NonNegativeFloat = 1.0
-    """By what a batch job's price is multiplied."""
+    """By what the price is multiplied in a batch job, and in flex processing."""
 
-    def of(self, usage: Mapping[str, Any]) -> float:
-        """Return what a reply's tokens cost, in dollars."""
-        cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
-        fresh = usage.get("input_tokens", 0) - cached
+    def of(self, paid: Paid) -> float | None:
+        """Return what a reply cost, in dollars; None where its tier has a price of its own."""
+        if paid.tier == "priority":
+            return None
         each = self.input if self.cached_input is None else self.cached_input
-        dollars = fresh * self.input + cached * each
-        return float(dollars + usage.get("output_tokens", 0) * self.output) / 1_000_000
+        fresh = paid.input_tokens - paid.cached_tokens
+        dollars = fresh * self.input + paid.cached_tokens * each
+        dollars += paid.output_tokens * self.output
+        return float(dollars * (self.batch if paid.tier in _HALF else 1)) / 1_000_000
 
 
 class _File(BaseModel):
@@ -107,13 +114,10 @@ class Prices:
                 self._known[key] = self.models.get(name)
         return self._known[key]
 
-    def cost(self, model: BaseChatModel, usage: Mapping[str, Any]) -> float | None:
+    def cost(self, model: BaseChatModel, paid: Paid) -> float | None:
         """Return what a reply cost in dollars; None where no price is known."""
         price = self.of(model)
-        if price is None:
-            return None
-        in_batch = (getattr(model, "metadata", None) or {}).get("batch")
-        return price.of(usage) * (price.batch if in_batch else 1)
+        return None if price is None else price.of(paid)
 
 
 def _problem(exc: Exception) -> str:
@@ -151,6 +155,7 @@ def _listed(provider: str | None, name: str) -> Price | None:
             input=dollars(input_tokens=million),
             output=dollars(output_tokens=million),
             cached_input=dollars(input_tokens=million, cache_read_tokens=million),
+            batch=_BATCH.get(provider, 1.0),
         )
     except LookupError:
         return None

@@ -73,6 +73,8 @@ class Summary:
     """Dollars for this run's replies, as far as their prices are known."""
     unpriced: int = 0
     """Replies whose price is not known."""
+    live: int = 0
+    """Replies to ordinary calls, at the full price, for what batch jobs did not answer."""
     seconds: float = 0.0
     held_back: int = 0
     """Most finished rows that waited at one time for a slower row before them."""

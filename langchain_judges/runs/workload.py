@@ -280,6 +280,7 @@ class Workload:
         self.summary.tokens = self.gate.tokens
         self.summary.cost = self.gate.cost
         self.summary.unpriced = self.gate.unpriced
+        self.summary.live = self.gate.live
         self.summary.seconds = time.monotonic() - self._began
 
     def _read(self) -> Work | None:

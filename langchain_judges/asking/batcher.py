@@ -1,0 +1,269 @@
+"""Requests collected into batch jobs, and their answers handed out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from langchain_judges.asking.batch_jobs import (
+    ATTEMPTS,
+    PASSING,
+    AnthropicJobs,
+    Jobs,
+    OpenAIJobs,
+    Result,
+    State,
+)
+from langchain_judges.asking.batch_journal import Answer, Job, Journal
+from langchain_judges.asking.batch_request import Pending, Request
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000
+"""Of one job: OpenAI takes 50,000 requests and 200 MB, Anthropic 100,000 and 256 MB."""
+LIVE_PLACES = 16
+"""Most ordinary calls in flight for what jobs did not answer."""
+_HOUR = 3600.0
+_OK = 200
+
+
+@dataclass
+class Batcher:
+    """Collects requests into jobs, in an event loop of its own, and hands out the answers."""
+
+    journal: Journal
+    quiet: float
+    """Seconds without a new request after which a job is sent."""
+    poll: float
+    """Seconds between looks at a job."""
+    most_requests: int = MOST_REQUESTS
+    live_after: float | None = None
+    """Hours after which a job is cancelled and what it left is asked by ordinary calls."""
+    report: Callable[[Job], object] = lambda _: None
+    _times: Counter[str] = field(default_factory=Counter)
+    """How often each request was asked."""
+    _waiting: dict[str, Pending] = field(default_factory=dict)
+    """Not in a job yet."""
+    _open: dict[str, Pending] = field(default_factory=dict)
+    """In a job that runs."""
+    _watched: set[str] = field(default_factory=set)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _timer: asyncio.TimerHandle | None = None
+    _live: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LIVE_PLACES))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def ask(self, request: Request) -> Future[Answer]:
+        """Return the answer to come for a request, from any thread."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(
+                    target=self._loop.run_forever, name="batches", daemon=True
+                ).start()
+        return asyncio.run_coroutine_threadsafe(self._ask(request), self._loop)
+
+    async def _ask(self, request: Request) -> Answer:
+        digest = request.digest
+        self._times[digest] += 1
+        key = f"{digest}-{self._times[digest]}"
+        if answer := self.journal.answer(key):
+            return answer
+        pending = Pending(key, request, asyncio.get_running_loop().create_future())
+        self._enter(pending)
+        try:
+            return await pending.answer
+        finally:
+            self._waiting.pop(key, None)
+            self._open.pop(key, None)
+
+    def _enter(self, pending: Pending) -> None:
+        """Find the job that a request is in, or put it among those for the next one."""
+        if job := self.journal.job_of(pending.key):
+            self._open[pending.key] = pending
+            self._watch(job, pending.request)
+            return
+        self._waiting[pending.key] = pending
+        if self._timer:
+            self._timer.cancel()
+        if len(self._waiting) >= self.most_requests:
+            self._send()
+        else:
+            self._timer = asyncio.get_running_loop().call_later(self.quiet, self._send)
+
+    def _send(self) -> None:
+        """Put all that waits into jobs: one for each server, endpoint and size."""
+        self._timer = None
+        waiting = [each for each in self._waiting.values() if not each.answer.done()]
+        self._waiting.clear()
+        groups: dict[tuple[str, str], list[Pending]] = {}
+        for pending in waiting:
+            place = pending.request.address, pending.request.endpoint
+            groups.setdefault(place, []).append(pending)
+        for group in groups.values():
+            for part in self._parts(group):
+                self._open |= {pending.key: pending for pending in part}
+                self._start(self._run(part), [pending.key for pending in part])
+
+    def _parts(self, group: Iterable[Pending]) -> Iterator[list[Pending]]:
+        part: list[Pending] = []
+        size = 0
+        for pending in group:
+            if part and (len(part) == self.most_requests or size + pending.size > MOST_BYTES):
+                yield part
+                part, size = [], 0
+            part.append(pending)
+            size += pending.size
+        yield part
+
+    def _start(self, work: Coroutine[Any, Any, None], keys: Iterable[str]) -> None:
+        """Run some work; what it raises is the answer to all requests that wait for it."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except httpx.HTTPStatusError as exc:
+                # The server's own words, so that a refused key is one.
+                self._settle(keys, _answer_of(exc.response))
+            except Exception as exc:  # noqa: BLE001
+                # Nobody awaits this task: a lost connection, a reply of another form, a full
+                # disk or a caller's `report` that raises must end the waits for its answers.
+                self._settle(keys, exc)
+
+        task = asyncio.ensure_future(guarded())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _settle(self, keys: Iterable[str], outcome: Answer | Exception) -> None:
+        for key in keys:
+            if pending := self._open.pop(key, None):
+                pending.settle(outcome)
+
+    def _jobs(self, request: Request) -> Jobs:
+        """Return the batch API of a request's server."""
+        kind = AnthropicJobs if request.endpoint == "/v1/messages" else OpenAIJobs
+        return kind(request.address, request.access, min(self.poll, 1.0))
+
+    async def _run(self, part: list[Pending]) -> None:
+        request = part[0].request
+        jobs = self._jobs(request)
+        requests = {pending.key: pending.request.body for pending in part}
+        content = await jobs.upload(request.endpoint, requests)
+        mark = uuid.uuid4().hex
+        # Written first: a process that dies after the next line finds the job again.
+        self.journal.intend(mark, list(requests))
+        try:
+            job = await jobs.make_once(content, mark, len(part))
+        except httpx.HTTPStatusError:
+            self.journal.forget(mark)
+            raise
+        await self._follow(self._sent(mark, job, len(part)), jobs)
+
+    def _sent(self, mark: str, job: Job, requests: int) -> Job:
+        """Remember that the server has a job, and return it with its size."""
+        job = replace(job, requests=requests, made=time.time())
+        self.journal.sent(mark, job)
+        self._watched.add(job.name)
+        return job
+
+    def _watch(self, job: Job, request: Request) -> None:
+        """Follow a job of an earlier run, once."""
+        if job.name not in self._watched:
+            self._watched.add(job.name)
+            keys = self.journal.unanswered(job.name)
+            self._start(self._resume(job, self._jobs(request)), keys)
+
+    async def _resume(self, job: Job, jobs: Jobs) -> None:
+        if job.intended:
+            sent = await jobs.find(job.name, job.requests)
+            if sent is None:  # the process died before it was: nothing was paid
+                for key in self.journal.forget(job.name):
+                    if pending := self._open.pop(key, None):
+                        self._enter(pending)
+                return
+            job = self._sent(job.name, sent, job.requests)
+        await self._follow(job, jobs)
+
+    async def _follow(self, job: Job, jobs: Jobs) -> None:
+        """Wait for a job's end, cancel it if it is late, and hand out what it brought."""
+        while True:
+            state = await jobs.look(job.name)
+            now = replace(job, status=state.status, completed=state.completed)
+            if now != job:
+                job = now
+                self.report(job)
+            if state.ended:
+                break
+            cancel = self._late(job) and "cancel" not in state.status
+            if cancel and not await jobs.cancel(job.name):
+                break  # a server that ends no job: what is missing is paid twice
+            await asyncio.sleep(self.poll)
+        for address in state.results:
+            async for result in jobs.results(address):
+                self._hand_out(result)
+        for key in self.journal.unanswered(job.name):
+            self._left(key, state, jobs)
+
+    def _late(self, job: Job) -> bool:
+        return self.live_after is not None and time.time() > job.made + _HOUR * self.live_after
+
+    def _hand_out(self, result: Result) -> None:
+        if result.status not in PASSING:
+            self._keep(result.key, Answer(status=result.status, body=result.body))
+        elif self.live_after is None:
+            self._lost(result, json.dumps(result.body))
+
+    def _left(self, key: str, state: State, jobs: Jobs) -> None:
+        """Ask for what a job did not answer, or hand the job's own refusal on."""
+        pending = self._open.get(key)
+        live = self.live_after is not None and not state.problem
+        if live and pending and not pending.answer.done():
+            # It stays in its job on disk, so that a run that is killed now asks it live again.
+            self._start(self._ask_live(pending, jobs), [key])
+            return
+        status = 400 if state.problem else 503
+        self._lost(Result(key, status, {}), state.problem or state.status)
+
+    def _lost(self, result: Result, problem: str) -> None:
+        """Ask a request again in another job, or hand its error on."""
+        self.journal.drop(result.key)
+        pending = self._open.pop(result.key, None)
+        if pending is None or pending.answer.done():
+            return
+        pending.attempts += 1
+        if result.status in PASSING and pending.attempts < ATTEMPTS:
+            self._enter(pending)
+            return
+        error = {"error": {"message": f"the batch job says: {problem[:300]}"}}
+        pending.settle(Answer(status=result.status, body=error))
+
+    async def _ask_live(self, pending: Pending, jobs: Jobs) -> None:
+        async with self._live:
+            answer = _answer_of(await jobs.ask(pending.request))
+        self._keep(pending.key, answer)
+
+    def _keep(self, key: str, answer: Answer) -> None:
+        """Hand an answer out; a refusal costs nothing, and a later run may ask again."""
+        if answer["status"] == _OK:
+            self.journal.keep(key, answer)
+        else:
+            self.journal.drop(key)
+        self._settle([key], answer)
+
+
+def _answer_of(response: httpx.Response) -> Answer:
+    try:
+        body = response.json()
+    except ValueError:
+        body = {"error": {"message": response.text[:300]}}
+    return Answer(status=response.status_code, body=body)
