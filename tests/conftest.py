@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -26,6 +27,12 @@ settings.register_profile("tests", parent=settings.default, max_examples=40, dea
 settings.load_profile("tests")
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_collection_finish() -> None:
+    """Set aside what stays until the end: each sweep for garbage would read all of it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -340,7 +340,6 @@ def test_the_best_of_several_are_compared_two_by_two():
 def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
     model = FakeChatModel(replies=answer)
     path(create_relative_judge(model, orders="none"), a=WORK, b=PICTURE)
-    # A server that cannot read an image of blocks is asked again to correct its reply.
     *_, asked = model.messages[0]
     assert SHOWN in asked.content[0]["text"]
     assert IMAGE in asked.content

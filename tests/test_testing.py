@@ -118,3 +118,11 @@ def test_requests_that_do_not_come_are_a_timeout():
 def test_every_name_is_documented_on_its_page():
     page = (testing.__doc__ or "") + (ROOT / "docs" / "testing.md").read_text()
     assert [name for name in testing.__all__ if name not in page] == []
+
+
+def test_the_prompt_of_a_call_in_blocks_is_its_texts():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    call = testing.Call(
+        0, {"messages": [{"content": "be fair"}, {"content": [{"text": "why?"}, image]}]}, {}
+    )
+    assert call.prompt == "be fair\nwhy?"

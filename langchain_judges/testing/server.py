@@ -28,8 +28,8 @@ class Call:
 
     @property
     def prompt(self) -> str:
-        """The texts of its messages, one after the other."""
-        return "\n".join(str(message["content"]) for message in self.body["messages"])
+        """The texts of its messages, one after the other; images and the like are left out."""
+        return "\n".join(_text_of(message["content"]) for message in self.body["messages"])
 
     @property
     def shape(self) -> str:
@@ -41,6 +41,13 @@ class Call:
     def repair(self) -> bool:
         """Whether it asks for a correction of an earlier reply."""
         return any(message["role"] == "assistant" for message in self.body["messages"])
+
+
+def _text_of(content: str | list[dict[str, Any]] | None) -> str:
+    """Return the text of a message that may come in blocks."""
+    if not isinstance(content, list):
+        return content or ""
+    return "\n".join(block["text"] for block in content if "text" in block)
 
 
 @dataclass
