@@ -8,7 +8,7 @@ from langchain_judges import report
 from langchain_judges.datasets.tables import cell_row
 from langchain_judges.errors import InputError
 from langchain_judges.report.bars import gates
-from langchain_judges.rows.labels import check_known
+from langchain_judges.rows.labels import check_countable
 from langchain_judges.verdict import no_usage
 
 
@@ -91,4 +91,4 @@ def test_columns_of_a_table_are_labels_by_criterion():
 
 def test_labels_by_criterion_have_names():
     with pytest.raises(InputError, match="name a label for each criterion"):
-        check_known({"input": "q", "output": "t", "labels": [4, 5]})
+        check_countable({"input": "q", "output": "t", "labels": [4, 5]})
