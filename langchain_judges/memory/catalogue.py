@@ -1,4 +1,4 @@
-"""What a memory holds: the versions of every example, in the order they were remembered."""
+"""The content of a memory: the versions of every example, in the order of remembering."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WIDTH = 1 << 128
 
 @dataclass(frozen=True)
 class Record:
-    """One version of an example, as it stands in the store."""
+    """One version of an example, as it is stored."""
 
     key: str
     seq: int
@@ -36,17 +36,17 @@ class Record:
 
     @classmethod
     def new(cls, example: dict[str, Any], seq: int, at: str, again: int = 0) -> Record:
-        """Make a record; `again` says how many alike the example has had before."""
+        """Create a record; `again` is the number of equal earlier versions of the example."""
         digest = hashlib.sha256(f"{_canonical(example)}{again}".encode()).digest()
         key = str(uuid.UUID(bytes=digest[:16], version=4))
         return cls(key, seq, at, texts_of(example).joined() or " ", example)
 
     @classmethod
     def read(cls, document: Document) -> Record:
-        """Return the record that a document of the store holds.
+        """Return the record of a document of the store.
 
         Raises:
-            OutputError: It holds none.
+            OutputError: The document holds no record.
         """
         fields = document.metadata
         try:
@@ -64,7 +64,7 @@ class Record:
 
     def document(self, memory: str) -> Document:
         """Return the document of the store that holds the record."""
-        # Texts and numbers alone: some stores take nothing else as metadata.
+        # Only texts and numbers: some stores accept nothing else as metadata.
         metadata = {
             "memory": memory,
             "family": self.example["family"],
@@ -77,7 +77,7 @@ class Record:
 
     @property
     def place(self) -> tuple[int, str]:
-        """By what records are ordered."""
+        """The sort key of records."""
         return self.seq, self.key
 
     @cached_property
@@ -87,7 +87,7 @@ class Record:
 
 
 class Chain(NamedTuple):
-    """The versions of an example, oldest first, and what they come to."""
+    """The versions of an example, oldest first, and the current example."""
 
     records: tuple[Record, ...]
     example: Example
@@ -101,32 +101,32 @@ class Chain(NamedTuple):
 
     @property
     def place(self) -> tuple[int, str]:
-        """By what examples are ordered: when they were first remembered."""
+        """The sort key of examples: when they were first remembered."""
         return self.records[0].place
 
     @property
     def last(self) -> Record:
-        """The version that counts."""
+        """The current version."""
         return self.records[-1]
 
 
 @dataclass
 class Catalogue:
-    """What a memory holds, in order; a change makes another catalogue."""
+    """The content of a memory, in order; a change creates a new catalogue."""
 
     records: list[Record] = field(default_factory=list)
     by_key: dict[str, Record] = field(default_factory=dict)
     chains: dict[str, Chain] = field(default_factory=dict)
     """The versions of every example, by its id."""
     ordered: list[Chain] = field(default_factory=list)
-    """The same, in the order in which the examples were first remembered."""
+    """The same versions, in the order in which the examples were first remembered."""
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
-    """How many examples each family has, by how many texts they judge."""
+    """The number of examples by family and by the number of judged texts."""
     ids: dict[str, str] | None = None
-    """The id of every content; made when it is first needed."""
+    """The id of every content; created on first use."""
     links: int = 0
-    """The sum of a hash of each two neighbours: one number that any change alters, and
-    that a change of one example alters without a look at the others."""
+    """The sum of a hash of each two neighbours: any change alters it, and a change of one
+    example updates it without a pass over the others."""
     _pools: dict[tuple[str | None, int, tuple[str, ...]], Pool] = field(default_factory=dict)
 
     @classmethod
@@ -161,19 +161,19 @@ class Catalogue:
         return [chain.example for chain in self.ordered]
 
     def has(self, family: str | None, outputs: int) -> bool:
-        """Say whether there is any example of a family that judges so many texts."""
+        """Return whether there is an example of a family with this number of judged texts."""
         return any(
-            count and family in (None, kind) and outputs in (0, judged)
-            for (kind, judged), count in self.counts.items()
+            count and family in (None, kind) and outputs in (0, texts)
+            for (kind, texts), count in self.counts.items()
         )
 
     def pool(self, family: str | None, outputs: int, modes: tuple[str, ...]) -> Pool:
-        """Return the examples of a family that judge so many texts, but those of some modes.
+        """Return the examples of a family with this number of judged texts, without some modes.
 
         Args:
-            family: The family; None for every one.
+            family: The family; None for every family.
             outputs: 1 or 2; 0 for both.
-            modes: The failure modes that are left out.
+            modes: The failure modes to omit.
         """
         name = (family, outputs, modes)
         if name not in self._pools:
@@ -186,10 +186,12 @@ class Catalogue:
             )
         return self._pools[name]
 
-    def changed(self, added: Iterable[Record], gone: Iterable[str] = ()) -> Catalogue:
-        """Return the catalogue with some records more, and without those of some keys."""
-        new = {record.key: record for record in added if record.key not in self.by_key}
-        old = {key: self.by_key[key] for key in gone if key in self.by_key}
+    def with_changes(
+        self, additions: Iterable[Record], removals: Iterable[str] = ()
+    ) -> Catalogue:
+        """Return the catalogue with some records added and those of some keys removed."""
+        new = {record.key: record for record in additions if record.key not in self.by_key}
+        old = {key: self.by_key[key] for key in removals if key in self.by_key}
         if not new and not old:
             return self
         if len(new) + len(old) > 64 + len(self.chains) // 8:
@@ -199,14 +201,14 @@ class Catalogue:
             *(self.ordered.copy(), self.counts.copy()),
             *(None if self.ids is None else self.ids.copy(), self.links),
         )
-        touched = dict.fromkeys(r.example["id"] for r in (*old.values(), *new.values()))
+        ids = dict.fromkeys(r.example["id"] for r in (*old.values(), *new.values()))
         for record in old.values():
             del copy.by_key[record.key]
             del copy.records[_find(copy.records, record.place)]
         for record in new.values():
             copy.by_key[record.key] = record
             insort(copy.records, record, key=lambda each: each.place)
-        for id in touched:
+        for id in ids:
             earlier = self.chains[id].records if id in self.chains else ()
             later = [r for r in earlier if r.key not in old]
             copy._put(id, [*later, *(r for r in new.values() if r.example["id"] == id)])
@@ -245,38 +247,38 @@ class Catalogue:
         kind = (example["family"], outputs_of(example))
         self.counts[kind] = self.counts.get(kind, 0) + more
 
-    def placed(
+    def records_for(
         self, examples: Sequence[dict[str, Any]], now: str
     ) -> tuple[list[str], list[Record]]:
-        """Return the id of every example, and records of those that are new."""
+        """Return the id of every example, and records for the new ones."""
         if self.ids is None:
             self.ids = {_content(c.example): id for id, c in self.chains.items()}
-        fresh_ids: dict[str, str] = {}
+        new_ids: dict[str, str] = {}
         chains: dict[str, list[Record]] = {}
         seq = self.records[-1].seq if self.records else 0
         ids: list[str] = []
-        fresh: list[Record] = []
+        new_records: list[Record] = []
         for raw in examples:
             fields = dict(raw)
             at = fields.pop("at", None)
             content = _content(fields)
-            id = fresh_ids.get(content) or self.ids.get(content)
-            id = fresh_ids[content] = id or fields["id"] or content[:16]
+            id = new_ids.get(content) or self.ids.get(content)
+            id = new_ids[content] = id or fields["id"] or content[:16]
             ids.append(id)
             example = {**fields, "id": id}
             if id not in chains:
                 chains[id] = list(self.chains[id].records) if id in self.chains else []
-            if _is_known(example, at, chains[id]):
+            if _is_duplicate(example, at, chains[id]):
                 continue
             seq += 1
             again = sum(record.example == example for record in chains[id])
             record = Record.new(example, seq, at or now, again)
             chains[id].append(record)
-            fresh.append(record)
-        return ids, fresh
+            new_records.append(record)
+        return ids, new_records
 
     def history(self) -> list[dict[str, Any]]:
-        """Return what was remembered together, as `FailureMemory.history` describes it."""
+        """Return the entries that `FailureMemory.history` describes."""
         entries: list[dict[str, Any]] = []
         then = Catalogue()
         for record in self.records:
@@ -293,10 +295,10 @@ class Catalogue:
 
 
 def is_in(example: Example, family: str | None, outputs: int, modes: tuple[str, ...]) -> bool:
-    """Say whether an example is of a pool; see `Catalogue.pool`."""
+    """Return whether an example belongs to a pool; see `Catalogue.pool`."""
     return (
         family in (None, example["family"])
-        # A judge of pairs learns nothing from single texts, nor the other way round.
+        # A judge of pairs learns nothing from single texts, and vice versa.
         and outputs in (0, outputs_of(example))
         and str(example["mode"]) not in modes
     )
@@ -307,7 +309,7 @@ def _find(ordered: Sequence[Any], place: tuple[int, str]) -> int:
 
 
 def _link(a: Record | None, b: Record | None) -> int:
-    """Return a number that stands for two neighbours; 0 where there is no second one."""
+    """Return a number for two neighbours; 0 without a second one."""
     if b is None:
         return 0
     first = a.digest if a else b""
@@ -318,10 +320,10 @@ def _short(links: int) -> str:
     return hashlib.sha256(links.to_bytes(16)).hexdigest()[:12]
 
 
-def _is_known(example: dict[str, Any], at: str | None, chain: Sequence[Record]) -> bool:
-    """Say whether an example says nothing new after the versions there are.
+def _is_duplicate(example: dict[str, Any], at: str | None, chain: Sequence[Record]) -> bool:
+    """Return whether an example adds nothing to its versions.
 
-    One from an export is known if it stands anywhere among them.
+    An example from an export is a duplicate if any version equals it.
     """
     for record in reversed(chain):
         if record.example == example and at in (None, record.at):
@@ -332,12 +334,12 @@ def _is_known(example: dict[str, Any], at: str | None, chain: Sequence[Record]) 
 
 
 def _lesson(example: Mapping[str, Any]) -> list[Any]:
-    """Return what an example teaches, whoever audited it and when."""
+    """Return the fields of an example other than its provenance."""
     return [example[name] for name in FIELDS if name not in _PROVENANCE]
 
 
 def _corrections(chain: Sequence[Record]) -> int:
-    """Return how often what an example teaches has been said anew."""
+    """Return 1 plus the number of times an example was corrected again."""
     lessons = [_lesson(record.example) for record in chain]
     return 1 + sum(a != b for a, b in pairwise(lessons))
 

@@ -1,4 +1,4 @@
-"""An audited mistake, and the texts by which it is compared with what is to be judged."""
+"""An audited mistake, and the texts by which it is compared with an item."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ _ATOMS = (str, int, float, type(None))
 
 
 class Example(TypedDict):
-    """An audited mistake of a judge, and what it should have said."""
+    """An audited mistake of a judge, and the correct label."""
 
     id: str
     family: str
-    """What it is an example of; a judge recalls within the family of its item."""
+    """The task family; a judge recalls within the family of its item."""
     input: str | list[dict[str, Any]]
     output: str | list[dict[str, Any]] | dict[str, Any]
     """The judged text; for a pair `{"output_a", "output_b"}`."""
     expected: str | list[str] | None
     wrong: Label | None
-    """What the judge said; for a pair `"A"`, `"B"` or `"tie"`."""
+    """The judge's label; for a pair `"A"`, `"B"` or `"tie"`."""
     corrected: Label
     mode: Label | None
     """The failure mode, as the auditor named it."""
     source: str | None
     """The id of the item it comes from."""
     group: str | None
-    """The group of that item; no item of it is shown the example."""
+    """The group of that item; no item of the group recalls the example."""
     round: int | None
     auditor: str | None
     note: str | None
     version: int
-    """1, and one more for each time it was corrected again."""
+    """1, plus 1 for each further correction."""
 
 
-def copied(example: Example) -> Example:
-    """Return an example that can be changed without harm."""
+def copy_of(example: Example) -> Example:
+    """Return a copy of an example that can be changed safely."""
     copy = {
         name: value if isinstance(value, _ATOMS) else json.loads(json.dumps(value))
         for name, value in example.items()
@@ -51,7 +51,7 @@ def copied(example: Example) -> Example:
 
 
 class Texts(NamedTuple):
-    """What an item or an example says."""
+    """The texts of an item or an example."""
 
     task: str
     outputs: tuple[str, ...]
@@ -59,7 +59,7 @@ class Texts(NamedTuple):
     expected: str
 
     def joined(self) -> str:
-        """Return the text whose embedding stands for it; what differs most comes first."""
+        """Return the text to embed; the most distinctive part comes first."""
         return "\n\n".join(part for part in (*self.outputs, self.expected, self.task) if part)
 
 
@@ -81,21 +81,21 @@ def texts_of(item: Mapping[str, Any]) -> Texts:
 
 
 def outputs_of(example: Mapping[str, Any]) -> int:
-    """Return how many texts an example judges: 2 for a pair, else 1."""
+    """Return the number of texts that an example judges: 2 for a pair, else 1."""
     return 2 if isinstance(example["output"], Mapping) else 1
 
 
-def asked_of(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item as examples are made of it, so that the two can be compared.
+def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item in the form of an example, so that the two can be compared.
 
-    The source that a single text is judged by stands behind the task; what names the item
-    is a text, or None.
+    The source of a single text is appended to the task; id, group and family are texts or
+    None.
     """
     plain = plain_row(item)
     for name in ("id", "group", "family"):
         value = plain.get(name)
         plain[name] = None if value in (None, "") else str(value)
-    # An example's `source` is the id of the item that it comes from, and no text.
+    # An example's `source` is the id of the item that it comes from, not a text.
     source = plain.get("source") if "output" in plain and "corrected" not in plain else None
     if isinstance(source, str):
         plain["input"] = with_source(plain.get("input") or "", source).strip()

@@ -1,4 +1,4 @@
-"""Examples as people give them: checked, and brought into the form that a memory holds."""
+"""Examples from callers and files: validated and converted to the form of a memory."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from langchain_judges.memory.example import Example, texts_of
 from langchain_judges.rows.messages import plain_row
 
 FIELDS = tuple(name for name in Example.__annotations__ if name != "version")
-_TAKEN = (*FIELDS, "output_a", "output_b", "reference", "version", "at")
-_LEFT_OUT = {"label", "category", "systems", "turn", "human_votes"}
-"""What people know of a row; a corrected row may bring it, and no example holds it."""
+_KEYS = (*FIELDS, "output_a", "output_b", "reference", "version", "at")
+_IGNORED_KEYS = {"label", "category", "systems", "turn", "human_votes"}
+"""Fields of data rows that an example does not have and that are ignored."""
 
 
-def checked(raw: Mapping[str, Any]) -> dict[str, Any]:
+def check_example(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return an example with every field.
 
     Raises:
-        InputError: It is none; the message says why.
+        InputError: The value is not an example; the message says why.
     """
     if not isinstance(raw, Mapping):
         raise InputError(f"an example must be an object, got {type(raw).__name__}")
-    if unknown := sorted(set(raw) - {*_TAKEN, *_LEFT_OUT}):
-        raise InputError(f"an example has no {unknown!r}; it takes {list(_TAKEN)!r}")
+    if unknown := sorted(set(raw) - {*_KEYS, *_IGNORED_KEYS}):
+        raise InputError(f"an example has no {unknown!r}; it takes {list(_KEYS)!r}")
     row = plain_row(raw)
     example = {name: row.get(name) for name in FIELDS}
     if example["output"] is None and "output_a" in row:
@@ -77,10 +77,10 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """Return the examples of a JSONL file.
 
     Raises:
-        InputError: It cannot be read, or a line is no example.
+        InputError: The file cannot be read, or a line is not an example.
     """
     try:
-        if not path.is_file():  # a device would never end
+        if not path.is_file():  # reading a device might never end
             raise InputError(f"there is no file {path}")
         text = path.read_text("utf-8", "surrogatepass")
     except (OSError, UnicodeDecodeError) as exc:
@@ -89,7 +89,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                examples.append(checked(json.loads(line)))
+                examples.append(check_example(json.loads(line)))
             except (ValueError, RecursionError) as exc:
                 raise InputError(f"{path}, line {number}: {exc}") from exc
     return examples

@@ -1,9 +1,9 @@
 """FailureMemory: audited mistakes of judges, remembered over any LangChain vector store.
 
-Method: Hasanbeig et al. 2023 (ALLURE), section 2: audited examples are kept by family and
-shown to the judge as in-context examples. Every record is one document of the store, its
-metadata hold the whole example, so the store is all there is to save. Nothing is kept
-beside it, which is why forgetting leaves nothing behind.
+Method: Hasanbeig et al. 2023 (ALLURE), section 2: audited examples are stored by family and
+shown to the judge as in-context examples. Each record is one document of the store, with the
+complete example in its metadata. Nothing is stored anywhere else, so forgetting an example
+leaves no trace of it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from langchain_judges.asking.gate import Gate
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.catalogue import Catalogue, Record
-from langchain_judges.memory.example import Example, asked_of, copied, texts_of
-from langchain_judges.memory.example_input import checked, read_lines
+from langchain_judges.memory.example import Example, copy_of, query_of, texts_of
+from langchain_judges.memory.example_input import check_example, read_lines
 from langchain_judges.memory.faiss import plain_files
 from langchain_judges.memory.faiss.store import FaissStore
 from langchain_judges.memory.guard import Guard
@@ -46,7 +46,7 @@ from langchain_judges.memory.recall import (
     uniform,
 )
 from langchain_judges.memory.selection import Chooser, Wish
-from langchain_judges.memory.trial import Trial, Tried, tried_in
+from langchain_judges.memory.trial import Trial, TrialState, trial_in
 
 __all__ = [
     "Example",
@@ -68,24 +68,24 @@ How = Recall | str
 
 
 class FailureMemory(BaseExampleSelector):
-    """Audited mistakes of judges, and which of them to show for an item.
+    """Audited mistakes of judges, and the choice of those to show for an item.
 
-    An example is known by its content (family, input, output, expected): remembering it
-    again changes nothing, and correcting it again makes a new version of it. An item never
-    recalls itself, nearly the same texts, or an example of its group, unless
-    `allow_leak=True` says so. It is also a LangChain example selector.
+    An example is identified by its content (family, input, output, expected): remembering it
+    again changes nothing, and correcting it again creates a new version. An item never
+    recalls itself, near-duplicates of it, or examples of its group, unless
+    `allow_leak=True`. The memory is also a LangChain example selector.
 
     Args:
         store: Any LangChain vector store; default a `FaissStore`. A store other than
-            `FaissStore` may hold other documents too; what other processes add to it is
-            seen after `refresh()`.
-        embeddings: Embeds the examples, where `store` does not; default all-MiniLM-L6-v2.
+            `FaissStore` may hold other documents too; call `refresh()` to see what other
+            processes have added to it.
+        embeddings: Embeds the examples if `store` does not; default all-MiniLM-L6-v2.
         path: The folder of the default store; None keeps it in memory.
-        recall: How `select_examples` chooses, and a judge that is not told otherwise.
-        budget: Most characters of examples that a judge is shown; default 24,000 for a judge
-            of pairs, no limit for a judge of one text. A judge whose model is known to take
-            less shows less, and says how many examples it left out.
-        name: Tells memories apart that share a store.
+        recall: The default choice of examples, for judges and for `select_examples`.
+        budget: The most characters of examples that a judge shows; default 24,000 for a judge
+            of pairs, no limit for a judge of one text. A judge whose model has a smaller
+            context shows less, and reports how many examples it omitted.
+        name: Distinguishes memories that share a store.
 
     Raises:
         OptionError: Both `store` and `path` are given, or `recall` is unknown.
@@ -110,18 +110,18 @@ class FailureMemory(BaseExampleSelector):
     ) -> None:
         """Open the memory."""
         if store is not None and path is not None:
-            raise OptionError("`path` is the folder of the default store: give it or `store`")
+            raise OptionError("`path` is the folder of the default store: pass it or `store`")
         own = getattr(store, "embeddings", None)
         self.embeddings: Embeddings = own or embeddings or SentenceEmbeddings()
         self.store = store if store is not None else FaissStore(self.embeddings, path=path)
         self.how = read_recall(recall)
-        whole = isinstance(budget, int) and not isinstance(budget, bool) and budget >= 0
-        if budget is not None and not whole:
+        is_count = isinstance(budget, int) and not isinstance(budget, bool) and budget >= 0
+        if budget is not None and not is_count:
             raise OptionError(f"`budget` must be a whole number of at least 0, got {budget!r}")
         self.budget = budget
         self.name = name
-        self._known: tuple[Catalogue, int] | None = None
-        self._latest: Tried | None = None
+        self._cache: tuple[Catalogue, int] | None = None
+        self._latest: TrialState | None = None
         self._turn = Gate(1)
         self._chooser = Chooser(self.store, self.embeddings, name)
 
@@ -140,27 +140,27 @@ class FailureMemory(BaseExampleSelector):
 
     def examples(self) -> list[Example]:
         """Return every example in its last version, in the order they were remembered."""
-        return [copied(example) for example in self._read().examples()]
+        return [copy_of(example) for example in self._read().examples()]
 
     def refresh(self) -> None:
-        """Look at what others have written to the store."""
-        run(self._refreshed())
+        """Read what other processes have written to the store."""
+        run(self._refresh_steps())
 
     async def arefresh(self) -> None:
-        """Look at what others have written to the store."""
-        await arun(self._refreshed())
+        """Read what other processes have written to the store."""
+        await arun(self._refresh_steps())
 
     def remember(self, examples: Iterable[Mapping[str, Any]]) -> list[str]:
         """Remember audited examples and return their ids.
 
         Args:
             examples: Fields of `Example`, of which `output` (or `output_a` and `output_b`)
-                and `corrected` are required. One whose content is known, with other
-                fields, becomes a new version of it. A row of data may bring what people
-                know of it (`label`, `category`, `systems`, …): it is left out.
+                and `corrected` are required. An example with the content of a remembered one
+                and different other fields becomes a new version of it. Other fields of a data
+                row (`label`, `category`, `systems`, …) are ignored.
 
         Raises:
-            InputError: An example is not one; none is remembered then.
+            InputError: An example is invalid; none is remembered then.
         """
         return run(self._remember(examples))
 
@@ -176,18 +176,18 @@ class FailureMemory(BaseExampleSelector):
         auditor: str | None = None,
         round: int | None = None,
     ) -> int:
-        """Forget what fits all that is given; afterwards it is as if it had never been there.
+        """Forget the examples that match every argument, as if they had never been there.
 
-        An earlier version of an example comes back when only a later one is forgotten. In
-        the files of a `FaissStore` it is blanked, so that nothing stays in them.
+        If only a later version of an example is forgotten, the earlier one is back. In the
+        files of a `FaissStore` a forgotten example is overwritten with blanks.
 
         Returns:
             How many examples lost a version or all of them.
 
         Raises:
-            OptionError: Nothing is given.
+            OptionError: There is no argument.
         """
-        return run(self._forget(_Wanted(_ids(ids), source, auditor, round)))
+        return run(self._forget(_Removal(_ids(ids), source, auditor, round)))
 
     async def aforget(
         self,
@@ -198,7 +198,7 @@ class FailureMemory(BaseExampleSelector):
         round: int | None = None,
     ) -> int:
         """Forget examples, as `forget` does."""
-        return await arun(self._forget(_Wanted(_ids(ids), source, auditor, round)))
+        return await arun(self._forget(_Removal(_ids(ids), source, auditor, round)))
 
     def recall(
         self, item: Item, how: How | None = None, *, allow_leak: bool = False
@@ -206,9 +206,9 @@ class FailureMemory(BaseExampleSelector):
         """Return the examples to show for an item.
 
         Args:
-            item: An `Item` or a `Pair`, with its family, group and id where it has them. The
-                source of an `Item` counts as a part of its task.
-                Without a family it recalls from every family.
+            item: An `Item` or a `Pair`, with its family, group and id if it has them. The
+                source of an `Item` counts as a part of its task. An item without a family
+                recalls from every family.
             how: The choice, such as `knn(8)` or `"knn:8"`; default the memory's own.
             allow_leak: Allow the item itself and its group; the result says which.
         """
@@ -221,16 +221,16 @@ class FailureMemory(BaseExampleSelector):
         return await arun(self._recall(item, how, allow_leak))
 
     def trial(self, examples: Iterable[Mapping[str, Any]]) -> Trial:
-        """Return a block in which the memory reads as if it held some examples more.
+        """Return a block in which the memory reads as if it held some more examples.
 
-        `with memory.trial(examples):` or `async with`; judges of this process that are asked in
-        the block are shown them as if they had been remembered, corrections in the place of
-        what they correct. Nothing is stored, and nobody else sees them.
+        Use `with memory.trial(examples):` or `async with`. Judges that are invoked in the
+        block see the examples as if they were remembered, and corrections in place of what
+        they correct. Nothing is stored, and no other code or process sees them.
 
         Raises:
-            InputError: An example is not one; when the block begins.
+            InputError: An example is invalid; raised when the block begins.
         """
-        return Trial(self._tried(examples))
+        return Trial(self._trial_steps(examples))
 
     def add_example(self, example: dict[str, Any]) -> str:
         """Remember one example and return its id."""
@@ -249,16 +249,16 @@ class FailureMemory(BaseExampleSelector):
         return [{**example} for example in await self.arecall(input_variables)]
 
     def history(self) -> list[dict[str, Any]]:
-        """Return what was remembered when and by whom, oldest first.
+        """Return when and by whom examples were remembered, oldest first.
 
         Each entry is `{"at", "round", "auditor", "added", "corrected", "size", "version"}`:
         ids of new and of newly corrected examples, and the memory's size and version then.
-        What was forgotten never happened.
+        Forgotten examples do not appear.
         """
         return self._read().history()
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write every version of every example as JSONL, in one step; return the lines.
+        """Write every version of every example as JSONL, atomically; return the line count.
 
         Raises:
             InputError: The file cannot be written.
@@ -283,7 +283,7 @@ class FailureMemory(BaseExampleSelector):
         """Remember the examples of a JSONL file; return how many records were new.
 
         Raises:
-            InputError: The file cannot be read or a line is no example; nothing is
+            InputError: The file cannot be read, or a line is not an example; nothing is
                 remembered then.
         """
         return run(self._import(path))
@@ -293,57 +293,59 @@ class FailureMemory(BaseExampleSelector):
         return await arun(self._import(path))
 
     def _read(self) -> Catalogue:
-        return run(self._seen())
+        return run(self._visible_catalogue())
 
-    def _seen(self) -> Steps[Catalogue]:
-        """Return what the memory holds, with what is on trial in this thread or task."""
-        tried = tried_in(self)
-        return tried.catalogue if tried else (yield from self._catalogue())
+    def _visible_catalogue(self) -> Steps[Catalogue]:
+        """Return the catalogue, with the examples on trial in this thread or task."""
+        trial = trial_in(self)
+        return trial.catalogue if trial else (yield from self._catalogue())
 
     def _catalogue(self) -> Steps[Catalogue]:
-        """Return what is in the store, brought up to date if that has changed."""
+        """Return the catalogue of the store, updated if the store has changed."""
         store = self.store
         if isinstance(store, FaissStore):
-            catalogue, number = self._known or (None, -1)
+            catalogue, number = self._cache or (None, -1)
             if number != store.changes():
                 news = store.news(number)
                 records = [
-                    Record.read(doc) for doc in news.documents if self._chooser.ours(doc)
+                    Record.read(doc) for doc in news.documents if self._chooser.owns(doc)
                 ]
                 if catalogue is None or news.whole:
                     catalogue = Catalogue.of(records)
                 else:
-                    catalogue = catalogue.changed(records, news.gone)
-                self._known = catalogue, news.number
+                    catalogue = catalogue.with_changes(records, news.gone)
+                self._cache = catalogue, news.number
             return cast("Catalogue", catalogue)
-        if self._known is None:
-            self._know((yield from self._enumerated()))
-        return cast("tuple[Catalogue, int]", self._known)[0]
+        if self._cache is None:
+            self._set_cache((yield from self._all_documents()))
+        return cast("tuple[Catalogue, int]", self._cache)[0]
 
-    def _tried(self, examples: Iterable[Mapping[str, Any]]) -> Steps[Tried]:
+    def _trial_steps(self, examples: Iterable[Mapping[str, Any]]) -> Steps[TrialState]:
         catalogue = yield from self._catalogue()
-        _, records = catalogue.placed(_all_checked(examples), _now())
+        _, records = catalogue.records_for(_check_all(examples), _now())
         latest = self._latest
         keys = [record.key for record in records]
         same = latest and latest.base is catalogue and [r.key for r in latest.records] == keys
         if latest is None or not same:
-            latest = self._latest = Tried(self, records, catalogue.changed(records), catalogue)
+            latest = self._latest = TrialState(
+                self, records, catalogue.with_changes(records), catalogue
+            )
         return latest
 
-    def _refreshed(self) -> Steps[None]:
-        # What is known stays until the new is there: others may be reading it.
+    def _refresh_steps(self) -> Steps[None]:
+        # The cache stays until it is replaced: others may be reading it.
         yield from self._turn.enter()
         try:
             if isinstance(self.store, FaissStore):
-                self._known = None
+                self._cache = None
                 yield from self._catalogue()
             else:
-                self._know((yield from self._enumerated()))
+                self._set_cache((yield from self._all_documents()))
         finally:
             self._turn.leave()
 
-    def _enumerated(self) -> Steps[list[Document]]:
-        """Return all our documents of a store that can only be searched."""
+    def _all_documents(self) -> Steps[list[Document]]:
+        """Return all documents of the memory from a store that can only be searched."""
         wide = 1000
         while True:
             documents = yield from self._chooser.search("example", wide)
@@ -351,61 +353,61 @@ class FailureMemory(BaseExampleSelector):
                 return documents
             wide *= 4
 
-    def _know(self, documents: Iterable[Document]) -> None:
-        self._known = Catalogue.of(self._records(documents)), 0
+    def _set_cache(self, documents: Iterable[Document]) -> None:
+        self._cache = Catalogue.of(self._records(documents)), 0
 
     def _records(self, documents: Iterable[Document]) -> list[Record]:
-        return [Record.read(each) for each in documents if self._chooser.ours(each)]
+        return [Record.read(each) for each in documents if self._chooser.owns(each)]
 
     def _remember(self, examples: Iterable[Mapping[str, Any]]) -> Steps[list[str]]:
-        ids, _ = yield from self._keep(_all_checked(examples))
+        ids, _ = yield from self._keep(_check_all(examples))
         return ids
 
     def _keep(self, examples: list[dict[str, Any]]) -> Steps[tuple[list[str], int]]:
-        """Store what is new and return every id, and how many records were new."""
+        """Store new records; return every id, and the number of new records."""
         yield from self._turn.enter()
         try:
             catalogue = yield from self._catalogue()
-            ids, fresh = catalogue.placed(examples, _now())
-            if fresh:
-                documents = [record.document(self.name) for record in fresh]
-                keys = [record.key for record in fresh]
+            ids, new_records = catalogue.records_for(examples, _now())
+            if new_records:
+                documents = [record.document(self.name) for record in new_records]
+                keys = [record.key for record in new_records]
                 store = self.store
                 yield Effect(
                     lambda: store.add_documents(documents, ids=keys),
                     lambda: store.aadd_documents(documents, ids=keys),
                 )
                 if not isinstance(store, FaissStore):
-                    self._known = catalogue.changed(fresh), 0
+                    self._cache = catalogue.with_changes(new_records), 0
             yield from self._catalogue()
-            return ids, len(fresh)
+            return ids, len(new_records)
         finally:
             self._turn.leave()
 
-    def _forget(self, wanted: _Wanted) -> Steps[int]:
-        if wanted == _Wanted():
+    def _forget(self, removal: _Removal) -> Steps[int]:
+        if removal == _Removal():
             raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
         yield from self._turn.enter()
         try:
             catalogue = yield from self._catalogue()
             candidates: Iterable[Record] = catalogue.records
-            if wanted.ids is not None:
-                chains = (catalogue.chains.get(id) for id in dict.fromkeys(wanted.ids))
+            if removal.ids is not None:
+                chains = (catalogue.chains.get(id) for id in dict.fromkeys(removal.ids))
                 candidates = [r for chain in chains if chain for r in chain.records]
-            gone = [record for record in candidates if wanted.fits(record.example)]
-            keys = [record.key for record in gone]
+            records = [record for record in candidates if removal.fits(record.example)]
+            keys = [record.key for record in records]
             if keys:
                 store = self.store
                 yield Effect(lambda: store.delete(keys), lambda: store.adelete(keys))
                 if not isinstance(store, FaissStore):
-                    self._known = catalogue.changed([], keys), 0
+                    self._cache = catalogue.with_changes([], keys), 0
                 self._chooser.forget(keys)
             if isinstance(self.store, FaissStore):
-                # Even if nothing is left to forget: a kill may have come before this.
+                # Also if there is nothing to forget: an earlier process may have died here.
                 erase = self.store.erase
                 yield Effect(erase, lambda: asyncio.to_thread(erase))
             yield from self._catalogue()
-            return len({record.example["id"] for record in gone})
+            return len({record.example["id"] for record in records})
         finally:
             self._turn.leave()
 
@@ -419,13 +421,13 @@ class FailureMemory(BaseExampleSelector):
 
     def _recall(self, item: Item, how: How | None, allow_leak: bool) -> Steps[Recalled]:
         choice = self.how if how is None else read_recall(how)
-        tried, catalogue = tried_in(self), (yield from self._seen())
-        query = asked_of(item)
+        trial, catalogue = trial_in(self), (yield from self._visible_catalogue())
+        query = query_of(item)
         wish = Wish(
             item=query,
             how=choice.inner,
             catalogue=catalogue,
-            extra=tried.records if tried else (),
+            extra=trial.records if trial else (),
             guard=Guard(query),
             allow_leak=allow_leak,
             family=None if choice.any_family else query.get("family"),
@@ -433,15 +435,15 @@ class FailureMemory(BaseExampleSelector):
             left_out=choice.left_out,
             barred={},
         )
-        examples = yield from self._chooser.chosen(wish)
+        examples = yield from self._chooser.choose(wish)
         result = Recalled(examples)
         result.how, result.version, result.allow_leak = choice, catalogue.version, allow_leak
         result.barred = tuple(wish.barred)
         if allow_leak:
-            chosen = {id(example) for example in examples}
+            identities = {id(example) for example in examples}
             near = self._chooser.relatives(wish)
             result.leaked = tuple(
-                e["id"] for e in near if id(e) in chosen and wish.guard.bars(e)
+                e["id"] for e in near if id(e) in identities and wish.guard.bars(e)
             )
         return result
 
@@ -450,15 +452,15 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _all_checked(examples: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _check_all(examples: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     if isinstance(examples, Mapping | str):
         raise InputError("`examples` must be a list of examples, not one")
-    return [checked(example) for example in examples]
+    return [check_example(example) for example in examples]
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What is to be forgotten."""
+class _Removal:
+    """The arguments of `forget`."""
 
     ids: tuple[str, ...] | None = None
     source: str | None = None
@@ -466,7 +468,7 @@ class _Wanted:
     round: int | None = None
 
     def fits(self, example: Mapping[str, Any]) -> bool:
-        """Say whether an example is meant by what is said beside its id."""
+        """Return whether an example matches the arguments other than the ids."""
         rest = (("source", self.source), ("auditor", self.auditor), ("round", self.round))
         return all(value is None or example[name] == value for name, value in rest)
 

@@ -1,4 +1,4 @@
-"""The guard against leaks: no example shows a judge the very item that it is to judge."""
+"""The guard against leaks: no example may show a judge the item that it judges."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from langchain_judges.memory.example import Example, Texts, texts_of
 from langchain_judges.rows.texts import group_by_task
 
 ALIKE = 0.9
-"""Share of common word triples from which on two texts count as the same."""
+"""Lowest share of common word triples at which two texts count as the same."""
 
 
 class Guard:
-    """Knows which examples would show a judge the very item it is to judge."""
+    """Decides which examples would show a judge the item that it judges."""
 
     def __init__(self, item: Mapping[str, Any]) -> None:
-        """Remember the item, as `asked_of` returns it."""
+        """Create the guard of an item, as `query_of` returns it."""
         self.id, self.group = item.get("id"), item.get("group")
         if self.group is None and item.get("input") is not None:
-            # Its task holds the source already.
+            # Its task already contains the source.
             self.group = group_by_task(item["input"])
         self.texts = texts_of(item)
 
     def bars(self, example: Example) -> bool:
-        """Say whether an example is the item, nearly the item, or of its group."""
+        """Return whether an example is the item, a near-duplicate of it, or of its group."""
         if self.id is not None and self.id in (str(example["source"]), example["id"]):
             return True
         if self.group is not None and self.group == str(example["group"]):
             return True
-        theirs, mine = texts_of(example), self.texts
-        if len(mine.outputs) != len(theirs.outputs) or not same(mine.task, theirs.task):
+        other, own = texts_of(example), self.texts
+        if len(own.outputs) != len(other.outputs) or not same(own.task, other.task):
             return False
-        turned = theirs.outputs[::-1]
-        return _all_same(mine.outputs, theirs.outputs) or _all_same(mine.outputs, turned)
+        swapped = other.outputs[::-1]
+        return _all_same(own.outputs, other.outputs) or _all_same(own.outputs, swapped)
 
 
 class Relatives:
-    """Finds the few examples that a guard may bar, without a look at each.
+    """Finds the few examples that a guard may bar, without a pass over all of them.
 
-    An example that was replaced or forgotten stays in it: what it names is to be checked.
+    Replaced and forgotten examples stay in the index, so its results must be checked.
     """
 
     def __init__(self) -> None:
-        """Begin without examples."""
+        """Create an empty index."""
         self._keys: dict[Hashable, list[str]] = {}
         self._covered: set[str] = set()
 
     def cover(self, examples: Iterable[tuple[str, Example]]) -> None:
-        """Take examples in, each with a key; those whose key is known are passed over."""
+        """Index examples by key; keys that are already indexed are skipped."""
         for key, example in examples:
             if key in self._covered:
                 continue
@@ -60,7 +60,7 @@ class Relatives:
             self._covered.add(key)
 
     def near(self, guard: Guard) -> set[str]:
-        """Return the keys of every example that a guard bars, and of some others."""
+        """Return the keys of all examples that a guard bars, and possibly of others."""
         signs: list[Hashable] = [("id", guard.id), ("group", guard.group)]
         # One output is enough: an example in the other order has it too.
         signs += [sign for text in guard.texts.outputs[:1] for sign in _signs(text)]
@@ -76,10 +76,10 @@ def _signs_of(example: Example) -> Iterator[Hashable]:
 
 
 def _signs(text: str) -> set[Hashable]:
-    """Return marks of a text of which any other text that is the `same` has one too.
+    """Return signs of a text such that every text that is the `same` shares one of them.
 
-    Two sets of which each holds nine tenths of the other must share an element among the
-    first tenth (and one more) of each, in any order that is common to both.
+    If two sets each hold nine tenths of the other, they share an element among the first
+    tenth (plus one) of each, in any common order.
     """
     words, triples = _print(text)
     if not words:
@@ -95,12 +95,12 @@ def _all_same(these: Sequence[str], those: Sequence[str]) -> bool:
 
 
 def same(a: str, b: str) -> bool:
-    """Say whether two texts are the same but for case, spaces, punctuation or a few words."""
+    """Return whether two texts are equal but for case, spaces, punctuation or a few words."""
     if a == b:
         return True
     (words_a, triples_a), (words_b, triples_b) = _print(a), _print(b)
     if words_a == words_b:
-        # Texts of signs alone have no words to compare.
+        # Texts without words cannot be compared by words.
         return bool(words_a)
     few, many = sorted((len(triples_a), len(triples_b)))
     if few < ALIKE * many or not few:

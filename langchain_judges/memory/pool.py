@@ -1,4 +1,4 @@
-"""The examples that one kind of item may be shown, in the orders in which they are drawn."""
+"""The examples that one kind of item may recall, and random choices from them."""
 
 from __future__ import annotations
 
@@ -18,45 +18,46 @@ class Pool:
     """Some examples of a memory, in the order in which they were remembered."""
 
     examples: list[Example]
-    _ranked: dict[int, list[Example]] = field(default_factory=dict)
-    _grouped: dict[int, list[list[Example]]] = field(default_factory=dict)
+    _orders: dict[int, list[Example]] = field(default_factory=dict)
+    _by_label: dict[int, list[list[Example]]] = field(default_factory=dict)
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The place of each example, by its id."""
+        """The index of each example, by its id."""
         return {example["id"]: place for place, example in enumerate(self.examples)}
 
-    def ranked(self, seed: int) -> list[Example]:
-        """Return the examples in an order by chance."""
-        if seed not in self._ranked:
-            self._ranked[seed] = drawn(self.examples, seed)
-        return self._ranked[seed]
+    def shuffle(self, seed: int) -> list[Example]:
+        """Return the examples in random order."""
+        if seed not in self._orders:
+            self._orders[seed] = shuffled(self.examples, seed)
+        return self._orders[seed]
 
     def uniform(self, m: int, seed: int, allowed: Allowed) -> list[Example]:
-        """Return the first `m` allowed examples by chance, in the order of the pool."""
-        return self.in_order(_first(m, filter(allowed, self.ranked(seed))))
+        """Return `m` random allowed examples, in the order of the pool."""
+        return self.in_order(_first(m, filter(allowed, self.shuffle(seed))))
 
     def balanced(self, m: int, seed: int, allowed: Allowed) -> list[Example]:
-        """Return `m` allowed examples by chance whose corrected labels take turns."""
-        turns = [filter(allowed, group) for group in self.grouped(seed)]
+        """Return `m` random allowed examples, balanced by corrected label."""
+        turns = [filter(allowed, group) for group in self.by_label(seed)]
         return self.in_order(_first(m, _by_turns(turns)))
 
-    def grouped(self, seed: int) -> list[list[Example]]:
-        """Return the examples of each corrected label, in an order by chance."""
-        if seed not in self._grouped:
+    def by_label(self, seed: int) -> list[list[Example]]:
+        """Return the examples of each corrected label, in random order."""
+        if seed not in self._by_label:
             groups: dict[str, list[Example]] = {}
-            for example in self.ranked(seed):
+            for example in self.shuffle(seed):
                 groups.setdefault(json.dumps(example["corrected"]), []).append(example)
-            self._grouped[seed] = [group for _, group in sorted(groups.items())]
-        return self._grouped[seed]
+            self._by_label[seed] = [group for _, group in sorted(groups.items())]
+        return self._by_label[seed]
 
     def without(self, ids: Iterable[str]) -> Sequence[Example]:
-        """Return all examples but those of some ids."""
-        gone = sorted(self.places[id] for id in set(ids) if id in self.places)
-        if not gone:
+        """Return all examples except those with some ids."""
+        places = sorted(self.places[id] for id in set(ids) if id in self.places)
+        if not places:
             return self.examples
         parts = [
-            self.examples[a + 1 : b] for a, b in zip([-1, *gone], [*gone, None], strict=True)
+            self.examples[a + 1 : b]
+            for a, b in zip([-1, *places], [*places, None], strict=True)
         ]
         return [example for part in parts for example in part]
 
@@ -65,8 +66,8 @@ class Pool:
         return sorted(examples, key=lambda example: self.places[example["id"]])
 
 
-def drawn(examples: Iterable[Example], seed: int) -> list[Example]:
-    """Return examples in an order by chance that does not depend on which others there are."""
+def shuffled(examples: Iterable[Example], seed: int) -> list[Example]:
+    """Return examples in a random order that does not depend on the other examples."""
 
     def rank(example: Example) -> str:
         return hashlib.sha256(f"{seed}:{example['id']}".encode()).hexdigest()
@@ -75,7 +76,7 @@ def drawn(examples: Iterable[Example], seed: int) -> list[Example]:
 
 
 def _by_turns(turns: Sequence[Iterator[Example]]) -> Iterator[Example]:
-    """Yield one example of each, as long as any has one."""
+    """Yield one example of each iterator in turn, until all are exhausted."""
     while turns:
         nexts = [(turn, next(turn, None)) for turn in turns]
         yield from (example for _, example in nexts if example is not None)
@@ -83,7 +84,7 @@ def _by_turns(turns: Sequence[Iterator[Example]]) -> Iterator[Example]:
 
 
 def _first(m: int, examples: Iterator[Example]) -> Iterator[Example]:
-    """Yield so many, and look at no more."""
+    """Yield the first `m` examples, without a look at the next."""
     for _ in range(m):
         example = next(examples, None)
         if example is None:

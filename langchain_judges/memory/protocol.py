@@ -1,4 +1,4 @@
-"""What a judge, and an audit that teaches it, need of a memory."""
+"""The interface of a memory that judges and audits need."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class Block(Protocol):
 
 
 class Memory(Protocol):
-    """Where audited examples are kept; `FailureMemory` is one."""
+    """A store of audited examples, such as `FailureMemory`."""
 
     @property
     def how(self) -> Recall | str:
-        """Which examples are shown where a judge is not told otherwise."""
+        """The default choice of examples for a judge."""
 
     @property
     def budget(self) -> int | None:
-        """Most characters of examples that a judge is shown; None: the judge's own limit."""
+        """The most characters of examples for a judge; None for the judge's own limit."""
 
     @property
     def version(self) -> Any:
-        """What changes with the content."""
+        """A value that changes with the content."""
 
     def __len__(self) -> int:
-        """Return how many examples there are."""
+        """Return the number of examples."""
 
     def recall(self, item: Any, how: Any = ..., *, allow_leak: bool = ...) -> Recalled:
         """Return the examples to show for an item."""
@@ -61,26 +61,26 @@ class Memory(Protocol):
         """Return the examples to show for an item."""
 
     def remember(self, examples: Any) -> list[str]:
-        """Keep examples and return their ids."""
+        """Store examples and return their ids."""
 
     async def aremember(self, examples: Any) -> list[str]:
-        """Keep examples and return their ids."""
+        """Store examples and return their ids."""
 
     def forget(self, ids: Any = ...) -> int:
-        """Forget examples and return how many they were."""
+        """Forget examples and return their number."""
 
     async def aforget(self, ids: Any = ...) -> int:
-        """Forget examples and return how many they were."""
+        """Forget examples and return their number."""
 
     def trial(self, examples: Iterable[Mapping[str, Any]]) -> Block:
-        """Return a block in which the memory reads as if it held some examples more."""
+        """Return a block in which the memory reads as if it held some more examples."""
 
 
 _NEEDED = ("recall", "arecall", "remember", "aremember", "forget", "aforget", "trial")
 
 
 def is_memory(value: object) -> bool:
-    """Say whether an object is a `Memory`, by its methods: its version may be dear to read."""
+    """Return whether an object is a `Memory`, by its methods; its version may be slow."""
     return all(callable(getattr(type(value), name, None)) for name in _NEEDED)
 
 
@@ -88,7 +88,7 @@ def check_memory(value: Any) -> Memory | None:
     """Return a memory, or None for None.
 
     Raises:
-        OptionError: It is something else.
+        OptionError: The value is neither.
     """
     if value is None or is_memory(value):
         memory: Memory | None = value

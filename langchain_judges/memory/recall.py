@@ -1,4 +1,4 @@
-"""Which remembered examples a judge is shown: the choices, and what comes of one."""
+"""How a judge's examples are chosen from a memory, and the result of a choice."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, overload
 
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.example import Example, Label, copied
+from langchain_judges.memory.example import Example, Label, copy_of
 
 Kind = Literal["none", "all", "uniform", "balanced", "knn", "mmr", "leave_out", "greedy_dev"]
 Score = Callable[[list[Any]], Any]
-"""How well a judge does on development data with some examples; it may be async."""
+"""Scores a judge on development data with some examples; it may be async."""
 
 
 @dataclass(frozen=True)
 class Recall:
-    """A choice of examples; make it with the functions of this module."""
+    """A choice of examples; create it with the functions of this module."""
 
     kind: Kind
     m: int | None = None
@@ -29,7 +29,7 @@ class Recall:
     any_family: bool = False
 
     def __str__(self) -> str:
-        """Return what is shown in metadata: `knn:8`."""
+        """Return the choice as shown in metadata: `knn:8`."""
         parts = [
             self.kind,
             *(str(p) for p in (self.mode, self.m, self.within) if p is not None),
@@ -38,7 +38,7 @@ class Recall:
 
     @property
     def inner(self) -> Recall:
-        """The choice that is made after failure modes have been left out."""
+        """The choice that applies after failure modes have been left out."""
         if self.kind != "leave_out" or self.within is None:
             return self
         return replace(self.within.inner, any_family=self.any_family)
@@ -51,7 +51,7 @@ class Recall:
         return (str(self.mode), *self.within.left_out)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the choice as plain data; a function is named."""
+        """Return the choice as plain data; a function is given by its name."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         if self.within:
             own["within"] = self.within.as_json()
@@ -71,21 +71,21 @@ def all_(*, any_family: bool = False) -> Recall:
 
 
 def uniform(m: int, *, seed: int = 0, any_family: bool = False) -> Recall:
-    """Choose `m` examples by chance, the same ones for every item that may see them.
+    """Choose `m` random examples, the same for every item that may see them.
 
-    A larger `m` under the same seed keeps the examples of a smaller one.
+    With the same seed, a larger `m` includes the examples of a smaller one.
     """
-    return Recall("uniform", _many(m), seed=seed, any_family=any_family)
+    return Recall("uniform", _check_count(m), seed=seed, any_family=any_family)
 
 
 def balanced(m: int, *, seed: int = 0, any_family: bool = False) -> Recall:
-    """Choose `m` examples by chance, as many of one corrected label as of each other."""
-    return Recall("balanced", _many(m), seed=seed, any_family=any_family)
+    """Choose `m` random examples, equally many of each corrected label."""
+    return Recall("balanced", _check_count(m), seed=seed, any_family=any_family)
 
 
 def knn(m: int = 8, *, any_family: bool = False) -> Recall:
     """Choose the `m` examples nearest to the item, by task, response and expected answer."""
-    return Recall("knn", _many(m), any_family=any_family)
+    return Recall("knn", _check_count(m), any_family=any_family)
 
 
 def mmr(m: int = 8, *, relevance: float = 0.5, any_family: bool = False) -> Recall:
@@ -93,16 +93,16 @@ def mmr(m: int = 8, *, relevance: float = 0.5, any_family: bool = False) -> Reca
 
     Args:
         m: How many.
-        relevance: 1 looks at nearness only, 0 at variety only.
+        relevance: 1 for nearness only, 0 for variety only.
         any_family: Choose from the examples of every family.
     """
     if not isinstance(relevance, int | float) or not 0 <= relevance <= 1:
         raise OptionError(f"`relevance` must be from 0 to 1, got {relevance!r}")
-    return Recall("mmr", _many(m), relevance=relevance, any_family=any_family)
+    return Recall("mmr", _check_count(m), relevance=relevance, any_family=any_family)
 
 
 def leave_out(mode: Label, how: Recall | str = "all") -> Recall:
-    """Choose as `how` does among the examples of every failure mode but one (section 5.5)."""
+    """Choose as `how` does, from the examples of all failure modes but one (section 5.5)."""
     within = read_recall(how)
     return Recall("leave_out", mode=mode, within=within, any_family=within.any_family)
 
@@ -112,25 +112,25 @@ def greedy_dev(
 ) -> Recall:
     """Choose up to `m` examples one by one, each the one that helps most on development data.
 
-    It ends early where no further example helps. The choice is made once for a family and a
-    version of the memory.
+    It stops when no further example helps. The choice is made once per family and version of
+    the memory.
 
     Args:
-        m: Most examples.
-        score: Takes a list of examples and returns how well the judge does with them.
-        pool: Candidates, drawn by chance; None tries every example.
-        seed: Of that draw.
+        m: The most examples.
+        score: Takes a list of examples and returns the judge's score with them.
+        pool: The number of random candidates; None tries every example.
+        seed: Seed of the candidates.
         any_family: Choose from the examples of every family.
     """
     if not callable(score):
         raise OptionError(f"`score` must be a function of a list of examples, got {score!r}")
-    pool = None if pool is None else _many(pool)
+    pool = None if pool is None else _check_count(pool)
     return Recall(
-        "greedy_dev", _many(m), seed=seed, score=score, pool=pool, any_family=any_family
+        "greedy_dev", _check_count(m), seed=seed, score=score, pool=pool, any_family=any_family
     )
 
 
-_MADE: dict[str, Callable[[int], Recall]] = {
+_FACTORIES: dict[str, Callable[[int], Recall]] = {
     "uniform": uniform,
     "balanced": balanced,
     "knn": knn,
@@ -142,7 +142,7 @@ def read_recall(how: Recall | str) -> Recall:
     """Return a choice from itself or from its name: `"all"`, `"knn:8"`, `"leave_out:2:knn:8"`.
 
     Raises:
-        OptionError: There is no such choice.
+        OptionError: The choice does not exist.
     """
     if isinstance(how, Recall):
         return how
@@ -154,40 +154,40 @@ def read_recall(how: Recall | str) -> Recall:
     if name == "leave_out" and rest:
         mode, _, then = rest.partition(":")
         return leave_out(int(mode) if mode.isdigit() else mode, then or "all")
-    if name in _MADE and (rest.isdigit() or (not rest and name in {"knn", "mmr"})):
-        return _MADE[name](int(rest or 8))
+    if name in _FACTORIES and (rest.isdigit() or (not rest and name in {"knn", "mmr"})):
+        return _FACTORIES[name](int(rest or 8))
     raise OptionError(
         "`recall` must be 'none', 'all', 'uniform:m', 'balanced:m', 'knn:m', 'mmr:m', "
-        f"'leave_out:mode:…' or made by a function of `recall.py`, got {how!r}"
+        f"'leave_out:mode:…' or come from a function of `recall.py`, got {how!r}"
     )
 
 
-def _many(m: int) -> int:
+def _check_count(m: int) -> int:
     if not isinstance(m, int) or isinstance(m, bool) or m < 1:
         raise OptionError(f"`m` must be a whole number of at least 1, got {m!r}")
     return m
 
 
 class Recalled(Sequence[Example]):
-    """The examples that were recalled, and how they came to be chosen.
+    """The recalled examples, and how they were chosen.
 
-    An example is copied when it is taken out, so that it can be changed without harm.
+    Each access returns a copy, which can be changed safely.
 
     Args:
         examples: The memory's own examples, in the order in which they are shown.
     """
 
     def __init__(self, examples: Sequence[Example] = ()) -> None:
-        """Hold the examples."""
+        """Create the sequence."""
         self._examples = examples
         self.how: Recall = Recall("all")
         self.version = ""
-        """Of the memory they come from."""
+        """Version of the memory they come from."""
         self.allow_leak = False
         self.leaked: tuple[str, ...] = ()
-        """Ids of those that are the item itself or of its group; empty unless allowed."""
+        """Ids of examples that are the item itself or of its group; empty unless allowed."""
         self.barred: tuple[str, ...] = ()
-        """Ids of those that were met and held back because they would leak."""
+        """Ids of examples that were candidates and were barred because they would leak."""
 
     @overload
     def __getitem__(self, place: int) -> Example: ...
@@ -196,19 +196,19 @@ class Recalled(Sequence[Example]):
     def __getitem__(self, place: int | slice) -> Example | list[Example]:
         """Return a copy of one example, or of some."""
         if isinstance(place, slice):
-            return [copied(example) for example in self._examples[place]]
-        return copied(self._examples[place])
+            return [copy_of(example) for example in self._examples[place]]
+        return copy_of(self._examples[place])
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of examples."""
         return len(self._examples)
 
     def __eq__(self, other: object) -> bool:
-        """Say whether the same examples stand in the same order."""
+        """Return whether the examples and their order are equal."""
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # as a list has none
 
     def __repr__(self) -> str:
-        """Return what the list of them shows."""
+        """Return the representation of the list."""
         return repr(list(self))

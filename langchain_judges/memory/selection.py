@@ -1,4 +1,4 @@
-"""Which examples of a memory are shown for an item: the choices of `recall.py`, carried out."""
+"""Select the examples of a memory for an item: implements the choices of `recall.py`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.catalogue import Catalogue, Record, is_in
-from langchain_judges.memory.example import Example, copied, texts_of
+from langchain_judges.memory.example import Example, copy_of, texts_of
 from langchain_judges.memory.faiss.store import FaissStore
 from langchain_judges.memory.guard import Guard, Relatives
-from langchain_judges.memory.pool import drawn
+from langchain_judges.memory.pool import shuffled
 from langchain_judges.memory.recall import Recall
 
 Vector = Sequence[float]
@@ -26,58 +26,58 @@ Vector = Sequence[float]
 
 @dataclass
 class Wish:
-    """One recall: for which item, how, from what; and what it came upon."""
+    """One recall: the item, the choice, the candidates, and the examples that were barred."""
 
     item: Mapping[str, Any]
     how: Recall
-    """Without what is left out."""
+    """The choice without `leave_out`."""
     catalogue: Catalogue
     extra: Sequence[Record]
-    """Records that are on trial: they are in `known` and not in the store."""
+    """Records on trial: they are in `catalogue` and not in the store."""
     guard: Guard
     allow_leak: bool
     family: str | None
     outputs: int
     left_out: tuple[str, ...]
     barred: dict[str, None]
-    """Ids of examples that were met and held back."""
+    """Ids of candidates that were barred."""
 
     def allows(self, example: Example) -> bool:
-        """Say whether an example may be shown; note it if not."""
+        """Return whether an example may be shown; record it in `barred` if not."""
         if self.allow_leak or not self.guard.bars(example):
             return True
         self.barred[example["id"]] = None
         return False
 
     def fits(self, example: Example) -> bool:
-        """Say whether an example is one of those that are chosen from."""
+        """Return whether an example is a candidate."""
         return is_in(example, self.family, self.outputs, self.left_out)
 
 
 class Chooser:
-    """Searches a memory's store, and keeps what an answer to the next item needs again."""
+    """Searches a memory's store, and caches what the next item needs again."""
 
     def __init__(self, store: VectorStore, embeddings: Embeddings, name: str) -> None:
-        """Begin with nothing found."""
+        """Create a chooser with empty caches."""
         self.store, self.embeddings, self.name = store, embeddings, name
         self._greedy: dict[tuple[Recall, str, str], list[str]] = {}
         self._vectors: dict[str, Vector] = {}
         self._relatives = Relatives()
-        self._covered: Catalogue | None = None
+        self._covered_catalogue: Catalogue | None = None
 
-    def ours(self, document: Document) -> bool:
-        """Say whether a document of the store is the memory's."""
+    def owns(self, document: Document) -> bool:
+        """Return whether a document of the store belongs to the memory."""
         return document.metadata.get("memory") == self.name
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Forget what was found of some records."""
+        """Drop the caches of some records."""
         for key in keys:
             self._vectors.pop(key, None)
         self._greedy.clear()
-        self._relatives, self._covered = Relatives(), None
+        self._relatives, self._covered_catalogue = Relatives(), None
 
     def search(self, query: str, k: int) -> Steps[list[Document]]:
-        """Search the store by a text, with a filter where we know how it takes one."""
+        """Search the store by a text, with a filter if the store supports a known one."""
         store, filters = self.store, self._filters(None)
         documents: list[Document] = yield Effect(
             lambda: store.similarity_search(query, k=k, **filters),
@@ -86,25 +86,25 @@ class Chooser:
         return documents
 
     def _filters(self, family: str | None) -> dict[str, Any]:
-        wanted = {"memory": self.name}
+        fields = {"memory": self.name}
         if family is not None:
-            wanted["family"] = family
+            fields["family"] = family
         if isinstance(self.store, FaissStore):
-            return {"filter": wanted}
+            return {"filter": fields}
         if isinstance(self.store, InMemoryVectorStore):
-            return {"filter": lambda doc: wanted.items() <= doc.metadata.items()}
+            return {"filter": lambda doc: fields.items() <= doc.metadata.items()}
         return {}
 
-    def chosen(self, wish: Wish) -> Steps[Sequence[Example]]:
-        """Return the examples of a wish, in the order they are shown."""
+    def choose(self, wish: Wish) -> Steps[Sequence[Example]]:
+        """Return the examples for a wish, in the order in which they are shown."""
         how, catalogue = wish.how, wish.catalogue
         if how.kind == "none" or not catalogue.has(wish.family, wish.outputs):
             return []
         if how.kind in {"knn", "mmr"}:
-            vector = yield from self._asked(wish)
+            vector = yield from self._query_vector(wish)
             if how.kind == "knn":
                 return (yield from self._nearest(wish, vector, how.m or 0))
-            return (yield from self._varied(wish, vector))
+            return (yield from self._vary(wish, vector))
         pool = catalogue.pool(wish.family, wish.outputs, wish.left_out)
         if how.kind == "uniform":
             return pool.uniform(how.m or 0, how.seed, wish.allows)
@@ -121,11 +121,11 @@ class Chooser:
     def relatives(self, wish: Wish) -> list[Example]:
         """Return the examples that a guard may bar, in the order they were remembered."""
         catalogue = wish.catalogue
-        if self._covered is not catalogue:
+        if self._covered_catalogue is not catalogue:
             self._relatives.cover(
                 (chain.last.key, chain.example) for chain in catalogue.ordered
             )
-            self._covered = catalogue
+            self._covered_catalogue = catalogue
         keys = self._relatives.near(wish.guard)
         records = sorted(
             (catalogue.by_key[key] for key in keys if key in catalogue.by_key),
@@ -133,8 +133,8 @@ class Chooser:
         )
         return [e for e in (catalogue.current(record.key) for record in records) if e]
 
-    def _asked(self, wish: Wish) -> Steps[Vector | str]:
-        """Return the item's vector, or its text for a store that is only searched by text."""
+    def _query_vector(self, wish: Wish) -> Steps[Vector | str]:
+        """Return the item's vector, or its text if the store can only be searched by text."""
         query, embed = texts_of(wish.item).joined() or " ", self.embeddings
         if isinstance(self.store, FaissStore):
             vector: Vector = yield from self.store.embedded(query)
@@ -148,14 +148,14 @@ class Chooser:
         return vector
 
     def _nearest(self, wish: Wish, query: Vector | str, m: int) -> Steps[list[Example]]:
-        """Search wider and wider until enough of what is found may be shown."""
+        """Widen the search until enough of its hits may be shown."""
         wide = m + 8
         while True:
             hits = yield from self._hits(query, wide, wish.family)
             examples: list[Example] = []
             for hit in hits:
                 example = wish.catalogue.current(str(hit.metadata.get("key")))
-                if example and self.ours(hit) and wish.fits(example) and wish.allows(example):
+                if example and self.owns(hit) and wish.fits(example) and wish.allows(example):
                     examples.append(example)
                 if len(examples) == m:
                     break
@@ -181,7 +181,7 @@ class Chooser:
     def _with_extra(
         self, wish: Wish, query: Vector | str, near: list[Example], m: int
     ) -> Steps[list[Example]]:
-        """Put what is on trial among the nearest, where the store would have found it."""
+        """Rank examples on trial among the nearest, as the store would have."""
         extra = [
             example
             for record in wish.extra
@@ -200,13 +200,13 @@ class Chooser:
                 lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
             )
         examples = [*near, *extra]
-        vectors = yield from self._embedded(wish, examples)
+        vectors = yield from self._vectors_of(wish, examples)
         cosines = _unit(np.array(vectors)) @ _unit(np.array([vector]))[0]
         best = np.argsort(-cosines, kind="stable")[:m]
         return [examples[place] for place in best]
 
-    def _varied(self, wish: Wish, query: Vector | str) -> Steps[list[Example]]:
-        """Choose from the four times as many that are nearest."""
+    def _vary(self, wish: Wish, query: Vector | str) -> Steps[list[Example]]:
+        """Choose diverse examples from the `4 * m` nearest."""
         m, embed = wish.how.m or 0, self.embeddings
         near = yield from self._nearest(wish, query, 4 * m)
         if not near:
@@ -216,14 +216,14 @@ class Chooser:
             vector = yield Effect(
                 lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
             )
-        vectors = yield from self._embedded(wish, near)
+        vectors = yield from self._vectors_of(wish, near)
         import numpy as np
 
-        picked = _spread(np.array(vectors), np.array(vector), wish.how.relevance, m)
-        return [near[place] for place in picked]
+        places = _spread(np.array(vectors), np.array(vector), wish.how.relevance, m)
+        return [near[place] for place in places]
 
-    def _embedded(self, wish: Wish, examples: Sequence[Example]) -> Steps[Sequence[Vector]]:
-        """Return the vectors of examples: the store's own, where it tells them."""
+    def _vectors_of(self, wish: Wish, examples: Sequence[Example]) -> Steps[Sequence[Vector]]:
+        """Return the vectors of examples, from the store if it provides them."""
         store, embed = self.store, self.embeddings
         records = [wish.catalogue.chains[example["id"]].last for example in examples]
         vectors: dict[str, Vector] = {}
@@ -231,41 +231,43 @@ class Chooser:
             on_trial = {record.key for record in wish.extra}
             keys = [record.key for record in records if record.key not in on_trial]
             vectors.update(zip(keys, store.vectors(keys), strict=True))
-        new = [r for r in records if r.key not in vectors and r.key not in self._vectors]
-        if new:
-            texts = [record.text for record in new]
-            embedded = yield Effect(
+        missing = [r for r in records if r.key not in vectors and r.key not in self._vectors]
+        if missing:
+            texts = [record.text for record in missing]
+            new_vectors = yield Effect(
                 lambda: embed.embed_documents(texts), lambda: embed.aembed_documents(texts)
             )
-            self._vectors.update(zip((record.key for record in new), embedded, strict=True))
+            self._vectors.update(
+                zip((record.key for record in missing), new_vectors, strict=True)
+            )
         return [vectors[r.key] if r.key in vectors else self._vectors[r.key] for r in records]
 
     def _helpful(self, wish: Wish, pool: Sequence[Example]) -> Steps[list[str]]:
-        """Return the ids of the examples that help on development data, found once."""
+        """Return the ids of the examples that help on development data, cached."""
         place = (wish.how, wish.family or "", wish.catalogue.version)
         if place not in self._greedy:
-            self._greedy[place] = yield from _greedily(wish.how, pool)
+            self._greedy[place] = yield from _greedy_choice(wish.how, pool)
         return self._greedy[place]
 
 
 def _spread(vectors: Any, query: Any, relevance: float, m: int) -> list[int]:
-    """Return the places of `m` vectors that are near to a query and unlike each other.
+    """Return the indices of `m` vectors that are near to a query and unlike each other.
 
     Maximal marginal relevance (Carbonell & Goldstein 1998): each next one has the largest
-    `relevance · cos(query) − (1 − relevance) · the largest cosine with one that is taken`.
+    `relevance · cos(query) − (1 − relevance) · the largest cosine with a chosen one`.
     """
     import numpy as np
 
     rows = _unit(vectors)
     nearness = rows @ _unit(query[None])[0]
     likeness = np.full(len(rows), -np.inf)
-    taken: list[int] = []
-    while len(taken) < min(m, len(rows)):
-        worth = relevance * nearness - (1 - relevance) * likeness if taken else nearness.copy()
-        worth[taken] = -np.inf
-        taken.append(int(np.argmax(worth)))
-        likeness = np.maximum(likeness, rows @ rows[taken[-1]])
-    return taken
+    places: list[int] = []
+    while len(places) < min(m, len(rows)):
+        merit = relevance * nearness - (1 - relevance) * likeness if places else nearness.copy()
+        merit[places] = -np.inf
+        places.append(int(np.argmax(merit)))
+        likeness = np.maximum(likeness, rows @ rows[places[-1]])
+    return places
 
 
 def _unit(vectors: Any) -> Any:
@@ -275,27 +277,27 @@ def _unit(vectors: Any) -> Any:
     return vectors / np.where(norms == 0, 1, norms)
 
 
-def _greedily(how: Recall, pool: Sequence[Example]) -> Steps[list[str]]:
+def _greedy_choice(how: Recall, pool: Sequence[Example]) -> Steps[list[str]]:
     candidates = list(pool)
     if how.pool is not None and len(candidates) > how.pool:
-        candidates = drawn(candidates, how.seed)[: how.pool]
-    chosen: list[Example] = []
-    best = yield _scored(how, [])
-    while candidates and len(chosen) < (how.m or 0):
+        candidates = shuffled(candidates, how.seed)[: how.pool]
+    selection: list[Example] = []
+    best = yield _score(how, [])
+    while candidates and len(selection) < (how.m or 0):
         scores = []
         for example in candidates:
-            scores.append((yield _scored(how, [*chosen, example])))
+            scores.append((yield _score(how, [*selection, example])))
         top = max(scores)
         if top <= best:
             break
         best = top
-        chosen.append(candidates.pop(scores.index(top)))
-    return [example["id"] for example in chosen]
+        selection.append(candidates.pop(scores.index(top)))
+    return [example["id"] for example in selection]
 
 
-def _scored(how: Recall, examples: list[Example]) -> Effect:
+def _score(how: Recall, examples: list[Example]) -> Effect:
     score = how.score
-    copies = [copied(example) for example in examples]
+    copies = [copy_of(example) for example in examples]
 
     def now() -> float:
         value = score(copies) if score else 0.0

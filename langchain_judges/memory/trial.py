@@ -1,4 +1,4 @@
-"""Examples that are tried before they are remembered: seen by a judge, and stored nowhere."""
+"""Examples on trial: a judge sees them before they are remembered, and they are not stored."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Tried:
-    """What a memory would hold with the examples on trial."""
+class TrialState:
+    """The content of a memory with the examples on trial."""
 
     memory: FailureMemory
     records: Sequence[Record]
     catalogue: Catalogue
     base: Catalogue
-    """What it holds without them."""
+    """The content without them."""
 
 
-_TRIED: ContextVar[Tried | None] = ContextVar("langchain_judges_tried", default=None)
+_TRIAL: ContextVar[TrialState | None] = ContextVar("langchain_judges_trial", default=None)
 
 
-def tried_in(memory: FailureMemory) -> Tried | None:
-    """Return what is on trial in a memory, in this thread or task; None: nothing is."""
-    tried = _TRIED.get()
-    return tried if tried and tried.memory is memory else None
+def trial_in(memory: FailureMemory) -> TrialState | None:
+    """Return the trial of a memory in this thread or task; None if there is none."""
+    trial = _TRIAL.get()
+    return trial if trial and trial.memory is memory else None
 
 
 @dataclass
 class Trial:
-    """A block in which a memory reads as if it held some examples more.
+    """A block in which a memory reads as if it held some more examples.
 
-    It counts for what runs in the block, graphs and their threads and tasks included, and for
-    nothing else; `with` and `async with` do the same.
+    It applies to the code that runs in the block, including graphs and their threads and
+    tasks, and to nothing else. `with` and `async with` are equivalent.
     """
 
-    steps: Steps[Tried]
-    """Make the trial; they can be taken once."""
-    _token: Token[Tried | None] | None = field(default=None, init=False)
+    steps: Steps[TrialState]
+    """The steps that create the trial; they can run once."""
+    _token: Token[TrialState | None] | None = field(default=None, init=False)
 
     def __enter__(self) -> None:
         """Begin the trial."""
-        self._token = _TRIED.set(run(self.steps))
+        self._token = _TRIAL.set(run(self.steps))
 
     def __exit__(
         self,
@@ -59,11 +59,11 @@ class Trial:
     ) -> None:
         """End the trial."""
         if self._token is not None:
-            _TRIED.reset(self._token)
+            _TRIAL.reset(self._token)
 
     async def __aenter__(self) -> None:
         """Begin the trial."""
-        self._token = _TRIED.set(await arun(self.steps))
+        self._token = _TRIAL.set(await arun(self.steps))
 
     async def __aexit__(
         self,

@@ -94,7 +94,7 @@ class ItemSteps:
         update: Update = {**lists, **self.empty, "verdict": None}
         if unseen := self.setup.unseen(item_of(state)):
             if self.setup.reminder:
-                update |= self.setup.reminder.untouched
+                update |= self.setup.reminder.empty_update
             verdict = not_labelled(unseen, no_usage())
             verdict["rationale"] = f"Not judged: {unseen[0]['detail']}."
             return {**update, "verdict": verdict}
@@ -127,7 +127,7 @@ class ItemSteps:
         """Return the examples that can be shown, and a note for those that cannot."""
         reminder = self.setup.reminder
         assert reminder  # noqa: S101 - see `recall`
-        reminded = reminder.fitted(recalled, item)
+        reminded = reminder.fit(recalled, item)
         return reminded["examples"], cut_failures(reminded["account"])
 
 

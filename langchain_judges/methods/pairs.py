@@ -20,7 +20,7 @@ from langchain_judges.memory.rendering import (
     Reminded,
     block,
     cut_failures,
-    told,
+    example_texts,
 )
 from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.methods.setup import Setup
@@ -146,7 +146,7 @@ class PairSteps:
         )
         update["failures"] = Overwrite(self.setup.cut(pair))
         if (same or unseen) and self.setup.reminder:
-            update |= self.setup.reminder.untouched
+            update |= self.setup.reminder.empty_update
         if unseen:
             why = f"Not judged: {unseen[0]['detail']}."
             return {**update, "verdict": not_judged(unseen, no_usage(), why)}
@@ -186,7 +186,7 @@ class PairSteps:
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
         # Hashed by identity and not by slot, so that both orders carry the same token.
-        token = fence_token([request, a, b, reference, *told(examples)])
+        token = fence_token([request, a, b, reference, *example_texts(examples)])
         lessons = block(examples, token, order=order, noun=self.noun)
         return {
             "fence": token,

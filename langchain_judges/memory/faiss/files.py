@@ -118,18 +118,18 @@ class Files:
 
     def add(self, entries: Sequence[Entry], vectors: Vectors) -> None:
         """Write documents to the log; when this returns they survive the machine's death."""
-        added = lines.put_lines(entries, vectors)
-        start = self._append(added)
-        for entry, line in zip(entries, added, strict=True):
-            self.places.moved(entry.id, (start, len(line)))
+        log_lines = lines.put_lines(entries, vectors)
+        start = self._append(log_lines)
+        for entry, line in zip(entries, log_lines, strict=True):
+            self.places.move(entry.id, (start, len(line)))
             start += len(line)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Write to the log that documents are gone."""
-        gone = list(ids)
-        self._append(lines.drop_lines(gone))
-        for id in gone:
-            self.places.moved(id, None)
+        names = list(ids)
+        self._append(lines.drop_lines(names))
+        for id in names:
+            self.places.move(id, None)
 
     def crowded(self, rows: Rows) -> bool:
         """Say whether the log has grown so long that a new snapshot pays."""
@@ -183,9 +183,11 @@ class Files:
         places = Places()
         try:
             plain_files.create(self._name("index", generation), [blob])
-            made = map(lines.document_line, entries, vectors)
+            document_lines = map(lines.document_line, entries, vectors)
             ids = [entry.id for entry in entries]
-            plain_files.create(self._name("documents", generation), places.counted(ids, made))
+            plain_files.create(
+                self._name("documents", generation), places.number(ids, document_lines)
+            )
             plain_files.create(self._name("log", generation), [])
             plain_files.sync_folder(self.folder)
             new = manifest.new(generation, self.embedder, blob, vectors, places.end)
@@ -247,7 +249,7 @@ class Files:
 
     def _follow(self, rows: Rows) -> None:
         """Read what was added to the log since; a last line without its end is left."""
-        with plain_files.opened(self._log, os.O_RDONLY) as log:
+        with plain_files.open_file(self._log, os.O_RDONLY) as log:
             size = os.fstat(log).st_size
             if size == self.offset:
                 return
@@ -255,23 +257,23 @@ class Files:
         if size < self.offset:  # a writer took back what a full disk had taken by halves
             self._load(rows)
             return
-        whole = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+        full_lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
         try:
-            changes = [lines.read_change(line) if line.strip() else None for line in whole]
+            changes = [lines.read_change(line) if line.strip() else None for line in full_lines]
             _replay(rows, [change for change in changes if change])
         except ValueError as exc:
             raise OutputError(f"{self._log} is damaged: {exc}") from exc
-        for line, change in zip(whole, changes, strict=True):
+        for line, change in zip(full_lines, changes, strict=True):
             if change:
                 span = (self.offset, len(line)) if change.entry else None
-                self.places.moved(change.id, span)
+                self.places.move(change.id, span)
             self.offset += len(line)
             self.count += 1
 
-    def _append(self, added: Sequence[bytes]) -> int:
+    def _append(self, new_lines: Sequence[bytes]) -> int:
         """Write lines to the log and return where they begin."""
-        start, data = self.offset, b"".join(added)
-        with plain_files.opened(self._log, os.O_WRONLY | os.O_APPEND) as log:
+        start, data = self.offset, b"".join(new_lines)
+        with plain_files.open_file(self._log, os.O_WRONLY | os.O_APPEND) as log:
             try:
                 plain_files.write(log, data)
                 os.fsync(log)
@@ -280,18 +282,18 @@ class Files:
                 os.ftruncate(log, start)
                 raise OutputError(f"{self._log} cannot be written: {exc.strerror}") from exc
         self.offset += len(data)
-        self.count += len(added)
+        self.count += len(new_lines)
         return start
 
     def _cut_torn_line(self) -> None:
-        with plain_files.opened(self._log, os.O_WRONLY) as log:
+        with plain_files.open_file(self._log, os.O_WRONLY) as log:
             if os.fstat(log).st_size != self.offset:
                 os.ftruncate(log, self.offset)
 
     def _blank(self, path: Path, spans: Sequence[tuple[int, int]], with_: bytes) -> None:
         if not spans:
             return
-        with plain_files.opened(path, os.O_WRONLY) as file:
+        with plain_files.open_file(path, os.O_WRONLY) as file:
             for start, length in spans:
                 os.lseek(file, start, os.SEEK_SET)
                 plain_files.write(file, with_ * length)
@@ -303,7 +305,7 @@ class Files:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise OutputError(f"{self.folder} cannot be written: {exc.strerror}") from exc
-        with plain_files.opened(self.folder / "lock", os.O_RDWR | os.O_CREAT) as lock:
+        with plain_files.open_file(self.folder / "lock", os.O_RDWR | os.O_CREAT) as lock:
             self._claim(lock)
             self._holds_lock = True
             try:
@@ -332,14 +334,14 @@ class Files:
 
 def _documents(data: bytes, index: Any) -> tuple[list[Entry | None], Places]:
     """Return a snapshot's documents, None where one was erased, and where they stand."""
-    whole = data.splitlines(keepends=True)
+    raw_lines = data.splitlines(keepends=True)
     places = Places()
     entries: list[Entry | None] = []
-    if (index.ntotal if index is not None else 0) != len(whole):
+    if (index.ntotal if index is not None else 0) != len(raw_lines):
         raise ValueError("the index and the documents do not match")
-    for start in range(0, len(whole), 8192):
-        some = whole[start : start + 8192]
-        for line, vector in zip(some, index.reconstruct_n(start, len(some)), strict=True):
+    for start in range(0, len(raw_lines), 8192):
+        batch = raw_lines[start : start + 8192]
+        for line, vector in zip(batch, index.reconstruct_n(start, len(batch)), strict=True):
             entry = lines.read_document(line, vector) if line.strip() else None
             places.append(entry.id if entry else None, len(line))
             entries.append(entry)
@@ -348,15 +350,15 @@ def _documents(data: bytes, index: Any) -> tuple[list[Entry | None], Places]:
 
 def _replay(rows: Rows, changes: Sequence[lines.Change]) -> None:
     """Apply the log's changes, neighbouring additions in one go."""
-    added: dict[str, tuple[Entry, Vectors]] = {}
+    additions: dict[str, tuple[Entry, Vectors]] = {}
     for change in changes:
-        added.pop(change.id, None)
+        additions.pop(change.id, None)
         if change.entry is not None and change.vector is not None:
-            added[change.id] = (change.entry, change.vector)
+            additions[change.id] = (change.entry, change.vector)
         else:
             rows.drop([change.id])
-    if added:
-        entries, vectors = zip(*added.values(), strict=True)
+    if additions:
+        entries, vectors = zip(*additions.values(), strict=True)
         rows.put(entries, np.stack(vectors).astype(np.float32))
 
 

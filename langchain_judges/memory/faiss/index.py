@@ -23,8 +23,8 @@ Slots = NDArray[np.int64]
 
 _DIRECT = 1000
 """So many candidates are compared one by one; for more, FAISS is told which to look at."""
-_MOST_DEAD = 0.25
-_FEW_DEAD = 64
+_MAX_DEAD_SHARE = 0.25
+_MAX_DEAD_SLOTS = 64
 """So many dead slots are looked at beside the others and left out of the result."""
 _JOURNAL = 10_000
 """Changes that are remembered for those who follow them."""
@@ -79,9 +79,9 @@ class Rows:
     values: dict[str, dict[Any, array[int]]] = field(default_factory=dict)
     """The slots of every value of every metadata field, ascending; some may be dead."""
     dead: set[int] = field(default_factory=set)
-    _touched: list[str] = field(default_factory=list)
+    _change_log: list[str] = field(default_factory=list)
     """Ids of documents in the order in which they came, changed or went."""
-    _forgotten: int = 0
+    _earlier_changes: int = 0
     """Changes before those."""
 
     def __len__(self) -> int:
@@ -96,13 +96,13 @@ class Rows:
     @property
     def changes(self) -> int:
         """A number that grows with every change."""
-        return self._forgotten + len(self._touched)
+        return self._earlier_changes + len(self._change_log)
 
     def changed_since(self, number: int) -> list[str] | None:
         """Return the ids of what changed since a number of `changes`; None: everything may."""
-        if number < self._forgotten:
+        if number < self._earlier_changes:
             return None
-        return list(dict.fromkeys(self._touched[number - self._forgotten :]))
+        return list(dict.fromkeys(self._change_log[number - self._earlier_changes :]))
 
     def living(self) -> list[Entry]:
         """Return the documents, oldest first."""
@@ -148,7 +148,7 @@ class Rows:
         """Hold nothing any more; those who follow the changes must read everything."""
         self.index, self.entries, self.slots, self.values = None, [], {}, {}
         self.dead = set()
-        self._forgotten, self._touched = self.changes + 1, []
+        self._earlier_changes, self._change_log = self.changes + 1, []
 
     def drop(self, ids: Iterable[str]) -> int:
         """Delete documents and return how many there were."""
@@ -158,7 +158,7 @@ class Rows:
             self.entries[slot] = None
             self.dead.add(slot)
         self._touch(living)
-        many = len(self.dead) > max(_FEW_DEAD, _MOST_DEAD * len(self.entries))
+        many = len(self.dead) > max(_MAX_DEAD_SLOTS, _MAX_DEAD_SHARE * len(self.entries))
         if many or not self.slots:
             self.squeeze()
         return len(living)
@@ -196,30 +196,32 @@ class Rows:
         if k <= 0 or not self.slots:
             return []
         mask = self._mask(where or {})
-        if mask is None and len(self.dead) <= _FEW_DEAD:
+        if mask is None and len(self.dead) <= _MAX_DEAD_SLOTS:
             return self._nearest(query, min(k, len(self.slots)), None)
         slots = self._slots_of(mask)
         k = min(k, len(slots))
         if not k:
             return []
         if len(slots) <= _DIRECT:
-            return self._compared(query, k, slots)
+            return self._exact_search(query, k, slots)
         return self._nearest(query, k, slots)
 
-    def _nearest(self, query: Vectors, k: int, chosen: Slots | None) -> list[tuple[int, float]]:
+    def _nearest(self, query: Vectors, k: int, subset: Slots | None) -> list[tuple[int, float]]:
         """Ask FAISS, about some slots or, with few dead ones among them, about all."""
-        wide = k if chosen is not None else k + len(self.dead)
-        scores, slots = self.index.search(query, wide, params=self._parameters(chosen))
+        width = k if subset is not None else k + len(self.dead)
+        scores, slots = self.index.search(query, width, params=self._parameters(subset))
         hits = [
             (slot, score)
             for slot, score in zip(slots[0].tolist(), scores[0].tolist(), strict=True)
             if slot >= 0 and slot not in self.dead
         ]
         if len(hits) < k:  # the graph or the lists looked at held too few of the chosen
-            return self._compared(query, k, self._slots_of(None) if chosen is None else chosen)
+            return self._exact_search(
+                query, k, self._slots_of(None) if subset is None else subset
+            )
         return hits[:k]
 
-    def chosen(self, where: Mapping[str, Any]) -> Slots:
+    def slots_where(self, where: Mapping[str, Any]) -> Slots:
         """Return the living slots whose metadata have the given values, ascending."""
         return self._slots_of(self._mask(where))
 
@@ -234,9 +236,9 @@ class Rows:
     def _mask(self, where: Mapping[str, Any]) -> NDArray[np.bool_] | None:
         """Return which slots have the given values; None: every living one has."""
         mask: NDArray[np.bool_] | None = None
-        for name, wanted in where.items():
+        for name, condition in where.items():
             values = self.values.get(name, {})
-            tokens = dict.fromkeys(_token(value) for value in _options(name, wanted))
+            tokens = dict.fromkeys(_token(value) for value in _options(name, condition))
             lists = [values[token] for token in tokens if token in values]
             if any(len(slots) == len(self.entries) for slots in lists):
                 continue
@@ -246,7 +248,7 @@ class Rows:
             mask = own if mask is None else mask & own
         return mask
 
-    def _compared(self, query: Vectors, k: int, slots: Slots) -> list[tuple[int, float]]:
+    def _exact_search(self, query: Vectors, k: int, slots: Slots) -> list[tuple[int, float]]:
         """Return the best of some slots by comparing all of them, a batch at a time."""
         scores = np.concatenate(
             [
@@ -257,13 +259,13 @@ class Rows:
         best = np.argsort(-scores, kind="stable")[:k]
         return list(zip(slots[best].tolist(), scores[best].tolist(), strict=True))
 
-    def _parameters(self, chosen: Slots | None) -> Any:
+    def _parameters(self, subset: Slots | None) -> Any:
         import faiss
 
         selector = None
-        if chosen is not None:
+        if subset is not None:
             bits = np.zeros(len(self.entries), bool)
-            bits[chosen] = True
+            bits[subset] = True
             selector = faiss.IDSelectorBitmap(np.packbits(bits, bitorder="little"))
         if isinstance(self.index, faiss.IndexHNSW):
             return faiss.SearchParametersHNSW(sel=selector, efSearch=_SEARCH_WIDTH)
@@ -283,10 +285,10 @@ class Rows:
         self._fit()
 
     def _touch(self, ids: Sequence[str]) -> None:
-        self._touched += ids
-        if len(self._touched) > _JOURNAL:
-            self._forgotten += len(self._touched)
-            self._touched = []
+        self._change_log += ids
+        if len(self._change_log) > _JOURNAL:
+            self._earlier_changes += len(self._change_log)
+            self._change_log = []
 
     def _register(self, entry: Entry | None) -> None:
         slot = len(self.entries)
@@ -343,17 +345,19 @@ def _lists(count: int) -> int:
     return max(1, min(int(4 * count**0.5), count // _PER_LIST))
 
 
-def _options(name: str, wanted: Any) -> Sequence[Any]:
+def _options(name: str, condition: Any) -> Sequence[Any]:
     """Return the values that a filter allows for a field."""
-    if not isinstance(wanted, Mapping) or not any(str(key).startswith("$") for key in wanted):
-        return [wanted]
-    if set(wanted) == {"$eq"}:
-        return [wanted["$eq"]]
-    if set(wanted) == {"$in"} and isinstance(wanted["$in"], list | tuple | set):
-        return list(wanted["$in"])
+    if not isinstance(condition, Mapping) or not any(
+        str(key).startswith("$") for key in condition
+    ):
+        return [condition]
+    if set(condition) == {"$eq"}:
+        return [condition["$eq"]]
+    if set(condition) == {"$in"} and isinstance(condition["$in"], list | tuple | set):
+        return list(condition["$in"])
     raise InputError(
         f"a filter takes a value, {{'$eq': value}} or {{'$in': [values]}} for {name!r}, "
-        f"got {wanted!r}"
+        f"got {condition!r}"
     )
 
 

@@ -91,10 +91,10 @@ def read(path: Path) -> Manifest:
     try:
         manifest = json.loads(plain_files.read(path, most=_MOST))
         version = manifest["format"]
-        sound = version != FORMAT or _is_sound(manifest)
+        is_valid = version != FORMAT or _is_valid(manifest)
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise OutputError(f"{path} is not the manifest of a store") from exc
-    if not sound:
+    if not is_valid:
         raise OutputError(f"{path} is not the manifest of a store")
     if version != FORMAT:
         raise OutputError(
@@ -103,7 +103,7 @@ def read(path: Path) -> Manifest:
     return cast("Manifest", manifest)
 
 
-def _is_sound(manifest: Any) -> bool:
+def _is_valid(manifest: Any) -> bool:
     numbers = (
         *(manifest[name] for name in ("generation", "count")),
         *(manifest["index"][name] for name in ("bytes", "vectors")),
@@ -160,18 +160,18 @@ class Places:
             self.lines[id] = len(self.starts) - 1
         self.starts.append(self.end + length)
 
-    def counted(self, ids: Sequence[str], made: Iterable[bytes]) -> Iterator[bytes]:
+    def number(self, ids: Sequence[str], document_lines: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the lines of some documents, and note where they stand."""
-        for id, each in zip(ids, made, strict=True):
-            self.append(id, len(each))
-            yield each
+        for id, line in zip(ids, document_lines, strict=True):
+            self.append(id, len(line))
+            yield line
 
     def span(self, line: int) -> tuple[int, int]:
         """Return where the text of a line stands, without its end."""
         start = self.starts[line]
         return start, self.starts[line + 1] - start - 1
 
-    def moved(self, id: str, span: tuple[int, int] | None) -> None:
+    def move(self, id: str, span: tuple[int, int] | None) -> None:
         """Note that a document now stands in the log, or nowhere."""
         if (line := self.lines.pop(id, None)) is not None:
             self.stale_lines.append(line)

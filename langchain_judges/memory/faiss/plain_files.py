@@ -22,7 +22,7 @@ for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):  # not every
 
 
 @contextmanager
-def opened(path: Path, flags: int) -> Iterator[int]:
+def open_file(path: Path, flags: int) -> Iterator[int]:
     """Yield the descriptor of a regular file, which is closed afterwards.
 
     Raises:
@@ -57,7 +57,7 @@ def read(path: Path, *, size: int | None = None, most: int | None = None) -> byt
         FileNotFoundError: There is none.
         OutputError: It is no regular file, or has another size.
     """
-    with opened(path, os.O_RDONLY) as descriptor:
+    with open_file(path, os.O_RDONLY) as descriptor:
         actual = os.fstat(descriptor).st_size
         if size is not None and actual != size:
             raise OutputError(f"{path} is damaged: it has {actual} bytes instead of {size}")
@@ -91,7 +91,7 @@ def create(path: Path, chunks: Iterable[bytes]) -> None:
     """
     with suppress(FileNotFoundError):
         path.unlink()
-    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+    with open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
         for chunk in chunks:
             write(descriptor, chunk)
         os.fsync(descriptor)

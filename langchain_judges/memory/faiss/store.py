@@ -187,7 +187,7 @@ class FaissStore(VectorStore):
         with self._fresh():
             if not filter:
                 return [_document(entry) for entry in self._rows.living()]
-            chosen = self._rows.chosen(filter).tolist()
+            chosen = self._rows.slots_where(filter).tolist()
             return [self._at(slot) for slot in chosen]
 
     def embedded(self, query: str) -> Steps[list[float]]:

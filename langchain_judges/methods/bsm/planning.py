@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from langchain_judges.asking.ask import Reply, ask
 from langchain_judges.asking.gate import Once
 from langchain_judges.asking.steps import Steps, Update, together
-from langchain_judges.memory.rendering import block, told
+from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.parse import parse_plan
 from langchain_judges.methods.bsm.replies import Answer, BSMState
@@ -82,7 +82,9 @@ class PlanSteps(PairSteps):
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
         # summed they are for the plan.
         examples = [] if own.merge == "model" else examples_in(state)
-        fence, lessons_fence = fence_tokens(request, "\n".join([request, *told(examples)]))
+        fence, lessons_fence = fence_tokens(
+            request, "\n".join([request, *example_texts(examples)])
+        )
         lessons = block(examples, lessons_fence, order=order or "AB", noun=self.noun)
         variables = {
             "fence_request": fence,

@@ -15,7 +15,7 @@ from langchain_judges.asking.nodes import Call
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Steps, Update, together
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.rendering import block, told
+from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.expected import ALTERNATIVES, expected_scores, unmeasured
 from langchain_judges.methods.bsm.findings import findings, weighed
@@ -209,7 +209,7 @@ class BSMSteps(PlanSteps):
     def _weigh(self, state: BSMState, order: Order, cells: Cells) -> Steps[Reply]:
         request, shown = transcript(state["input"]), findings(state, order, cells)
         examples = examples_in(state)
-        lessons_text = "\n".join([request, shown, *told(examples)])
+        lessons_text = "\n".join([request, shown, *example_texts(examples)])
         fence, findings_fence, lessons_fence = fence_tokens(request, shown, lessons_text)
         lessons = block(examples, lessons_fence, order=order, noun=self.noun)
         variables = {

@@ -15,7 +15,7 @@ from langchain_judges.asking.ask import Question, ask, recorded
 from langchain_judges.asking.gate import Once
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.memory.rendering import block, told
+from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.article import article_within, cut_failures
 from langchain_judges.methods.drpe.ballots import read_ballots, spoken, vote_failure, weighed
@@ -268,7 +268,7 @@ class PanelSteps(PairSteps):
         text, reference = self._article(pair), pair.get("reference") or ""
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
-        token = fence_token([text, a, b, *filter(None, [reference]), *told(examples)])
+        token = fence_token([text, a, b, *filter(None, [reference]), *example_texts(examples)])
         shown = texts.REFERENCE.format(fence=fence_token([reference]), reference=reference)
         answer, (_, task) = shown if reference else "", self._task(pair)
         lessons = block(examples, token, order=order, noun=self.noun)

@@ -18,7 +18,7 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.rendering import block, fitting, nearest_last, told
+from langchain_judges.memory.rendering import block, example_texts, fitting, nearest_last
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
 from langchain_judges.methods.pairs import INSTRUCTIONS, Next
@@ -116,7 +116,7 @@ class LabelSteps(ItemSteps):
         criteria, item, examples = self._asked(work), work["item"], work["examples"]
         name = criteria[0].name if self.each else str(item.get("id") or "")
         lessons = [] if self._in_turns(item) else examples
-        shown = case(item, self.own, told(lessons))
+        shown = case(item, self.own, example_texts(lessons))
         corrections = block(lessons, shown["fence"])
         if corrections and self._is_whole(item):
             corrections = WHOLE + corrections
@@ -262,7 +262,7 @@ class LabelSteps(ItemSteps):
         """Return the characters that an example takes."""
         if self._in_turns(item):
             return sum(len(turn.text) for turn in self._turns(item, [example]))
-        return sum(map(len, told([example])))
+        return sum(map(len, example_texts([example])))
 
     def _room(self, item: Mapping[str, Any]) -> float:
         """Return how many characters of examples fit beside the item."""

@@ -12,7 +12,7 @@ from langchain_judges.asking.embeddings import embedded
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Steps
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.rendering import block, told
+from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.pairs import FOCUS, PairSteps, fences, reference_block
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.rows.texts import fence_token, judged, transcript
@@ -51,7 +51,9 @@ class SC2Steps(PairSteps):
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
         request, answer = transcript(pair["input"]), pair.get("reference") or ""
-        token = fence_token([request, a, b, *([answer] if answer else []), *told(examples)])
+        token = fence_token(
+            [request, a, b, *([answer] if answer else []), *example_texts(examples)]
+        )
         # Behind the texts: calls that do not see the reference share the prefix before it.
         shown = reference_block(fence_token([answer]), answer) if reference else ""
         lessons = shown + block(examples, token, order=order)
