@@ -83,7 +83,7 @@ class BatchServer:
         elif path == "/v1/files":
             kind = handler.headers["content-type"]
             head = f"content-type: {kind}\r\n\r\n".encode()
-            parts = BytesParser().parsebytes(head + content).get_payload()
+            parts: Any = BytesParser().parsebytes(head + content).get_payload()
             name = f"file-{len(self.files)}"
             self.files[name] = next(
                 part.get_payload(decode=True)

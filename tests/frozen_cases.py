@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from pydantic import SecretStr
+
 from langchain_judges import FailureMemory
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.writing.registry import WRITERS
@@ -122,7 +124,7 @@ def item_memory() -> FailureMemory:
 
 
 def model_of(recorder: Recorder, **options: Any) -> SchemaModel:
-    return SchemaModel(model="schema", api_key="none", recorder=recorder, **options)
+    return SchemaModel(model="schema", api_key=SecretStr("none"), recorder=recorder, **options)
 
 
 def _once(messages: list[Any]) -> str | None:
@@ -146,7 +148,7 @@ def short_of_context(recorder: Recorder) -> SchemaModel:
 
 
 def _presets() -> dict[str, Case]:
-    tables = {"": METHODS, "write ": WRITERS}
+    tables: dict[str, Mapping[str, Any]] = {"": METHODS, "write ": WRITERS}
     return {
         f"{prefix}{method}" + (f"/{preset}" if preset else ""): Case(
             prefix + method, row=EXTRA.get(method, {}), preset=preset

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.graph import END, START, StateGraph
 
 from langchain_judges import create_bsm_judge, create_drpe_judge, load_judge
@@ -122,9 +122,20 @@ def labels(label: Any = None) -> Any:
     return graph.compile(name="labels").with_config(metadata={"method": "labels", "model": {}})
 
 
+def watched(judge: Any) -> tuple[Any, list[Any]]:
+    """Return a judge of pairs that says what it is asked, and the list where it says so."""
+    seen: list[Any] = []
+
+    def invoke(pair: Any) -> Any:
+        seen.append(pair)
+        return judge.invoke(pair)
+
+    return RunnableLambda(invoke).with_config(metadata={"takes": "pair"}), seen
+
+
 def verdicts(verdict: Verdict) -> Any:
     """Return a runnable that gives the same verdict on every pair."""
-    judge = RunnableLambda(lambda _: {"verdict": verdict})
+    judge: Runnable[Any, Any] = RunnableLambda(lambda _: {"verdict": verdict})
     return judge.with_config(metadata={"takes": "pair", "method": "fixed"})
 
 

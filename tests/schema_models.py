@@ -178,7 +178,7 @@ class _Recorded(BaseChatModel):
         content = (self.spoil and self.spoil(messages)) or json.dumps(
             reply_to(schema, prompt, key), ensure_ascii=False
         )
-        meta = {"finish_reason": "stop"}
+        meta: dict[str, Any] = {"finish_reason": "stop"}
         if settings.get("logprobs"):
             meta["logprobs"] = {"content": token_logprobs(content, key, _choices(schema))}
         return AIMessage(content, usage_metadata=_USAGE, response_metadata=meta)

@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_it_can_be_named_compared_and_plugged_in(page):
     judge = load_judge("merits", model, preset="one_order")
     [row] = judge_many(judge, [PAIR], progress=False)
     assert row["verdict"]["preference"] == "A"
-    score = as_evaluator(judge)(
+    score: Any = as_evaluator(judge)(
         inputs={"input": PAIR["input"]},
         outputs={"output": PAIR["output_a"]},
         reference_outputs={"output": PAIR["output_b"]},
@@ -72,7 +73,7 @@ def test_it_takes_what_every_judge_takes(page):
 
 
 def test_a_name_is_given_once(page):
-    class Other(page.MeritsOptions):
+    class Other(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module made of the page
         """Another method."""
 
     with pytest.raises(OptionError, match="there is a method 'merits' already"):

@@ -2,9 +2,11 @@
 
 import json
 from collections import Counter
+from typing import Any
 
 import pytest
 from langchain_core.caches import InMemoryCache
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -162,7 +164,7 @@ def test_an_answer_that_is_none_is_refused(answer):
 def test_people_get_all_proposals_of_a_round_at_once():
     memory = ListMemory()
     audit = loop(memory, auditor="human", checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "t"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
     waiting = audit.invoke({"items": planning(2)}, config)
     asked = waiting["__interrupt__"][0].value
     assert [p["id"] for p in asked["proposals"]] == ["0w", "1w"]
@@ -179,7 +181,7 @@ def test_people_get_all_proposals_of_a_round_at_once():
 
 def test_a_restart_goes_on_where_it_was_and_pays_nothing_twice(tmp_path):
     memory, model = ListMemory(), fooled_model()
-    config = {"configurable": {"thread_id": "t"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
     file = str(tmp_path / "audit.sqlite")
     with SqliteSaver.from_conn_string(file) as saver:
         audit = loop(memory, model, auditor="human", checkpointer=saver)
@@ -196,12 +198,12 @@ def test_a_restart_goes_on_where_it_was_and_pays_nothing_twice(tmp_path):
 
 async def test_an_async_restart_pays_nothing_twice(tmp_path):
     memory, model = ListMemory(), fooled_model()
-    config = {"configurable": {"thread_id": "t"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
     file = str(tmp_path / "audit.sqlite")
     for step in range(2):
         async with AsyncSqliteSaver.from_conn_string(file) as saver:
             audit = loop(memory, model, auditor="human", checkpointer=saver)
-            given = Command(resume={"0w": "accept"}) if step else {"items": planning(1)}
+            given: Any = Command(resume={"0w": "accept"}) if step else {"items": planning(1)}
             await audit.ainvoke(given, config)
     assert len(model.prompts) == 4
 
@@ -245,7 +247,7 @@ def test_the_loop_goes_on_from_a_kill_at_each_node(node, when, calm, tmp_path, m
         return update
 
     memory, model = ListMemory(), fooled_model()
-    config = {"configurable": {"thread_id": "t"}, "max_concurrency": 1}
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}, "max_concurrency": 1}
     monkeypatch.setattr(Node, "invoke", dying)
     with SqliteSaver.from_conn_string(str(tmp_path / "audit.sqlite")) as saver:
         audit = loop(memory, model, dev=planning(3, first=10), checkpointer=saver)
@@ -334,7 +336,7 @@ def test_a_share_is_held_out_by_group():
 
 def test_without_a_gain_on_dev_the_loop_has_patience_and_then_stops():
     # Each round doubts the next item, and nothing that is remembered changes a label.
-    items, seen = planning(5), Counter()
+    items, seen = planning(5), Counter[str]()
     turn = {item["id"]: number for number, item in enumerate(items, 1)}
     model = FakeChatModel(replies=lambda _: '{"label": "0", "explanation": "no"}')
 
@@ -594,7 +596,8 @@ def audited_by_a_model(reason):
     """Return what a model is asked that audits a judge with a rubric and labels of its own."""
     respond = lambda prompt: {"label": "0", "explanation": reason}  # noqa: E731
     memory, model = ListMemory(), FakeChatModel(replies=respond)
-    rubric, labels = "Is the reply rude?", {0: "it is polite", 1: "it is rude"}
+    rubric = "Is the reply rude?"
+    labels: dict[int | float | str, str] = {0: "it is polite", 1: "it is rude"}
     judge = create_allure_judge(model, rubric=rubric, labels=labels, memory=memory)
     said = {"reason": "No.", "answer": "check_wrong", "mode": "none"}
     auditor = FakeChatModel(replies=lambda _: said)
@@ -616,7 +619,14 @@ def test_of_a_judge_without_a_reason_or_rubric_the_auditor_is_shown_neither():
     auditor = FakeChatModel(replies=lambda _: said)
     ask = resolve_auditor(auditor, read_modes(None), AuditOptions())
     item = {"id": "a", "input": "Hello?", "output": "Go away.", "expected": "Hello!"}
-    doubt = {"id": "a", "round": 1, "item": item, "label": 1, "score": None, "rationale": ""}
+    doubt: Any = {
+        "id": "a",
+        "round": 1,
+        "item": item,
+        "label": 1,
+        "score": None,
+        "rationale": "",
+    }
     doubt |= {"proposed": 0, "why": "a rule says so", "check": "mine", "mode": None}
     run(ask([doubt], (0, 1), [], Journal(None)))
     assert "<judge-" not in auditor.prompts[0]

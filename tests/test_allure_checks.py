@@ -1,5 +1,7 @@
 """Which labels look wrong, and what kind of mistake a response invites."""
 
+from typing import Any, cast
+
 import pytest
 
 from langchain_judges.errors import InputError, OptionError
@@ -130,7 +132,7 @@ def test_what_is_no_check_is_refused():
 def test_a_match_of_ones_own_is_reported_by_its_name():
     check = by_match("ends", lambda response, expected: response.endswith(expected))
     assert "ends" in check.doubt(item("so: 7", "7"), 0).why
-    assert custom(check.rule).name == "rule"
+    assert custom(cast("Any", check.rule)).name == "rule"
 
 
 def test_the_nearest_label_is_found_among_numbers_only():

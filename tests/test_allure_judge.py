@@ -2,8 +2,10 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
@@ -284,12 +286,13 @@ def test_a_rubric_alone_speaks_of_nothing_to_compare_with():
 
 def test_the_rubric_follows_the_item_or_the_caller():
     against_source = {"input": "Summarise.", "output": "A cat.", "source": "A dog sat."}
-    for item, options, rubric in (
+    cases: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         (ITEM, {}, RUBRICS["correctness"]),
         (against_source, {}, RUBRICS["consistency"]),
         (ITEM | against_source, {"rubric": "consistency"}, RUBRICS["consistency"]),
         (ITEM, {"rubric": "Be brief."}, "Be brief."),
-    ):
+    ]
+    for item, options, rubric in cases:
         model = says("1")
         create_allure_judge(model, **options).invoke(item)
         assert rubric in model.prompts[0]
@@ -372,7 +375,7 @@ def test_the_probability_of_a_label_is_read_from_its_tokens(tokens, expected):
 
 
 def test_words_are_told_apart_by_how_they_begin():
-    tokens = [('{"label": "', 1), ("go", 0.5, {"go": 0.5, "b": 0.3, "bad": 0.2}),
+    tokens: list[Any] = [('{"label": "', 1), ("go", 0.5, {"go": 0.5, "b": 0.3, "bad": 0.2}),
               ("od", 1), ('"}', 1)]  # fmt: skip
     found = label_probabilities(with_logprobs(*tokens), {"label": "good"}, ("bad", "good"))
     assert found == pytest.approx({"bad": 0.5, "good": 0.5})
@@ -448,7 +451,7 @@ def test_many_items_are_judged_and_again_after_the_memory_changed(tmp_path):
 
 def test_the_verdict_survives_a_checkpoint():
     judge = create_allure_judge(says("1"), checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "t"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
     first = judge.invoke(ITEM, config)
     second = judge.invoke({**ITEM, "output": "other"}, config)
     assert first["verdict"]["failures"] == second["verdict"]["failures"] == []

@@ -1,9 +1,11 @@
 """The loop with the memory that people use: files, embeddings and a guard of its own."""
 
 import json
+from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 from typer.testing import CliRunner
@@ -65,14 +67,14 @@ async def test_sync_and_async_agree():
 
 
 def test_it_survives_a_restart_with_the_memory_on_disk(tmp_path):
-    config = {"configurable": {"thread_id": "t"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
     calls = 0
     for step in range(2):
         memory, model = opened(tmp_path / "memory"), fooled_model()
         judge = create_allure_judge(model, memory=memory)
         with SqliteSaver.from_conn_string(str(tmp_path / "audit.sqlite")) as saver:
             audit = create_allure_audit(judge, memory, checkpointer=saver)
-            given = {"items": planning(2)}
+            given: Any = {"items": planning(2)}
             if step:
                 given = Command(resume={"0w": "accept", "1w": "accept"})
             result = audit.invoke(given, config)

@@ -5,10 +5,12 @@ import threading
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
+from typing import Any
 from urllib.parse import parse_qs, urlparse
 from uuid import uuid4
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from langsmith import Client
@@ -100,7 +102,8 @@ def langsmith():
 
 def test_proposals_go_to_a_queue_and_answers_come_back(langsmith):
     state, client = langsmith
-    memory, config = ListMemory(), {"configurable": {"thread_id": "t"}}
+    memory = ListMemory()
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
     judge = create_allure_judge(fooled_model(), memory=memory)
     audit = create_allure_audit(judge, memory, checkpointer=InMemorySaver())
     waiting = audit.invoke({"items": planning(3)}, config)
@@ -136,10 +139,11 @@ def test_proposals_go_to_a_queue_and_answers_come_back(langsmith):
 
 def test_a_queue_of_that_name_is_used_again(langsmith):
     state, client = langsmith
-    proposal = {"id": "a", "round": 1, "item": {"input": "x", "output": "y"}, "label": 1}
+    proposal: Any = {"id": "a", "round": 1, "item": {"input": "x", "output": "y"}, "label": 1}
     proposal |= {"score": 1.0, "rationale": "", "proposed": 0, "why": "", "check": "exact"}
     for round_ in (1, 2):
-        send_proposals([{**proposal, "round": round_, "mode": None}], "doubts", client)
+        again: Any = {**proposal, "round": round_, "mode": None}
+        send_proposals([again], "doubts", client)
     assert len(state.queues) == 1
     assert len(set(state.queued)) == 2
 

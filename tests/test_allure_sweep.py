@@ -1,5 +1,7 @@
 """Figures and plots of ALLURE's sweep, on hand-made rows."""
 
+from typing import Any
+
 import pytest
 from allure_sweep.ablation import ablated
 from allure_sweep.ablation_plots import changes, roc_ablation
@@ -66,7 +68,8 @@ def results():
 
 
 def test_bars_show_changes_on_the_left_and_errors_by_kind_on_the_right(results):
-    left, right = changes(results).axes
+    axes: Any = changes(results).axes
+    left, right = axes
     assert [bar.get_width() for bar in left.patches] == [0, 3, 0, 4]
     assert [bar.get_width() for bar in right.patches] == [1, 5, 2, 6]
     assert [bar.get_x() for bar in right.patches] == [0, 0, 1, 5]
@@ -74,6 +77,6 @@ def test_bars_show_changes_on_the_left_and_errors_by_kind_on_the_right(results):
 
 def test_a_drawn_curve_is_that_of_the_rows(results):
     (axes,) = roc_ablation(results).axes
-    _, line = axes.lines
+    line: Any = axes.lines[1]
     assert list(line.get_xdata()) == [0, 0, 0.5, 0.5, 1]
     assert line.get_label() == "all (0.750)"

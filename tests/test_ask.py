@@ -124,15 +124,15 @@ class Refusing(FakeChatModel):
 
 
 def coded(code):
-    found = RuntimeError("said by Google")
-    found.code = code
-    return found
+    error: Any = RuntimeError("said by Google")
+    error.code = code
+    return error
 
 
 def botos(status):
-    found = RuntimeError("said by boto")
-    found.response = {"ResponseMetadata": {"HTTPStatusCode": status}}
-    return found
+    error: Any = RuntimeError("said by boto")
+    error.response = {"ResponseMetadata": {"HTTPStatusCode": status}}
+    return error
 
 
 def asking(model):
@@ -260,7 +260,7 @@ def test_a_retry_after_that_means_nothing_is_passed_over(serve, monkeypatch, sai
 
 def test_a_retry_after_may_be_a_date():
     def waited(date):
-        refused = RuntimeError()
+        refused: Any = RuntimeError()
         refused.response = SimpleNamespace(headers={"retry-after": date})
         return wait_after(refused, 0.5)
 
@@ -310,9 +310,9 @@ def test_a_rejected_format_moves_the_model_one_step_down_once(serve):
         if call.body.get("response_format"):
             return error(400, "response_format of this type is unavailable")
         function = call.body["tools"][0]["function"]["name"]
-        arguments = {"id": "1", "type": "function", "function": {"name": function}}
-        arguments["function"]["arguments"] = scores(4, 2)
-        return reply(None, finish="tool_calls", tool_calls=[arguments])
+        named = {"name": function, "arguments": scores(4, 2)}
+        asked = {"id": "1", "type": "function", "function": named}
+        return reply(None, finish="tool_calls", tool_calls=[asked])
 
     server = serve(behave)
     what = question(server)

@@ -1,5 +1,7 @@
 import time
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -60,7 +62,7 @@ LONG = {
     "quotes": '"' * CHARACTERS,
     "topic": "Topic: a" + ":" * CHARACTERS + "b",
 }
-OTHER_PARSERS = [
+OTHER_PARSERS: list[Callable[..., Any]] = [
     parse_plan,
     parse_aspects,
     partial(parse_table, aspects=["Tone"]),

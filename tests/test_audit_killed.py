@@ -58,7 +58,7 @@ class Held:
 
     def __init__(self, answer):
         self.answer = answer
-        self.asked, self.answered = Counter(), Counter()
+        self.asked, self.answered = Counter[str](), Counter[str]()
         self.left = 0
         self.full, self.release = threading.Event(), threading.Event()
         self.waiting = 0

@@ -4,9 +4,11 @@ import asyncio
 import json
 import threading
 from functools import partial
+from typing import Any
 
 import pytest
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from langchain_judges import ajudge_many, create_relative_judge, resolve_model
@@ -33,7 +35,7 @@ def judged(body):
 
 def model_of(server, tmp_path, most_requests, **options):
     chat = ChatOpenAI(
-        model="m", base_url=server.address, api_key="a-key", use_responses_api=False
+        model="m", base_url=server.address, api_key=SecretStr("a-key"), use_responses_api=False
     )
     return batch_model(
         chat,
@@ -76,7 +78,7 @@ async def test_all_rows_wait_at_the_same_step_so_rounds_form_by_themselves(serve
 async def test_a_batch_verdict_is_that_of_an_ordinary_call(server, tmp_path):
     (row,) = await run(relative(model_of(server, tmp_path, 1)), rows_of(1))
     assert row["verdict"]["usage"]["input_tokens"] == 10
-    plain = relative(ChatOpenAI(model="m", api_key="x", use_responses_api=False))
+    plain = relative(ChatOpenAI(model="m", api_key=SecretStr("x"), use_responses_api=False))
     rows = ajudge_many(plain, rows_of(1), progress=False)
     assert rows._work.name["mark"] == row["judge"]["mark"]
 
@@ -159,7 +161,7 @@ async def test_a_server_that_cancels_no_job_is_asked_live_for_all_of_it(server, 
 
 
 async def test_what_failed_in_a_job_is_asked_live_at_once(tmp_path):
-    failed = []
+    failed: list[Any] = []
 
     def answer(body):
         if "good 1" in str(body) and not failed:
@@ -223,7 +225,9 @@ async def test_each_change_of_a_job_is_reported(server, tmp_path):
 async def test_anthropic_s_message_batches_are_spoken_too(server, tmp_path):
     anthropic = pytest.importorskip("langchain_anthropic")
     url = server.address.removesuffix("/v1")
-    chat = anthropic.ChatAnthropic(model="m", base_url=url, api_key="a-key", max_retries=3)
+    chat = anthropic.ChatAnthropic(
+        model="m", base_url=url, api_key=SecretStr("a-key"), max_retries=3
+    )
     model = batch_model(
         chat, tmp_path / "journal.sqlite", quiet=LONG, poll=0.01, most_requests=2
     )
@@ -236,7 +240,7 @@ async def test_anthropic_s_message_batches_are_spoken_too(server, tmp_path):
 async def test_a_judge_s_calls_are_jobs_of_anthropic_s(server, tmp_path):
     anthropic = pytest.importorskip("langchain_anthropic")
     url = server.address.removesuffix("/v1")
-    chat = anthropic.ChatAnthropic(model="m", base_url=url, api_key="a-key")
+    chat = anthropic.ChatAnthropic(model="m", base_url=url, api_key=SecretStr("a-key"))
     model = batch_model(
         chat, tmp_path / "journal.sqlite", quiet=LONG, poll=0.01, most_requests=2
     )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.caches import InMemoryCache
 from langchain_core.globals import set_llm_cache
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_bsm_judge, load_judge
@@ -558,7 +559,7 @@ def test_a_pair_that_is_none_is_refused_before_any_call():
 
 def test_a_thread_used_twice_does_not_add_up():
     judge = create_bsm_judge(scripted(), checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     first = judge.invoke(PAIR, config)
     assert judge.invoke(SWAPPED, config)["verdict"]["preference"] == "B"
     assert judge.invoke(PAIR, config) == first
@@ -566,7 +567,7 @@ def test_a_thread_used_twice_does_not_add_up():
 
 def test_no_state_needs_more_than_plain_json(caplog):
     judge = create_bsm_judge(scripted(), checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     judge.invoke(PAIR, config)
     values = judge.get_state(config).values
     assert json.loads(json.dumps(values)) == values

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -77,7 +78,7 @@ def test_single_texts_and_event_loops_and_names():
     # The score 0.9 of label 1 is a margin of 0.8, under the threshold.
     result = asyncio.run(cascade.ainvoke(ITEM))
     assert (result["stage"], result["verdict"]["label"]) == ("labels 2", 1)
-    named = load_judge("cascade", FakeChatModel())
+    named: Any = load_judge("cascade", FakeChatModel())
     assert [member.name for member in named.members] == ["relative", "bsm"]
 
 
@@ -122,14 +123,14 @@ def skilled(name, rows):
 
 def test_thresholds_are_found_on_labelled_rows_and_keep_their_promise():
     rows = rows_with_labels(400)
-    cascade = create_cascade([skilled("cheap", rows), skilled("dear", rows)])
-    found = calibrate_cascade(cascade, rows, agreement=0.9, progress=False)
-    first, _ = found.options.thresholds
+    cascade: Any = create_cascade([skilled("cheap", rows), skilled("dear", rows)])
+    calibrated: Any = calibrate_cascade(cascade, rows, agreement=0.9, progress=False)
+    first, _ = calibrated.options.thresholds
     # Right wherever the confidence is above 0.5: with 90 % asked, somewhat below that.
     assert 0.3 < first < 0.55
-    calibration = found.options.calibration
+    calibration = calibrated.options.calibration
     assert (calibration["rows"], calibration["against"]) == (400, "labels")
-    run = judge_many(found, rows, progress=False)
+    run = judge_many(calibrated, rows, progress=False)
     judged = [row for row in run if row["judged"]]
     right = sum(row["verdict"]["preference"] == row["label"] for row in judged)
     assert right / len(judged) >= 0.9
@@ -139,13 +140,12 @@ def test_thresholds_are_found_on_labelled_rows_and_keep_their_promise():
 
 def test_without_labels_judges_are_held_against_the_last():
     rows = [{**PAIR, "id": f"{n}"} for n in range(100)]
-    cascade = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
-    found = calibrate_cascade(cascade, rows, by_last=True, progress=False)
-    assert found.options.thresholds == [0.6]
-    wrong = create_cascade([sure("cheap", "A", 0.6), sure("dear", "B", 0.2)])
-    assert calibrate_cascade(wrong, rows, by_last=True, progress=False).options.thresholds == [
-        None
-    ]
+    cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
+    calibrated: Any = calibrate_cascade(cascade, rows, by_last=True, progress=False)
+    assert calibrated.options.thresholds == [0.6]
+    wrong: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "B", 0.2)])
+    calibrated = calibrate_cascade(wrong, rows, by_last=True, progress=False)
+    assert calibrated.options.thresholds == [None]
     with pytest.raises(InputError, match="no row has a `label`"):
         calibrate_cascade(cascade, rows, progress=False)
     with pytest.raises(OptionError, match="must be a cascade, got"):

@@ -1,9 +1,11 @@
 """Correctness and groundedness claim by claim: what is asked, and what the shares are."""
 
 import json
+from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import as_evaluator, create_rubric_judge
 from langchain_judges.errors import InputError, OptionError
@@ -183,7 +185,7 @@ def test_an_evaluator_gives_feedback_for_precision_and_recall():
         named(1, 1, 0) | named(1, 0, 0, 0, side="expected"), expected={"expected_claims": GOLD}
     )
     evaluator = as_evaluator(judge_of(model, rubric="correctness"))
-    feedback = evaluator(
+    feedback: Any = evaluator(
         inputs=SOURCED["input"], outputs=SOURCED["output"], reference_outputs="Until six."
     )
     assert [each["key"] for each in feedback] == evaluator.feedback_keys
@@ -191,8 +193,8 @@ def test_an_evaluator_gives_feedback_for_precision_and_recall():
 
 
 def test_the_steps_have_names_in_a_trace():
-    seen = []
-    config = {"callbacks": [Names(seen)]}
+    seen: list[str] = []
+    config: RunnableConfig = {"callbacks": [Names(seen)]}
     judge_of(says(named(1, 1, 0))).invoke(SOURCED, config)
     assert seen == ["split", "check"]
 

@@ -3,6 +3,7 @@
 import json
 import os
 from importlib import import_module
+from typing import Any
 
 import pytest
 from langsmith.utils import LangSmithConnectionError
@@ -13,7 +14,8 @@ from langchain_judges.cli import app, keys
 from langchain_judges.cli.review import Desk, Review
 from langchain_judges.errors import InputError
 from langchain_judges.methods.allure.audit.review import from_jsonl
-from langchain_judges.report.audit import clean, proposal_screen
+from langchain_judges.report.audit import proposal_screen
+from langchain_judges.rows.printable import clean
 from langchain_judges.testing import reply
 from tests.memories import ListMemory
 from tests.planners import fooled, planning
@@ -39,8 +41,9 @@ def auditing(serve, tmp_path, monkeypatch):
         arguments += ["--memory", tmp_path / "memory", "--set", "recall=all", *more]
         return CliRunner().invoke(app, [str(each) for each in arguments], input=keys)
 
-    run.memory, run.server, run.folder = memory, server, tmp_path
-    return run
+    command: Any = run
+    command.memory, command.server, command.folder = memory, server, tmp_path
+    return command
 
 
 def kept(auditing):

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import signal
+from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -424,10 +425,10 @@ def test_methods_and_a_cascade_run_at_their_own_cost_beside_a_budget():
         ["relative", "cot_sc", "cascade"],
         {"cascade": {"methods": ["relative", "cot"]}},
     )
-    told = {"options": few}
-    within, skipped = line_up(names, model, budget=4, **told)
+    options: dict[str, Any] = {"options": few}
+    within, skipped = line_up(names, model, budget=4, **options)
     assert list(skipped) == ["cascade"]
-    found = at_own_cost(names, model, within, 4, told)
+    found = at_own_cost(names, model, within, 4, options)
     # `relative` has the same settings in both; self-consistency asks 8 calls by itself.
     assert [each["name"] for each in found] == [*names, "cot_sc (4 calls)"]
     done = compare(found, rows(2), progress=False)

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_rows_of_a_small_set_can_be_judged_and_are_named_once(
 def test_items_of_a_small_set_can_be_judged_and_are_named_once(
     small_sets: Path, name: str
 ) -> None:
-    options = {"form": "items"} if name == "summeval16" else {}
+    options: dict[str, Any] = {"form": "items"} if name == "summeval16" else {}
     items = sets.load(name, small_sets / name, **options)
     for item in items:
         check_text(item["input"], "input")
@@ -80,7 +81,7 @@ def test_every_row_of_a_set_can_be_judged_and_is_named_once(name: str) -> None:
 @pytest.mark.figures
 @pytest.mark.parametrize(("name", "size"), [("cogeval", 2169), ("summeval16", 1600)])
 def test_every_item_of_a_set_can_be_judged(name: str, size: int) -> None:
-    options = {"form": "items"} if name == "summeval16" else {}
+    options: dict[str, Any] = {"form": "items"} if name == "summeval16" else {}
     items = sets.load(name, folder(name), **options)
     for item in items:
         check_text(item["input"], "input")
@@ -165,7 +166,7 @@ def test_the_news_study_gives_candidates_against_references_of_the_callers() -> 
 # Section 5.5 of the specification counts 42 and 40 of 100; T5 and Pegasus one each.
 @pytest.mark.figures
 def test_summeval_items_have_the_known_inconsistent_summaries() -> None:
-    options = {"form": "items", "systems": ["M11", "M17", "M20", "M23"]}
+    options: dict[str, Any] = {"form": "items", "systems": ["M11", "M17", "M20", "M23"]}
     items = sets.load("summeval16", folder("summeval16"), **options)
     wrong = Counter(item["systems"][0] for item in items if item["label"] == 0)
     assert (len(items), wrong) == (400, {"M11": 42, "M20": 40, "M17": 1, "M23": 1})
@@ -173,7 +174,7 @@ def test_summeval_items_have_the_known_inconsistent_summaries() -> None:
 
 @pytest.mark.figures
 def test_summeval_candidates_are_two_best_and_two_worst_of_each_article() -> None:
-    options = {"form": "candidates", "select": "extremes"}
+    options: dict[str, Any] = {"form": "candidates", "select": "extremes"}
     rows = sets.load("summeval16", folder("summeval16"), **options)
     assert Counter(row["category"] for row in rows) == {"best": 200, "worst": 200}
     first = [row for row in rows if row["group"] == rows[0]["group"]]
@@ -339,7 +340,10 @@ def test_judgebench_rows_without_a_question_number_are_not_one_group(tmp_path: P
 
 
 def test_judgebench_is_read_from_a_clone_split_by_split(tmp_path: Path) -> None:
-    by_model = {"gpt-4o-2024-05-13": [{}], SONNET: [{"pair_id": "c"}]}
+    by_model: dict[str, list[dict[str, Any]]] = {
+        "gpt-4o-2024-05-13": [{}],
+        SONNET: [{"pair_id": "c"}],
+    }
     path = judge_bench_clone(tmp_path, by_model)
     for folder in (path, path / "data"):
         assert [row["id"] for row in sets.load("judgebench", folder)] == ["judgebench:p"]
@@ -655,7 +659,7 @@ def test_labels_of_a_table_can_be_named(tmp_path: Path) -> None:
 def test_a_table_is_loaded_by_its_file_or_by_any_name(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("q,one,two,winner\nQ,x,y,1\n")
-    options = {"columns": {**COLUMNS, "id": "q"}, "labels": {1: "A"}}
+    options: dict[str, Any] = {"columns": {**COLUMNS, "id": "q"}, "labels": {1: "A"}}
     (row,) = sets.load("mine", path, **options)
     assert (row["id"], row["output_a"], row["label"]) == ("Q", "x", "A")
     assert sets.load(str(path), **options) == [row]

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import (
     create_absolute_judge,
@@ -687,7 +688,7 @@ def test_a_checkpointed_thread_starts_afresh():
 
     model = FakeChatModel(replies=respond)
     judge = load_judge("relative_sc", model, checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     first = judge.invoke(PAIR, config)
     assert judge.invoke(PAIR, config) == first
     assert len(first["ballots"]) == 10

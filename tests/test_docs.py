@@ -27,7 +27,8 @@ from tests.test_sc2_tables import learner
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-COMMANDS = typer.main.get_command(app).commands
+_GROUP: Any = typer.main.get_command(app)
+COMMANDS = _GROUP.commands
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from langchain_judges.methods.drpe.votes import confidences, soft_votes, spoken_
 from langchain_judges.methods.tasks import PANELS, TASKS, task_of
 from langchain_judges.runs.summary import Summary
 from langchain_judges.testing import reply, with_logprobs
+from langchain_judges.verdict import Pair
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.langsmith_server import LangSmithServer
@@ -156,7 +158,7 @@ def test_given_roles_are_used_as_they_are():
 
 def test_the_papers_score_is_the_sum_of_the_confidences_of_its_votes():
     # Spec oracle: P = .818731, .759572, .367879; votes 1, 0, 1: 1.186610, norm .395537.
-    votes = [
+    votes: list[Any] = [
         {"role": r, "preference": p, "confidence": c}
         for r, p, c in (
             ("x", "A", math.exp(-0.2)),
@@ -422,7 +424,7 @@ def test_a_role_that_votes_twice_differently_has_not_voted():
 
 def test_votes_in_plain_words_are_matched_by_number_where_no_name_is_said():
     text = "1. I like the facts. Vote: 2\n2) Clear, so my vote: 1\n3. U.S. Citizen: hm. Vote: 2"
-    roles = [*SETS["summary"][:2], {"type": "U.S. Citizen", "description": "x"}]
+    roles: list[Any] = [*SETS["summary"][:2], {"type": "U.S. Citizen", "description": "x"}]
     assert {i: vote.vote for i, vote in spoken_votes(text, roles).items()} == {
         0: "2",
         1: "1",
@@ -675,7 +677,9 @@ def test_a_capped_panel_has_both_kinds_of_readers_where_all_are_noise():
 
 
 def test_alternating_takes_from_each_kind_in_turn():
-    roles = [{"kind": kind} for kind in ("coarse", "coarse", "coarse", "fine", "fine")]
+    roles: list[Any] = [
+        {"kind": kind} for kind in ("coarse", "coarse", "coarse", "fine", "fine")
+    ]
     assert alternating(roles, [2, 0, 4, 1, 3], 4) == [2, 4, 0, 3]
 
 
@@ -709,7 +713,11 @@ def test_the_panel_is_told_what_it_judges(pair, task, judges):
 
 def test_a_long_request_whose_answers_use_other_words_is_no_article():
     request = "Write the parser of the old format, with every field in its order. " * 20
-    pair = {"input": request, "output_a": "def read(): return json", "output_b": "import csv"}
+    pair: Pair = {
+        "input": request,
+        "output_a": "def read(): return json",
+        "output_b": "import csv",
+    }
     assert task_of(pair) == "helpful"
 
 
@@ -787,7 +795,10 @@ def test_a_soft_vote_gives_each_text_its_share():
         "confidence_source": "logprobs",
         "tokens": 1,
     }
-    votes = [{**vote, "confidence": 0.75}, {**vote, "preference": "B", "confidence": 0.9}]
+    votes: list[Any] = [
+        {**vote, "confidence": 0.75},
+        {**vote, "preference": "B", "confidence": 0.9},
+    ]
     # A: 0.75 + (1 - 0.9); B: (1 - 0.75) + 0.9.
     assert order_sums(votes, soft=True) == {"A": pytest.approx(0.85), "B": pytest.approx(1.15)}
     assert order_sums(votes) == {"A": 0.75, "B": 0.9}

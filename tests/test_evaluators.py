@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -17,24 +18,28 @@ from langchain_judges.integrations.langsmith import summary_evaluators
 from langchain_judges.rows.applications import answer_in, expected_in, task_in
 from langchain_judges.testing import error
 from tests.conftest import chat
-from tests.judges import broken, bsm, fixed, labels
+from tests.judges import broken, bsm, fixed, labels, watched
 
 QUESTION, GOOD, BAD = {"question": "Why?"}, {"answer": "good good"}, {"answer": "bad"}
 
 
 def a_run(outputs, **also):
-    known = {"trace_id": uuid.uuid4(), "start_time": datetime.now(UTC), "inputs": QUESTION}
+    known: dict[str, Any] = {
+        "trace_id": uuid.uuid4(),
+        "start_time": datetime.now(UTC),
+        "inputs": QUESTION,
+    }
     return Run(id=uuid.uuid4(), name="r", run_type="chain", outputs=outputs, **known, **also)
 
 
 def an_example(outputs=BAD, **also):
     moment = datetime.now(UTC)
-    known = {"created_at": moment, "modified_at": moment}
+    known: dict[str, Any] = {"created_at": moment, "modified_at": moment}
     return Example(id=uuid.uuid4(), inputs=QUESTION, outputs=outputs, **known, **also)
 
 
 def test_it_returns_the_five_keys_of_openevals():
-    result = as_evaluator(bsm())(inputs=QUESTION, outputs=GOOD, reference_outputs=BAD)
+    result: Any = as_evaluator(bsm())(inputs=QUESTION, outputs=GOOD, reference_outputs=BAD)
     assert set(result) == set(EvaluatorResult.__annotations__)
     # Three against one on a scale of five, in both orders: 0.5 + (3 - 1) / (2 * 4).
     assert (result["key"], result["score"]) == ("bsm", 0.75)
@@ -54,8 +59,8 @@ def test_sync_works_twice_after_async_in_one_process(serve):
     judge = create_bsm_judge(chat(server), criteria=["Depth"])
     evaluator, row = as_evaluator(judge), an_example()
     for _ in range(2):
-        later = asyncio.run(evaluator.aevaluate_run(a_run(GOOD), row))
-        now = evaluator.evaluate_run(a_run(GOOD), row)
+        later: Any = asyncio.run(evaluator.aevaluate_run(a_run(GOOD), row))
+        now: Any = evaluator.evaluate_run(a_run(GOOD), row)
         assert later.score == now.score == 0.75
 
 
@@ -98,7 +103,8 @@ def test_structures_are_shown_as_json():
 
 def test_a_conversation_stays_one():
     asked = {"messages": [HumanMessage("Hi"), AIMessage("Hello"), HumanMessage("Why?")]}
-    assert [m["role"] for m in task_in(asked)] == ["user", "assistant", "user"]
+    task: Any = task_in(asked)
+    assert [m["role"] for m in task] == ["user", "assistant", "user"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +138,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("case", UNREADABLE)
 async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
     outputs, reference, said = UNREADABLE[case]
-    result = await as_evaluator(bsm()).aevaluate_run(a_run(outputs), an_example(reference))
+    result: Any = await as_evaluator(bsm()).aevaluate_run(a_run(outputs), an_example(reference))
     assert (result.key, result.score, result.value) == ("bsm", None, None)
     assert said in result.comment
     assert result.extra["reason"] == "missing"
@@ -140,7 +146,7 @@ async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
 
 
 def test_a_row_that_could_not_be_judged_is_feedback_with_its_reason():
-    result = as_evaluator(broken()).evaluate_run(a_run(GOOD), an_example(), uuid.uuid4())
+    result: Any = as_evaluator(broken()).evaluate_run(a_run(GOOD), an_example(), uuid.uuid4())
     assert result.score is None
     assert result.comment.startswith("Not judged")
     assert "unparsable (solve, Depth (A first))" in result.comment
@@ -148,7 +154,7 @@ def test_a_row_that_could_not_be_judged_is_feedback_with_its_reason():
 
 
 def test_a_run_that_failed_is_said_to_have_failed():
-    result = as_evaluator(bsm()).evaluate_run(a_run(None, error="Boom"), an_example())
+    result: Any = as_evaluator(bsm()).evaluate_run(a_run(None, error="Boom"), an_example())
     assert result.score is None
     assert "the run failed and has no output: Boom" in result.comment
 
@@ -160,37 +166,34 @@ def test_a_wrong_key_is_raised_and_not_a_thousand_rows(serve):
 
 
 def test_a_baseline_stands_for_b_and_the_reference_is_shown_as_one():
-    example, seen = an_example({"answer": "known"}), []
-    judge = RunnableLambda(lambda pair: seen.append(pair) or bsm().invoke(pair))
-    judge = judge.with_config(metadata={"takes": "pair"})
+    example = an_example({"answer": "known"})
+    judge, seen = watched(bsm())
     evaluator = as_evaluator(judge, baseline={str(example.id): BAD})
-    assert evaluator.evaluate_run(a_run(GOOD), example).score == 0.75
+    result: Any = evaluator.evaluate_run(a_run(GOOD), example)
+    assert result.score == 0.75
     assert (seen[0]["output_b"], seen[0]["reference"]) == ("bad", "known")
-    lost = evaluator.evaluate_run(a_run(GOOD), an_example())
+    lost: Any = evaluator.evaluate_run(a_run(GOOD), an_example())
     assert "`baseline`: expected outputs for example" in lost.comment
-    assert (
-        as_evaluator(judge, baseline=lambda inputs: "good good good")(
-            inputs=QUESTION, outputs=BAD
-        )["metadata"]["preference"]
-        == "B"
-    )
+    better = as_evaluator(judge, baseline=lambda inputs: "good good good")
+    feedback: Any = better(inputs=QUESTION, outputs=BAD)
+    assert feedback["metadata"]["preference"] == "B"
 
 
 def test_a_judge_of_one_text_labels_the_output_against_reference_or_context():
     evaluator = as_evaluator(labels())
-    known = evaluator.evaluate_run(a_run(GOOD), an_example({"answer": "known"}))
-    assert (known.score, known.value, known.comment) == (1, None, "against known")
-    alone = evaluator.evaluate_run(a_run(BAD), None)
+    result: Any = evaluator.evaluate_run(a_run(GOOD), an_example({"answer": "known"}))
+    assert (result.score, result.value, result.comment) == (1, None, "against known")
+    alone: Any = evaluator.evaluate_run(a_run(BAD), None)
     assert (alone.score, alone.comment) == (0, "against None")
-    named = as_evaluator(labels("spam")).evaluate_run(a_run(GOOD), None)
+    named: Any = as_evaluator(labels("spam")).evaluate_run(a_run(GOOD), None)
     assert (named.score, named.value) == (0.9, "spam")
 
 
 def test_a_checkpointed_judge_gets_a_thread_for_each_row():
     kept = bsm(checkpointer=InMemorySaver())
     for judge in (kept, kept.with_retry()):
-        told = as_evaluator(judge)(inputs="w", outputs="good", reference_outputs="x")
-        assert told["score"] > 0.5
+        result: Any = as_evaluator(judge)(inputs="w", outputs="good", reference_outputs="x")
+        assert result["score"] > 0.5
 
 
 @pytest.mark.parametrize(
@@ -215,9 +218,9 @@ def test_a_comparison_or_a_summary_that_cannot_be_is_refused(options):
         as_comparative_evaluator(bsm(), **options)
     for wrong in ("bsm", bsm()):
         with pytest.raises(OptionError, match="`evaluator` must come from"):
-            summary_evaluators(wrong)
+            summary_evaluators(cast("Any", wrong))
     with pytest.raises(OptionError, match="`label` must be a key"):
-        summary_evaluators(label=3)
+        summary_evaluators(label=cast("Any", 3))
 
 
 def test_runs_are_compared_and_commented_by_the_text_of_their_id():

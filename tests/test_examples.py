@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, create_bsm_judge, create_drpe_judge, judge_many
@@ -287,7 +288,7 @@ def test_a_checkpoint_carries_the_examples(memory):
     memory.remember([lesson()])
     saver = InMemorySaver()
     judge = create_bsm_judge(FakeChatModel(), max_criteria=1, memory=memory, checkpointer=saver)
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     judge.invoke(PAIR, config)
     kept = judge.get_state(config).values["reminded"]
     assert kept["examples"] == list(memory.recall(PAIR))
@@ -316,7 +317,7 @@ def test_options_of_memory_are_checked(make, options, says):
 def test_identical_texts_show_no_example_nor_those_of_the_last_pair(method, memory):
     model = FakeChatModel(replies=answer)
     judge = of_method(method, model, memory=memory, checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     memory.remember([lesson()])
     assert judge.invoke(PAIR, config)["recalled"]["ids"]
     same = judge.invoke({**PAIR, "output_b": PAIR["output_a"]}, config)
@@ -351,7 +352,7 @@ def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
     model = FakeChatModel(replies=answer)
     rubric = {} if METHODS[method].takes == "pair" else {"rubric": "Be fair."}
     judge = of_method(method, model, memory=memory, checkpointer=InMemorySaver(), **rubric)
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     bare = {key: value for key, value in item_of(method).items() if key != "expected"}
     known = {"reference": "SECRET", "expected": "SECRET", "source": "SECRET"}
     also = {"id": "q0", "group": "g", "family": "tides"}
@@ -370,7 +371,7 @@ def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
 def test_a_thread_does_not_fill_in_a_missing_text_from_the_last_pair(method):
     model = FakeChatModel(replies=answer)
     judge = of_method(method, model, checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     told = "the field `output(_a)?` is missing or null; the fields are 'input'"
     with pytest.raises(InputError, match=f"{told}$"):
         judge.invoke({"input": "How?"}, config)

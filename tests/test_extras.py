@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
@@ -76,7 +77,7 @@ USES = [
      lambda: metrics.krippendorff_alpha([[1, 0], [1, 1]])),
     ("trust", "pandas", "A data frame", lambda: frame([])),
     ("trust", "pandas", "A data frame",
-     lambda: ComparisonReport.contests_dataframe(SimpleNamespace(contests=[]))),
+     lambda: ComparisonReport.contests_dataframe(cast("Any", SimpleNamespace(contests=[])))),
     ("trust", "matplotlib", "A plot", lambda: shares([], "%", "nothing")),
 ]  # fmt: skip
 

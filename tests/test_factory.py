@@ -1,5 +1,7 @@
 """What factories refuse before a model is asked, where no class of options says it alone."""
 
+from typing import Any, cast
+
 import pytest
 
 from langchain_judges import create_allure_judge, create_bsm_judge, learn_aspects
@@ -15,10 +17,10 @@ def test_a_replaced_prompt_must_belong_to_a_step():
 
 def test_steps_are_a_list():
     with pytest.raises(OptionError, match=r"`steps` must be .*, got 5"):
-        create_allure_judge(FakeChatModel(), steps=5)
+        create_allure_judge(FakeChatModel(), steps=cast("Any", 5))
 
 
 @pytest.mark.parametrize("option", ["cache", "instructions", "prompts", "repairs"])
 def test_learning_aspects_checks_what_factories_check(option):
     with pytest.raises(OptionError, match=f"`{option}` must be "):
-        learn_aspects(FakeChatModel(), ["a text"], **{option: 5.5})
+        learn_aspects(FakeChatModel(), ["a text"], **cast("Any", {option: 5.5}))

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from typing import Any, cast
 
 import faiss
 import numpy as np
@@ -134,7 +135,8 @@ class Watched(dict):
         Watched.reads += 1
         return super().__getitem__(key)
 
-    get = __getitem__
+    def get(self, key, default=None):
+        return self[key]
 
 
 def test_a_metadata_filter_reads_no_document():
@@ -413,7 +415,7 @@ def test_a_damaged_log_says_so(tmp_path):
         FaissStore(Plane(), path=tmp_path)
 
 
-SOUND = {
+SOUND: dict[str, Any] = {
     "format": 2, "generation": 1, "dimension": 2, "embedder": "Plane()", "count": 4,
     "index": {"bytes": 77, "vectors": 45, "sha256": ""}, "documents": {"bytes": 9},
 }  # fmt: skip
@@ -425,12 +427,12 @@ SOUND = {
         "", "[]", "7", "null", "{", '"format"', '{"format": 2}', "[" * 100_000, "\x00",
         "9" * 5000, '{"format": ' + "9" * 5000 + "}", '{"format": "2"}', '{"format": 3}',
         *(
-            json.dumps({**SOUND, **change})
-            for change in (
+            json.dumps(SOUND | change)
+            for change in cast("list[dict[str, Any]]", [
                 {"generation": "../1"}, {"generation": -1}, {"generation": True},
                 {"count": 1.5}, {"dimension": "2"}, {"index": []}, {"documents": None},
                 {"index": {**SOUND["index"], "vectors": 10**30}}, {"embedder": 3},
-            )
+            ])
         ),
         " " * 70_000 + json.dumps(SOUND),
     ],

@@ -157,7 +157,7 @@ def run_audit() -> tuple[dict[str, Any], list[Call]]:
         for n in range(4)
     ]
     result = audit.invoke({"items": items})
-    outputs = sorted(example["output"] for example in memory.examples())
+    outputs = sorted(str(example["output"]) for example in memory.examples())
     entry = {**asked(recorder.calls), "remembered": outputs, "keys": sorted(result)}
     return entry, recorder.calls
 
@@ -221,12 +221,14 @@ FILES = sorted(set(map(file_of, NAMES)))
 
 def difference(recorded: Any, now: Any, calls: list[Call]) -> str:
     """Return the lines that differ, and the prompts as they are now."""
-    texts = [json.dumps(each, indent=1, ensure_ascii=False) for each in (recorded, now)]
-    lines = [*difflib.unified_diff(*(text.split("\n") for text in texts), n=0, lineterm="")][2:]
-    before = set((recorded or {}).get("asked", ()))
+    before, after = (
+        json.dumps(each, indent=1, ensure_ascii=False).split("\n") for each in (recorded, now)
+    )
+    lines = [*difflib.unified_diff(before, after, n=0, lineterm="")][2:]
+    asked_before = set((recorded or {}).get("asked", ()))
     headings: dict[str, list[str]] = {}
     for line, prompt in sorted((line_of(call), call.prompt) for call in calls):
-        if line not in before:
+        if line not in asked_before:
             headings.setdefault(prompt, []).append(f"=== {line}")
     prompts = ["\n".join([*own, prompt]) for prompt, own in headings.items()]
     return "\n".join([*lines, *prompts])

@@ -148,7 +148,8 @@ def counting(calls):
 
 
 def test_a_value_is_computed_once_for_many_threads():
-    once, calls = Once(), []
+    once: Once[str] = Once()
+    calls: list[str] = []
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: run(once.get("k", counting(calls), bool)), range(8)))
     assert len(calls) == 1
@@ -156,7 +157,8 @@ def test_a_value_is_computed_once_for_many_threads():
 
 
 async def test_a_value_is_computed_once_for_many_tasks_and_again_when_forgotten():
-    once, calls = Once(size=1), []
+    once: Once[str] = Once(size=1)
+    calls: list[str] = []
     await asyncio.gather(*(arun(once.get("k", counting(calls), bool)) for _ in range(8)))
     assert len(calls) == 1
     await arun(once.get("other", counting(calls), bool))
@@ -165,7 +167,8 @@ async def test_a_value_is_computed_once_for_many_tasks_and_again_when_forgotten(
 
 
 def test_a_failure_is_not_kept():
-    once, calls = Once(), []
+    once: Once[str] = Once()
+    calls: list[str] = []
     for _ in range(2):
         assert run(once.get("k", counting(calls), lambda value: False)) == ("value", False)
     assert len(calls) == 2

@@ -35,10 +35,11 @@ FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", " =1", "\u
 
 
 def on_terminal(*printed):
-    shown = InertConsole(file=io.StringIO(), force_terminal=True, color_system=None)
+    written = io.StringIO()
+    shown = InertConsole(file=written, force_terminal=True, color_system=None)
     for each in printed:
         shown.print(each, markup=False)
-    return shown.file.getvalue()
+    return written.getvalue()
 
 
 def failed(said):
@@ -53,9 +54,10 @@ def panels(said):
 
 
 def refused(said):
-    shown = InertConsole(file=io.StringIO(), soft_wrap=True)
+    written = io.StringIO()
+    shown = InertConsole(file=written, soft_wrap=True)
     tell_refusal(OutputError(f"Results cannot be written to {said}"), shown, said)
-    return shown.file.getvalue()
+    return written.getvalue()
 
 
 def whole_report(said):
@@ -128,6 +130,7 @@ def number(cell):
 
 
 def test_styles_of_our_own_reach_the_terminal():
-    shown = InertConsole(file=io.StringIO(), force_terminal=True, color_system="standard")
+    written = io.StringIO()
+    shown = InertConsole(file=written, force_terminal=True, color_system="standard")
     shown.print("red \x1b[2J", style="red", markup=False, highlight=False)
-    assert shown.file.getvalue() == "\x1b[31mred \ufffd[2J\x1b[0m\n"
+    assert written.getvalue() == "\x1b[31mred \ufffd[2J\x1b[0m\n"

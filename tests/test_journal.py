@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
+from typing import Any
 
 import pytest
 from langchain_core.exceptions import ModelAuthenticationError
@@ -33,7 +34,8 @@ def invoke(judge, given, kind):
 
 @KINDS
 def test_a_kill_before_the_checkpoint_is_written_costs_no_finished_call(kind):
-    answered, alive, answer = Counter(), [], judged_by(goods)
+    answered, answer = Counter[str](), judged_by(goods)
+    alive: list[int] = []
 
     def respond(prompt):
         if "how much Tone" in prompt and not alive:
@@ -60,7 +62,7 @@ def test_a_kill_before_the_checkpoint_is_written_costs_no_finished_call(kind):
 
 @KINDS
 def test_calls_beside_the_one_whose_key_is_revoked_come_back_and_are_paid_once(kind):
-    answered, answer = Counter(), judged_by(goods)
+    answered, answer = Counter[str](), judged_by(goods)
     calls, revoked, good_key = iter(range(100)), threading.Event(), threading.Event()
     waiting = threading.Semaphore(0)
 
@@ -87,7 +89,7 @@ def test_calls_beside_the_one_whose_key_is_revoked_come_back_and_are_paid_once(k
 
 
 def judged(judge, kind):
-    settings = {"max_concurrency": 3, "progress": False}
+    settings: dict[str, Any] = {"max_concurrency": 3, "progress": False}
     if kind == "sync":
         return list(judge_many(judge, pairs(1), **settings))
 
@@ -107,7 +109,7 @@ def test_the_journal_is_gone_when_the_run_has_ended(kind):
 
 @KINDS
 def test_of_a_row_that_was_not_judged_only_what_failed_is_asked_again(kind):
-    asked, usable, answer = Counter(), threading.Event(), judged_by(goods)
+    asked, usable, answer = Counter[str](), threading.Event(), judged_by(goods)
 
     def respond(prompt):
         asked[prompt] += 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -186,7 +187,7 @@ def test_a_jury_is_a_judge_of_many_rows_and_an_evaluator(tmp_path):
     assert [row["verdict"]["preference"] for row in run] == ["A"] * 3
     again = judge_many(jury, [PAIR], out=tmp_path / "o.jsonl", progress=False)
     assert [list(again), again.summary.resumed][1] == 1
-    scored = as_evaluator(create_jury([labels(), labels(), labels()]))(
+    scored: Any = as_evaluator(create_jury([labels(), labels(), labels()]))(
         inputs={"q": "Why?"}, outputs={"a": "good"}, reference_outputs={"a": "good"}
     )
     assert scored["score"] == 1
@@ -240,7 +241,7 @@ def test_clients_set_bounded_numbers_only(kind):
 
 
 def test_judges_made_of_judges_are_loaded_by_name():
-    jury = load_judge("jury", FakeChatModel(replies=of_method("relative").model.replies))
+    jury: Any = load_judge("jury", FakeChatModel(replies=of_method("relative").model.replies))
     assert jury.invoke(PAIR)["verdict"]["preference"] == "A"
     assert [member.name for member in jury.members] == ["relative", "cot", "plan_solve"]
 
@@ -248,7 +249,7 @@ def test_judges_made_of_judges_are_loaded_by_name():
 def test_a_method_of_a_jury_may_have_options_of_its_own():
     model = FakeChatModel(replies=answer)
     short = {"method": "bsm", "options": {"max_criteria": 1}}
-    jury = create_jury(model, methods=["relative", short], instructions="Be kind.")
+    jury: Any = create_jury(model, methods=["relative", short], instructions="Be kind.")
     # Two calls, then a plan and one criterion in both orders.
     assert jury.config["metadata"]["calls"] == 5
     assert jury.members[1].judge.options.instructions == "Be kind."

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+from typing import Any, cast
 
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
@@ -268,7 +269,7 @@ def test_the_pytest_plugin_logs_what_the_judge_said(server, tmp_path, monkeypatc
 
 
 # Only this recipe is quiet: `upload_results=False` alone still sends what runs inside.
-OFFLINE = {
+OFFLINE: dict[str, Any] = {
     "api_url": "http://127.0.0.1:9",
     "api_key": "none",
     "info": {},
@@ -282,7 +283,7 @@ def test_the_offline_recipe_opens_no_socket(client, dataset, monkeypatch, kind, 
     examples = list(client.list_examples(dataset_name=dataset))
     monkeypatch.setenv("LANGSMITH_TRACING", traced)
     monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
-    get_env_var.cache_clear()
+    cast("Any", get_env_var).cache_clear()
     opened = []
     connect = socket.socket.connect
 
@@ -295,12 +296,12 @@ def test_the_offline_recipe_opens_no_socket(client, dataset, monkeypatch, kind, 
     offline = Client(**OFFLINE)
     _, rows = experiment(offline, examples, [as_evaluator(bsm())], kind, upload_results=False)
     wait_for_all_tracers()
-    get_env_var.cache_clear()
+    cast("Any", get_env_var).cache_clear()
     assert [r["evaluation_results"]["results"][0].score for r in rows] == list(SCORES.values())
     assert opened == []
 
 
-INGEST = {
+INGEST: dict[str, dict[str, Any]] = {
     "multipart, zstd": {},
     "multipart, plain": {"zstd": False},
     "batch": {"multipart": False},
@@ -329,7 +330,7 @@ def test_the_tree_arrives_by_every_door(how, judge, recwarn):
         assert root["outputs"]["verdict"]["preference"] == "A"
 
 
-TROUBLE = {"hangs": {"hang": True}, "answers 500": {"status": 500}}
+TROUBLE: dict[str, dict[str, Any]] = {"hangs": {"hang": True}, "answers 500": {"status": 500}}
 
 
 @pytest.mark.parametrize("how", TROUBLE)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -54,13 +55,14 @@ def test_structured_replies_and_log_probabilities_come_back():
     assert reply.usage["output_tokens"] > 0
     tokens = reply.message.response_metadata["logprobs"]["content"]
     # The model may put a code fence around its JSON, which the server cuts from the content.
-    assert reply.message.content in "".join(token["token"] for token in tokens)
+    assert str(reply.message.content) in "".join(token["token"] for token in tokens)
     assert all(token["logprob"] <= 0 for token in tokens)
 
 
 @real
 def test_one_server_serves_a_file_and_listens_on_loopback_with_a_key():
-    first, second = resolve_model("local"), resolve_model("local")
+    first: Any = resolve_model("local")
+    second: Any = resolve_model("local")
     assert first.openai_api_base == second.openai_api_base
     assert first.openai_api_base.startswith("http://127.0.0.1:")
     stranger = first.model_copy(update={})
@@ -191,7 +193,7 @@ ROW = dict.fromkeys(("aspect", "common", "only_a", "only_b"), TEXT)
 @real
 @pytest.mark.parametrize("rows", [[VOTE] * 8, [ROW] * 5], ids=["votes", "table"])
 def test_eight_votes_or_five_aspects_fit_into_a_reply(rows):
-    model = resolve_model("local")
+    model: Any = resolve_model("local")
     assert model.metadata["text_limit"] == len(TEXT)
     # As small models fill the room that a grammar leaves: blank lines around every word.
     said = json.dumps(rows, indent=0, separators=("\n\n,\n\n", "\n\n:\n\n"))
@@ -212,7 +214,8 @@ def test_a_reply_leaves_room_for_a_prompt():
 
 @real
 def test_the_prompts_room_is_what_a_reply_leaves():
-    assert local_model().profile["max_input_tokens"] == 8192 - local_model().max_tokens
+    model: Any = local_model()
+    assert model.profile["max_input_tokens"] == 8192 - model.max_tokens
 
 
 @real

@@ -21,7 +21,7 @@ def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, fai
     python.write_text(PYTHON.format(log=log, failing=failing))
     python.chmod(0o755)
     # `-o` takes the environment as installed.
-    command = ["make", "-s", "-C", ROOT, "test", f"BIN={tmp_path}", "-o", ".venv/.dev"]
+    command = ["make", "-s", "-C", str(ROOT), "test", f"BIN={tmp_path}", "-o", ".venv/.dev"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == code, done.stderr
     asked = [line.partition("-m pytest ")[2] for line in log.read_text().splitlines()]
@@ -33,7 +33,7 @@ def test_the_demo_says_first_what_it_shows_and_last_how_to_use_a_real_model(tmp_
     program = tmp_path / "langchain-judges"
     program.write_text("#!/bin/sh\necho verdicts\n")
     program.chmod(0o755)
-    command = ["make", "-s", "-C", ROOT, "demo", f"BIN={tmp_path}", "-o", ".venv/.package"]
+    command = ["make", "-s", "-C", str(ROOT), "demo", f"BIN={tmp_path}", "-o", ".venv/.package"]
     first, verdicts, last = subprocess.check_output(command, text=True).splitlines()
     assert "does not show good verdicts" in first
     assert verdicts == "verdicts"

@@ -1,5 +1,7 @@
 """Images, audio and files in what is judged: sent where they stand, or refused by name."""
 
+from typing import Any, cast
+
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
@@ -59,7 +61,7 @@ def test_a_block_is_sent_inside_the_fence_of_its_text(block):
     model = FakeChatModel(replies=answer)
     verdict = of_method("allure", model).invoke(case_of("allure", block))["verdict"]
     assert (verdict["label"], places(model.messages[0], block)) == (1, ["response"])
-    before, at, after = model.messages[0][-1].content[:3]
+    before, at, after = cast("Any", model.messages[0][-1].content)[:3]
     assert before["text"].endswith(f"It is good.\n{mark_of(block)}")
     assert at == block
     assert after["text"].startswith("\n</response-")
@@ -141,7 +143,7 @@ GOOD = {"answer": "good"}
 def test_best_of_sends_the_images_of_the_answers():
     model = FakeChatModel(replies=answer)
     given = {"input": "q", "answers": [AIMessage(text_and(CAT)), text_and(DOG)]}
-    best = best_of(2, of_method("relative", model)).invoke(given)
+    best: Any = best_of(2, of_method("relative", model)).invoke(given)
     assert places(model.messages[0], CAT) == places(model.messages[0], DOG) == ["response"]
     assert best["output"][0]["content"][1] in (CAT, DOG)
 
@@ -159,7 +161,8 @@ def test_a_trajectory_keeps_the_image_of_a_result_in_its_place():
     as_evaluator(judge)(inputs="q", outputs={"messages": work}, reference_outputs="x")
     for messages in model.messages:
         assert places(messages, CAT) == ["response"]
-        assert messages[-1].content[0]["text"].endswith(f"[result of draw]\n{mark_of(CAT)}")
+        first: Any = messages[-1].content[0]
+        assert first["text"].endswith(f"[result of draw]\n{mark_of(CAT)}")
 
 
 @pytest.mark.parametrize("field", ["reference", "expected"])

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -179,7 +180,7 @@ def test_no_file_keeps_what_was_forgotten(tmp_path):
 def test_forgetting_again_cleans_up_after_a_kill_in_the_middle(tmp_path):
     memory = FailureMemory(embeddings=Letters(), path=tmp_path)
     memory.remember([example(0, output="A secret."), example(1)])
-    store = memory.store
+    store: Any = memory.store
     [key] = [d.id for d in store.documents() if "secret" in d.page_content]
     store.delete([key])  # killed here, before the files were written anew
     assert memory.forget(source="item 0") == 0
@@ -187,15 +188,16 @@ def test_forgetting_again_cleans_up_after_a_kill_in_the_middle(tmp_path):
 
 
 def test_what_is_known_stays_while_it_is_read_again():
+    seen: list[int] = []
+
     class Slow(InMemoryVectorStore):
         def similarity_search(self, *args, **more):
-            seen.append(len(memory) if seen else 0)
+            seen.append(len(slow) if seen else 0)
             return super().similarity_search(*args, **more)
 
-    seen = []
-    memory = FailureMemory(Slow(Letters()))
-    memory.remember([example(0), example(1)])
-    memory.refresh()
+    slow = FailureMemory(Slow(Letters()))
+    slow.remember([example(0), example(1)])
+    slow.refresh()
     assert seen[-1] == 2
 
 

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def server():
         pytest.skip("langchain-postgres is not installed: pip install langchain-postgres")
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     # Postgres refuses to run as root.
-    who = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
+    who: dict[str, Any] = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
     if who:
         shutil.chown(folder, **who)
     with socket.socket() as probe:

@@ -100,7 +100,7 @@ async def test_messages_are_read_in_an_event_loop_too():
         (("human", "Why?"), "user"),
         (("ai", "Why?"), "assistant"),
         ({"role": "human", "content": "Why?"}, "user"),
-        (ChatMessage("Why?", role="critic"), "critic"),
+        (ChatMessage(content="Why?", role="critic"), "critic"),
     ],
 )
 def test_a_message_is_read_in_every_form(message, role):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import krippendorff
 import numpy as np
@@ -40,10 +42,13 @@ from langchain_judges.metrics import (
     wilson_interval,
     win_rate,
 )
+from langchain_judges.verdict import Preference
 
 REFUSED = {"preference": None, "failures": [{"reason": "refusal"}]}
 WON = {"preference": "A", "failures": [{"reason": "truncated"}]}
 preferences = st.sampled_from(["A", "B", "tie", None])
+
+Votes = list[list[Preference | None]]
 
 
 def test_the_flat_names_are_sorted_resolve_and_hide_no_module() -> None:
@@ -138,7 +143,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(InputError, match="`judge` has 1, `labels` has 2"):
         accuracy(["A"], ["A", "B"])
     with pytest.raises(OptionError, match="'wrong', 'drop'"):
-        accuracy(["A"], ["A"], errors="skip")
+        accuracy(["A"], ["A"], errors=cast("Any", "skip"))
 
 
 def test_orders_that_both_failed_do_not_agree() -> None:
@@ -202,15 +207,17 @@ def test_each_vote_is_matched_on_its_own() -> None:
 
 # Letter by letter, the word "tie" would be three votes.
 def test_a_bare_label_is_one_vote() -> None:
-    found = vote_agreement(["tie", "A"], ["tie", ["A", "B"]])
+    bare: list[Any] = ["tie", ["A", "B"]]
+    found = vote_agreement(["tie", "A"], bare)
     assert (found, found.n) == (pytest.approx(2 / 3), 3)
-    assert majority_agreement(["tie"], ["tie"]) == 1.0
-    assert vote_agreement([1, 0], [1, [1, None]]) == 0.5
-    assert people_agreement(["tie", ["A", "A"]]).n == 1
+    assert majority_agreement(["tie"], bare[:1]) == 1.0
+    numbers: list[Any] = [1, [1, None]]
+    assert vote_agreement([1, 0], numbers) == 0.5
+    assert people_agreement([bare[0], ["A", "A"]]).n == 1
 
 
 def test_votes_on_a_failed_judgment_are_wrong_or_left_out() -> None:
-    votes = [["A", "B"], ["B"], []]
+    votes: Votes = [["A", "B"], ["B"], []]
     found = vote_agreement(["A", None, "A"], votes)
     assert (found, found.n) == (pytest.approx(1 / 3), 3)
     assert found.n_failed == {"not_judged": 1, "no_label": 1}
@@ -218,13 +225,9 @@ def test_votes_on_a_failed_judgment_are_wrong_or_left_out() -> None:
 
 
 def test_the_majority_of_votes() -> None:
-    assert [majority_vote(v) for v in (["A", "A", "B"], ["A", "B"], ["tie"], [])] == [
-        "A",
-        "tie",
-        "tie",
-        None,
-    ]
-    votes = [["A", "A", "B"], ["A", "B"], ["B"], []]
+    ballots: Votes = [["A", "A", "B"], ["A", "B"], ["tie"], []]
+    assert [majority_vote(each) for each in ballots] == ["A", "tie", "tie", None]
+    votes: Votes = [["A", "A", "B"], ["A", "B"], ["B"], []]
     assert majority_agreement(["A", "A", "B", "A"], votes) == pytest.approx(2 / 3)
     assert majority_agreement(["A", "A", "B", "A"], votes, ties="drop") == 1.0
 
@@ -276,7 +279,7 @@ def test_beside_people_by_hand() -> None:
 
 
 def test_no_answers_match_more_votes_than_the_commonest() -> None:
-    votes = [["A", "A", "B"], ["A", "B"], ["tie"]]
+    votes: Votes = [["A", "A", "B"], ["A", "B"], ["tie"]]
     found = oracle_agreement(votes)
     assert (found, found.n) == (pytest.approx(4 / 6), 6)
     assert max(
@@ -471,7 +474,12 @@ def test_arms_are_measured_apart() -> None:
 
 
 def test_plans_overlap_by_their_commonest_criteria() -> None:
-    plans = [["Clarity", "Depth"], [{"name": " clarity "}, "Tone"], ["Clarity", "Proof"], []]
+    plans: list[Sequence[str | Mapping[str, Any]]] = [
+        ["Clarity", "Depth"],
+        [{"name": " clarity "}, "Tone"],
+        ["Clarity", "Proof"],
+        [],
+    ]
     found = plan_overlap(plans, ["writing", "writing", "math", "math"])
     assert found.commonest["writing"] == [("clarity", 2), ("depth", 1), ("tone", 1)]
     assert found.overlap["writing"]["math"] == pytest.approx(1 / 4)

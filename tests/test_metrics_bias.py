@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -177,7 +178,7 @@ def test_length_bias_counts_votes_or_items() -> None:
     # The second item's majority is a tie.
     assert (length_bias(*told, unit="sample"), length_bias(*told, unit="sample").n) == (1.0, 1)
     with pytest.raises(OptionError, match="'vote', 'sample'"):
-        length_bias(*told, unit="item")
+        length_bias(*told, unit=cast("Any", "item"))
 
 
 def test_length_bias_leaves_out_equal_lengths_and_failures() -> None:
@@ -301,7 +302,7 @@ def test_favour_for_the_own_model_is_recovered() -> None:
     own_wins = rng.random(n) < 0.5
     said = own_wins | (rng.random(n) < 2 * favour)
     letters = [np.where(x, "A", "B") for x in (said, own_wins)]
-    found = self_enhancement(*letters, [("me", "x")] * n, "me")
+    found = self_enhancement(letters[0], letters[1], [("me", "x")] * n, "me")
     assert found.excess.interval.covers(favour)
 
 

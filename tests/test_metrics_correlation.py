@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,7 +120,9 @@ def test_a_judge_that_is_monotone_in_what_people_say_ranks_perfectly() -> None:
         ((0.5, 0.4, 0.3, 100), 0.981849, 0.164308, 0.328617),
     ],
 )
-def test_williams_gives_the_figures_worked_out_beforehand(given, t, one_sided, two_sided):
+def test_williams_gives_the_figures_worked_out_beforehand(
+    given: tuple[float, float, float, int], t, one_sided, two_sided
+):
     found = williams_test(*given)
     assert tuple(found) == pytest.approx((t, one_sided), abs=5e-7)
     assert (found.t, found.p) == tuple(found)
@@ -178,9 +181,9 @@ def test_the_bootstrap_by_counts_is_the_bootstrap_of_copied_rows(kind) -> None:
     x, y, groups = JUDGE.round(1), HUMAN.round(1), np.arange(80) // 4
     names = {"pearson": "pearsonr", "spearman": "spearmanr", "kendall": "kendalltau"}
     compute = getattr(stats, names[kind])
-    told = {"groups": groups, "resamples": 60, "seed": 3}
-    fast = bootstrap(kind, x, y, **told)
-    slow = bootstrap(lambda a, b: compute(a, b).statistic, x, y, **told)
+    options: dict[str, Any] = {"groups": groups, "resamples": 60, "seed": 3}
+    fast = bootstrap(kind, x, y, **options)
+    slow = bootstrap(lambda a, b: compute(a, b).statistic, x, y, **options)
     assert fast.interval == pytest.approx(slow.interval, abs=1e-10)
     assert fast == pytest.approx(slow, abs=1e-10)
     assert fast.se == pytest.approx(slow.se, abs=1e-10)

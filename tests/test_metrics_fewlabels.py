@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -228,7 +230,7 @@ def test_a_judge_as_good_as_people_passes_and_a_poor_one_does_not() -> None:
 def test_the_alt_test_by_hand() -> None:
     # Item 1: judge x like the others; item 2: judge y unlike them. Against annotator a:
     # item 1 both right (1, 1), item 2 only a right (0, 1): advantage ½, rival 1.
-    people = {"a": ["x", "x"], "b": ["x", "x"], "c": ["x", "x"]}
+    people: dict[str, Sequence[Any]] = {"a": ["x", "x"], "b": ["x", "x"], "c": ["x", "x"]}
     found = alt_test(["x", "y"], people, least_items=2)
     assert found.advantage == 0.5
     assert (found.annotators["a"].rival, found.passed) == (1.0, False)
@@ -239,14 +241,18 @@ def test_the_alt_test_rejects_wrongly_no_more_often_than_its_level() -> None:
     # The judge falls short of people by ε exactly: 1 − .8 in agreement with a steady truth.
     rng, passed = np.random.default_rng(7), 0
     for _ in range(200):
-        people = {name: [1] * 60 for name in "ab"}
+        people: dict[str, Sequence[Any]] = {name: [1] * 60 for name in "ab"}
         judge = (rng.random(60) >= 0.2).astype(int).tolist()
         passed += bool(alt_test(judge, people, 0.2).passed)
     assert passed / 200 < 0.08
 
 
 def test_annotators_with_few_items_are_not_tested() -> None:
-    people = {"a": [1] * 40, "b": [1] * 40, "c": [1] * 5 + [None] * 35}
+    people: dict[str, Sequence[Any]] = {
+        "a": [1] * 40,
+        "b": [1] * 40,
+        "c": [1] * 5 + [None] * 35,
+    }
     found = alt_test([1] * 40, people)
     assert (found.n, found.n_failed) == (2, {"annotator_with_few_items": 1})
     assert alt_test([1], {"a": [1], "b": [1]}).passed is None
@@ -369,7 +375,7 @@ def test_two_systems_have_the_odds_of_their_wins() -> None:
 
 
 def test_pairs_of_unknown_systems_are_left_out_and_counted() -> None:
-    wrote = [("x", "y"), ("y", "x"), (None, "x"), ("x", float("nan"))]
+    wrote: list[Any] = [("x", "y"), ("y", "x"), (None, "x"), ("x", float("nan"))]
     found = bradley_terry(["A", "A", "A", "B"], wrote, resamples=0)
     assert (found.n, found.n_failed, sorted(found.strengths)) == (
         2,

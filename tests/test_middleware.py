@@ -1,11 +1,11 @@
 """A judge inside an agent: revisions, scores in state and in LangSmith, tools, best of n."""
 
 import json
+from typing import Any, cast
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
 from langsmith.run_helpers import tracing_context
@@ -27,11 +27,11 @@ from langchain_judges.integrations.middleware import judge_tool
 from langchain_judges.testing import error, reply
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
-from tests.judges import PAIR, broken, bsm, fixed, labels, of_method
+from tests.judges import PAIR, broken, bsm, fixed, labels, of_method, watched
 from tests.langsmith_server import LangSmithServer
 from tests.processes import wait_until
 
-ASKED = {"messages": [HumanMessage("Why?")]}
+ASKED: Any = {"messages": [HumanMessage("Why?")]}
 
 
 def writer(*answers):
@@ -100,9 +100,7 @@ def test_a_judge_of_one_text_takes_a_rubric():
 
 
 def test_the_reference_may_depend_on_the_state_and_the_task_is_what_was_asked():
-    seen = []
-    judge = RunnableLambda(lambda pair: seen.append(pair) or bsm().invoke(pair))
-    judge = judge.with_config(metadata={"takes": "pair"})
+    judge, seen = watched(bsm())
     made, _ = agent(judge, "bad", "bad", reference=lambda s: "good " + s["messages"][0].text)
     made.invoke(ASKED)
     assert [pair["input"] for pair in seen] == ["Why?", "Why?"]
@@ -135,12 +133,17 @@ def test_a_refused_key_of_the_judge_is_raised_where_that_is_wanted(serve):
         agent(refused(serve), "x", reference="good", on_error="raise")[0].invoke(ASKED)
 
 
+def feedback_of(client, server):
+    client.flush()
+    return server.read().feedback
+
+
 def test_an_answer_that_the_judge_failed_on_has_feedback_that_says_so(serve):
     with LangSmithServer() as server:
         client = Client(api_url=server.url, api_key="x")
         with tracing_context(enabled=True, client=client, project_name="P"):
             agent(refused(serve), "x", reference="good")[0].invoke(ASKED)
-        wait_until(lambda: client.flush() or server.read().feedback)
+        wait_until(lambda: feedback_of(client, server))
         (feedback,) = server.read().feedback
         client.cleanup()
     assert feedback.get("score") is None
@@ -203,7 +206,7 @@ def test_the_score_is_feedback_on_the_agents_trace():
         client = Client(api_url=server.url, api_key="x")
         with tracing_context(enabled=True, client=client, project_name="P"):
             agent(bsm(), "bad", "good good", reference="good")[0].invoke(ASKED)
-        wait_until(lambda: client.flush() or server.read().feedback)
+        wait_until(lambda: feedback_of(client, server))
         (feedback,) = server.read().feedback
         (root,) = server.children(None)
         client.cleanup()
@@ -221,7 +224,7 @@ def test_each_criterion_of_a_rubric_is_feedback_of_its_own():
         client = Client(api_url=server.url, api_key="x")
         with tracing_context(enabled=True, client=client, project_name="P"):
             agent(judge, "an answer")[0].invoke(ASKED)
-        wait_until(lambda: client.flush() or len(server.read().feedback) == 3)
+        wait_until(lambda: len(feedback_of(client, server)) == 3)
         scores = {each["key"]: each["score"] for each in server.read().feedback}
         client.cleanup()
     assert scores == {"rubric": 0.5, "Tone": 1.0, "Fit": 0.0}
@@ -279,9 +282,9 @@ def test_a_threshold_is_on_the_scale_of_the_labels():
 
 def test_a_seed_or_a_name_of_another_type_is_refused():
     with pytest.raises(OptionError, match="`seed` must be a whole number"):
-        best_of(2, bsm(), seed="x")
+        best_of(2, bsm(), seed=cast("Any", "x"))
     with pytest.raises(OptionError, match="`description` must be a text"):
-        judge_tool(bsm(), description=3)
+        judge_tool(bsm(), description=cast("Any", 3))
 
 
 @KINDS

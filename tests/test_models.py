@@ -2,10 +2,11 @@
 
 import json
 from functools import cached_property
+from typing import Any
 
 import pytest
 from langchain_openai import AzureChatOpenAI, ChatOpenAI
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from langchain_judges import create_direct_judge
 from langchain_judges.asking.models import model_identity, resolve_model, without_own_retries
@@ -36,7 +37,7 @@ class Hosted(FakeChatModel):
         return object()
 
 
-SECRETS = {
+SECRETS: dict[str, Any] = {
     "target_uri": "http://10.9.9.9:77",
     "service_domain": "inside.example",
     "account_id": "ACCOUNT",
@@ -85,7 +86,7 @@ def test_known_settings_are_told_and_others_are_one_hash():
 def test_settings_inside_extra_body_are_read_the_same_way():
     model = ChatOpenAI(
         model="m",
-        api_key="KEY",
+        api_key=SecretStr("KEY"),
         base_url="http://10.9.9.9/v1",
         temperature=0.3,
         extra_body={
@@ -104,7 +105,11 @@ def test_settings_inside_extra_body_are_read_the_same_way():
 
 
 def test_a_deployment_is_a_models_name_where_it_has_no_other():
-    azure = {"azure_endpoint": "https://x.example", "api_key": "k", "api_version": "1"}
+    azure: dict[str, Any] = {
+        "azure_endpoint": "https://x.example",
+        "api_key": "k",
+        "api_version": "1",
+    }
     found = [
         model_identity(AzureChatOpenAI(azure_deployment=name, **azure))["name"]
         for name in ("one", "two")
@@ -116,7 +121,7 @@ def test_retries_of_a_library_are_off_in_a_copy_and_its_client_is_made_anew():
     own = Hosted()
     weights = own.weights
     assert own._client == "a client that retries 6 times"
-    quiet = without_own_retries(own)
+    quiet: Any = without_own_retries(own)
     assert quiet._client == "a client that retries 0 times"
     assert quiet.weights is weights
     assert own._client == "a client that retries 6 times"

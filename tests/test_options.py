@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import pytest
 from annotated_types import Ge, Le
@@ -94,11 +94,11 @@ def test_a_message_names_option_rule_and_value(option, value, rule):
 
 def test_an_unknown_option_is_refused_with_the_nearest_that_exists():
     with pytest.raises(OptionError, match="'kettle' has no option 'degree'; did you mean 'deg"):
-        Kettle(degree=5)
+        Kettle(**cast("Any", {"degree": 5}))
 
 
 def test_a_list_from_json_is_a_scale():
-    assert Kettle(cups=[1, 6]).cups == (1, 6)
+    assert Kettle(cups=cast("Any", [1, 6])).cups == (1, 6)
 
 
 class Tray(Options):
@@ -113,12 +113,13 @@ def test_a_group_of_options_is_given_as_itself_or_by_its_fields():
     assert tray == Tray(kettle=Kettle(degrees=80))
     assert repr(tray) == "Tray(kettle=Kettle(degrees=80))"
     assert tray.as_json()["kettle"]["degrees"] == 80
-    for bad, message in {
+    refused: dict[Any, str] = {
         5: "`kettle` must be a Kettle, got 5",
         "x": "`kettle` must be a Kettle, got 'x'",
         (("degrees", 0),): "`degrees` must be a whole number of at least 1",
         (("heat", 0),): "'kettle' has no option 'heat'",
-    }.items():
+    }
+    for bad, message in refused.items():
         with pytest.raises(OptionError, match=message):
             Tray(kettle=dict(bad) if isinstance(bad, tuple) else bad)
 
@@ -201,11 +202,12 @@ def test_a_factory_shows_every_option_to_help_and_editors():
     assert signature.parameters["leaf"].annotation == "Literal['green', 'black']"
     assert "    steep: Minutes." in brew.__doc__
     assert brew.__doc__.index("Args:") < brew.__doc__.index("Returns:")
-    assert brew("rain", degrees=80) == brew(water="rain", degrees=80) == ("rain", 80)
+    make: Any = brew
+    assert make("rain", degrees=80) == make(water="rain", degrees=80) == ("rain", 80)
     for wrong, message in (
-        (lambda: brew(), "needs `water`"),
-        (lambda: brew("rain", water="tap"), "got `water` twice"),
-        (lambda: brew("rain", 80), "takes `water` and options by name"),
+        (lambda: make(), "needs `water`"),
+        (lambda: make("rain", water="tap"), "got `water` twice"),
+        (lambda: make("rain", 80), "takes `water` and options by name"),
     ):
         with pytest.raises(TypeError, match=message):
             wrong()
@@ -246,10 +248,13 @@ def test_options_that_all_judges_share_are_checked(option, values):
             create_relative_judge(FakeChatModel(), **{option: value})
 
 
+BAD_OF_SOME: dict[str, list[Any]] = {"seed": [-1, True, 0.5, "x"], "embeddings": ["x"]}
+
+
 def test_every_model_of_a_step_and_every_seed_is_checked():
     for kind in DECLARED:
         for name in kind.model_fields:
-            bad = {"seed": [-1, True, 0.5, "x"], "embeddings": ["x"]}.get(name, [])
+            bad: list[Any] = BAD_OF_SOME.get(name, [])
             if name.endswith("_model"):
                 bad = [5, "", FakeChatModel().bind(stop=["x"])]
             for value in bad:

@@ -5,6 +5,7 @@ Where it is stale: `python -m tests.test_options_page --update`.
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from langchain_judges.methods.options import GraphOptions, JudgeOptions
 from langchain_judges.methods.registry import COMBINATIONS, METHODS
@@ -38,7 +39,11 @@ def table(kind, *, shared=False):
 
 def page():
     parts = [HEAD, "## What every judge takes\n", table(JudgeOptions, shared=True)]
-    tables = {"Judges": METHODS, "Judges made of judges": COMBINATIONS, "Writers": WRITERS}
+    tables: dict[str, Any] = {
+        "Judges": METHODS,
+        "Judges made of judges": COMBINATIONS,
+        "Writers": WRITERS,
+    }
     for title, methods in tables.items():
         parts.append(f"\n## {title}")
         for name, method in methods.items():

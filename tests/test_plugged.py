@@ -1,6 +1,7 @@
 """Each kind of judge in each place where it is plugged in: SC², a baseline, ALLURE."""
 
 import json
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
@@ -37,15 +38,15 @@ def said_by(method):
 async def test_an_evaluator_says_what_its_judge_says(method, kind):
     evaluator, verdict = as_evaluator(of_method(method)), said_by(method)
     row = a_run(GOOD), an_example(BAD)
-    found = (
+    found: Any = (
         evaluator.evaluate_run(*row) if kind == "sync" else await evaluator.aevaluate_run(*row)
     )
     assert (found.key, found.score) == (method, 1)
     assert found.comment == verdict["rationale"]
     assert found.value == verdict.get("preference")
     given = {"inputs": QUESTION, "outputs": GOOD, "reference_outputs": BAD}
-    told = evaluator(**given) if kind == "sync" else await evaluator.acall(**given)
-    assert (told["score"], told["comment"]) == (1, verdict["rationale"])
+    feedback: Any = evaluator(**given) if kind == "sync" else await evaluator.acall(**given)
+    assert (feedback["score"], feedback["comment"]) == (1, verdict["rationale"])
 
 
 @KINDS
@@ -55,8 +56,10 @@ async def test_a_label_is_against_the_reference_or_the_context(kind):
 
     async def prompt(**given):
         asked = {"inputs": QUESTION, **given}
-        told = evaluator(**asked) if kind == "sync" else await evaluator.acall(**asked)
-        assert (told["score"], told["comment"]) == (int(given["outputs"] == GOOD), "because")
+        sync = kind == "sync"
+        feedback: Any = evaluator(**asked) if sync else await evaluator.acall(**asked)
+        assert feedback["score"] == int(given["outputs"] == GOOD)
+        assert feedback["comment"] == "because"
         return model.prompts[-1]
 
     known = await prompt(outputs=GOOD, reference_outputs={"answer": "known"})
@@ -84,7 +87,7 @@ async def test_an_agent_is_sent_back_until_its_answer_is_good(method, kind):
     writer = FakeChatModel(replies=lambda prompt: answers.pop(0))
     middleware = JudgeMiddleware(of_method(method), reference="good")
     agent = create_agent(writer, middleware=[middleware])
-    asked = {"messages": [HumanMessage("Why?")]}
+    asked: Any = {"messages": [HumanMessage("Why?")]}
     state = agent.invoke(asked) if kind == "sync" else await agent.ainvoke(asked)
     assert [each["score"] for each in state["judged"]] == [0, 1]
     assert state["messages"][-1].text == "good good"

@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+import time
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from langchain_judges import ajudge_many, judge_many
-from langchain_judges.asking import rates
 from langchain_judges.asking.paid import Paid, paid_for
 from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.cli import app
@@ -19,7 +21,7 @@ from langchain_judges.runs.prices import Prices
 from langchain_judges.testing import FakeChatModel
 from tests.judges import PAIR, answer, of_method
 
-TABLE = {
+TABLE: dict[str, Any] = {
     "date": "2026-11-01",
     "models": {"fake": {"input": 1.0, "cached_input": 0.1, "output": 10.0, "batch": 0.5}},
 }
@@ -116,18 +118,20 @@ def test_a_file_of_prices_is_checked(tmp_path, text, message):
 def test_the_package_s_table_knows_models_of_providers_and_nobody_s_own_server():
     pytest.importorskip("genai_prices")
     prices = Prices.read("genai-prices")
-    price = prices.of(ChatOpenAI(model="gpt-4o-mini", api_key="x"))
+    price = prices.of(ChatOpenAI(model="gpt-4o-mini", api_key=SecretStr("x")))
     assert (price.input, price.cached_input, price.output) == (0.15, 0.075, 0.6)
-    own = ChatOpenAI(model="gpt-4o-mini", api_key="x", base_url="http://127.0.0.1:9/v1")
+    own = ChatOpenAI(
+        model="gpt-4o-mini", api_key=SecretStr("x"), base_url="http://127.0.0.1:9/v1"
+    )
     assert prices.of(own) is None
-    assert prices.of(ChatOpenAI(model="no-such-model", api_key="x")) is None
+    assert prices.of(ChatOpenAI(model="no-such-model", api_key=SecretStr("x"))) is None
 
 
 def test_calls_and_tokens_of_a_minute_are_spread_evenly(monkeypatch):
     now = [100.0]
-    waits = []
-    monkeypatch.setattr(rates.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(rates.time, "sleep", waits.append)
+    waits: list[float] = []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", waits.append)
     limiter = MinuteLimiter(rpm=60, tpm=6_000)  # a call a second, 100 tokens a second
     limiter.acquire()
     limiter.acquire()

@@ -3,12 +3,13 @@
 import gzip
 import json
 from collections import Counter
+from typing import Any
 
 import protocol_sc2 as protocol
 import pytest
 import sc2_form
 from protocols import program
-from sc2_sets import dealt, parted, read
+from sc2_sets import SETS, dealt, parted, read
 from typer.testing import CliRunner
 
 from langchain_judges.asking.models import resolve_model
@@ -107,9 +108,9 @@ def test_summaries_graded_alike_are_no_pair_and_every_article_comes_once_first(d
 
 
 def test_every_set_of_the_paper_has_a_task():
-    assert protocol.SETS["hh_harmless"] == "harmless"
-    assert protocol.SETS["trec_news"] == "document"
-    assert {protocol.SETS[name] for name in ("tldr_reddit", "tldr_cnndm")} == {"summary"}
+    assert SETS["hh_harmless"] == "harmless"
+    assert SETS["trec_news"] == "document"
+    assert {SETS[name] for name in ("tldr_reddit", "tldr_cnndm")} == {"summary"}
 
 
 def test_a_set_of_the_hub_s_form_is_dealt_like_any_other():
@@ -173,7 +174,7 @@ def test_an_unknown_name_is_one_sentence(serve, data, tmp_path, option):
 
 def test_equal_labels_are_equal_settings():
     arms = [arm for study in protocol.studies(["a"]).values() for arm in study]
-    settings = {}
+    settings: dict[str, Any] = {}
     for arm in arms:
         assert settings.setdefault(arm.label, arm) == arm
 

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import struct
+from typing import Any
 
 import protocol_allure
 import pytest
@@ -19,7 +20,7 @@ from protocols import program
 from typer.testing import CliRunner
 
 from langchain_judges.errors import InputError, JudgeError, OptionError
-from langchain_judges.memory.failures import all_
+from langchain_judges.memory.failures import FailureMemory, all_
 from langchain_judges.metrics import balanced_accuracy, cohen_kappa, precision
 from langchain_judges.testing import FakeModelServer, reply, with_logprobs
 from tests.fakes import FakeChatModel
@@ -74,6 +75,7 @@ class Sweeping:
 
     def __init__(self, server, folder, items=20):
         self.server, self.data, self.out = server, folder / "cogeval", folder / "out"
+        self.done: Any = None
         written(self.data / "sample.jsonl.gz", records(planning(items)))
 
     def __call__(self, *more, **options):
@@ -157,8 +159,8 @@ def check_figures(out):
     whole = [r["verdict"]["label"] for r in held_out_rows(out, "all")]
     for each in results["ablation"][1:]:
         said = [r["verdict"]["label"] for r in held_out_rows(out, each["run"])]
-        value = float(cohen_kappa(said, whole))
-        assert each["kappa"]["value"] == (None if value != value else pytest.approx(value))
+        kappa = cohen_kappa(said, whole)
+        assert each["kappa"]["value"] == (None if kappa != kappa else pytest.approx(kappa))
     return results
 
 
@@ -297,7 +299,7 @@ def test_a_plan_with_a_shared_group_is_refused_unless_it_says_so():
 
 
 def test_a_judge_that_was_shown_its_own_group_stops_the_sweep():
-    memory = module.FailureMemory(embeddings=DeterministicFakeEmbedding(size=8))
+    memory = FailureMemory(embeddings=DeterministicFakeEmbedding(size=8))
     right, wrong = planning(1)
     shown = {name: wrong[name] for name in ("family", "input", "output", "expected", "group")}
     example = {**shown, "wrong": 1, "corrected": 0, "source": wrong["id"]}

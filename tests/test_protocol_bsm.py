@@ -8,9 +8,11 @@ from pathlib import Path
 
 import protocol_bsm as protocol
 import pytest
+from bsm_figures import figures, human_agreement, plan_likeness
 from protocols import Replies, sharing
 
 from langchain_judges.datasets.chat import MT_BENCH_CATEGORIES
+from langchain_judges.methods.registry import METHODS
 from tests.fakes import FakeChatModel, judged_by
 from tests.model_server import responses, scores
 
@@ -79,7 +81,7 @@ def test_every_table_is_there_and_a_second_run_asks_nothing(
     rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The fake model knows one pair of scores to a reply, and this baseline asks for several.
-    monkeypatch.delitem(protocol.METHODS, "plan_solve", raising=False)
+    monkeypatch.delitem(METHODS, "plan_solve", raising=False)
     model = scorer(longer)
     found = protocol.study_tables(model, rows, tmp_path, own="gpt-4")
     assert [table["number"] for table in found["tables"]] == [1, 2, 3, 4, 5, 7, 8, 9, 10, 11]
@@ -125,7 +127,7 @@ def test_the_self_enhancement_table_divides_by_its_own_size(rows, tmp_path: Path
 def test_what_cannot_be_judged_is_left_out_and_said(
     rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(protocol.METHODS, "absolute", raising=False)
+    monkeypatch.delitem(METHODS, "absolute", raising=False)
     told: list[str] = []
     found = protocol.study_tables(
         scorer(longer), rows[:20], tmp_path, numbers=[1, 2], say=told.append
@@ -173,21 +175,21 @@ def result(preference: str | None, flipped: bool | None = False) -> dict:
 # Votes A, A, tie and the verdict A: two of three match; by majority one of one.
 def test_agreement_matches_every_vote_and_ties_with_ties() -> None:
     rows = [sample("1", "AAt")]
-    assert protocol.figures(rows, {"1": result("A")})["Ag"] == pytest.approx(2 / 3)
-    assert protocol.figures(rows, {"1": result("tie")})["Ag"] == pytest.approx(1 / 3)
-    assert protocol.figures(rows, {"1": result("A")}, majority=True)["Ag"] == 1.0
+    assert figures(rows, {"1": result("A")})["Ag"] == pytest.approx(2 / 3)
+    assert figures(rows, {"1": result("tie")})["Ag"] == pytest.approx(1 / 3)
+    assert figures(rows, {"1": result("A")}, majority=True)["Ag"] == 1.0
 
 
 # Four votes for the shorter text B; the verdicts on them are B, A, tie, A: three are not B.
 def test_length_bias_is_out_of_the_votes_for_the_shorter() -> None:
     rows = [sample("1", "BA"), sample("2", "B"), sample("3", "Bt"), sample("4", "B")]
     said = {"1": result("B"), "2": result("A"), "3": result("tie"), "4": result("A")}
-    found = protocol.figures(rows, said)
+    found = figures(rows, said)
     assert (found["LB"], found["for_the_shorter"]) == (0.75, 4)
 
 
 def test_texts_of_equal_length_have_no_shorter_side() -> None:
-    found = protocol.figures([sample("1", "AB", "same", "size")], {"1": result("A")})
+    found = figures([sample("1", "AB", "same", "size")], {"1": result("A")})
     assert (found["LB"], found["for_the_shorter"]) == (None, 0)
 
 
@@ -195,7 +197,7 @@ def test_texts_of_equal_length_have_no_shorter_side() -> None:
 def test_pairs_that_were_not_judged_match_no_vote_and_have_no_bias() -> None:
     rows = [sample("1", "A"), sample("2", "A"), sample("3", "BB")]
     said = {"1": result("A", True), "2": result("A"), "3": result(None, None)}
-    found = protocol.figures(rows, said)
+    found = figures(rows, said)
     assert (found["Ag"], found["votes"]) == (0.5, 4)
     assert (found["PB"], found["both_orders"], found["not_judged"]) == (0.5, 2, 1)
     assert found["for_the_shorter"] == 0
@@ -203,7 +205,7 @@ def test_pairs_that_were_not_judged_match_no_vote_and_have_no_bias() -> None:
 
 # Pairs of votes: A-A agree, A-tie twice do not, B-B agree: 2 of 4.
 def test_people_agree_with_each_other_by_pairs_of_votes() -> None:
-    found = protocol.human_agreement([sample("1", "AAt"), sample("2", "BB"), sample("3", "A")])
+    found = human_agreement([sample("1", "AAt"), sample("2", "BB"), sample("3", "A")])
     assert found == {"agreement": 0.5, "pairs": 4}
 
 
@@ -215,7 +217,7 @@ def test_the_second_turn_is_measured_on_its_last_answer() -> None:
         "output_a": talk("a very long first answer", "b"),
         "output_b": talk("x", "longer"),
     }
-    found = protocol.figures([row], {"1": result("B")})
+    found = figures([row], {"1": result("B")})
     assert (found["LB"], found["for_the_shorter"]) == (1.0, 1)
 
 
@@ -266,7 +268,7 @@ def test_the_program_prints_and_keeps_its_tables(
 
 
 def test_a_table_by_reference_says_where_there_is_none(rows, tmp_path):
-    told = []
+    told: list[str] = []
     judge = scorer(longer)
     found = protocol.study_tables(judge, rows, tmp_path / "a", numbers=[4], say=told.append)
     assert found["tables"][0]["title"] == "With references: none given"
@@ -284,7 +286,7 @@ def test_plans_are_compared_within_and_between_categories():
         row = {"category": category, "group": group, "turn": 1}
         return row, {"criteria": [{"name": name} for name in names]}
 
-    found = protocol.plan_likeness(
+    found = plan_likeness(
         [
             judged("writing", 1, "Depth", "Tone"),
             judged("writing", 1, "Depth", "Tone"),

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from typing import Any
 
 import numpy as np
 import protocol_drpe
@@ -30,6 +31,7 @@ def longer(call):
     first, second = re.findall(r"<(?:candidate|passage)-\d-\w+>\n(.*?)\n</", prompt, re.S)
     vote = "1" if len(first) > len(second) else "2"
     surety = -1 / (1 + abs(len(first) - len(second)) / 50)
+    said: dict[str, Any]
     if call.shape == "ForcedChoice":
         said = {"explanation": "so", "preference": vote}
     elif call.shape == "RoleVote":
@@ -139,7 +141,9 @@ def test_references_are_as_long_as_the_summaries_of_their_set(serve, small_sets,
 
 
 def test_a_mean_over_sets_needs_a_number_on_each(capsys):
-    two = {"cnn2022": {"methods": {"drpe": {"pearson": 0.5}, "bleu": {"pearson": 0.2}}}}
+    two: dict[str, Any] = {
+        "cnn2022": {"methods": {"drpe": {"pearson": 0.5}, "bleu": {"pearson": 0.2}}}
+    }
     two["bbc2022"] = {"methods": {"drpe": {"wordings": {"mean": 0.7, "sd": 0.1}}}}
     found = print_main_table(Console(width=100), two)
     assert found["drpe"] == {"cnn2022": 0.5, "bbc2022": 0.7, "AVG": pytest.approx(0.6)}

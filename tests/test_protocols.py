@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import protocol_allure
 import protocol_bsm
@@ -105,6 +106,6 @@ def test_replies_are_kept_over_runs_with_their_usage(tmp_path):
     with (tmp_path / "r.jsonl").open("a") as file:
         file.write('{"request": "killed in the mid')
     again = Replies(tmp_path / "r.jsonl")
-    (reply,) = again.lookup("p", "m")
+    (reply,) = cast("list[ChatGeneration]", again.lookup("p", "m"))
     assert (reply.message, len(again)) == (message, 1)
     assert again.lookup("p", "other model") is None

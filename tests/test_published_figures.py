@@ -147,7 +147,7 @@ def extremes():
     folder = DATA / "summeval16"
     with gzip.open(folder / "articles.jsonl.gz", "rt") as file:
         articles = {row["id"]: row for row in map(json.loads, file)}
-    rated = {}
+    rated: dict[str, list[dict[str, Any]]] = {}
     with gzip.open(folder / "summaries.jsonl.gz", "rt") as file:
         for row in map(json.loads, file):
             row["mean"] = round(fmean(row["expert_mean"].values()), 9)

@@ -1,6 +1,7 @@
 """Systems ranked by a judge: the order, the comparisons saved, and what is refused."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from langchain_judges.verdict import even_verdict
 from tests.judges import answer_call, labels
 
 QUALITY = {"good": 3, "fair": 2, "poor": 1}
-TASKS = [
+TASKS: list[dict[str, Any]] = [
     {"input": f"task {n}", "outputs": {name: f"{name} {n}" for name in QUALITY}}
     for n in range(40)
 ]

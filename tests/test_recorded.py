@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from itertools import combinations
 from statistics import fmean
+from typing import Literal
 
 import pytest
 
@@ -13,6 +14,7 @@ from langchain_judges import datasets as sets
 from langchain_judges import judge_many
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import accuracy, cohen_kappa, order_accuracy, order_agreement
+from langchain_judges.metrics.agreement import OrdersRule
 from langchain_judges.runs.results import judged_row
 from tests.test_datasets import folder
 
@@ -54,10 +56,11 @@ def test_llmbar_accuracy_is_that_of_the_source_in_every_setting(llmbar) -> None:
     found, expected, labels = llmbar
     for setting, by_id in found.items():
         truth = [labels[key] for key in by_id]
-        for rule, figure in (
+        rules: list[tuple[OrdersRule, str]] = [
             ("mean_of_orders", "accuracy_mean_of_orders"),
             ("both_right", "accuracy_both_orders"),
-        ):
+        ]
+        for rule, figure in rules:
             ours = 100 * order_accuracy(*orders(by_id), truth, rule)
             assert ours == pytest.approx(expected[setting][figure], abs=1e-9)
 
@@ -271,7 +274,7 @@ def test_summeval_head_to_head_verdicts_are_on_the_pairs_that_load_gives() -> No
     ("how", "accepted", "rejected"), [("normalised", 3687, 96), ("exact", 7327, 9)]
 )
 def test_cogeval_grades_and_keys_disagree_as_counted(
-    how: str, accepted: int, rejected: int
+    how: Literal["normalised", "exact"], accepted: int, rejected: int
 ) -> None:
     found: Counter = Counter()
     for grade in sets.recorded("cogeval", folder("cogeval")):

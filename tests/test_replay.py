@@ -1,6 +1,7 @@
 """Recorded replies: written once, replayed for the same request, refused for any other."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def recording(path, replies, **options):
 
 def test_a_replayed_judge_gives_the_verdict_that_was_recorded(path):
     _, model = recording(path, lambda _: {"score_1": 4, "score_2": 2, "explanation": "Longer."})
-    options = {"criteria": ["Truth", "Tone"], "samples": 2}
+    options: dict[str, Any] = {"criteria": ["Truth", "Tone"], "samples": 2}
     recorded = create_bsm_judge(model, **options).invoke(PAIR)
     replayed = create_bsm_judge(ReplayChatModel(path=path), **options).invoke(PAIR)
     assert replayed == recorded

@@ -9,6 +9,7 @@ import math
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
+from typing import Any, Literal, cast
 
 import pytest
 from typer.testing import CliRunner
@@ -18,6 +19,7 @@ from langchain_judges import judge_many, metrics, report
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.testing import reply
+from langchain_judges.verdict import Preference
 from tests.chromium import Chromium, needed
 from tests.judged_rows import data_of, run_of, verdict
 from tests.model_server import good, pairs, refusal
@@ -58,7 +60,14 @@ class Page(HTMLParser):
 # ---- the numbers
 
 
-VOTES = [["A", "A"], ["A", "B"], ["B", "B"], ["tie", "B"], ["A", "A"], ["B", "A"]] * 5
+VOTES: list[list[Preference | None]] = [
+    ["A", "A"],
+    ["A", "B"],
+    ["B", "B"],
+    ["tie", "B"],
+    ["A", "A"],
+    ["B", "A"],
+] * 5
 ANSWERS = [("A", "A"), ("A", "B"), ("B", "B"), ("B", "A"), (None, "A"), ("A", "A")] * 5
 
 
@@ -75,10 +84,12 @@ def test_every_agreement_is_the_metrics_own():
     found = report.trust(rows, data)
     labels = [metrics.majority_vote(votes) for votes in VOTES]
     first, second = ([answer[i] for answer in ANSWERS] for i in (0, 1))
-    for errors in ("wrong", "drop"):
-        told = {"errors": errors}
-        assert found[f"agreement.votes.{errors}"] == metrics.vote_agreement(rows, VOTES, **told)
-        assert found[f"agreement.label.{errors}"] == metrics.accuracy(rows, labels, **told)
+    ways: list[Literal["wrong", "drop"]] = ["wrong", "drop"]
+    for errors in ways:
+        votes = metrics.vote_agreement(rows, VOTES, errors=errors)
+        assert found[f"agreement.votes.{errors}"] == votes
+        label = metrics.accuracy(rows, labels, errors=errors)
+        assert found[f"agreement.label.{errors}"] == label
         for rule in ("mean_of_orders", "both_right"):
             expected = metrics.order_accuracy(first, second, labels, rule, errors)
             assert found[f"agreement.{rule}.{errors}"] == expected
@@ -729,4 +740,4 @@ def test_rows_of_one_order_keep_their_answer_under_any_rule():
 
 def test_a_rule_that_there_is_not_is_refused():
     with pytest.raises(OptionError, match="`orders` must be one of"):
-        report.trust(run_of(["A"]), data_of(["A"]), orders="both_right")
+        report.trust(run_of(["A"]), data_of(["A"]), orders=cast("Any", "both_right"))

@@ -40,7 +40,7 @@ def test_a_judge_that_rates_by_chance_is_a_not_yet():
 
 
 # Of 40 answers at 90 % 36 are right, of 40 at 60 % 20: off by 0 and by 0.1.
-def sure():
+def sure() -> tuple[list[str], list[str], list[float]]:
     answers = ["A"] * 80
     labels = ["A" if i % 10 else "B" for i in range(40)] + ["A", "B"] * 20
     return answers, labels, [0.9] * 40 + [0.6] * 40

@@ -1,6 +1,7 @@
 """One text by several criteria: what is asked, what is read, and what becomes of it."""
 
 import json
+from typing import Any
 
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
@@ -24,7 +25,7 @@ from tests.schema_models import LetterCounts
 from tests.test_evaluators import a_run
 
 ITEM = {"input": "Where is my parcel?", "output": "It comes today."}
-TWO = [
+TWO: list[dict[str, Any]] = [
     {"name": "Tone", "description": "Is the reply polite?", "weight": 3},
     {"name": "Length", "scale": [1, 5], "anchors": {1: "it rambles", 5: "it is brief"}},
 ]
@@ -195,7 +196,7 @@ def test_least_says_from_which_label_a_criterion_holds():
 
 @pytest.mark.parametrize(("score", "total"), [("mean", 0.875), ("mode", 1.0)])
 def test_the_score_is_the_mean_of_the_labels_by_their_probability(score, total):
-    tokens = [
+    tokens: list[Any] = [
         ('{"criterion_1": {"explanation": "x", "label": "', 1),
         ("1", 0.75, {"1": 0.75, "0": 0.25}),
         ('"}, "criterion_2": {"explanation": "y", "label": "', 1),
@@ -210,13 +211,14 @@ def test_the_score_is_the_mean_of_the_labels_by_their_probability(score, total):
 
 def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():
     evaluator = as_evaluator(create_rubric_judge(says(0, 5), rubric=TWO))
-    told = evaluator(inputs=ITEM["input"], outputs=ITEM["output"])
-    assert [(each["key"], each["score"]) for each in told] == [
+    feedback: Any = evaluator(inputs=ITEM["input"], outputs=ITEM["output"])
+    assert [(each["key"], each["score"]) for each in feedback] == [
         ("rubric", 0.25),
         ("Tone", 0),
         ("Length", 5),
     ]
-    results = evaluator.evaluate_run(a_run({"answer": "It comes."}), None)["results"]
+    evaluated: Any = evaluator.evaluate_run(a_run({"answer": "It comes."}), None)
+    results = evaluated["results"]
     assert [each.key for each in results] == evaluator.feedback_keys
     assert [each.comment for each in results[1:]] == ["reason 1", "reason 2"]
 

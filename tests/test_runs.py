@@ -15,12 +15,14 @@ import time
 import tracemalloc
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -239,7 +241,7 @@ def test_a_file_of_finished_rows_is_not_written_again(tmp_path):
 def test_a_row_says_what_it_is_and_rows_of_a_failed_kind_are_counted_as_theirs():
     item = {"input": "q", "output": "o"}
     label = {"label": 1, "score": 1.0}
-    judges = {
+    judges: dict[str, tuple[Any, dict[str, Any]]] = {
         "pair": (RunnableLambda(lambda _: {"verdict": even_verdict()}), pairs(1)[0]),
         "item": (RunnableLambda(lambda _: {"verdict": label}), item),
         "task": (RunnableLambda(lambda _: {"text": "a b"}), {"concepts": ["a", "b"]}),
@@ -251,7 +253,9 @@ def test_a_row_says_what_it_is_and_rows_of_a_failed_kind_are_counted_as_theirs()
 
 
 def test_an_item_that_no_budget_is_left_for_has_a_verdict_of_an_item():
-    judge = RunnableLambda(str).with_config(metadata={"method": "m", "calls": 5})
+    judge: Runnable[Any, Any] = RunnableLambda(str).with_config(
+        metadata={"method": "m", "calls": 5}
+    )
     rows, _ = collect(judge, [{"input": "q", "output": "o"}], "sync", max_calls=2)
     assert rows[0]["verdict"]["label"] is None
     assert rows[0]["kind"] == "item"
@@ -369,7 +373,7 @@ def test_prompts_filled_beforehand_and_other_embedders_make_another_judge():
 
 @pytest.mark.parametrize("form", ["function", "sequence"])
 def test_what_does_not_say_what_decides_its_verdicts_has_no_results_file(tmp_path, form):
-    judge = RunnableLambda(lambda _: {"verdict": even_verdict()})
+    judge: Runnable[Any, Any] = RunnableLambda(lambda _: {"verdict": even_verdict()})
     if form == "sequence":
         judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"]) | judge
     out = tmp_path / "o.jsonl"
@@ -553,7 +557,7 @@ def test_swapped_arguments_are_told(judge, given, message):
 
 
 def test_a_runnable_may_leave_out_parts_of_a_verdict():
-    judge = RunnableLambda(lambda pair: {"verdict": {"preference": "A"}})
+    judge: Runnable[Any, Any] = RunnableLambda(lambda pair: {"verdict": {"preference": "A"}})
     rows, summary = collect(judge, pairs(1), "sync")
     assert rows[0]["verdict"]["failures"] == []
     assert summary.preferences["A"] == 1
@@ -562,7 +566,7 @@ def test_a_runnable_may_leave_out_parts_of_a_verdict():
 @KINDS
 def test_a_bad_row_later_on_costs_that_row_and_says_why(serve, tmp_path, kind):
     judge = create_bsm_judge(chat(serve(good)), criteria=["Depth"], orders="none")
-    nested = []
+    nested: list[Any] = []
     for _ in range(3000):
         nested = [nested]
     deep = {**pairs(1)[0], "label": nested}
@@ -670,7 +674,7 @@ def test_three_quick_cancellations_leave_the_results_file_free(tmp_path):
         finally:
             await asyncio.Event().wait()  # what clears up takes its time too
 
-    judge = RunnableLambda(lambda _: {"verdict": even_verdict()}, hang)
+    judge: Runnable[Any, Any] = RunnableLambda(lambda _: {"verdict": even_verdict()}, hang)
     judge = judge.with_config(metadata={"method": "even"})
     out = tmp_path / "o.jsonl"
 
@@ -714,7 +718,7 @@ def test_limits_are_whole_numbers_above_zero(option, value):
 
 def test_a_misspelt_limit_is_told_with_the_nearest():
     with pytest.raises(OptionError, match="did you mean 'max_concurrency'"):
-        judge_many(RunnableLambda(str), [], max_concurency=3)
+        judge_many(RunnableLambda(str), [], **cast("Any", {"max_concurency": 3}))
 
 
 def test_runs_show_every_limit_that_is_declared():
@@ -730,12 +734,14 @@ def test_runs_show_every_limit_that_is_declared():
 @pytest.mark.parametrize(("path", "places"), [(None, 16), ("a.gguf", 4)])
 def test_a_local_model_is_asked_for_less_at_once_unless_told(path, places):
     models = {"solve": {"name": "m"} if path is None else {"name": "m", "file": path}}
-    judge = RunnableLambda(str).with_config(metadata={"model": models})
+    judge: Runnable[Any, Any] = RunnableLambda(str).with_config(metadata={"model": models})
     assert places_of(judge) == places
 
 
 def test_any_runnable_can_be_run():
-    judge = RunnableLambda(lambda pair: {"verdict": even_verdict()}, name="mine")
+    judge: Runnable[Any, Any] = RunnableLambda(
+        lambda pair: {"verdict": even_verdict()}, name="mine"
+    )
     rows, summary = collect(judge, pairs(3), "sync")
     assert summary.preferences["tie"] == len(rows) == 3
 
@@ -745,7 +751,7 @@ def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, kept, bytes_ea
     # A run that kept pairs or results would grow by more than their texts, 4 kB each. What
     # a results file needs is eight bytes of hash for each pair, in a set. All rows are read:
     # in the middle of a run, results wait for a slow row, as many as the machine lets them.
-    judge = RunnableLambda(lambda pair: {"verdict": even_verdict()})
+    judge: Runnable[Any, Any] = RunnableLambda(lambda pair: {"verdict": even_verdict()})
     judge = judge.with_config(metadata={"method": "even"})
     rows = ({"input": f"{i:04000d}", "output_a": f"{i}", "output_b": "b"} for i in range(600))
     out = tmp_path / "o.jsonl" if kept else None
@@ -880,6 +886,10 @@ def test_a_row_that_failed_is_asked_afresh_in_its_thread():
         assert len(model.prompts) == expected
 
 
+def has_rows(out, count, *_):
+    return rows_in(out) >= count
+
+
 @pytest.mark.system
 @KINDS
 def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs(
@@ -888,9 +898,10 @@ def test_after_kill_9_the_same_command_goes_on_without_paying_for_finished_pairs
     server, out = serve(), tmp_path / "o.jsonl"
     judged: set[str] = set()
     for first in (3, 7) if kind == "sync" else (3,):
-        server.replies, _ = held(good, lambda _, first=first: rows_in(out) >= first)
+        enough = partial(has_rows, out, first)
+        server.replies, _ = held(good, enough)
         process = program(server, kind, out=out, n=20)
-        wait_until(lambda first=first: rows_in(out) >= first)
+        wait_until(enough)
         process.kill()
         process.communicate()
         judged = {json.loads(line)["id"] for line in out.read_bytes().splitlines()}

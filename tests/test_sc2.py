@@ -5,6 +5,7 @@ import json
 import math
 import random
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.caches import InMemoryCache
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.langchain import wait_for_all_tracers
 from langgraph.checkpoint.memory import InMemorySaver
 from langsmith import Client
@@ -23,6 +25,7 @@ from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.methods.registry import METHODS, within_budget
 from langchain_judges.methods.sc2.inference import (
+    Match,
     champion,
     cyclic_triples,
     disputed,
@@ -195,7 +198,8 @@ def test_presets_cost_what_their_metadata_say_and_mirror_swapped_texts(preset):
 
 def play(mode, quality, seed):
     """Play a search to its end; the table with the larger quality always wins."""
-    entrants, played = sorted(quality), []
+    entrants = sorted(quality)
+    played: list[Match] = []
     while drawn := next_round(mode, entrants, played, seed):
         number = max((m["round"] for m in played), default=0) + 1
         for pairing in drawn:
@@ -204,7 +208,7 @@ def play(mode, quality, seed):
                     "round": number,
                     "match": pairing.match,
                     "tables": list(pairing.tables),
-                    "winner": max(pairing.tables, key=quality.get),
+                    "winner": max(pairing.tables, key=quality.__getitem__),
                     "decided_by": "comparator" if len(pairing.tables) == 2 else "bye",
                     "why": "",
                     "asked": len(pairing.tables) == 2,
@@ -218,7 +222,7 @@ def play(mode, quality, seed):
 @given(st.permutations(range(13)), st.integers(1, 13), st.integers(0, 10_000))
 def test_a_transitive_comparator_crowns_the_same_table_in_every_mode(order, count, seed):
     quality = dict(zip(range(1, count + 1), order, strict=False))
-    best = max(quality, key=quality.get)
+    best = max(quality, key=quality.__getitem__)
     for mode in ("tournament", "exact", "exact_unordered", "double_round", "swiss"):
         winner, played = play(mode, quality, str(seed))
         assert winner == best
@@ -249,10 +253,16 @@ def test_the_shuffle_and_the_slots_hang_on_the_seed_alone():
     assert 70 < sum(slots) < 130
 
 
-def circle(winner, loser, number=1):
+def circle(winner: int, loser: int, number: int = 1) -> Match:
     return {
-        **{"round": 1, "match": number, "tables": [winner, loser], "winner": winner},
-        **{"decided_by": "comparator", "why": "", "asked": True, "aspect": ""},
+        "round": 1,
+        "match": number,
+        "tables": [winner, loser],
+        "winner": winner,
+        "decided_by": "comparator",
+        "why": "",
+        "asked": True,
+        "aspect": "",
     }
 
 
@@ -268,7 +278,8 @@ def test_cyclic_triples_are_counted_where_all_have_met():
     # A coin took the place of one order, so that no two orders agree.
     closed = [circle(a, b) for a, b in ((1, 2), (2, 3), (3, 1))] * 2
     assert cyclic_triples("exact", [1, 2, 3], closed) == 1
-    tossed = [*closed[:-1], {**closed[-1], "decided_by": "coin"}]
+    coin: Match = {**closed[-1], "decided_by": "coin"}
+    tossed = [*closed[:-1], coin]
     assert cyclic_triples("exact", [1, 2, 3], tossed) == 0
 
 
@@ -290,7 +301,7 @@ def test_the_exact_winner_has_most_wins():
 
 
 def test_the_two_orders_of_a_double_round_that_disagree_are_a_coin():
-    legs = [circle(1, 2), {**circle(2, 1)}]
+    legs = [circle(1, 2), circle(2, 1)]
     [coin] = disputed(legs, "s")
     assert coin["decided_by"] == "coin"
     assert coin["asked"] is False
@@ -531,7 +542,7 @@ def test_each_step_can_have_a_model_of_its_own():
         step: FakeChatModel(replies=respond) for step in ("aspect", "comparison", "comparator")
     }
     own = FakeChatModel(replies=respond)
-    others = {f"{step}_model": model for step, model in models.items()}
+    others: dict[str, Any] = {f"{step}_model": model for step, model in models.items()}
     create_sc2_judge(own, embeddings=EMBEDDINGS, samples=2, **others).invoke(PAIR)
     assert set(steps(own)) == {"preference"}
     assert set(steps(models["aspect"])) == {"aspects"}
@@ -656,7 +667,12 @@ def test_a_sample_that_names_no_aspect_is_reported():
 
 def test_a_reply_may_name_as_many_aspects_as_the_prompt_asks_for(serve):
     server = serve(lambda call: reply("no"))
-    settings = {"samples": 1, "aspect_samples": 1, "repairs": 0, "embeddings": EMBEDDINGS}
+    settings: dict[str, Any] = {
+        "samples": 1,
+        "aspect_samples": 1,
+        "repairs": 0,
+        "embeddings": EMBEDDINGS,
+    }
     for n in (12, 5):
         create_sc2_judge(chat(server), n_aspects=n, **settings).invoke(PAIR)
         sent = server.calls[-2].body["response_format"]["json_schema"]
@@ -797,7 +813,7 @@ def test_a_table_longer_than_its_budget_loses_words_and_no_row():
 
 
 def test_cells_are_cut_only_as_far_as_they_must():
-    row = {"aspect": "a", "common": "x" * 100, "only_a": "y" * 20, "only_b": "z" * 100}
+    row: Any = {"aspect": "a", "common": "x" * 100, "only_a": "y" * 20, "only_b": "z" * 100}
     [cut] = fit([row], 120)
     # 20 stay; the other two share what is left of 120.
     assert [len(cut[name]) for name in ("common", "only_a", "only_b")] == [50, 20, 50]
@@ -974,7 +990,7 @@ def test_a_crash_is_not_paid_twice(crash_at):
     judge = create_sc2_judge(
         FakeChatModel(replies=said), aspects=ASPECTS, samples=4, checkpointer=InMemorySaver()
     )
-    config = {"configurable": {"thread_id": "1"}, "max_concurrency": 1}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}, "max_concurrency": 1}
     with pytest.raises(Crash):
         judge.invoke(PAIR, config)
     result = judge.invoke(None, config)
@@ -986,7 +1002,7 @@ def test_a_thread_used_twice_does_not_add_up():
     judge = create_sc2_judge(
         FakeChatModel(replies=respond), aspects=ASPECTS, samples=2, checkpointer=InMemorySaver()
     )
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     first = judge.invoke(PAIR, config)
     assert judge.invoke(SWAPPED, config)["verdict"]["preference"] == "B"
     assert judge.invoke(PAIR, config) == first
@@ -999,7 +1015,7 @@ def test_no_state_needs_more_than_plain_json(caplog):
         table_check={"embed": False},
         checkpointer=InMemorySaver(),
     )
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     judge.invoke(PAIR, config)
     values = judge.get_state(config).values
     assert json.loads(json.dumps(values)) == values
@@ -1008,7 +1024,7 @@ def test_no_state_needs_more_than_plain_json(caplog):
 
 def test_a_second_judgment_is_answered_from_the_cache(serve):
     server = serve(labelled(math.log(0.8)))
-    settings = {"aspects": ASPECTS, "samples": 2, "cache": InMemoryCache()}
+    settings: dict[str, Any] = {"aspects": ASPECTS, "samples": 2, "cache": InMemoryCache()}
     judge = create_sc2_judge(chat(server), **settings)
     paid, known = judge.invoke(PAIR)["verdict"], judge.invoke(PAIR)["verdict"]
     assert len(server.calls) == 4

@@ -101,8 +101,8 @@ def test_a_browser_asks_before_and_after_the_table_and_resumes(study, tmp_path):
         assert browser.ask("document.getElementById('end').hidden") is False
         assert browser.complaints() == []
         kept = browser.ask("JSON.stringify({answers})")
-    (study / "answers.json").write_text(kept)
-    assert [(e["before"], e["after"]) for e in json.loads(kept)["answers"]] == [
+    (study / "answers.json").write_text(str(kept))
+    assert [(e["before"], e["after"]) for e in json.loads(str(kept))["answers"]] == [
         *(("A", "B"), ("tie", "A"), ("A", "A")),
     ]
     assert sum(aid.n for aid in sc2_form.score(study, [study / "answers.json"]).values()) == 3

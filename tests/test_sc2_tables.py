@@ -3,10 +3,12 @@
 import json
 import re
 from io import StringIO
+from typing import Any, cast
 
 import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 
 from langchain_judges import create_sc2_judge, learn_aspects
@@ -210,7 +212,7 @@ def test_a_text_that_fails_is_left_out_and_a_second_try_pays_for_it_alone():
         return learner(prompt)
 
     model, cache = FakeChatModel(replies=respond), InMemoryCache()
-    settings = {"n": 2, "cache": cache, "repairs": 0}
+    settings: dict[str, Any] = {"n": 2, "cache": cache, "repairs": 0}
     first = learn_aspects(model, ["one", "two"], **settings)
     assert [f["unit"] for f in first["failures"]] == ["text 2"]
     paid = len(model.prompts)
@@ -434,6 +436,9 @@ def test_an_invalid_table_does_not_pass():
     assert not check_table(CHECK, table(valid=False), A, B, {})["clean"]
 
 
+ONE_AT_A_TIME: RunnableConfig = {"max_concurrency": 1}
+
+
 def checked(clean, **options):
     """Judge with four tables of which `clean` pass the check."""
 
@@ -449,7 +454,7 @@ def checked(clean, **options):
 
     model = FakeChatModel(replies=respond)
     settings = {"aspects": ["Animal"], "samples": 4, **options}
-    return create_sc2_judge(model, **settings).invoke(PAIR), model
+    return create_sc2_judge(model, **settings).invoke(PAIR, ONE_AT_A_TIME), model
 
 
 @pytest.mark.parametrize(("clean", "saved"), [(1, 2), (0, 0), (4, 0)])
@@ -485,7 +490,7 @@ def test_the_check_alone_saves_nothing():
 async def test_the_check_is_the_same_in_an_event_loop():
     settings = {"table_check": True, "embeddings": DeterministicFakeEmbedding(size=8)}
     here, _ = checked(4, **settings)
-    judge_settings = {"aspects": ["Animal"], "samples": 4, **settings}
+    judge_settings: dict[str, Any] = {"aspects": ["Animal"], "samples": 4, **settings}
 
     def respond(prompt, seen=[]):  # noqa: B006 - counts its own calls
         if "two tables that were made" in prompt:
@@ -497,7 +502,7 @@ async def test_the_check_is_the_same_in_an_event_loop():
         return json.dumps({"aspect_1": row})
 
     judge = create_sc2_judge(FakeChatModel(replies=respond), **judge_settings)
-    assert await judge.ainvoke(PAIR) == here
+    assert await judge.ainvoke(PAIR, ONE_AT_A_TIME) == here
 
 
 # What people see.
@@ -559,7 +564,7 @@ def test_no_cell_steers_the_terminal():
 
 def test_another_format_is_an_error():
     with pytest.raises(OptionError, match="`format` must be 'markdown', 'rich' or 'html'"):
-        render_table(ROWS, format="latex")
+        render_table(ROWS, format=cast("Any", "latex"))
 
 
 def test_a_result_is_shown_by_its_table():

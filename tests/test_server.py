@@ -12,6 +12,7 @@ import time
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
@@ -127,7 +128,8 @@ async def test_a_served_judge_of_each_method_says_what_it_says_here(url, model):
 @pytest.mark.parametrize("method", ["sc2", "allure"])
 async def test_a_remote_graph_judges_sync_and_async(url, model, method):
     remote = RemoteGraph(method, url=url)
-    context, item = {"configurable": FEW.get(method, {})}, item_of(method)
+    context: Any = {"configurable": FEW.get(method, {})}
+    item = item_of(method)
     results = await asyncio.gather(
         remote.ainvoke(item, context), asyncio.to_thread(remote.invoke, item, context)
     )
@@ -249,7 +251,7 @@ def test_what_an_audit_remembers_is_shown_to_the_served_judge(client):
     assert result["verdict"]["recalled"] == [name]
 
 
-HARMFUL = [
+HARMFUL: list[tuple[str, dict[str, Any], str]] = [
     ("bsm", {"criterias": ["x"]}, "'bsm' has no option 'criterias'; did you mean 'criteria'"),
     ("sc2", {"aspects": "/etc/passwd"}, "`aspects` must be a list of phrases"),
     ("bsm", {"merge_model": "local"}, "`merge_model` can be set by the owner of the server"),
@@ -311,7 +313,11 @@ def experiment(judge, kind):
         created_at=now,
         modified_at=now,
     )
-    options = {"data": [row], "evaluators": [as_evaluator(judge)], "upload_results": False}
+    options: dict[str, Any] = {
+        "data": [row],
+        "evaluators": [as_evaluator(judge)],
+        "upload_results": False,
+    }
 
     async def target(inputs):
         return {"answer": PAIR["output_a"]}
@@ -338,6 +344,6 @@ def test_every_path_gives_the_same_verdict(model, method):
     writer = FakeChatModel(replies=lambda prompt: PAIR["output_a"])
     middleware = JudgeMiddleware(judge, reference=PAIR["output_b"])
     agent = create_agent(writer, middleware=[middleware])
-    asked = {"messages": [{"role": "user", "content": PAIR["input"]}]}
+    asked: Any = {"messages": [{"role": "user", "content": PAIR["input"]}]}
     (judged,) = agent.invoke(asked)["judged"]
     assert judged["verdict"] == direct

@@ -1,6 +1,7 @@
 """What an entry point of a LangGraph server refuses, without a server."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ def named_model(monkeypatch):
 
 
 async def served(name, **context):
-    runtime = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
+    runtime: Any = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
     return await serve(name)({}, runtime)
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -114,7 +115,7 @@ def test_a_missing_part_is_named(whole, tmp_path):
 
 def test_a_shard_that_was_stopped_is_named(tmp_path):
     run(tmp_path, 1, of=2)
-    options = {"shard": "2/2", "max_concurrency": 1, "progress": False}
+    options: dict[str, Any] = {"shard": "2/2", "max_concurrency": 1, "progress": False}
     with judge_many(judge(), ROWS, out=tmp_path, **options) as stopped:
         next(stopped)
     with pytest.raises(OutputError, match="have not finished: 2/2"):

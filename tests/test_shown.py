@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from langchain.agents import create_agent
@@ -139,12 +140,16 @@ def command_line(judge, reference=None, source=None, output=TEXT):
         CliRunner().invoke(app, [*args, "-o", str(Path(folder, "out.jsonl"))])
 
 
+async def served(name, runtime):
+    return await serve(name)({}, runtime)
+
+
 def assistant(judge, reference=None, source=None, output=TEXT):
     """Run an assistant of a LangGraph server, without the server."""
     context = {"rubric": judge.options.rubric} if judge.options.rubric else {}
-    runtime = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
+    runtime: Any = SimpleNamespace(execution_runtime=SimpleNamespace(context=context))
     with over_http(judge):
-        graph = asyncio.run(serve("allure")({}, runtime))
+        graph = asyncio.run(served("allure", runtime))
         graph.invoke(row_of(reference, source, output))
 
 
@@ -220,7 +225,7 @@ def test_an_image_is_sent_in_the_response_on_every_path(path):
     model = FakeChatModel(replies=answer)
     path(create_allure_judge(model, rubric=RUBRIC), output=PICTURE)
     ((*_, asked),) = model.messages
-    before, image, after = asked.content[:3]
+    before, image, after = cast("Any", asked.content)[:3]
     assert image == IMAGE
     assert before["text"].endswith(f"Ann:\n{mark_of(IMAGE)}")
     assert after["text"].startswith("\n</response-")
@@ -275,9 +280,11 @@ def pair_command_line(judge, reference=None, a=TEXT, b=KNOWN):
 
 
 def pair_assistant(judge, reference=None, a=TEXT, b=KNOWN):
-    runtime = SimpleNamespace(execution_runtime=SimpleNamespace(context=own_options(judge)))
+    runtime: Any = SimpleNamespace(
+        execution_runtime=SimpleNamespace(context=own_options(judge))
+    )
     with over_http(judge):
-        graph = asyncio.run(serve("relative")({}, runtime))
+        graph = asyncio.run(served("relative", runtime))
         graph.invoke(pair_row(reference, a, b))
 
 
@@ -341,7 +348,8 @@ def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
     model = FakeChatModel(replies=answer)
     path(create_relative_judge(model, orders="none"), a=WORK, b=PICTURE)
     *_, asked = model.messages[0]
-    assert SHOWN in asked.content[0]["text"]
+    first: Any = asked.content[0]
+    assert SHOWN in first["text"]
     assert IMAGE in asked.content
 
 
@@ -431,7 +439,7 @@ def test_with_nothing_to_judge_by_no_model_is_asked(path):
 
 def test_with_nothing_to_judge_by_the_feedback_says_what_is_needed():
     judge = create_allure_judge(FakeChatModel(replies=answer))
-    result = as_evaluator(judge)(inputs=TASK, outputs=TEXT)
+    result: Any = as_evaluator(judge)(inputs=TASK, outputs=TEXT)
     assert result["score"] is None
     assert result["comment"].startswith("Not judged")
     assert "needs a reference to compare with, or a source" in result["comment"]
@@ -443,7 +451,7 @@ def test_with_nothing_to_judge_by_the_feedback_says_what_is_needed():
 )
 def test_a_named_rubric_needs_what_it_speaks_of(rubric, given, wanted):
     judge = create_allure_judge(FakeChatModel(replies=answer), rubric=rubric)
-    result = as_evaluator(judge)(inputs=TASK, outputs=TEXT, **given)
+    result: Any = as_evaluator(judge)(inputs=TASK, outputs=TEXT, **given)
     assert (result["score"], f"the judge needs {wanted}" in result["comment"]) == (None, True)
 
 
@@ -454,7 +462,7 @@ def test_a_rubric_is_not_shown_a_reference_that_nobody_named():
     assert blocks(model.prompts[0]) == {"task": "Why?", "response": TEXT}
 
 
-CONTEXTS = {
+CONTEXTS: dict[str, dict[str, Any]] = {
     "documents": {"context": {"documents": [SOURCE]}},
     "objects": {"context": [Document(SOURCE)]},
     "a key": {"inputs": {"question": TASK, "found": SOURCE}, "where": "found"},
@@ -470,7 +478,8 @@ CONTEXTS = {
 
 @pytest.mark.parametrize("case", CONTEXTS)
 def test_the_context_is_the_source_wherever_it_stands(case):
-    given = {"inputs": {"question": TASK}, "outputs": {"answer": TEXT}, **CONTEXTS[case]}
+    given: dict[str, Any] = {"inputs": {"question": TASK}, "outputs": {"answer": TEXT}}
+    given |= CONTEXTS[case]
     model, where = FakeChatModel(replies=answer), given.pop("where", None)
     as_evaluator(create_allure_judge(model), context=where)(**given)
     assert blocks(model.prompts[0]) == {"task": TASK, "response": TEXT, "source": SOURCE}
@@ -478,7 +487,7 @@ def test_the_context_is_the_source_wherever_it_stands(case):
 
 def test_a_context_that_is_not_there_is_not_judged():
     model = FakeChatModel(replies=answer)
-    result = as_evaluator(create_allure_judge(model), context="docs")(
+    result: Any = as_evaluator(create_allure_judge(model), context="docs")(
         inputs={"question": TASK}, outputs={"answer": TEXT}
     )
     assert (result["score"], model.prompts) == (None, [])
@@ -507,7 +516,7 @@ async def test_an_unknown_keyword_is_refused_by_name(kind):
 
 def test_the_rubric_of_the_middleware_is_the_criteria():
     model = FakeChatModel(replies=answer)
-    options = {"rubric": RUBRIC, "max_revisions": 0}
+    options: dict[str, Any] = {"rubric": RUBRIC, "max_revisions": 0}
     made = create_agent(
         FakeChatModel(replies=[TEXT]),
         middleware=[JudgeMiddleware(create_allure_judge(model), **options)],

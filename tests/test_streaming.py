@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -111,8 +112,9 @@ def sorted_json(found):
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_every_result_of_every_method_is_told_as_it_lands(method, kind):
     # Three tables make a bye, which is a match without a call.
-    options = {"sc2": {"aspects": None, "aspect_samples": 2, "samples": 3}}.get(method, {})
+    options: dict[str, Any] = {}
     if method == "sc2":
+        options = {"aspects": None, "aspect_samples": 2, "samples": 3}
         options["embeddings"] = DeterministicFakeEmbedding(size=8)
     judge, item = of_method(method, **options), item_of(method)
     events, result = streamed(judge, kind, item), judge.invoke(item)
@@ -205,7 +207,7 @@ def test_a_result_is_told_while_others_are_still_at_work(kind):
 
 @KINDS
 def test_the_matches_of_a_knockout_inside_a_graph_are_told(kind):
-    graph = StateGraph(dict)
+    graph = StateGraph(cast("Any", dict))
     graph.add_node("best", best_of(3, bsm()))
     graph.add_edge(START, "best")
     given = {"input": "Why?", "answers": ["x", "good", "y"]}

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel, ValidationError
@@ -51,7 +52,7 @@ def test_the_keywords_of_every_call_are_kept():
 
 def test_a_misspelt_option_of_a_fake_is_refused():
     with pytest.raises(ValidationError, match="reply"):
-        FakeChatModel(replies=["a"], reply="b")
+        FakeChatModel(replies=["a"], **cast("Any", {"reply": "b"}))
 
 
 def test_a_model_with_tools_fills_what_is_asked_for():

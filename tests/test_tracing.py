@@ -1,6 +1,7 @@
 """What LangSmith's own client sends while a judge works."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
@@ -175,7 +176,7 @@ def test_one_tree_for_each_judgment_with_a_run_for_each_unit(traced, how, make):
 ORDERS = {"judge:A first": "AB", "judge:B first": "BA"}
 SAMPLES = {f"sample {n}": "AB" for n in (1, 2, 3)}
 # Every call of a method, and the order in which it shows the texts.
-CALLS = {
+CALLS: dict[str, dict[str, Any]] = {
     "allure": {"evaluate": None},
     "rubric": {"evaluate": None},
     "bsm": {
@@ -217,7 +218,7 @@ def step_and_unit(name):
 @pytest.mark.parametrize("how", ["invoke", "ainvoke", "batch", "abatch"])
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_the_runs_of_every_method(traced, method, how):
-    options = {"memory": FailureMemory(embeddings=Letters())}
+    options: dict[str, Any] = {"memory": FailureMemory(embeddings=Letters())}
     if method == "sc2":
         options |= {"aspects": None, "aspect_samples": 2, "samples": 2, "orders": "strict"}
         options["embeddings"] = Letters()

@@ -89,9 +89,9 @@ def test_a_cut_result_is_reported_beside_a_verdict_that_stands(method):
 
 def test_an_evaluator_reports_a_cut_result_too():
     judge = create_allure_judge(FakeChatModel(replies=answer), rubric=RUBRIC)
-    told = as_evaluator(judge)(inputs=TASK, outputs={"messages": LONG})
-    assert told["score"] is not None
-    assert [each["reason"] for each in told["metadata"]["failures"]] == ["input_cut"]
+    feedback: Any = as_evaluator(judge)(inputs=TASK, outputs={"messages": LONG})
+    assert feedback["score"] is not None
+    assert [each["reason"] for each in feedback["metadata"]["failures"]] == ["input_cut"]
 
 
 HISTORY = [*WORK, HumanMessage("And Bob?")]

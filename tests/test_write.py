@@ -3,12 +3,14 @@
 import asyncio
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_bsm_writer, judge_many, load_judge
@@ -108,7 +110,9 @@ def test_calls_follow_the_closed_form(options, concepts, calls):
 def test_calls_that_do_not_wait_for_one_another_are_made_at_the_same_time(options, levels):
     # The walk lists what can be done at once; each round is one level of calls.
     concepts = many(16)["concepts"]
-    k, branchings, pieces = options.get("groups", 2), [], []
+    k: int = options.get("groups", 2)
+    branchings: list[Any] = []
+    pieces: list[Any] = []
     rounds = 0
     while True:
         pairwise = options.get("merge") == "tree"
@@ -277,8 +281,8 @@ def test_every_concept_stands_in_one_group_and_no_group_is_empty(concepts, propo
 
 
 def test_runs_are_even():
-    assert runs([1, 2, 3, 4, 5], 2) == [[1, 2, 3], [4, 5]]
-    assert runs([1, 2], 2) == [[1], [2]]
+    assert runs(list("abcde"), 2) == [["a", "b", "c"], ["d", "e"]]
+    assert runs(["a", "b"], 2) == [["a"], ["b"]]
 
 
 def test_a_division_in_plain_words_is_read():
@@ -488,7 +492,7 @@ def test_concepts_cannot_close_their_fence():
 
 def test_sync_and_async_are_the_same():
     tasks = [TASK, many(7)]
-    options = {"groups": 3, "merge": "tree", "depth": 2}
+    options: dict[str, Any] = {"groups": 3, "merge": "tree", "depth": 2}
     writer = create_bsm_writer(scripted(lossy), **options)
 
     async def later():
@@ -564,7 +568,7 @@ def test_a_second_text_is_answered_from_the_cache():
 
 def test_a_thread_starts_afresh_and_holds_plain_json():
     writer = create_bsm_writer(scripted(lossy), checkpointer=InMemorySaver(), depth=2)
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     first = writer.invoke(TASK, config)
     writer.invoke(many(5), config)
     assert writer.invoke(TASK, config) == first
@@ -594,7 +598,7 @@ def test_what_was_paid_before_a_crash_is_not_paid_again(step):
 
     model = scripted(respond)
     writer = create_bsm_writer(model, checkpointer=saver)
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     with pytest.raises(Died):
         writer.invoke(TASK, config)
     result = writer.invoke(None, config)
@@ -664,7 +668,7 @@ def test_a_spent_budget_leaves_the_rest_for_a_later_run(tmp_path):
 def test_a_thread_hands_no_instruction_to_the_next_task(make):
     model = FakeChatModel(replies=writes)
     writer = make(model, checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     task = {"concepts": ["a cat", "a dog", "a pen", "some ink"]}
     first = writer.invoke({**task, "instruction": "A SECRET poem.", "id": "p1"}, config)
     assert first["id"] == "p1"

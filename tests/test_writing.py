@@ -1,6 +1,7 @@
 """Measuring written texts: coverage, losses by source, quality against others."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -171,6 +172,9 @@ def test_instructions_are_added_to_the_judge_of_stories():
 
 def test_a_task_without_a_text_counts_against_all_present():
     # One of two tasks has a text, and that uses everything.
-    rows = [{"concepts": ["snow"], "text": "Snow."}, {"concepts": ["snow"], "text": None}]
+    rows: list[dict[str, Any]] = [
+        {"concepts": ["snow"], "text": "Snow."},
+        {"concepts": ["snow"], "text": None},
+    ]
     found = evaluate_writing(rows)
     assert (found["written"], found["all_present"], found["missing"]) == (1, 0.5, 0.0)

@@ -104,7 +104,7 @@ class Script:
             with self.lock:
                 self.answered[key] += 1
             return answer_call(call)
-        return Answer(answer_call(call).payload, hold=self.release)
+        return Answer(payload=answer_call(call).payload, hold=self.release)
 
 
 def tried(method: str, kind: str, end: str) -> str:

@@ -144,7 +144,8 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=9)
     parser.add_argument("--json", action="store_true", help="Print the figures alone.")
     options = parser.parse_args()
-    now = figures(*options.sizes, options.times)
+    small, large = options.sizes
+    now = figures(small, large, options.times)
     if options.json:
         print(json.dumps(now))
         return

@@ -39,8 +39,8 @@ def measure(extra: str, wheel: Path, folder: Path) -> Size:
     venv.create(folder, with_pip=True, symlinks=True)
     python = folder / "bin" / "python"
     wanted = str(wheel) if extra == "core" else f"{wheel}[{extra}]"
-    command = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-    subprocess.run([*command, "-c", ROOT / "constraints.txt", wanted], check=True)
+    command = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    subprocess.run([*command, "-c", str(ROOT / "constraints.txt"), wanted], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     own = [each for each in site.iterdir() if not each.name.startswith(("pip", "setuptools"))]
     used = subprocess.run(
@@ -54,7 +54,8 @@ def measure(extra: str, wheel: Path, folder: Path) -> Size:
 def main(names: Iterable[str]) -> None:
     """Print the table."""
     with tempfile.TemporaryDirectory() as made:
-        build = [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "-w", made, ROOT]
+        pip = [sys.executable, "-m", "pip"]
+        build = [*pip, "wheel", "-qq", "--no-deps", "-w", made, str(ROOT)]
         subprocess.run(build, check=True)
         (wheel,) = Path(made).glob("*.whl")
         print("| extra | packages | MB | MB above the core |\n|---|---|---|---|", flush=True)

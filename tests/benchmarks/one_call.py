@@ -19,6 +19,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from pydantic import SecretStr
+
 from tests.benchmarks.overhead import PAIR_TEXT
 
 QUICK = "--quick" in sys.argv
@@ -57,7 +59,7 @@ def _token(word: str) -> dict[str, Any]:
 def chat(url: str) -> Any:
     from langchain_openai import ChatOpenAI
 
-    return ChatOpenAI(model="m", base_url=url, api_key="x", use_responses_api=False)
+    return ChatOpenAI(model="m", base_url=url, api_key=SecretStr("x"), use_responses_api=False)
 
 
 def pairs() -> list[dict[str, Any]]:

@@ -18,6 +18,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from langchain_core.messages import BaseMessage
+from pydantic import SecretStr
+
 PAIRS, CALLS, IN_FLIGHT, DELAY, ROUNDS = 100, 11, 32, 0.05, 5
 
 PAIR_TEXT = "The moon pulls the sea, and the sea follows it around the turning earth. " * 6
@@ -39,7 +42,7 @@ async def judged(url: str) -> int:
 
     from langchain_judges import ajudge_many, create_bsm_judge
 
-    model = ChatOpenAI(model="m", base_url=url, api_key="x", use_responses_api=False)
+    model = ChatOpenAI(model="m", base_url=url, api_key=SecretStr("x"), use_responses_api=False)
     run = ajudge_many(
         create_bsm_judge(model), pairs(), max_concurrency=IN_FLIGHT, progress=False
     )
@@ -60,7 +63,7 @@ async def _all(ask: Callable[[Any], Awaitable[Any]], prompts: list[Any]) -> int:
     return len(prompts)
 
 
-def _prompts() -> list[tuple[str, dict[str, Any]]]:
+def _prompts() -> list[tuple[str, list[BaseMessage]]]:
     """Return what the judge asks for every pair, rendered once: one plan, ten solves."""
     from langchain_judges.methods.bsm import prompts as texts
 
@@ -92,7 +95,7 @@ async def structured_loop(url: str) -> int:
 
     from langchain_judges.methods.plans import plan_shape, scores_shape
 
-    model = ChatOpenAI(model="m", base_url=url, api_key="x", use_responses_api=False)
+    model = ChatOpenAI(model="m", base_url=url, api_key=SecretStr("x"), use_responses_api=False)
     shaped = {
         "Plan": model.with_structured_output(plan_shape(5)),
         "Scores": model.with_structured_output(scores_shape((1, 5), False)),
@@ -115,11 +118,8 @@ async def client_loop(url: str) -> int:
     async def ask(asked: tuple[str, list[Any]]) -> None:
         name, messages = asked
         schema = {"name": name, "strict": True, "schema": schemas[name]}
-        await client.chat.completions.create(
-            model="m",
-            messages=messages,
-            response_format={"type": "json_schema", "json_schema": schema},
-        )
+        form: Any = {"type": "json_schema", "json_schema": schema}
+        await client.chat.completions.create(model="m", messages=messages, response_format=form)
 
     roles = {"human": "user", "system": "system"}
     calls = await _all(

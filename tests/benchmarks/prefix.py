@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Sequence
+from typing import Any
 
 from langchain_judges import load_judge
 from tests.frozen_cases import model_of
@@ -30,7 +31,7 @@ def text(words: int, start: int) -> str:
 PAIR = {"input": text(60, 0) + "?", "output_a": text(190, 3), "output_b": text(170, 11)}
 SECOND = {**PAIR, "output_b": text(180, 17)}
 ASPECTS = ["Light", "Watering", "Place", "Season", "Final advice"]
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "bsm": {"criteria": ASPECTS},
     "sc2": {"aspects": ASPECTS, "embeddings": LetterCounts()},
     "sc2 online": {"embeddings": LetterCounts()},

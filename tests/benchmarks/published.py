@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from langchain_judges import datasets as sets
 from langchain_judges import metrics
@@ -148,7 +148,11 @@ def goyal(data: Path) -> Iterator[Figure]:
 def cogeval(data: Path) -> Iterator[Figure]:
     records = list(sets.recorded("cogeval", data / "cogeval"))
     yield Figure("grades of single texts", 59338, len(records), 0)
-    for how, accepted, rejected in (("normalised", 3687, 96), ("exact", 7327, 9)):
+    counts: list[tuple[Literal["normalised", "exact"], int, int]] = [
+        ("normalised", 3687, 96),
+        ("exact", 7327, 9),
+    ]
+    for how, accepted, rejected in counts:
         pairs = [
             (r["label"], sets.answer_matches(r["raw"], r["expected"], how)) for r in records
         ]

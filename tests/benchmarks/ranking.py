@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_judges.metrics.tournament import tournament
 from langchain_judges.runs.rank import rank
@@ -37,7 +37,7 @@ def judge_of(strengths: dict[str, float], seed: int) -> Any:
         wins = first if draw.random() < 1 / (1 + math.exp(-lead)) else second
         return "A" if wins == row["output_a"] else "B"
 
-    judge = RunnableLambda(
+    judge: Runnable[Any, Any] = RunnableLambda(
         lambda row: {"verdict": {**even_verdict(), "preference": prefer(row)}}
     )
     return judge.with_config(metadata={"takes": "pair", "method": "simulated"})

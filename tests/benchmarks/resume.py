@@ -10,8 +10,9 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 
 from langchain_judges import judge_many
 from langchain_judges.verdict import even_verdict
@@ -31,8 +32,9 @@ def main() -> None:
         {"input": f"{i} " * 100, "output_a": "a " * 300, "output_b": "b " * 300}
         for i in range(ROWS)
     ]
-    judge = RunnableLambda(lambda _: {"verdict": even_verdict(), "subscores": [SAMPLE] * 3})
-    judge = judge.with_config(metadata={"method": "sample"})  # type: ignore[assignment]
+    result = {"verdict": even_verdict(), "subscores": [SAMPLE] * 3}
+    judge: Runnable[Any, Any] = RunnableLambda(lambda _: result)
+    judge = judge.with_config(metadata={"method": "sample"})
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.jsonl"
         for _ in judge_many(judge, pairs, out=out, progress=False):

@@ -111,8 +111,8 @@ class Server:
 def run(commands: list[list[str]], cost: Cost, kill_when: Any = None) -> None:
     """Run commands at the same time and add what they cost; kill them when told to."""
     began = time.monotonic()
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started = [subprocess.Popen(command, **quiet) for command in commands]
+    off = subprocess.DEVNULL
+    started = [subprocess.Popen(command, stdout=off, stderr=off) for command in commands]
     spent: dict[int, float] = {}
     while any(process.poll() is None for process in started):
         family = [psutil.Process(process.pid) for process in started if process.poll() is None]

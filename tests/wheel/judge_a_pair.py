@@ -77,15 +77,15 @@ def check_metrics():
 
 
 def check_command_line():
-    command = Path(sys.executable).with_name("langchain-judges")
+    command = str(Path(sys.executable).with_name("langchain-judges"))
     shown = subprocess.run([command, "--help"], check=True, capture_output=True, text=True)
     assert "judge" in shown.stdout
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.jsonl"
         rows.write_text('{"input": "Why?", "output_a": "a", "output_b": "b", "label": "A"}\n')
-        asked = [command, "judge", rows, "--model", "openai:gpt-5-mini", "--dry-run"]
+        asked = [command, "judge", str(rows), "--model", "openai:gpt-5-mini", "--dry-run"]
         subprocess.run(asked, check=True, capture_output=True)
-        refused = [command, "trust", rows, "--model", "openai:gpt-5-mini"]
+        refused = [command, "trust", str(rows), "--model", "openai:gpt-5-mini"]
         done = subprocess.run(refused, capture_output=True, text=True)
     assert done.returncode == 2, done
     assert done.stderr.endswith("pip install 'langchain-judges[trust]'.\n"), done.stderr
