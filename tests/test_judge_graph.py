@@ -1,5 +1,7 @@
 """A judge inside other graphs, and its streams."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +49,17 @@ def test_a_judge_is_a_node_of_a_graph_of_any_state(state):
     parent.add_node("judge", judge())
     parent.add_edge(START, "judge")
     assert parent.compile().invoke(PAIR)["verdict"]["preference"] == "A"
+
+
+class NoThreads(ThreadPoolExecutor):
+    def submit(self, *_, **__):
+        raise AssertionError("a thread")
+
+
+async def test_an_asynchronous_judge_starts_no_thread_to_find_its_way():
+    asyncio.get_running_loop().set_default_executor(NoThreads())
+    same = {**PAIR, "output_b": PAIR["output_a"]}  # a tie at once: the model's own calls apart
+    assert (await judge().ainvoke(same))["verdict"]["preference"] == "tie"
 
 
 async def test_closing_a_stream_closes_the_run_below():

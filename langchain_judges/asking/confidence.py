@@ -7,9 +7,10 @@ Confidence is the length-normalised probability of Wu et al. 2023 (DRPE), equati
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessage
 
@@ -32,6 +33,76 @@ class Confidence(NamedTuple):
     tokens: int
 
 
+class Spelling:
+    """The tokens of a reply, and which of its bytes each of them spells."""
+
+    def __init__(self, text: str, edges: list[int], logprobs: list[float], start: int) -> None:
+        """Lay the tokens over a reply.
+
+        Args:
+            text: The reply.
+            edges: Where each token begins, in bytes, and where the last one ends.
+            logprobs: Of each token.
+            start: Where the reply begins, in bytes: tokens may say more than it.
+        """
+        self._text = text
+        self._edges = edges
+        self._logprobs = logprobs
+        self._start = start
+
+    def confidence(self, spans: Sequence[Span]) -> Confidence | None:
+        """Return the confidence of some characters of the reply (DRPE, equation 3).
+
+        Args:
+            spans: The characters of the reply that count. A token counts if any character of
+                it does, however little; none counts twice.
+
+        Returns:
+            The confidence in (0, 1] and its number of tokens; None if the spans are empty.
+        """
+        tokens: set[int] = set()
+        for start, end in spans:
+            if start < end:
+                first, last = self._byte(start), self._byte(end)
+                begin = bisect_right(self._edges, first) - 1
+                tokens.update(range(begin, bisect_left(self._edges, last)))
+        if not tokens:
+            return None
+        total = math.fsum(min(0.0, self._logprobs[token]) for token in tokens)
+        return Confidence(math.exp(total / len(tokens)), len(tokens))
+
+    def _byte(self, character: int) -> int:
+        if self._text.isascii():
+            return self._start + character
+        return self._start + len(self._text[:character].encode("utf-8", "surrogatepass"))
+
+
+def spelling(text: str, tokens: Sequence[Mapping[str, Any]]) -> Spelling | None:
+    """Return where the tokens of a reply stand in it.
+
+    Args:
+        text: The reply.
+        tokens: What the provider returned as `logprobs.content`: `token`, `bytes` and
+            `logprob` for each. They may say more than the reply, such as a code fence
+            that the provider cut off.
+
+    Returns:
+        None if there are no tokens, if they are broken or do not spell the reply.
+    """
+    logprobs = [token.get("logprob") for token in tokens if isinstance(token, Mapping)]
+    if not tokens or len(logprobs) < len(tokens) or not all(map(_log_probability, logprobs)):
+        return None
+    pieces = [_piece(token) for token in tokens]
+    if None in pieces:
+        return None
+    spelled = cast("list[bytes]", pieces)
+    start = b"".join(spelled).find(text.encode("utf-8", "surrogatepass"))
+    if start < 0:
+        return None
+    edges = [0, *accumulate(map(len, spelled))]
+    return Spelling(text, edges, cast("list[float]", logprobs), start)
+
+
 def span_confidence(
     text: str, tokens: Sequence[Mapping[str, Any]], spans: Sequence[Span]
 ) -> Confidence | None:
@@ -39,35 +110,15 @@ def span_confidence(
 
     Args:
         text: The reply.
-        tokens: What the provider returned as `logprobs.content`: `token`, `bytes` and
-            `logprob` for each. They may say more than the reply, such as a code fence
-            that the provider cut off.
-        spans: The characters of `text` that count. A token counts if any character of it
-            does, however little; none counts twice.
+        tokens: As `spelling` takes them.
+        spans: As `Spelling.confidence` takes them.
 
     Returns:
-        The confidence in (0, 1] and its number of tokens; None if there are no tokens, if
-        they are broken or do not spell the reply, or if the spans are empty.
+        The confidence in (0, 1] and its number of tokens; None if the tokens are broken or
+        do not spell the reply, or if the spans are empty.
     """
-    if not tokens or not all(map(_whole, tokens)):
-        return None
-    edges, said = _spell(tokens)
-    offset = said.find(text.encode("utf-8", "surrogatepass"))
-    if offset < 0:
-        return None
-    ranges = [
-        (offset + _bytes_before(text, start), offset + _bytes_before(text, end))
-        for start, end in spans
-        if start < end
-    ]
-    logprobs = [
-        min(0.0, float(token["logprob"]))
-        for token, start, end in zip(tokens, edges[:-1], edges[1:], strict=True)
-        if any(start < last and first < end for first, last in ranges)
-    ]
-    if not logprobs:
-        return None
-    return Confidence(math.exp(math.fsum(logprobs) / len(logprobs)), len(logprobs))
+    spelled = spelling(text, tokens)
+    return spelled.confidence(spans) if spelled else None
 
 
 def reply_tokens(message: AIMessage) -> list[Any]:
@@ -75,18 +126,6 @@ def reply_tokens(message: AIMessage) -> list[Any]:
     reported = message.response_metadata.get("logprobs")
     content = reported.get("content") if isinstance(reported, Mapping) else None
     return content if isinstance(content, list) else []
-
-
-def _whole(token: Any) -> bool:
-    """Say whether a token has all that it takes; not every server fills every field."""
-    if not isinstance(token, Mapping) or not _log_probability(token.get("logprob")):
-        return False
-    spelling = token.get("bytes")
-    if spelling is None:
-        return isinstance(token.get("token"), str)
-    return isinstance(spelling, list) and all(
-        isinstance(byte, int) and 0 <= byte <= 255 for byte in spelling
-    )
 
 
 _ROUNDING = 1e-3
@@ -98,23 +137,20 @@ def _log_probability(value: Any) -> bool:
     return number and value <= _ROUNDING
 
 
-def _spell(tokens: Sequence[Mapping[str, Any]]) -> tuple[list[int], bytes]:
-    """Return the edges of the tokens, in bytes, and the bytes that they spell.
+def _piece(token: Mapping[str, Any]) -> bytes | None:
+    """Return the bytes that a token spells; not every server fills every field.
 
     A character of several bytes may be split over tokens, whose texts are then broken;
     their bytes are not.
     """
-    pieces = [
-        bytes(token["bytes"])
-        if token.get("bytes") is not None
-        else str(token["token"]).encode("utf-8", "surrogatepass")
-        for token in tokens
-    ]
-    return [0, *accumulate(map(len, pieces))], b"".join(pieces)
-
-
-def _bytes_before(text: str, character: int) -> int:
-    return len(text[:character].encode("utf-8", "surrogatepass"))
+    written = token.get("bytes")
+    if isinstance(written, list):
+        try:
+            return bytes(written)
+        except (TypeError, ValueError):  # no numbers, or not of bytes
+            return None
+    piece = token.get("token") if written is None else None
+    return piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else None
 
 
 def json_spans(

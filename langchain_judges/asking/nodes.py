@@ -1,17 +1,44 @@
-"""The nodes of a judge's graph: one that waits for nothing, and one that asks once.
+"""The parts of a judge's graph: a node that waits for nothing, one that asks once, a route.
 
 A node that asks several times, or decides while it asks, is a generator; see `steps.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.types import Send
 
 from langchain_judges.asking.ask import Question, Reply, ask
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.orders import Order
+
+Next = Sequence[Send] | Sequence[str] | str
+"""Where a graph goes from a node."""
+
+
+class Route(Runnable[Any, Any]):
+    """Says where a graph goes next: a function from state to nodes, which waits for nothing.
+
+    LangGraph itself would call a plain function in a thread for asynchronous callers, and give
+    it a run of its own in every trace.
+    """
+
+    def __init__(self, function: Callable[[Any], Next]) -> None:
+        """Make a path for `add_conditional_edges`."""
+        self._function = function
+        self.name: str = function.__name__
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Next:
+        """Return the next nodes."""
+        return self._function(input)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Next:
+        """Return the next nodes, in the running event loop."""
+        return self._function(input)
 
 
 @dataclass(frozen=True)

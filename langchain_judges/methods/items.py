@@ -11,11 +11,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.rendering import Account, Reminded, cut_failures
-from langchain_judges.methods.pairs import Next
 from langchain_judges.methods.setup import Setup
 from langchain_judges.rows.texts import (
     check_basis,
@@ -155,10 +155,10 @@ def begin(
     graph.add_edge(START, "begin")
     if steps.setup.reminder:
         graph.add_node("recall", steps.setup.node(steps.recall))
-        graph.add_conditional_edges("recall", first, list(targets))
-        graph.add_conditional_edges("begin", unless_decided, ["recall", END])
+        graph.add_conditional_edges("recall", Route(first), list(targets))
+        graph.add_conditional_edges("begin", Route(unless_decided), ["recall", END])
     else:
-        graph.add_conditional_edges("begin", unless_decided, [*targets, END])
+        graph.add_conditional_edges("begin", Route(unless_decided), [*targets, END])
 
 
 def item_of(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pydantic import AfterValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.faults import diagnosis
-from langchain_judges.asking.nodes import plain
+from langchain_judges.asking.nodes import Route, plain
 from langchain_judges.asking.steps import Effect, Steps, Update
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
 from langchain_judges.methods.graph import JudgeGraph
@@ -361,7 +361,7 @@ def begin(
     def unless_even(state: Any) -> Any:
         return END if state.get("verdict") else first(state)
 
-    graph.add_conditional_edges("begin", unless_even, [*targets, END])
+    graph.add_conditional_edges("begin", Route(unless_even), [*targets, END])
 
 
 def finish(

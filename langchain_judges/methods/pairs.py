@@ -9,9 +9,10 @@ from statistics import fmean
 from typing import Annotated, Any, ClassVar, NotRequired
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Overwrite, Send
+from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import (
@@ -43,9 +44,6 @@ from langchain_judges.verdict import (
     no_usage,
     not_judged,
 )
-
-Next = list[Send] | list[str] | str
-"""Where a graph goes from a node."""
 
 INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
 """Put behind what a prompt says of its material, where the caller gave instructions."""
@@ -296,7 +294,7 @@ def begin(
     graph.add_edge(START, "begin")
     if steps.setup.reminder:
         graph.add_node("recall", steps.setup.node(steps.recall))
-        graph.add_conditional_edges("recall", first, list(targets))
-        graph.add_conditional_edges("begin", unless_decided, ["recall", END])
+        graph.add_conditional_edges("recall", Route(first), list(targets))
+        graph.add_conditional_edges("begin", Route(unless_decided), ["recall", END])
     else:
-        graph.add_conditional_edges("begin", unless_decided, [*targets, END])
+        graph.add_conditional_edges("begin", Route(unless_decided), [*targets, END])

@@ -12,6 +12,7 @@ from langgraph.types import Send
 from pydantic import model_validator
 
 from langchain_judges.asking.ask import Reply
+from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.graph import JudgeGraph
@@ -143,11 +144,11 @@ def _graph(writer: _BranchSolveMerge) -> JudgeGraph:
     graph.add_node("check", setup.plain(writer.check))
     graph.add_node("repair", setup.node(writer.repair))
     graph.add_edge(START, "start")
-    graph.add_conditional_edges("start", writer.next_work, ["split", "solve"])
+    graph.add_conditional_edges("start", Route(writer.next_work), ["split", "solve"])
     for step in ("split", "solve", "merge", "repair"):
         graph.add_edge(step, "check")
     graph.add_conditional_edges(
-        "check", writer.next_work, ["split", "solve", "merge", "repair", END]
+        "check", Route(writer.next_work), ["split", "solve", "merge", "repair", END]
     )
     return setup.finish(graph)
 

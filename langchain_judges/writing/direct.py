@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
+from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.graph import JudgeGraph
@@ -108,10 +109,10 @@ def _graph(writer: _Direct) -> JudgeGraph:
     graph.add_node("choose", setup.node(writer.choose))
     graph.add_node("check", setup.plain(writer.check))
     graph.add_node("repair", setup.node(writer.repair))
-    graph.add_conditional_edges(first, writer.draft_each, ["draft"])
+    graph.add_conditional_edges(first, Route(writer.draft_each), ["draft"])
     graph.add_edge("draft", "choose")
     graph.add_edge("choose", "check")
-    graph.add_conditional_edges("check", writer.after_check, ["repair", END])
+    graph.add_conditional_edges("check", Route(writer.after_check), ["repair", END])
     graph.add_edge("repair", "check")
     return setup.finish(graph)
 

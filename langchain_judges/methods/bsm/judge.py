@@ -11,6 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, StateGraph
 from pydantic import AfterValidator, model_validator
 
+from langchain_judges.asking.nodes import Route
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.bsm import prompts as texts
@@ -213,7 +214,7 @@ def _graph(steps: BSMSteps) -> JudgeGraph:
         graph.add_edge("solve", "choose")
     else:
         graph.add_edge("solve", "merge")
-    graph.add_conditional_edges(before, steps.solve_each, ["solve", "merge"])
+    graph.add_conditional_edges(before, Route(steps.solve_each), ["solve", "merge"])
     graph.add_edge("merge", END)
     return setup.finish(graph)
 

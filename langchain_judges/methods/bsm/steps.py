@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from langgraph.types import Send
 
 from langchain_judges.asking.ask import Question, Reply, ask
-from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Steps, Update, together
 from langchain_judges.memory.example import Example
@@ -37,7 +37,7 @@ from langchain_judges.methods.bsm.tally import (
     weight_of,
     weights_of,
 )
-from langchain_judges.methods.pairs import Next, examples_in, pair_of, reference_block
+from langchain_judges.methods.pairs import examples_in, pair_of, reference_block
 from langchain_judges.methods.plans import (
     Criterion,
     Subscore,

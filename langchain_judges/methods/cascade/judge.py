@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from langgraph.graph import END, StateGraph
 from pydantic import AfterValidator
 
-from langchain_judges.asking.nodes import plain
+from langchain_judges.asking.nodes import Route, plain
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
@@ -164,7 +164,7 @@ class Cascade(Combination):
         empty = {"stage": None, "answer": None}
         start = Start(kind, ("stages", "failures", "usages"), empty)
         begin(graph, start, lambda _: "ask", ["ask"])
-        graph.add_conditional_edges("ask", steps.after, ["ask", "decide"])
+        graph.add_conditional_edges("ask", Route(steps.after), ["ask", "decide"])
         graph.add_edge("decide", END)
         return finish(self, members, kind, graph)
 

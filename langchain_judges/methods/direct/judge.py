@@ -9,6 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langgraph.graph import END, StateGraph
 
+from langchain_judges.asking.nodes import Route
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.direct.evidence import ANSWERS
 from langchain_judges.methods.direct.replies import DirectResult, DirectState
@@ -147,11 +148,11 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
     graph.add_node("merge", steps.setup.plain(steps.merge))
     if own.plan_size:
         graph.add_node("plan", steps.setup.asks(steps.plan, steps.planned))
-        graph.add_conditional_edges("plan", steps.ask_each, ["judge", "merge"])
+        graph.add_conditional_edges("plan", Route(steps.ask_each), ["judge", "merge"])
         begin(graph, steps, lambda _: "plan", ["plan"])
     elif own.certainty:
         graph.add_node("choose", steps.setup.plain(steps.choose))
-        graph.add_conditional_edges("choose", steps.ask_due, ["judge", "merge"])
+        graph.add_conditional_edges("choose", Route(steps.ask_due), ["judge", "merge"])
         begin(graph, steps, lambda _: "choose", ["choose"])
     else:
         begin(graph, steps, steps.ask_each, ["judge"])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.confidence import Span, json_spans, reply_tokens, span_confidence
+from langchain_judges.asking.confidence import Span, json_spans, reply_tokens, spelling
 from langchain_judges.asking.prose import agreed, fields, label_in, lines_of, lone_label
 
 _FIELDS = ("preferred", "preference", "verdict", "winner", "choice", "answer", "better")
@@ -117,13 +117,13 @@ def measure(message: AIMessage, data: Mapping[str, Any]) -> dict[str, Any]:
     Each is the length-normalised probability of its own tokens; what the model gave no
     log-probabilities for is left out.
     """
-    tokens, text = reply_tokens(message), message.text
+    text = message.text
+    spelled = spelling(text, reply_tokens(message))
+    if spelled is None:
+        return {}
     spans = _spans(text, data)
-    found = {
-        "label": span_confidence(text, tokens, spans[-1:]),
-        "joint": span_confidence(text, tokens, spans),
-    }
-    return {name: known.value for name, known in found.items() if known}
+    measured = {"label": spelled.confidence(spans[-1:]), "joint": spelled.confidence(spans)}
+    return {name: known.value for name, known in measured.items() if known}
 
 
 def _spans(text: str, data: Mapping[str, Any]) -> list[Span]:

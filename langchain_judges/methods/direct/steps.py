@@ -10,7 +10,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from langchain_judges.asking.ask import Question, Reply
-from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.direct import prompts as texts
@@ -27,7 +27,7 @@ from langchain_judges.methods.direct.replies import (
 from langchain_judges.methods.direct.shots import render_shots
 from langchain_judges.methods.direct.stopping import next_samples
 from langchain_judges.methods.direct.tally import decide, order_totals, weights
-from langchain_judges.methods.pairs import FOCUS, Next, PairSteps, examples_in, middle, pair_of
+from langchain_judges.methods.pairs import FOCUS, PairSteps, examples_in, middle, pair_of
 from langchain_judges.methods.plans import (
     Criterion,
     distinct_criteria,
@@ -74,6 +74,11 @@ class BaselineSteps(PairSteps):
             measure=measure if one_label else None,
             parse=None if own.plan_size else parse,
         )
+
+    @cached_property
+    def shots(self) -> str:
+        """The worked examples, as every prompt shows them."""
+        return render_shots(self.own.worked, steps=self.own.reads == "forced_label")
 
     def plan(self, state: DirectState) -> Call:
         """Ask for criteria from the request alone."""
@@ -217,7 +222,7 @@ class BaselineSteps(PairSteps):
         return {
             **self.material(work["pair"], work["order"], work["examples"]),
             **self._task(work["pair"]),
-            "examples": render_shots(own.worked, steps=own.reads == "forced_label"),
+            "examples": self.shots,
             "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",
             "criteria": "\n".join(plan),
             "low": low,

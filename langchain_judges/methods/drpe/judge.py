@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.gate import Once
+from langchain_judges.asking.nodes import Route
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.budgets import Budget
@@ -210,7 +211,7 @@ def _graph(steps: PanelSteps) -> JudgeGraph:
         before = "choose"
         graph.add_node("choose", steps.setup.plain(steps.choose))
         graph.add_edge("roles", "choose")
-    graph.add_conditional_edges(before, steps.ask_panel, ["vote", "score"])
+    graph.add_conditional_edges(before, Route(steps.ask_panel), ["vote", "score"])
     graph.add_edge("vote", "choose" if steps.own.poll.adaptive else "score")
     graph.add_edge("score", END)
     # What sits by task is decided by the wording of the sets.

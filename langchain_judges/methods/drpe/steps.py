@@ -13,6 +13,7 @@ from langgraph.types import Send
 
 from langchain_judges.asking.ask import Question, ask, recorded
 from langchain_judges.asking.gate import Once
+from langchain_judges.asking.nodes import Next
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.rendering import block, example_texts
@@ -32,7 +33,7 @@ from langchain_judges.methods.drpe.seats import Context, Seating
 from langchain_judges.methods.drpe.stopping import next_roles
 from langchain_judges.methods.drpe.tally import decide, divided, norm, order_sums, role_votes
 from langchain_judges.methods.drpe.votes import ALTERNATIVES, confidences, soft_votes
-from langchain_judges.methods.pairs import Next, PairState, PairSteps, examples_in, pair_of
+from langchain_judges.methods.pairs import PairState, PairSteps, examples_in, pair_of
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.methods.tasks import Task, settle
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots

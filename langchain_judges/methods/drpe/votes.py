@@ -13,11 +13,10 @@ from langchain_core.messages import AIMessage
 from pydantic import ValidationError
 
 from langchain_judges.asking.confidence import (
-    Confidence,
     Span,
     json_spans,
     reply_tokens,
-    span_confidence,
+    spelling,
 )
 from langchain_judges.methods.drpe.replies import RoleVote
 from langchain_judges.verdict import Role
@@ -159,17 +158,16 @@ def confidences(
     Eq. 3 of the paper is taken over the tokens of the reason and the vote themselves: no
     names, quotes or commas, which the format and not the role decides.
     """
-    tokens = reply_tokens(message)
     text = message.text
-    found: dict[str, list[float | int]] = {}
-    for unit, spans in _spans(text, data, roles, alone).items():
-        wanted = ["reason", "vote"] if kind == "joint" else [kind]
-        measured: Confidence | None = span_confidence(
-            text, tokens, [spans[part] for part in wanted if part in spans]
-        )
-        if measured:
-            found[unit] = [measured.value, measured.tokens]
-    return found
+    spelled = spelling(text, reply_tokens(message))
+    if spelled is None:
+        return {}
+    parts = ["reason", "vote"] if kind == "joint" else [kind]
+    measured = {
+        unit: spelled.confidence([spans[part] for part in parts if part in spans])
+        for unit, spans in _spans(text, data, roles, alone).items()
+    }
+    return {unit: list(known) for unit, known in measured.items() if known}
 
 
 def soft_votes(

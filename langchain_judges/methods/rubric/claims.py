@@ -16,14 +16,14 @@ from langgraph.graph import END, StateGraph
 from pydantic import BaseModel, Field, create_model
 
 from langchain_judges.asking.ask import Reply
-from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.reply import check
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import InputError
 from langchain_judges.methods.evidence import EvidenceTable
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
-from langchain_judges.methods.pairs import INSTRUCTIONS, Next
+from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.rubric.claim_tally import Claim, Side, claims_verdict
 from langchain_judges.methods.rubric.options import BASES, LabelOptions
 from langchain_judges.methods.rubric.prompts import COVERED, RESPONSE, SUPPORTED
@@ -202,7 +202,7 @@ def claims_graph(steps: ClaimSteps, **marks: Any) -> JudgeGraph:
     graph.add_node("check", setup.asks(steps.ask, steps.checked))
     graph.add_node("total", setup.plain(steps.total))
     begin(graph, steps, lambda _: "split", ["split"])
-    graph.add_conditional_edges("split", steps.next, ["check", "total", END])
+    graph.add_conditional_edges("split", Route(steps.next), ["check", "total", END])
     graph.add_edge("check", "total")
     graph.add_edge("total", END)
     return setup.finish(graph, **marks)

@@ -18,9 +18,9 @@ from pydantic import BaseModel, Field, create_model
 
 from langchain_judges.asking.ask import Reply, ask
 from langchain_judges.asking.gate import Once
+from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.items import ItemState, begin, item_of
-from langchain_judges.methods.pairs import Next
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.prompts import ASKED_ALREADY
 from langchain_judges.methods.rubric.replies import RubricState
@@ -50,7 +50,7 @@ class DraftSteps(LabelSteps):
         """Add how a judgment begins: with the draft."""
         graph.add_node("draft", self.setup.node(self.draft))
         begin(graph, self, lambda _: "draft", ["draft"])
-        graph.add_conditional_edges("draft", self.ask_what_there_is, ["evaluate", END])
+        graph.add_conditional_edges("draft", Route(self.ask_what_there_is), ["evaluate", END])
 
     def draft(self, state: RubricState) -> Steps[Update]:
         """Draft questions from the task, once for each task and what is asked of it anyway."""

@@ -12,7 +12,7 @@ from langgraph.graph import END, StateGraph
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import Question, Reply
-from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.reply import check
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
@@ -21,7 +21,7 @@ from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.rendering import block, example_texts, fitting, nearest_last
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
-from langchain_judges.methods.pairs import INSTRUCTIONS, Next
+from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.examples import (
     case,

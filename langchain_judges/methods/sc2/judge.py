@@ -12,12 +12,13 @@ from langgraph.graph import END, StateGraph
 from pydantic import PlainValidator
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
+from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.few_shot import FewShot
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import OtherModel, Seed
-from langchain_judges.methods.pairs import Next, begin
+from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.aspect_steps import AspectSteps
@@ -250,12 +251,12 @@ def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
     graph.add_node("verdict", setup.plain(preferences.verdict))
     begin(graph, aspects, aspects.ask_each, ["aspects", "agree"])
     graph.add_edge("aspects", "agree")
-    graph.add_conditional_edges("agree", tables.ask_each, ["table", "round"])
+    graph.add_conditional_edges("agree", Route(tables.ask_each), ["table", "round"])
     if own.check:
         graph.add_node("check", setup.node(tables.check))
         graph.add_edge("check", "round")
     graph.add_edge("table", "check" if own.check else "round")
-    graph.add_conditional_edges("round", after_round, ["match", "preference", "verdict"])
+    graph.add_conditional_edges("round", Route(after_round), ["match", "preference", "verdict"])
     graph.add_edge("match", "round")
     graph.add_edge("preference", "verdict")
     graph.add_edge("verdict", END)

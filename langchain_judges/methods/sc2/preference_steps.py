@@ -7,10 +7,10 @@ from functools import cached_property
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import Question, Reply
-from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.few_shot import shown_examples
-from langchain_judges.methods.pairs import Next, examples_in, pair_of
+from langchain_judges.methods.pairs import examples_in, pair_of
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.inference import seeded
 from langchain_judges.methods.sc2.parse import label_probability, parse_preference

@@ -17,6 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import AfterValidator, InstanceOf
 
 from langchain_judges.asking.journal import Journal
+from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.memory.protocol import Memory
 from langchain_judges.methods.allure import prompts as texts
@@ -242,16 +243,18 @@ def _graph(loop: Loop) -> StateGraph[AuditState, None, AuditInput, AuditResult]:
     for name, step in steps.items():
         graph.add_node(name, Node(step, AuditOptions.events))
     graph.add_edge(START, "prepare")
-    graph.add_conditional_edges("prepare", loop.stale_items, ["evaluate", "check"])
+    graph.add_conditional_edges("prepare", Route(loop.stale_items), ["evaluate", "check"])
     graph.add_edge("evaluate", "check")
     graph.add_edge("check", "propose")
     graph.add_edge("propose", "audit")
     admission = loop.admission
-    graph.add_conditional_edges("audit", admission.next_batch, ["stage", "measure"])
-    graph.add_conditional_edges("stage", admission.on_trial, ["try", "admit"])
+    graph.add_conditional_edges("audit", Route(admission.next_batch), ["stage", "measure"])
+    graph.add_conditional_edges("stage", Route(admission.on_trial), ["try", "admit"])
     graph.add_edge("try", "admit")
-    graph.add_conditional_edges("admit", admission.next_batch, ["stage", "measure"])
-    graph.add_conditional_edges("measure", loop.again_or_stop, ["evaluate", "check", END])
+    graph.add_conditional_edges("admit", Route(admission.next_batch), ["stage", "measure"])
+    graph.add_conditional_edges(
+        "measure", Route(loop.again_or_stop), ["evaluate", "check", END]
+    )
     return graph
 
 
