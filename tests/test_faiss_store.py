@@ -142,7 +142,7 @@ class Watched(dict):
 def test_a_metadata_filter_reads_no_document():
     store = FaissStore(WORDS)
     store.add_texts([str(i) for i in range(3000)], [{"n": i % 3} for i in range(3000)])
-    rows = store._rows
+    rows = store._collection.rows
     rows.entries[:] = [e._replace(metadata=Watched(e.metadata)) for e in rows.entries]
     hits = store.similarity_search("7", k=3, filter={"n": 1})
     assert [hit.metadata["n"] for hit in hits] == [1, 1, 1]
@@ -202,7 +202,7 @@ def test_an_approximate_index_above_its_size_finds_what_the_exact_one_finds(kind
         store.add_texts(some, [{"even": int(t) % 2} for t in some], ids=some)
         exact.add_texts(some, [{"even": int(t) % 2} for t in some], ids=some)
     name = {"flat": "IndexFlatIP", "hnsw": "IndexHNSWFlat", "ivf": "IndexIVFFlat"}[kind]
-    assert type(store._rows.index).__name__ == name
+    assert type(store._collection.rows.index).__name__ == name
     for where in (None, {"even": 1}):
         overlap = 0
         for query in map(str, range(5000, 5030)):
@@ -220,7 +220,7 @@ def test_many_deletions_are_squeezed_out():
     texts = [str(i) for i in range(1000)]
     store.add_texts(texts, [{"n": i % 2} for i in range(1000)], ids=texts)
     store.delete(texts[:600])
-    assert store._rows.index.ntotal < 600
+    assert store._collection.rows.index.ntotal < 600
     assert len(store.documents({"n": 1})) == 200
     assert ids(store.similarity_search("700", k=1)) == ["700"]
 

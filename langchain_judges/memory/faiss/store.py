@@ -5,49 +5,27 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
-from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.faiss import files
+from langchain_judges.memory.faiss.collection import Collection, Filter, Hit, News
 from langchain_judges.memory.faiss.embedder import identity_of
 from langchain_judges.memory.faiss.index import Entry, IndexKind, Rows, Vectors, unit
 from langchain_judges.memory.faiss.lines import check_plain
 
 T = TypeVar("T")
-Filter = Mapping[str, Any] | Callable[[Document], bool]
-"""Metadata that a document must have, `{"family": "maps", "round": {"$in": [1, 2]}}`; or a
-function, which is asked about documents in the order of their scores."""
-Hit = tuple[Document, float, int]
-
-_ATOMS = (str, int, float, type(None))
 _LARGE = 2_000_000
 """Numbers in an index above which an async search gives the event loop free."""
-
-
-class News(NamedTuple):
-    """What has changed in a store."""
-
-    number: int
-    """For the next question."""
-    documents: list[Document]
-    """What was added or changed, in its present form; or all there is."""
-    gone: list[str]
-    """Ids of what was deleted."""
-    whole: bool
-    """Whether `documents` are all there is."""
 
 
 class FaissStore(VectorStore):
@@ -96,16 +74,16 @@ class FaissStore(VectorStore):
                 "`approximate_above` must be a whole number of at least 0, "
                 f"got {approximate_above!r}"
             )
-        self._embedding = embedding or SentenceEmbeddings()
-        self._rows = Rows(index, approximate_above)
-        self._lock = threading.RLock()
         if embedder is not None and not (isinstance(embedder, str) and embedder):
             raise OptionError(f"`embedder` must be a name, got {embedder!r}")
-        self._embedder = embedder or identity_of(self._embedding)
         if not (path is None or isinstance(path, str | os.PathLike)):
             raise OptionError(f"`path` must be a folder, got {path!r}")
-        self._files = files.Files(Path(path), self._embedder) if path is not None else None
-        self._refresh()
+        self._embedding = embedding or SentenceEmbeddings()
+        self._collection = Collection(
+            Rows(index, approximate_above),
+            None if path is None else Path(path),
+            embedder or identity_of(self._embedding),
+        )
 
     @property
     def embeddings(self) -> Embeddings:
@@ -115,28 +93,20 @@ class FaissStore(VectorStore):
     @property
     def path(self) -> Path | None:
         """The folder the store lives in."""
-        return self._files.folder if self._files else None
+        return self._collection.files.folder if self._collection.files else None
 
     def __len__(self) -> int:
         """Return how many documents there are."""
-        with self._fresh():
-            return len(self._rows)
+        return len(self._collection)
 
     def changes(self) -> int:
         """Return a number that grows with every change, by this or another process."""
-        with self._fresh():
-            return self._rows.changes
+        with self._collection.fresh():
+            return self._collection.rows.changes
 
     def news(self, since: int = -1) -> News:
         """Return what has changed, by this or another process, since a number of `changes`."""
-        with self._fresh():
-            rows = self._rows
-            ids = rows.changed_since(since)
-            if ids is None:
-                return News(rows.changes, [_document(e) for e in rows.living()], [], True)
-            entries = [(id, rows.get(id)) for id in ids]
-            documents = [_document(entry) for _, entry in entries if entry]
-            return News(rows.changes, documents, [id for id, e in entries if e is None], False)
+        return self._collection.news(since)
 
     def add_documents(
         self, documents: list[Document], *, ids: list[str] | None = None, **_: Any
@@ -174,9 +144,7 @@ class FaissStore(VectorStore):
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return documents by id, in the order of `ids`; unknown ids are left out."""
-        with self._fresh():
-            entries = [self._rows.get(id) for id in ids]
-            return [_document(entry) for entry in entries if entry]
+        return self._collection.by_ids(ids)
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return documents by id, as `get_by_ids` does."""
@@ -184,11 +152,7 @@ class FaissStore(VectorStore):
 
     def documents(self, filter: Mapping[str, Any] | None = None) -> list[Document]:
         """Return all documents with some metadata, oldest first."""
-        with self._fresh():
-            if not filter:
-                return [_document(entry) for entry in self._rows.living()]
-            chosen = self._rows.slots_where(filter).tolist()
-            return [self._at(slot) for slot in chosen]
+        return self._collection.documents(filter)
 
     def embedded(self, query: str) -> Steps[list[float]]:
         """Return the vector of a text, scaled to length 1, as steps.
@@ -205,9 +169,7 @@ class FaissStore(VectorStore):
         Raises:
             KeyError: An id is unknown.
         """
-        with self._fresh():
-            slots = np.array([self._rows.slots[id] for id in ids], np.int64)
-            return self._rows.vectors(slots)
+        return self._collection.vectors(ids)
 
     def similarity_search(
         self, query: str, k: int = 4, *, filter: Filter | None = None, **_: Any
@@ -311,10 +273,7 @@ class FaissStore(VectorStore):
         Raises:
             OutputError: The folder cannot be written.
         """
-        with self._fresh():
-            if self._files and self._files.remnants:
-                with self._files.writing(self._rows):
-                    self._files.erase(self._rows, vectors=True)
+        self._collection.erase()
 
     def compact(self) -> None:
         """Write everything anew: nothing that was deleted stays in any file.
@@ -322,12 +281,7 @@ class FaissStore(VectorStore):
         Raises:
             OutputError: The folder cannot be written.
         """
-        with self._lock:
-            if self._files and self._files.exists():
-                with self._files.writing(self._rows):
-                    self._files.snapshot(self._rows)
-            else:
-                self._rows.squeeze()
+        self._collection.compact()
 
     def save_local(self, path: str | os.PathLike[str]) -> None:
         """Write a copy into a folder, in place of a store that is there.
@@ -336,11 +290,7 @@ class FaissStore(VectorStore):
             InputError: Metadata cannot be written as JSON.
             OutputError: The folder cannot be written.
         """
-        with self._fresh():
-            check_plain(self._rows.living())
-            target = files.Files(Path(path), self._embedder)
-            with target.writing(Rows()):
-                target.snapshot(self._rows)
+        self._collection.copy_into(Path(path))
 
     @classmethod
     def load_local(
@@ -400,9 +350,9 @@ class FaissStore(VectorStore):
             return []
         # Of one id that is given twice, the last document counts.
         distinct = list({entry.id: entry for entry in entries}.values())
-        if self._files:
+        if self._collection.files:
             check_plain(distinct)
-        self._check_embedder()
+        self._collection.check_embedder()
         texts = [entry.text for entry in distinct]
         embed = self._embedding
         embedded = yield Effect(
@@ -411,71 +361,20 @@ class FaissStore(VectorStore):
         vectors = unit(embedded)
         if len(vectors) != len(distinct):
             raise InputError(f"{len(vectors)} embeddings came for {len(distinct)} texts")
-        yield self._aside(lambda: self._put(distinct, vectors), at_once=self._files is None)
+        yield self._change(lambda: self._collection.put(distinct, vectors))
         return [entry.id for entry in entries]
 
-    def _put(self, entries: list[Entry], vectors: Vectors) -> None:
-        with self._lock:
-            if self._files is None:
-                self._rows.put(entries, vectors)
-            else:
-                with self._files.writing(self._rows):
-                    self._check_embedder()
-                    self._rows.check(vectors)
-                    self._save(entries, vectors, self._files)
-
-    def _save(self, entries: list[Entry], vectors: Vectors, saved: files.Files) -> None:
-        stored = len(self._rows)
-        whole = not stored or len(entries) > max(files.SOON, stored)
-        try:
-            if not whole:
-                saved.add(entries, vectors)
-            self._rows.put(entries, vectors)
-            if whole or saved.crowded(self._rows):
-                saved.snapshot(self._rows)
-            else:
-                saved.erase(self._rows)
-        except BaseException:
-            saved.read_again()
-            raise
-
     def _delete(self, ids: Sequence[str] | None) -> Steps[bool]:
-        yield self._aside(lambda: self._drop(ids), at_once=self._files is None)
+        yield self._change(lambda: self._collection.drop(ids))
         return True
-
-    def _drop(self, ids: Sequence[str] | None) -> None:
-        with self._fresh():
-            wanted = list(self._rows.slots) if ids is None else list(ids)
-            if not any(id in self._rows.slots for id in wanted):
-                return
-            if self._files is None:
-                self._rows.drop(wanted)
-            else:
-                with self._files.writing(self._rows):
-                    ids = [id for id in dict.fromkeys(wanted) if id in self._rows.slots]
-                    self._remove(ids, self._files)
-
-    def _remove(self, ids: Sequence[str], saved: files.Files) -> None:
-        whole = len(ids) > files.SOON
-        try:
-            if not whole:
-                saved.delete(ids)
-            self._rows.drop(ids)
-            if whole or saved.crowded(self._rows):
-                saved.snapshot(self._rows)
-            else:
-                saved.erase(self._rows)
-        except BaseException:
-            saved.read_again()
-            raise
 
     def _near(
         self, query: str | Sequence[float], k: int, filter: Filter | None
     ) -> Steps[list[Hit]]:
-        if not self._rows.slots and not self._files:
+        if self._collection.empty:
             return []
         vector = yield from self._embedded(query)
-        hits: list[Hit] = yield self._aside(lambda: self._search(vector, k, filter))
+        hits: list[Hit] = yield self._aside(lambda: self._collection.search(vector, k, filter))
         return hits
 
     def _varied(
@@ -488,98 +387,33 @@ class FaissStore(VectorStore):
     ) -> Steps[list[Document]]:
         vector = yield from self._embedded(query)
         documents: list[Document] = yield self._aside(
-            lambda: self._vary(vector, k, fetch_k, lambda_mult, filter)
+            lambda: self._collection.vary(vector, k, fetch_k, lambda_mult, filter)
         )
         return documents
 
     def _embedded(self, query: str | Sequence[float]) -> Steps[Vectors]:
         if not isinstance(query, str):
             return unit(query)  # type: ignore[arg-type]
-        self._check_embedder()
+        self._collection.check_embedder()
         embed = self._embedding
         embedded = yield Effect(
             lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
         )
         return unit(embedded)
 
-    def _search(self, vector: Vectors, k: int, filter: Filter | None) -> list[Hit]:
-        with self._fresh():
-            if filter is None or isinstance(filter, Mapping):
-                hits = self._rows.search(vector, k, filter)
-                return [(self._at(slot), score, slot) for slot, score in hits]
-            return self._sifted(vector, k, filter)
-
-    def _sifted(self, vector: Vectors, k: int, wanted: Callable[[Document], bool]) -> list[Hit]:
-        """Ask a function about the nearest documents, then about more, until enough pass."""
-        hits: list[Hit] = []
-        start, wide = 0, max(4 * k, 32)
-        while True:
-            nearest = self._rows.search(vector, wide)
-            for slot, score in nearest[start:]:
-                document = self._at(slot)
-                if wanted(document):
-                    hits.append((document, score, slot))
-                if len(hits) >= k:
-                    return hits[: max(k, 0)]
-            if len(nearest) < wide:
-                return hits
-            start, wide = len(nearest), 4 * wide
-
-    def _vary(
-        self, vector: Vectors, k: int, fetch_k: int, lambda_mult: float, filter: Filter | None
-    ) -> list[Document]:
-        with self._lock:
-            hits = self._search(vector, max(k, fetch_k), filter)
-            slots = np.array([slot for *_, slot in hits], np.int64)
-            chosen = maximal_marginal_relevance(
-                vector[0], list(self._rows.vectors(slots)), lambda_mult, k
-            )
-            return [hits[i][0] for i in chosen]
-
-    def _check_embedder(self) -> None:
-        manifest = self._files.manifest if self._files else None
-        if self._rows.slots and manifest and manifest["embedder"] != self._embedder:
-            raise InputError(
-                f"the vectors in {self.path} come from {manifest['embedder']}, and this is "
-                f"{self._embedder}: open it with that embedder, or fill a folder anew; if both "
-                f"are one model, say `embedder={manifest['embedder']!r}`"
-            )
+    def _change(self, work: Callable[[], None]) -> Effect:
+        """Do what writes files where there is a folder."""
+        return self._aside(work, at_once=self._collection.files is None)
 
     def _aside(self, work: Callable[[], Any], *, at_once: bool = True) -> Effect:
         """Do something that async callers do in a thread if it may take long."""
-        numbers = len(self._rows) * (self._rows.dimension or 0)
-        if at_once and numbers < _LARGE:
+        if at_once and self._collection.numbers < _LARGE:
             return Effect(work, lambda: _now(work))
         return Effect(work, lambda: asyncio.to_thread(work))
-
-    def _at(self, slot: int) -> Document:
-        entry = self._rows.entries[slot]
-        if entry is None:
-            raise KeyError(slot)
-        return _document(entry)
-
-    def _fresh(self) -> AbstractContextManager[Any]:
-        """Return the lock, after a look at what other processes have written."""
-        if self._files:
-            self._refresh()
-        return self._lock
-
-    def _refresh(self) -> None:
-        if self._files:
-            with self._lock:
-                self._files.refresh(self._rows)
 
 
 async def _now(work: Callable[[], T]) -> T:
     return work()
-
-
-def _document(entry: Entry) -> Document:
-    metadata = dict(entry.metadata)
-    for name, value in metadata.items():
-        if not isinstance(value, _ATOMS):
-            metadata[name] = copy.deepcopy(value)
-    return Document(id=entry.id, page_content=entry.text, metadata=metadata)
 
 
 def _entries(documents: Sequence[Document], ids: Sequence[str | None] | None) -> list[Entry]:
