@@ -426,7 +426,7 @@ def test_a_budget_below_one_pair_says_what_a_pair_takes(serve, write, tmp_path):
     server = serve()
     done = judging(write(pairs(3)), server, "--max-calls", "5", "-o", tmp_path / "o.jsonl")
     assert (done.exit_code, server.calls) == (3, [])
-    assert "a pair may take 11 calls, and the budget is 5" in done.stderr
+    assert "a pair may need 11 calls, and the budget is 5" in done.stderr
 
 
 LABELS = ["C", "model_a", "a", 1, {"a": 1}, ["A"], None]

@@ -198,7 +198,7 @@ def test_own_options_count_against_the_budget():
         ["cot_sc", "direct"], FakeChatModel(), budget=4, options={"cot_sc": {"samples": 9}}
     )
     assert [each["method"] for each in found] == ["direct"]
-    assert skipped == {"cot_sc": "asks 9 calls for a pair, more than the budget of 4"}
+    assert skipped == {"cot_sc": "makes 9 calls for a pair, more than the budget of 4"}
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,9 @@ def test_a_reply_without_a_price_is_counted_and_not_guessed(table):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "no file of prices"),
+        ("[]", "not a file of prices"),
         ('{"date": "x", "models": {"m": {"input": -1, "output": 1}}}', "models.m.input"),
-        ("{", "no file of prices"),
+        ("{", "not a file of prices"),
     ],
 )
 def test_a_file_of_prices_is_checked(tmp_path, text, message):

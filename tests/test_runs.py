@@ -377,7 +377,7 @@ def test_what_does_not_say_what_decides_its_verdicts_has_no_results_file(tmp_pat
     if form == "sequence":
         judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"]) | judge
     out = tmp_path / "o.jsonl"
-    with pytest.raises(OptionError, match="`out` needs a judge that says what decides"):
+    with pytest.raises(OptionError, match="`out` needs a judge with metadata"):
         judge_many(judge, pairs(1), out=out)
     marked = judge.with_config(metadata={"method": "mine 1"})
     collect(marked, pairs(1), "sync", out=out)
@@ -453,7 +453,7 @@ def test_pairs_that_share_a_panel_are_charged_what_they_cost(kind):
 def test_a_budget_too_small_for_any_pair_says_so():
     rows, summary = collect(create_bsm_judge(FakeChatModel()), pairs(2), "sync", max_calls=5)
     detail = rows[0]["verdict"]["failures"][0]["detail"]
-    assert detail == "a pair may take 11 calls, and the budget is 5"
+    assert detail == "a pair may need 11 calls, and the budget is 5"
     assert summary.calls == 0
 
 

@@ -143,7 +143,7 @@ def test_shards_of_other_rows_or_judges_do_not_join(tmp_path):
 def test_a_row_that_stands_twice_is_refused(whole, tmp_path):
     part = next(path for path, _ in parts_of(whole) if path.stat().st_size)
     part.write_text(part.read_text() + part.read_text().splitlines(keepends=True)[0])
-    with pytest.raises(OutputError, match="stands twice"):
+    with pytest.raises(OutputError, match="occurs twice"):
         merge(whole, tmp_path / "all.jsonl")
 
 

@@ -58,7 +58,7 @@ def test_no_row_is_started_while_too_many_results_are_held_back(monkeypatch):
     rows.finished()
     assert [rows.pop() is slow for _ in range(4)] == [True, False, False, False]
     assert rows.has_room()
-    assert rows.most_held == 4
+    assert rows.max_held_back == 4
     assert rows.seconds_full > 0
 
 

@@ -1,4 +1,4 @@
-"""A judge in a test: fail it where too few rows pass, and ask again only what failed."""
+"""A judge in a test: fail if too few rows pass, and retry only the rows that failed."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def assert_judged(
     passes: Passes | None = None,
     max_concurrency: int = 8,
 ) -> list[Result]:
-    """Judge rows in a test, and fail it where too few of them pass.
+    """Judge rows in a test, and fail it if too few of them pass.
 
-    A row that fails is asked again, as often as `tries` says; the others are not, so one
-    unlucky sample does not break a build. Every further try makes it easier to pass: keep
-    `tries` small, and do not read a rate of passes from it. A judge with a cache, or a model
-    that always replies alike, gives the same verdict again.
+    Only rows that fail are judged again, up to `tries` times, so that one unlucky sample does
+    not break a build. Every further try makes it easier to pass: keep `tries` small, and do
+    not use the result as a pass rate. A judge with a cache, or a model that always gives the
+    same reply, repeats its verdict.
 
     Args:
         judge: What `judge_many` takes.
         rows: Pairs or single texts.
         min_pass: The share of rows that must pass, in (0, 1].
-        tries: How often a row is judged at most.
+        tries: The most times that a row is judged.
         passes: Whether a result of `judge_many` passes. Default: its verdict is the row's
             `label`; without a label, its `score` is in the upper half of the judge's scale, or
             in the middle. For a pair that means that A, your text, is as good as B. A row that
             could not be judged never passes.
-        max_concurrency: Most rows that are judged at the same time.
+        max_concurrency: The most model calls in flight.
 
     Returns:
         The last result of each row, in the order of the rows.
@@ -54,18 +54,20 @@ def assert_judged(
     data = list(rows)
     _check(data, min_pass, tries)
     middle = sum(scale_of(judge) or (0, 1)) / 2
-    passed = passes or partial(_passes, middle)
+    passes_row = passes or partial(_passes, middle)
     results: dict[int, Result] = {}
-    failing = list(range(len(data)))
+    failures = list(range(len(data)))
     for _ in range(tries):
-        run = judge_many(judge, [data[i] for i in failing], max_concurrency=max_concurrency)
-        results |= dict(zip(failing, run, strict=True))
-        failing = [i for i in failing if not (judged_row(results[i]) and passed(results[i]))]
-        if not failing:
+        run = judge_many(judge, [data[i] for i in failures], max_concurrency=max_concurrency)
+        results |= dict(zip(failures, run, strict=True))
+        failures = [
+            i for i in failures if not (judged_row(results[i]) and passes_row(results[i]))
+        ]
+        if not failures:
             break
     ordered = [results[i] for i in range(len(data))]
-    if len(data) - len(failing) < ceil(min_pass * len(data) - 1e-9):
-        raise AssertionError(_complaint(ordered, failing, min_pass))
+    if len(data) - len(failures) < ceil(min_pass * len(data) - 1e-9):
+        raise AssertionError(_complaint(ordered, failures, min_pass))
     return ordered
 
 
@@ -89,10 +91,10 @@ def _passes(middle: float, row: Mapping[str, Any]) -> bool:
     return str(verdict["label"]) == str(label)
 
 
-def _complaint(results: list[Result], failing: list[int], min_pass: float) -> str:
-    passed = len(results) - len(failing)
-    lines = [f"{passed} of {len(results)} rows pass, {min_pass:.0%} must:"]
-    return "\n".join([*lines, *(_reason(i, results[i]) for i in failing)])
+def _complaint(results: list[Result], failures: list[int], min_pass: float) -> str:
+    passes = len(results) - len(failures)
+    lines = [f"{passes} of {len(results)} rows pass, {min_pass:.0%} must:"]
+    return "\n".join([*lines, *(_reason(i, results[i]) for i in failures)])
 
 
 def _reason(place: int, row: Result) -> str:
@@ -101,6 +103,6 @@ def _reason(place: int, row: Result) -> str:
     if not judged_row(row):
         first = next(iter(verdict.get("failures") or []), {"reason": "no reason"})
         return f"- {name}: not judged ({first['reason']}) {first.get('detail') or ''}".rstrip()
-    said = verdict.get("preference", verdict.get("label"))
-    wanted = "" if row.get("label") is None else f", the label is {row['label']}"
-    return f"- {name}: {said} (score {verdict['score']:.2f}){wanted}. {verdict['rationale']}"
+    answer = verdict.get("preference", verdict.get("label"))
+    truth = "" if row.get("label") is None else f", the label is {row['label']}"
+    return f"- {name}: {answer} (score {verdict['score']:.2f}){truth}. {verdict['rationale']}"

@@ -1,4 +1,4 @@
-"""The thresholds of a cascade, found on labelled rows, with a guarantee on its agreement."""
+"""The thresholds of a cascade, from labelled rows, with a guarantee on its agreement."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ class CalibrationOptions(RunLimits):
     called: ClassVar[str] = "calibrate_cascade"
 
     agreement: Annotated[float, Gt(0), Lt(1)] = 0.9
-    """The share of the verdicts that must be right: as labelled, or as the last judge says."""
+    """The share of verdicts that must equal the label, or the verdict of the last judge."""
     delta: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """The chance that the promise is not kept."""
+    """The probability that the guarantee does not hold."""
     by_last: bool = False
-    """Hold the others against the last judge instead of labels; it then always decides."""
+    """Compare the others with the last judge instead of labels; it then always decides."""
     out: FilePath = None
-    """A JSONL file for the verdicts of all judges; a run that ended early resumes from it."""
+    """A JSONL file for the verdicts of all judges, from which an interrupted run resumes."""
 
 
 @with_options(CalibrationOptions)
 def calibrate_cascade(
     cascade: CombinedGraph, rows: Rows, options: CalibrationOptions
 ) -> CombinedGraph:
-    """Return a cascade with the lowest thresholds that keep a promise.
+    """Return a cascade with the lowest thresholds that guarantee an agreement.
 
-    Every judge of the cascade is asked about every row. Then each judge's threshold is the
-    lowest from which on the verdicts that it takes agree with the labels in at least
-    `agreement` of the cases, with a chance of at most `delta` in all that it is not so
-    (`metrics.selective_cascade`). A judge that cannot keep the promise never decides (None),
-    and a row of which no judge is sure is not judged. Rows to come must be like these rows.
+    Every judge of the cascade judges every row. Each judge's threshold is then the lowest at
+    which the verdicts that it decides agree with the labels in at least `agreement` of the
+    cases; the probability that any of them does not is at most `delta`
+    (`metrics.selective_cascade`). A judge that cannot give the guarantee never decides (None),
+    and a row for which no judge is certain enough is not judged. The guarantee holds for rows
+    like these.
 
     Args:
         cascade: A cascade; its thresholds do not matter.
@@ -54,10 +55,10 @@ def calibrate_cascade(
 
     Returns:
         A cascade with `thresholds`, and with `calibration` in its options and its spec: the
-        promise, a mark of the rows, and the coverage and shares on them.
+        guarantee, a hash of the rows, and the coverage and shares on them.
 
     Raises:
-        OptionError: `cascade` is no cascade.
+        OptionError: `cascade` is not a cascade.
         InputError: No row has a label.
 
     Source: Jung, Brahman & Choi 2024 (arXiv 2407.18370).
@@ -69,10 +70,10 @@ def calibrate_cascade(
     own = getattr(graph, "options", None)
     if not isinstance(own, Cascade):
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
-    labelled = list(rows)
-    runs = [_judged(member, labelled, options) for member in graph.members]
+    data = list(rows)
+    runs = [_results(member, data, options) for member in graph.members]
     answers = [[_answer(row) for row in run] for run in runs]
-    labels = answers[-1] if options.by_last else [row.get("label") for row in labelled]
+    labels = answers[-1] if options.by_last else [row.get("label") for row in data]
     if all(label is None for label in labels):
         raise InputError("no row has a `label`; `by_last=True` asks the last judge for them")
     stages = len(runs) - 1 if options.by_last else len(runs)
@@ -81,23 +82,23 @@ def calibrate_cascade(
         for place in range(stages)
     ]
     promise: dict[str, Any] = {"alpha": 1 - options.agreement, "delta": options.delta}
-    selected = selective_cascade(columns, labels, **promise)
-    gates = [_finite(gate.value) for gate in selected.thresholds]
+    selection = selective_cascade(columns, labels, **promise)
+    gates = [_finite(gate.value) for gate in selection.thresholds]
     calibration = {
         "agreement": options.agreement,
         "delta": options.delta,
         "against": "last judge" if options.by_last else "labels",
-        "rows": len(labelled),
-        "data": _mark(labelled, labels),
-        "coverage": float(selected.coverage),
-        "shares": selected.shares,
+        "rows": len(data),
+        "data": _mark(data, labels),
+        "coverage": float(selection.coverage),
+        "shares": selection.shares,
     }
     changes = {"thresholds": gates, "calibration": calibration}
-    calibrated = own.model_copy(update=changes)
-    return calibrated.combine_members(graph.members, kind_of(graph))  # type: ignore[return-value]
+    options_with_gates = own.model_copy(update=changes)
+    return options_with_gates.combine_members(graph.members, kind_of(graph))  # type: ignore[return-value]
 
 
-def _judged(member: Member, rows: Sequence[Any], options: CalibrationOptions) -> list[Result]:
+def _results(member: Member, rows: Sequence[Any], options: CalibrationOptions) -> list[Result]:
     if "method" not in metadata_of(member.judge):
         raise OptionError(f"the judge {member.name!r} does not say what decides its verdicts")
     run = judge_many(
@@ -122,6 +123,6 @@ def _finite(threshold: float) -> float | None:
 
 
 def _mark(rows: Sequence[Any], labels: Sequence[Any]) -> str:
-    """Return a mark of the rows and of what they were held against."""
+    """Return a hash of the rows and their labels."""
     keys = [[content_key(dict(row)), label] for row, label in zip(rows, labels, strict=True)]
     return hashlib.sha256(json.dumps(keys, default=str).encode()).hexdigest()[:12]

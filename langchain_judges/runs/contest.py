@@ -46,7 +46,7 @@ class Contestant(TypedDict):
     method: str
     options: dict[str, Any]
     calls: int
-    """Most calls for one pair, excluding repairs."""
+    """The most calls for one pair, excluding repairs."""
     judge: CompiledStateGraph[Any, Any, Any, Any]
 
 
@@ -61,48 +61,48 @@ class Rate(TypedDict):
 
 
 class Standing(TypedDict):
-    """What one method came to."""
+    """The results of one method."""
 
     options: dict[str, Any]
     calls_each: int
     rows: int
     verdicts: dict[str, int]
-    """How often `A`, `B` and `tie` were said."""
+    """The number of verdicts `A`, `B` and `tie`."""
     not_judged: int
     flips: int
     both_orders: int
-    """Rows on which both orders were asked; `flips` is out of these."""
+    """Rows judged in both orders; `flips` is out of these."""
     failures: dict[str, int]
-    """Every failure by reason, those of rows that were judged all the same too."""
+    """Every failure by reason, also those of rows that were judged."""
     causes: dict[str, int]
-    """Why rows were not judged, in the words of their first failure; the commonest."""
+    """Why rows were not judged: the commonest of their first failures."""
     calls: int
     tokens: int
     seconds: float
-    """Of this run; rows of an earlier one took none."""
+    """Seconds of this run; rows of an earlier run took none."""
     dollars: float | None
-    """For all replies; None where prices were not named or not all known."""
+    """Cost of all replies; None without prices, or if a price is unknown."""
     labelled: Rate | None
-    """Verdicts that are their row's label. A row that was not judged counts as wrong, and
-    rows without a label A, B or tie not at all; None if no row has one."""
+    """Verdicts that equal their row's label. A row that was not judged counts as wrong; rows
+    without a label A, B or tie are not counted. None if no row has one."""
 
 
 class Agreement(TypedDict):
-    """How often two methods say the same, of the rows that both judged."""
+    """How often two methods agree, of the rows that both judged."""
 
     methods: list[str]
     rate: Rate
 
 
 class Comparison(TypedDict):
-    """What a comparison came to; plain JSON."""
+    """The results of a comparison; plain JSON."""
 
     budget: int | None
     methods: dict[str, Standing]
-    """By the name of the contestant."""
+    """Results by the name of the contestant."""
     agreement: list[Agreement]
     skipped: dict[str, str]
-    """Methods that took no part, and why."""
+    """Methods that were not compared, and why."""
 
 
 class CompareOptions(RunLimits):
@@ -111,24 +111,23 @@ class CompareOptions(RunLimits):
     called: ClassVar[str] = "compare"
 
     budget: int | None = None
-    """As given to `line_up`; kept in the comparison."""
+    """The budget given to `line_up`; stored in the comparison."""
     prices: FilePath = None
-    """What tokens cost, as `judge_many` takes it."""
+    """Prices of tokens, as in `judge_many`."""
     skipped: Annotated[Mapping[str, str] | None, Rule("reasons by method")] = None
-    """As `line_up` returned it; kept in the comparison."""
+    """The second result of `line_up`; stored in the comparison."""
     out: FilePath = None
-    """Directory for one results file for each method; a run that ended early resumes from
-    them."""
+    """Directory with a results file for each method, from which an interrupted run resumes."""
 
 
 @with_options(CompareOptions)
 def compare(
     contestants: Sequence[Contestant], rows: Rows, options: CompareOptions
 ) -> Comparison:
-    """Run every contestant on the same rows and count what they say.
+    """Run every contestant on the same rows and count the verdicts.
 
     Args:
-        contestants: What `line_up` returned.
+        contestants: The first result of `line_up`.
         rows: The pairs; read once for each method.
         options: Each by its name.
 
@@ -160,7 +159,7 @@ def compare(
         "budget": options.budget,
         "methods": {name: count.standing() for name, count in counts.items()},
         "agreement": [
-            {"methods": [a, b], "rate": _same(counts[a].said, counts[b].said)}
+            {"methods": [a, b], "rate": _same(counts[a].preferences, counts[b].preferences)}
             for a, b in combinations(counts, 2)
         ],
         "skipped": dict(options.skipped or {}),
@@ -169,12 +168,12 @@ def compare(
 
 @dataclass
 class _Count:
-    """What one method said, counted while it is being run."""
+    """The counts of one method, updated while it runs."""
 
     options: dict[str, Any]
     calls_each: int
-    said: dict[int, str] = field(default_factory=dict)
-    """Its preference on every row that it judged, by the row's number."""
+    preferences: dict[int, str] = field(default_factory=dict)
+    """The preference for every judged row, by the row's number."""
     rows: int = 0
     flips: int = 0
     both_orders: int = 0
@@ -197,7 +196,7 @@ class _Count:
         verdict = row["verdict"]
         self.rows += 1
         if judged_row(row):
-            self.said[row["index"]] = verdict["preference"]
+            self.preferences[row["index"]] = verdict["preference"]
         else:
             self.causes[cause_of(verdict)] += 1
         if verdict["flipped"] is not None:
@@ -215,13 +214,13 @@ class _Count:
             self.agreed += row["label"] == verdict["preference"]
 
     def standing(self) -> Standing:
-        verdicts = Counter(self.said.values())
+        verdicts = Counter(self.preferences.values())
         return {
             "options": _plain(self.options),
             "calls_each": self.calls_each,
             "rows": self.rows,
             "verdicts": {side: verdicts[side] for side in ("A", "B", "tie")},
-            "not_judged": self.rows - len(self.said),
+            "not_judged": self.rows - len(self.preferences),
             "flips": self.flips,
             "both_orders": self.both_orders,
             "failures": dict(self.failures),
@@ -235,26 +234,26 @@ class _Count:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as JSON has them; of an object, such as embeddings, its class."""
+    """Return options as plain JSON; objects, such as embeddings, by their class."""
     text = json.dumps(options, default=lambda value: type(value).__name__)
     return json.loads(text)  # type: ignore[no-any-return]
 
 
 def _same(first: Mapping[int, str], second: Mapping[int, str]) -> Rate:
-    both = first.keys() & second.keys()
-    return rate(sum(first[index] == second[index] for index in both), len(both))
+    common = first.keys() & second.keys()
+    return rate(sum(first[index] == second[index] for index in common), len(common))
 
 
 def rate(count: int, of: int) -> Rate:
     """Return a share with its 95 % Wilson interval.
 
-    >>> found = rate(8, 10)
-    >>> round(found["low"], 4), round(found["high"], 4)
+    >>> share = rate(8, 10)
+    >>> round(share["low"], 4), round(share["high"], 4)
     (0.4902, 0.9433)
     """
     if not of:
         return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
-    # Loaded on use, for the metrics load scipy.
+    # Loaded on use, because the metrics load scipy.
     from langchain_judges.metrics import wilson_interval
 
     low, high = wilson_interval(count, of)
@@ -262,13 +261,13 @@ def rate(count: int, of: int) -> Rate:
 
 
 def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write a comparison as JSON, whole or not at all."""
+    """Write a comparison as JSON, atomically."""
     path = Path(path)
     text = json.dumps(comparison, indent=2, ensure_ascii=False) + "\n"
     file, copy = mkstemp(".tmp", ".comparison-", path.parent)
     try:
-        with os.fdopen(file, "w", encoding="utf-8") as opened:
-            opened.write(text)
+        with os.fdopen(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
         os.chmod(copy, 0o644)
         os.replace(copy, path)
     except BaseException:
@@ -285,48 +284,50 @@ def line_up(
     aspects: AspectsLike | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[list[Contestant], dict[str, str]]:
-    """Make a judge of each method, with the settings that fit the budget.
+    """Create a judge for each method, with the settings that fit the budget.
 
     Args:
         methods: Names of methods, `"cascade"` and `"jury"` among them.
-        model: What `resolve_model` takes; every method is given the same.
-        budget: Most calls for one pair, excluding repairs; None: each method at its own cost.
+        model: A model, as for `resolve_model`; the same for every method.
+        budget: The most calls for one pair, excluding repairs; None for each method's own cost.
         shots: Worked examples for every method that shows some.
-        aspects: For every method that compares by aspects, as `create_sc2_judge` takes them;
-            SC² gets `ASPECTS` without.
-        options: More options of a method, by its name; they override the budget's, and a
-            method that then asks more than the budget takes no part.
+        aspects: For every method that compares by aspects, as for `create_sc2_judge`;
+            without them SC² uses `ASPECTS`.
+        options: More options of a method, by its name; they override the budget's settings,
+            and a method that then needs more calls than the budget is skipped.
 
     Returns:
-        The contestants, and why each of the others takes no part: it is not registered, or
-        the budget is too small for it.
+        The contestants, and the reasons of the methods that were skipped: a method is not
+        registered, or the budget is too small for it.
 
     Raises:
         OptionError: No method can take part, one is named twice or unknown, or an option is
             not allowed.
     """
     _check_names(methods, options or {})
-    named, _ = read_aspects(aspects)
+    aspect_names, _ = read_aspects(aspects)
     chat = resolve_model(model)
     contestants: list[Contestant] = []
     skipped: dict[str, str] = {}
     for method in methods:
         try:
-            shared = {"shots": shots, "aspects": list(named)}
-            chosen = _chosen(method, budget, shared, (options or {}).get(method, {}))
-        except _NoPart as exc:
+            shared = {"shots": shots, "aspects": list(aspect_names)}
+            settings = _options_for(method, budget, shared, (options or {}).get(method, {}))
+        except _CannotTakePart as exc:
             skipped[method] = str(exc)
             continue
-        judge = load_judge(method, chat, **chosen)
+        judge = load_judge(method, chat, **settings)
         calls = int((judge.config or {})["metadata"]["calls"])
         if budget is not None and calls > budget:
-            skipped[method] = f"asks {calls} calls for a pair, more than the budget of {budget}"
+            skipped[method] = (
+                f"makes {calls} calls for a pair, more than the budget of {budget}"
+            )
             continue
         contestants.append(
             {
                 "name": method,
                 "method": method,
-                "options": chosen,
+                "options": settings,
                 "calls": calls,
                 "judge": judge,
             }
@@ -344,25 +345,25 @@ def at_own_cost(
     budget: int,
     settings: Mapping[str, Any],
 ) -> list[Contestant]:
-    """Return each method with its own settings, then those within a budget that differ.
+    """Return each method with its own settings, followed by the budgeted ones that differ.
 
     Args:
         methods: Names of methods.
         model: What `resolve_model` takes.
-        within: What `line_up` returned for the budget.
-        budget: The calls; part of the names of these.
+        within: The contestants that `line_up` returned for the budget.
+        budget: The budget of calls, which becomes part of their names.
         settings: Further keywords of `line_up`.
     """
     own, _ = line_up(methods, model, budget=None, **settings)
     options = [(each["method"], each["options"]) for each in own]
     others = [each for each in within if (each["method"], each["options"]) not in options]
-    named: list[Contestant] = [
+    renamed: list[Contestant] = [
         {**each, "name": f"{each['method']} ({budget} calls)"} for each in others
     ]
-    return [*own, *named]
+    return [*own, *renamed]
 
 
-class _NoPart(Exception):
+class _CannotTakePart(Exception):
     """A method cannot take part."""
 
 
@@ -378,19 +379,19 @@ def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
         raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
 
 
-def _chosen(
-    method: str, budget: int | None, shared: Mapping[str, Any], own: Mapping[str, Any]
+def _options_for(
+    method: str, budget: int | None, shared: Mapping[str, Any], overrides: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a method's options: the budget's, those that methods share, then its own."""
     kind = method_of(method)
     if kind.takes == "item":
-        raise _NoPart("it labels single texts, and these are contests of pairs")
+        raise _CannotTakePart("it labels single texts, and a comparison needs pairs")
     if budget is not None and not kind.budgets:
-        raise _NoPart("there is no rule how it spends a budget")
+        raise _CannotTakePart("it has no rule for a budget")
     try:
-        chosen = {} if budget is None else within_budget(method, budget)
+        settings = {} if budget is None else within_budget(method, budget)
     except BudgetError as exc:
-        raise _NoPart(str(exc)) from exc
+        raise _CannotTakePart(str(exc)) from exc
     takes = kind.defaults()
     common = {name: value for name, value in shared.items() if value and name in takes}
-    return {**chosen, **common, **own}
+    return {**settings, **common, **overrides}

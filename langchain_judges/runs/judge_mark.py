@@ -1,4 +1,4 @@
-"""What decides a judge's verdicts, and the mark by which stored rows name their judge."""
+"""The settings that determine a judge's verdicts, and the mark of stored rows."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _DECISIVE = ("method", "options", "model", "prompt_version")
 
 
 def marks_of(judge: Runnable[Any, Any]) -> tuple[dict[str, Any], int]:
-    """Return what decides a judge's verdicts, and the calls it makes for a pair.
+    """Return the settings that determine a judge's verdicts, and its calls for a row.
 
-    Its factory attached both, or whoever made it did, by its metadata; of a sequence around
-    a judge nothing is known, for its other parts may decide too.
+    Both are in the judge's metadata, from its factory or its author. A sequence around a
+    judge has none, because its other parts may affect the verdict too.
     """
     metadata = metadata_of(judge)
     marks = {key: metadata[key] for key in _DECISIVE if key in metadata}
     if isinstance(options := marks.get("options"), Mapping):
-        # How a graph is called in traces decides nothing.
+        # A graph's name in traces does not affect verdicts.
         marks["options"] = {key: value for key, value in options.items() if key != "name"}
     if (memory := memory_of(judge)) is not None:
         marks["memory"] = str(memory.version)
     if embeddings := _embeddings(judge):
-        # Loaded on use: most judges embed nothing.
+        # Loaded on use: most judges use no embeddings.
         from langchain_judges.memory.faiss.embedder import identity_of
 
         identities = [identity_of(each) for each in embeddings]
@@ -37,7 +37,7 @@ def marks_of(judge: Runnable[Any, Any]) -> tuple[dict[str, Any], int]:
 
 
 def _embeddings(judge: Runnable[Any, Any]) -> list[Any]:
-    """Return the embeddings that a judge was given, or the judges that it is made of."""
+    """Return the embeddings of a judge, or of its members."""
     own = unwrapped(judge)
     if members := getattr(own, "members", ()):
         return [each for member in members for each in _embeddings(member.judge)]
@@ -46,7 +46,7 @@ def _embeddings(judge: Runnable[Any, Any]) -> list[Any]:
 
 
 def name_of(marks: Mapping[str, Any]) -> dict[str, str]:
-    """Return how a row names its judge: the method, the model and a mark of all settings."""
+    """Return a row's description of its judge: method, model and a mark of all settings."""
     data = json.dumps(marks, sort_keys=True, default=str)
     models = {str(model.get("name")) for model in marks.get("model", {}).values()}
     return {

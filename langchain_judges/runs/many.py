@@ -35,27 +35,27 @@ def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
 
     Args:
         judge: A judge of this package, or any runnable from a row to `{"verdict", …}`.
-            With a checkpointer each row has a thread of its own (a saver with sync
-            methods, such as `SqliteSaver`), and a row begun before a crash resumes where
-            it stopped.
+            With a checkpointer (with sync methods, such as `SqliteSaver`) each row has its
+            own thread, and a row that a crash interrupted resumes where it stopped.
         rows: The pairs, items or tasks, read only as fast as they are judged.
         options: Each by its name.
 
     Returns:
         An iterator over `{"index", "key", "kind", "judged", "id", "verdict", …}`, in the order
-        of the rows; its `summary` counts verdicts, failures, calls and tokens. On Ctrl-C
-        calls in flight get ten seconds, then `KeyboardInterrupt` is raised; a thread whose
-        call still hangs keeps the process alive until the model's own time-out (`ajudge_many`
+        of the rows; its `summary` counts verdicts, failures, calls and tokens. On Ctrl-C,
+        calls in flight get ten seconds, then `KeyboardInterrupt` is raised. A thread whose
+        call still hangs keeps the process alive until the model's own timeout (`ajudge_many`
         cancels it).
 
     Raises:
-        OptionError: `judge` is no judge, `rows` cannot be iterated, a limit is wrong, or
-            there is `out` and nothing says what decides the verdicts of `judge`.
-        InputError: The first row is not one (while iterating); a later one costs only its
-            row, which says `invalid_input`.
-        ModelAccessError: The provider refuses the key, or all of the first rows (while
-            iterating); one row's 403 or 404 costs that row.
-        RepeatedFailureError: The first ten rows all failed alike (while iterating).
+        OptionError: `judge` is not a judge, `rows` cannot be iterated, a limit is invalid, or
+            `out` is set and the metadata of `judge` do not identify it.
+        InputError: The first row is invalid (while iterating); a later invalid row fails
+            alone, with the reason `invalid_input`.
+        ModelAccessError: The provider rejects the key, or all of the first rows (while
+            iterating); a 403 or 404 for one row fails that row.
+        RepeatedFailureError: The first ten rows all failed with the same error (while
+            iterating).
         OutputError: `out` is in use, holds something else or cannot be written (while
             iterating).
     """
@@ -65,14 +65,14 @@ def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
 
 @with_options(RunOptions)
 def ajudge_many(judge: Judge, rows: Rows, options: RunOptions) -> AsyncRun:
-    """Judge many rows in the running event loop; iterate with `async for`.
+    """Judge many rows asynchronously; iterate with `async for`.
 
-    Takes, returns and raises what `judge_many` does; a checkpointer must be one with async
-    methods, such as `AsyncSqliteSaver`.
+    Takes, returns and raises what `judge_many` does; a checkpointer must have async methods,
+    such as `AsyncSqliteSaver`.
 
     Args:
-        judge: As of `judge_many`.
-        rows: As of `judge_many`.
+        judge: As for `judge_many`.
+        rows: As for `judge_many`.
         options: Each by its name.
     """
     _check(judge, rows)
@@ -80,11 +80,11 @@ def ajudge_many(judge: Judge, rows: Rows, options: RunOptions) -> AsyncRun:
 
 
 def _check(judge: object, rows: object) -> None:
-    """Refuse a model in the place of a judge, and what holds no rows."""
+    """Reject a model in place of a judge, and values that are not rows."""
     if isinstance(model := unwrapped(judge), BaseLanguageModel):
         raise OptionError(
-            f"`judge` must be a judge, got the model {type(model).__name__}; make a judge of "
-            "it with a factory such as `create_bsm_judge`"
+            f"`judge` must be a judge, got the model {type(model).__name__}; create a judge "
+            "with a factory such as `create_bsm_judge`"
         )
     if not isinstance(rows, Iterable):
         raise OptionError(f"`rows` must be a list or another iterable of rows, got {rows!r}")
@@ -94,13 +94,13 @@ class Run(Iterator[Result]):
     """A run in threads; iterate over it to judge, or use it in a `with` block."""
 
     def __init__(self, work: Workload) -> None:
-        """Prepare a run; nothing is asked before the first row is wanted."""
+        """Prepare a run; no call is made before the first row is requested."""
         self._work = work
         self._rows = self._judge()
 
     @property
     def summary(self) -> Summary:
-        """What the run has come to so far."""
+        """The counts of the run so far."""
         return self._work.summary
 
     def __next__(self) -> Result:
@@ -108,7 +108,7 @@ class Run(Iterator[Result]):
         return next(self._rows)
 
     def close(self) -> None:
-        """Stop the run: calls in flight may come back, what is not finished is not written."""
+        """Stop the run: calls in flight may finish; unfinished rows are not written."""
         self._rows.close()
 
     def __enter__(self) -> Run:
@@ -153,13 +153,13 @@ class Run(Iterator[Result]):
                 finished.get()
                 window.finished()
             while window.has_room() and (row := self._work.take()):
-                window.start(self._started(row, pool))
+                window.start(self._start(row, pool))
             if window.next_is_there() or not window.unfinished:
                 return bool(window.rows)
             finished.get()
             window.finished()
 
-    def _started(self, row: Work, pool: ThreadPoolExecutor) -> Future[Result]:
+    def _start(self, row: Work, pool: ThreadPoolExecutor) -> Future[Result]:
         steps = self._work.judge_one(row)
         if self._work.asks_for(row):
             return pool.submit(copy_context().run, run, steps)
@@ -180,14 +180,14 @@ class AsyncRun(AsyncIterator[Result]):
     """A run in an event loop; iterate over it with `async for` to judge."""
 
     def __init__(self, work: Workload) -> None:
-        """Prepare a run; nothing is asked before the first row is wanted."""
+        """Prepare a run; no call is made before the first row is requested."""
         self._work = work
         self._rows = self._judge()
         self._deadline: float | None = None
 
     @property
     def summary(self) -> Summary:
-        """What the run has come to so far."""
+        """The counts of the run so far."""
         return self._work.summary
 
     def stop(self) -> None:
@@ -199,7 +199,7 @@ class AsyncRun(AsyncIterator[Result]):
         return await anext(self._rows)
 
     async def aclose(self) -> None:
-        """Stop the run: calls in flight may come back, what is not finished is not written."""
+        """Stop the run: calls in flight may finish; unfinished rows are not written."""
         await self._rows.aclose()
 
     async def __aenter__(self) -> AsyncRun:
@@ -227,7 +227,7 @@ class AsyncRun(AsyncIterator[Result]):
                 while await self._next_is_there(window, changed):
                     yield window.pop().result()
         finally:
-            # Each wait may be cancelled in its turn, and the file is closed all the same.
+            # Each wait may itself be cancelled; the file is closed in any case.
             try:
                 work.stop()
                 await self._drain(window.rows)
@@ -252,7 +252,7 @@ class AsyncRun(AsyncIterator[Result]):
         while True:
             changed.clear()
             while window.has_room() and (row := self._work.take()):
-                window.start(self._started(row))
+                window.start(self._start(row))
             if self._work.stopped:
                 await self._drain(window.rows)
                 return window.next_is_there() and window.rows[0].exception() is None
@@ -260,7 +260,7 @@ class AsyncRun(AsyncIterator[Result]):
                 return bool(window.rows)
             await changed.wait()
 
-    def _started(self, row: Work) -> asyncio.Future[Result]:
+    def _start(self, row: Work) -> asyncio.Future[Result]:
         steps = self._work.judge_one(row)
         if self._work.asks_for(row):
             return asyncio.create_task(arun(steps))

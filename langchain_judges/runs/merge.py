@@ -46,18 +46,18 @@ _COLUMNS: dict[str, str] = {
     "category": "string",
     "result": "string",
 }
-"""What a table holds of a row; `result` is all of it, as JSON."""
+"""Columns of a table; `result` is the complete row as JSON."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What `merge` wrote."""
+    """The result of `merge`."""
 
     rows: int
     judged: int
     parts: int
     mark: str
-    """Of the judge whose results these are."""
+    """Mark of the judge whose results these are."""
 
 
 def merge(
@@ -70,17 +70,17 @@ def merge(
 
     Args:
         source: The folder that the shards wrote to, or one results file.
-        out: The table to write: `.jsonl` (the rows as they are), `.csv` or `.parquet` (a
+        out: The table to write: `.jsonl` (unchanged rows), `.csv` or `.parquet` (a
             column for each part of a verdict, and the whole row as JSON in `result`).
-        mark: The judge whose rows are taken; needed where `source` holds several.
+        mark: Selects the rows of one judge; required if `source` holds several.
 
     Returns:
-        What was written: rows, those that were judged, parts, and the judge's mark.
+        The numbers of rows, judged rows and parts, and the judge's mark.
 
     Raises:
         OutputError: A part is missing or not finished, the parts are of different runs or
-            judges, a row stands twice, or `out` cannot be written.
-        OptionError: The ending of `out` is none of these.
+            judges, a row occurs twice, or `out` cannot be written.
+        OptionError: The suffix of `out` is none of these.
         MissingExtraError: Parquet needs the extra `hub`.
     """
     place, target = Path(source), Path(out)
@@ -93,27 +93,27 @@ def merge(
         raise OptionError(f"`out` must end in {', '.join(writers)}, got {target.name!r}")
     if not place.exists():
         raise OutputError(f"There is no {place}.")
-    parts = _checked_parts(place) if place.is_dir() else [place]
+    parts = _check_parts(place) if place.is_dir() else [place]
     if any(part.resolve() == target.resolve() for part in parts):
-        raise OptionError(f"`out` is {target}, which is read; name another file")
+        raise OptionError(f"`out` is {target}, which is also read; name another file")
     receipts = [receipt for part in parts if (receipt := Receipt.read(part))]
     mark = mark or _common_mark(parts, receipts)
     places = _places(parts, mark)
-    judged = Counter[bool]()
+    counts = Counter[bool]()
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        writers[target.suffix](draft, _counted(_in_order(parts, places), judged))
+        writers[target.suffix](draft, _count(_in_order(parts, places), counts))
         draft.replace(target)
     except OSError as exc:
         raise OutputError(f"{target} cannot be written: {exc}") from exc
     finally:
         draft.unlink(missing_ok=True)
-    return Merged(judged.total(), judged[True], len(parts), mark)
+    return Merged(counts.total(), counts[True], len(parts), mark)
 
 
-def _checked_parts(folder: Path) -> list[Path]:
-    """Return the parts of a run if all are there, finished, and of one run."""
+def _check_parts(folder: Path) -> list[Path]:
+    """Return the parts of a run, after a check that they are complete and of one run."""
     parts = dict(parts_of(folder))
     shards = set(parts.values())
     if not parts:
@@ -157,7 +157,7 @@ def _mark_of(row: Mapping[str, Any]) -> str:
 
 
 def _places(parts: list[Path], mark: str) -> Any:
-    """Return where each row stands (index, part, offset, length), by index: an (n, 4) array."""
+    """Return index, part, offset and length of each row, by index: an (n, 4) array."""
     import numpy as np
 
     rows: list[tuple[int, int, int, int]] = []
@@ -166,10 +166,10 @@ def _places(parts: list[Path], mark: str) -> Any:
         offset = 0
         with part.open("rb") as file:
             for line in file:
-                row = _parsed(line, part)
+                row = _parse(line, part)
                 if _mark_of(row) == mark:
                     if row["key"] in keys:
-                        raise OutputError(f"{part}: row {row['index']} stands twice.")
+                        raise OutputError(f"{part}: row {row['index']} occurs twice.")
                     keys.add(row["key"])
                     rows.append((int(row["index"]), number, offset, len(line)))
                 offset += len(line)
@@ -177,12 +177,12 @@ def _places(parts: list[Path], mark: str) -> Any:
     return table[np.argsort(table[:, 0], kind="stable")]
 
 
-def _parsed(line: bytes, part: Path) -> dict[str, Any]:
+def _parse(line: bytes, part: Path) -> dict[str, Any]:
     try:
         row: dict[str, Any] = json.loads(line)
         _ = row["key"], row["index"]
     except (TypeError, KeyError, ValueError) as exc:
-        raise OutputError(f"{part} holds a line that is no result of a judge.") from exc
+        raise OutputError(f"{part} has a line that is not a result of a judge.") from exc
     return row
 
 
@@ -194,9 +194,9 @@ def _in_order(parts: list[Path], places: Any) -> Iterator[dict[str, Any]]:
             yield json.loads(files[number].read(length))
 
 
-def _counted(rows: Iterable[dict[str, Any]], judged: Counter[bool]) -> Iterator[dict[str, Any]]:
+def _count(rows: Iterable[dict[str, Any]], counts: Counter[bool]) -> Iterator[dict[str, Any]]:
     for row in rows:
-        judged[judged_row(row)] += 1
+        counts[judged_row(row)] += 1
         yield row
 
 
@@ -248,7 +248,7 @@ def _write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _inert(cell: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula."""
+    """Return a cell that no spreadsheet reads as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(tuple("=+-@\t\r")) else cell
 
 

@@ -1,8 +1,8 @@
-"""Judging on a Ray cluster: one judge an actor, one part of the results each.
+"""Judging on a Ray cluster: each actor has one judge and one part of the results.
 
-An actor judges the rows of its shard as `ajudge_many` does, so that its places stay full from
-the first row to the last, and appends each to a part of its own. What was judged before an
-actor, or the driver, was lost stands in the parts and is not judged again.
+An actor judges the rows of its shard with `ajudge_many`, so that its call slots stay busy from
+the first row to the last, and appends each result to its own part. Rows that were judged before
+an actor or the driver was lost are in the parts and are not judged again.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 RowSource = Callable[[], Iterable[Mapping[str, Any]]]
-"""Makes the rows in the process of an actor."""
+"""Creates the rows in the process of an actor."""
 LOCKED = 60.0
-"""Seconds that an actor waits for a part whose writer is just dying."""
+"""Seconds that an actor waits for a part whose previous writer is still ending."""
 
 
 class JudgedDataset(NamedTuple):
     """What `judge_dataset` returns."""
 
     rows: Dataset
-    """A row for each judged one, with the columns of `merge`."""
+    """The results, with the columns of `merge`."""
     summary: Summary
-    """Of all actors together."""
+    """The summary of all actors together."""
 
 
 def judge_dataset(  # noqa: PLR0913 - each an option of its own
@@ -57,17 +57,18 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
     """Judge a Ray dataset, with the judge that a spec describes.
 
     Args:
-        ds: The rows: a `ray.data.Dataset`, a list of rows, or a function that makes them in
+        ds: The rows: a `ray.data.Dataset`, a list of rows, or a function that creates them in
             each actor. Every actor reads all of them and judges those of its shard.
-        spec: What `judge.spec` returned; keys are named by their environment variable, which
-            the actors need.
-        out: A folder that all actors reach: each has a part in it, with everything that `out`
-            of `judge_many` promises, and `verdicts.parquet` stands there at the end.
-        actors: Processes that judge; begin again with the same number to resume.
-        max_concurrency: Most calls in flight, over all actors.
-        rpm: Most requests a minute, over all actors.
-        tpm: Most tokens a minute, over all actors.
-        address: Of a running cluster; None: the current one, or one on this machine.
+        spec: The value of `judge.spec`; API keys are given by the names of environment
+            variables, which the actors need.
+        out: A folder that all actors can reach. Each actor has a part in it, which works like
+            `out` of `judge_many`; at the end it also holds `verdicts.parquet`.
+        actors: Number of judging processes; use the same number to resume.
+        max_concurrency: The most calls in flight, over all actors.
+        rpm: The most requests per minute, over all actors.
+        tpm: The most tokens per minute, over all actors.
+        address: Address of a running cluster; None for the current one, or one on this
+            machine.
         progress: Show progress on the terminal.
         **options: Further options of `judge_many`, such as `max_calls` for each actor.
 
@@ -76,8 +77,8 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
 
     Raises:
         MissingExtraError: Ray is not installed.
-        OptionError: An option is wrong.
-        JudgeError: What stopped an actor, such as a refused key.
+        OptionError: An option is invalid.
+        JudgeError: The error that stopped an actor, such as a rejected key.
     """
     with needs("ray", "Judging on Ray"):
         import ray
@@ -91,15 +92,15 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
     if not ray.is_initialized():
         ray.init(address, include_dashboard=False, log_to_driver=False)
     folder = Path(out).resolve()
-    # A judge waits for its model most of the time: reading the rows needs the CPUs as well.
+    # A judge mostly waits for its model, and reading the rows needs the CPUs too.
     kind = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy="SPREAD")
     rate: Any = None
     if rpm is not None or tpm is not None:
         rate = ray.remote(num_cpus=0)(_Rate).remote(rpm, tpm)
     source = _source(ds)
     judges: list[Any] = [kind(_Actor).remote() for _ in range(actors)]
-    # Given to the task, and not to the actor: Ray keeps the arguments of a task that it may
-    # have to begin again.
+    # Passed to the task and not to the actor: Ray keeps the arguments of a task that it may
+    # have to restart.
     runs = [
         judge.run.options(max_task_retries=-1).remote(
             dict(spec),
@@ -131,7 +132,7 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
 
 
 def _share(places: int, number: int, actors: int) -> int:
-    """Return an actor's part of the calls in flight; the first ones have what is left over."""
+    """Return an actor's share of the calls in flight; the first actors get the remainder."""
     return places // actors + (number <= places % actors)
 
 
@@ -145,7 +146,7 @@ def _source(ds: Any) -> RowSource:
 
 
 class _Actor:
-    """Judges one shard; begun again after a loss, it finds in its part what is done."""
+    """Judges one shard; after a restart it skips the rows that are in its part."""
 
     def __init__(self) -> None:
         self._summary = Summary()
@@ -153,7 +154,7 @@ class _Actor:
     async def run(
         self, spec: dict[str, Any], source: RowSource, rate: Any, options: dict[str, Any]
     ) -> Summary | JudgeError:
-        """Judge the shard; return what it came to, or what stopped it."""
+        """Judge the shard; return its summary, or the error that stopped it."""
         from langchain_judges.methods.registry import build
         from langchain_judges.runs.many import ajudge_many
 
@@ -168,7 +169,7 @@ class _Actor:
                 async for _ in run:
                     pass
             except OutputError as exc:
-                # The process that this one stands in for may not be quite dead.
+                # The process that this one replaces may still be ending.
                 if run.summary.rows or time.monotonic() > late:
                     return exc
                 await asyncio.sleep(0.5)
@@ -178,12 +179,12 @@ class _Actor:
                 return run.summary
 
     async def summary(self) -> Summary:
-        """Return what it came to so far."""
+        """Return the summary so far."""
         return self._summary
 
 
 class _Rate:
-    """One rate for all actors."""
+    """The rate limiter of all actors."""
 
     def __init__(self, rpm: float | None, tpm: float | None) -> None:
         self._limiter = MinuteLimiter(rpm=rpm, tpm=tpm)
@@ -196,7 +197,7 @@ class _Rate:
 
 
 class _ClusterLimiter(BaseRateLimiter):
-    """Asks the rate's own actor for a turn."""
+    """A rate limiter that asks the shared limiter's actor."""
 
     def __init__(self, rate: Any) -> None:
         self._rate = rate
@@ -241,7 +242,7 @@ def _display(summary: Summary, judges: list[Any], ray: Any, progress: bool) -> A
 
 
 def _sum_up(summary: Summary, outcomes: Iterable[Summary | JudgeError]) -> None:
-    """Make `summary` the sum of those of the actors; its times are the longest."""
+    """Set `summary` to the sum of the actors' summaries; times are the longest."""
     parts = [outcome for outcome in outcomes if isinstance(outcome, Summary)]
     for field in fields(Summary):
         values = [getattr(part, field.name) for part in parts]

@@ -1,4 +1,4 @@
-"""The limits of a run, each declared once: for Python, the command line and comparisons."""
+"""The options of a run, declared once for Python, the command line and comparisons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ else:
     BaseRateLimiter = object
 
 FilePath = Annotated[str | InstanceOf[PathLike[str]] | None, Owner(), Rule("a path or None")]
-"""A file of the owner's: results are written to it, or prices read from it."""
+"""A file of the owner, for results to write or prices to read."""
 
 
 def _limits(value: object) -> object:
@@ -29,51 +29,51 @@ def _limits(value: object) -> object:
 
 
 class RunLimits(Options):
-    """What bounds every run over many rows."""
+    """Options of every run over many rows."""
 
     max_concurrency: Annotated[int, Ge(1)] | None = None
-    """Most model calls in flight; None: 16, with a local model 4."""
+    """The most model calls in flight; None for 16, or 4 with a local model."""
     progress: bool = True
     """Show progress on the terminal."""
     keep_failed: bool = False
-    """Do not try rows again that an earlier run could not judge."""
+    """Do not retry rows that an earlier run could not judge."""
 
 
 class RunOptions(RunLimits):
-    """How `judge_many` and `ajudge_many` run."""
+    """Options of `judge_many` and `ajudge_many`."""
 
     called: ClassVar[str] = "judge_many"
 
     out: FilePath = None
-    """A JSONL file to which each result is appended as it comes. Rows that it holds already,
-    under the same method, options, model and prompts, are not judged again; rows that were
-    not judged are tried again."""
+    """A JSONL file to which each result is appended as it comes. Rows that it already holds
+    with the same method, options, model and prompts are not judged again; rows that could
+    not be judged are retried."""
     shard: Annotated[str | None, Rule("NUMBER/OF, such as '3/16'")] = None
-    """Judge only this share of the rows, such as `"3/16"`; `out` is then a folder in which
-    each shard has a part of its own, and `merge` joins them."""
+    """Judge only this share of the rows, such as `"3/16"`; `out` is then a folder with one
+    part for each shard, and `merge` joins the parts."""
     with_texts: bool = False
-    """Write what was judged into each result, too."""
+    """Also write the judged texts into each result."""
     open_rows: Annotated[int, Ge(1)] | None = None
-    """Most rows begun and not finished; None: twice `max_concurrency`. Each takes up to half a
-    megabyte."""
+    """The most rows that are started and not finished; None for twice `max_concurrency`. Each
+    takes up to half a megabyte of memory."""
     max_calls: Annotated[int, Ge(1)] | None = None
-    """Ask nothing more after so many replies; the rest is reported as `over_budget`, and
-    judged by a later run."""
+    """Stop after this many replies; the remaining rows are reported as `over_budget`, and a
+    later run judges them."""
     max_tokens: Annotated[int, Ge(1)] | None = None
-    """Ask nothing more after so many tokens; replies in flight still come in."""
+    """Stop after this many tokens; replies in flight are still received."""
     prices: FilePath = None
-    """What tokens cost: a JSON file `{"date", "models": {name: {"input", "output",
+    """Prices of tokens: a JSON file `{"date", "models": {name: {"input", "output",
     "cached_input", "batch"}}}`, in dollars for a million tokens, or `"genai-prices"` for that
     package's table (extra `prices`). The summary and each row then have their cost."""
     max_cost: Annotated[float, Gt(0)] | None = None
-    """Ask nothing more after so many dollars; needs `prices`."""
+    """Stop after this many dollars; needs `prices`."""
     rate_limiter: Annotated[
         InstanceOf[BaseRateLimiter] | None,
         AfterValidator(_limits),
         Here(),
         Rule("a LangChain rate limiter or None"),
     ] = None
-    """Bounds how often a call is made: `MinuteLimiter(rpm=…, tpm=…)`, or another of
-    LangChain's."""
+    """Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another LangChain rate
+    limiter."""
     config: Annotated[RunnableConfig | None, Here(), Rule("a `RunnableConfig`")] = None
     """Callbacks, tags and metadata for every judgment."""

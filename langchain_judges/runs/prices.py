@@ -1,4 +1,4 @@
-"""What tokens cost, from a file of the user's or the table of genai-prices; never guessed."""
+"""Prices of tokens, from a file or the table of genai-prices; never guessed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _HALF = ("batch", "flex")
 """Service tiers at the price of batches."""
 _BATCH = {"anthropic": 0.5, "openai": 0.5}
-"""By what providers multiply all of their prices in a batch; the table does not say."""
+"""Factor of the providers for batches, which the table does not have."""
 TABLE = "genai-prices"
-"""Names the package's table where a file could stand."""
+"""Name of the package's table, in place of a file."""
 _PROVIDERS = {
     "ChatAnthropic": "anthropic",
     "ChatDeepSeek": "deepseek",
@@ -36,23 +36,23 @@ _PROVIDERS = {
     "ChatOpenAI": "openai",
     "ChatXAI": "x-ai",
 }
-"""How genai-prices calls those who ask money for a class of chat model."""
+"""Providers in genai-prices, by the class of chat model."""
 
 
 class Price(BaseModel):
-    """Dollars for a million tokens of a model."""
+    """Dollars per million tokens of a model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     input: NonNegativeFloat
     output: NonNegativeFloat
     cached_input: NonNegativeFloat | None = None
-    """Of input tokens read from the provider's cache; None: as `input`."""
+    """Price of input tokens read from the provider's cache; None for the price of `input`."""
     batch: NonNegativeFloat = 1.0
-    """By what the price is multiplied in a batch job, and in flex processing."""
+    """Factor of the price in a batch job, and in flex processing."""
 
     def of(self, paid: Paid) -> float | None:
-        """Return what a reply cost, in dollars; None where its tier has a price of its own."""
+        """Return the cost of a reply in dollars; None if its tier has a different price."""
         if paid.tier == "priority":
             return None
         each = self.input if self.cached_input is None else self.cached_input
@@ -74,14 +74,14 @@ class Prices:
     """Prices by model."""
 
     source: str
-    """Where they are from, and of when."""
+    """Source and date of the prices."""
     models: Mapping[str, Price] | None = None
-    """By the provider's name for the model; None: those of genai-prices."""
-    _known: dict[tuple[str, str], Price | None] = field(default_factory=dict, compare=False)
+    """Prices by the provider's name for the model; None for those of genai-prices."""
+    _cache: dict[tuple[str, str], Price | None] = field(default_factory=dict, compare=False)
 
     @classmethod
     def read(cls, source: str | PathLike[str]) -> Prices:
-        """Read a file of prices, or take the table of genai-prices.
+        """Read a file of prices, or use the table of genai-prices.
 
         Args:
             source: A JSON file `{"date", "models": {name: {"input", "output",
@@ -89,7 +89,7 @@ class Prices:
                 `"genai-prices"`.
 
         Raises:
-            OptionError: The file is missing or of another form.
+            OptionError: The file is missing or has another form.
             MissingExtraError: The table needs the extra `prices`.
         """
         if source == TABLE:
@@ -100,22 +100,22 @@ class Prices:
         try:
             data = _File.model_validate(json.loads(Path(source).read_text(encoding="utf-8")))
         except (OSError, ValueError, ValidationError) as exc:
-            raise OptionError(f"{source} is no file of prices ({_problem(exc)})") from exc
+            raise OptionError(f"{source} is not a file of prices ({_problem(exc)})") from exc
         return cls(f"{Path(source).name} of {data.date}", data.models)
 
     def of(self, model: BaseChatModel) -> Price | None:
-        """Return the price of a model; None where none is known."""
+        """Return the price of a model; None if it is unknown."""
         name = model_name(model)
         key = (_address(model), name)
-        if key not in self._known:
+        if key not in self._cache:
             if self.models is None:
-                self._known[key] = _listed(_provider(model), name)
+                self._cache[key] = _table_price(_provider(model), name)
             else:
-                self._known[key] = self.models.get(name)
-        return self._known[key]
+                self._cache[key] = self.models.get(name)
+        return self._cache[key]
 
     def cost(self, model: BaseChatModel, paid: Paid) -> float | None:
-        """Return what a reply cost in dollars; None where no price is known."""
+        """Return the cost of a reply in dollars; None if the price is unknown."""
         price = self.of(model)
         return None if price is None else price.of(paid)
 
@@ -132,7 +132,7 @@ def _address(model: BaseChatModel) -> str:
 
 
 def _provider(model: BaseChatModel) -> str | None:
-    """Return who asks money for a model; a server of the user's own asks none that is known."""
+    """Return the provider of a model; None for a server with another address."""
     address = urlsplit(_address(model)).hostname
     if address not in (None, "api.openai.com"):
         return None
@@ -140,7 +140,7 @@ def _provider(model: BaseChatModel) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _listed(provider: str | None, name: str) -> Price | None:
+def _table_price(provider: str | None, name: str) -> Price | None:
     with needs("prices", "A table of prices"):
         from genai_prices import Usage, calc_price
     if provider is None:

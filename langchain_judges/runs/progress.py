@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def show_progress(summary: Summary, refresh: Callable[[], None]) -> Iterator[None]:
-    """Show rows, calls, tokens, failures and the time left while a run goes on.
+    """Show rows, calls, tokens, failures and the remaining time during a run.
 
-    Nothing is shown where the terminal cannot be redrawn, such as in a log file.
+    Nothing is shown if the output is not a terminal, such as a log file.
 
     Args:
         summary: Read at every redraw.

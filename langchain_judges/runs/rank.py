@@ -18,7 +18,7 @@ from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.workload import Judge
 
 FIRST_ROUNDS = 2
-"""How often each system meets a neighbour on either side before pairs are chosen by doubt."""
+"""Rounds in which each system meets neighbours, before pairs are chosen by uncertainty."""
 
 
 class RankOptions(RunLimits):
@@ -27,14 +27,14 @@ class RankOptions(RunLimits):
     called: ClassVar[str] = "rank"
 
     budget: Annotated[int, Ge(1)] | None = None
-    """Most comparisons; None: until the order is settled or nothing is left to compare."""
+    """The most comparisons; None: until the order is settled or all pairs are compared."""
     confidence: Annotated[float, Gt(0), Lt(1)] = 0.95
-    """The order is settled when the intervals of all neighbours' differences, at this level
-    together, leave 0 out."""
+    """The order is settled when the intervals of all neighbours' differences, jointly at this
+    level, exclude 0."""
     batch: Annotated[int, Ge(1)] = 32
-    """Comparisons between two looks at the order."""
+    """Comparisons between two checks of the order."""
     seed: Annotated[int, Ge(0)] = 0
-    """Of the tasks drawn, and of which system stands as A."""
+    """Seed of the drawn tasks, and of which system is A."""
     out: FilePath = None
     """A JSONL file for the verdicts; the same call resumes from it."""
 
@@ -53,12 +53,12 @@ class Ranked(TypedDict):
 
 
 class Ranking(TypedDict):
-    """What came out; plain JSON."""
+    """The result of a ranking; plain JSON."""
 
     systems: list[Ranked]
     """Strongest first."""
     settled: bool
-    """Whether all neighbours have parted."""
+    """Whether the order of all neighbours is settled."""
     comparisons: int
     possible: int
     """Comparisons of all pairs of systems on all tasks."""
@@ -71,26 +71,26 @@ class Ranking(TypedDict):
 def rank(outputs: Iterable[Mapping[str, Any]], judge: Judge, options: RankOptions) -> Ranking:
     """Rank systems by a judge's preferences between their outputs on the same tasks.
 
-    After a first round in which each system meets some others, pairs are drawn by how doubtful
-    their order is (Bradley–Terry), until each system's lead over the next is settled, the
-    budget is spent or nothing is left to compare. The order is looked at many times, so that a
-    lead just outside of its interval is less sure than one fixed look would make it.
+    After a first round in which each system meets some others, pairs are drawn by the
+    uncertainty of their order (Bradley–Terry), until each system's lead over the next is
+    settled, the budget is spent or all pairs are compared. Because the order is checked many
+    times, a lead just outside its interval is less certain than after a single check.
 
     Args:
-        outputs: One row for each task: `{"input", "outputs": {system: text}}`, with `id` and
-            `reference` where there are; or one for each text: `{"input", "system", "output"}`.
+        outputs: One row for each task: `{"input", "outputs": {system: text}}`, optionally with
+            `id` and `reference`; or one for each text: `{"input", "system", "output"}`.
         judge: A judge of pairs.
         options: Each by its name.
 
     Raises:
-        InputError: A row is of neither form, or there are fewer than two systems.
+        InputError: A row has neither form, or there are fewer than two systems.
         OptionError: `judge` judges single texts.
 
-    Source: Bradley & Terry 1952; choosing by doubt after uncertainty sampling.
+    Source: Bradley & Terry 1952; pairs are chosen by uncertainty sampling.
     """
     if kind_of(judge) != "pair":
         raise OptionError("`rank` needs a judge of pairs")
-    return _Contest(tasks_of(outputs), judge, options).held()
+    return _Contest(tasks_of(outputs), judge, options).run()
 
 
 def tasks_of(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ class _Contest:
     pools: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """The tasks on which each pair can still be compared."""
 
-    def held(self) -> Ranking:
+    def run(self) -> Ranking:
         # Loaded on use, for the metrics load scipy.
         import numpy as np
 
@@ -147,40 +147,40 @@ class _Contest:
             self.pools[i, j] = [int(n) for n in generator.permutation(common)]
         possible = sum(map(len, self.pools.values()))
         points = np.zeros((size, size))
-        chosen = first_pairs(size, FIRST_ROUNDS, self._left(size))
-        while chosen := self._affordable(chosen):
-            for (i, j), share in self._compared(chosen, generator):
+        pairs = first_pairs(size, FIRST_ROUNDS, self._remaining(size))
+        while pairs := self._affordable(pairs):
+            for (i, j), share in self._outcomes(pairs, generator):
                 points[i, j] += share
                 points[j, i] += 1 - share
             state = tournament(points)
             if not state.unsettled(self.options.confidence):
                 break
-            chosen = next_pairs(
+            pairs = next_pairs(
                 state,
-                self._left(size),
+                self._remaining(size),
                 self.options.batch,
                 generator,
                 self.options.confidence,
             )
         return self._ranking(tournament(points), points, possible)
 
-    def _left(self, size: int) -> Any:
+    def _remaining(self, size: int) -> Any:
         import numpy as np
 
-        left = np.zeros((size, size))
+        counts = np.zeros((size, size))
         for (i, j), pool in self.pools.items():
-            left[i, j] = left[j, i] = len(pool)
-        return left
+            counts[i, j] = counts[j, i] = len(pool)
+        return counts
 
     def _affordable(self, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         if self.options.budget is None:
             return pairs
         return pairs[: max(0, self.options.budget - self.comparisons)]
 
-    def _compared(
+    def _outcomes(
         self, pairs: Sequence[tuple[int, int]], generator: Any
     ) -> list[tuple[tuple[int, int], float]]:
-        """Compare pairs of systems, each on a task of its own; return what the first won."""
+        """Compare pairs of systems, each on its own task; return the first one's share."""
         orders = [pair if generator.random() < 0.5 else pair[::-1] for pair in pairs]
         rows = [
             self._row(self.pools[pair].pop(), *order)
@@ -199,14 +199,14 @@ class _Contest:
         self.comparisons += len(rows)
         self.calls += run.summary.calls
         self.tokens += run.summary.tokens
-        won = []
+        shares = []
         for (i, j), order, verdict in zip(pairs, orders, verdicts, strict=True):
             if verdict["preference"] is None:
                 self.not_judged += 1
                 continue
             share = {"A": 1.0, "tie": 0.5, "B": 0.0}[verdict["preference"]]
-            won.append(((i, j), share if order == (i, j) else 1 - share))
-        return won
+            shares.append(((i, j), share if order == (i, j) else 1 - share))
+        return shares
 
     def _row(self, task: int, first: int, second: int) -> dict[str, Any]:
         """Return the pair that compares two systems on a task."""

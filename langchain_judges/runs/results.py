@@ -65,22 +65,22 @@ def content_key(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 _START = b'{"index": '
-"""What every row begins with: a torn line that does not is no row of ours."""
+"""The beginning of every row: an incomplete line without it is not a result."""
 _HEAD = re.compile(
     rb'\{"index": \d+, "key": "([0-9a-f-]+)", "kind": "\w+", "judged": (true|false), '
     rb'"judge": \{"mark": "([0-9a-f]+)"'
 )
-"""The first fields of every row that we wrote: enough to find it without parsing it all."""
+"""The first fields of every row: enough to find it without parsing the whole line."""
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
-    # Halves of surrogate pairs, which UTF-8 has no bytes for, are among what is escaped.
+    # Lone surrogates, which UTF-8 cannot encode, are also escaped.
     return inert_json(json.dumps(row, ensure_ascii=False)).encode() + b"\n"
 
 
 def _is_result(row: Any) -> bool:
-    """Say whether JSON data has the form of our results, as far as it is read here."""
+    """Return whether JSON data has the form of a result, as far as it is used here."""
     if not isinstance(row, dict) or not isinstance(row.get("key"), str):
         return False
     outcome = row if "text" in row else row.get("verdict")
@@ -94,23 +94,23 @@ def _try_again(row: Mapping[str, Any], keep_failed: bool) -> bool:
     if judged_row(row):
         return False
     failures = outcome_of(row).get("failures") or []
-    spent = any(failure.get("reason") == "over_budget" for failure in failures)
-    return spent or not keep_failed
+    over_budget = any(failure.get("reason") == "over_budget" for failure in failures)
+    return over_budget or not keep_failed
 
 
 class Results:
     """The results file of one run.
 
-    Opening it finds what earlier runs left by the first fields of each line. A torn last
-    line, a line that stands twice and rows of this judge that were not judged are dropped, in
-    a copy that replaces the file in one step; a file without any of these stays as it is.
-    Rows of other judges and inputs stay.
+    Opening it finds the rows of earlier runs by the first fields of each line. An incomplete
+    last line, duplicate lines and rows of this judge that were not judged are dropped, in a
+    copy that replaces the file atomically; a file without any of these is not changed.
+    Rows of other judges and inputs are kept.
 
     Args:
-        path: The JSONL file; made if it is missing.
-        mark: Names the judge and its settings; each row carries the mark of its own.
-        keep_failed: Keep rows that were not judged instead of trying them again; those that
-            a spent budget left are tried again all the same.
+        path: The JSONL file; created if it is missing.
+        mark: Identifies the judge and its settings; each row has the mark of its judge.
+        keep_failed: Keep rows that were not judged instead of judging them again; rows that
+            were over the budget are judged again in any case.
 
     Raises:
         OutputError: Another run is writing to the file, or it holds something else.
@@ -119,14 +119,14 @@ class Results:
     def __init__(
         self, path: str | os.PathLike[str], mark: str, *, keep_failed: bool = False
     ) -> None:
-        """Open, tidy and lock the file."""
+        """Open, clean up and lock the file."""
         self.path = Path(path).resolve()
         self.others = 0
         """Rows of other judges in the file."""
         self._mark = mark
         self._lock = threading.Lock()
         self._places: dict[str, tuple[int, int]] = {}
-        """Where each row stands: offset and length."""
+        """Offset and length of each row."""
         self._file: int | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,11 +135,11 @@ class Results:
             raise OutputError(f"Results cannot be written to {self.path}: {exc}") from exc
 
     def __contains__(self, key: str) -> bool:
-        """Say whether an earlier run finished this input."""
+        """Return whether an earlier run finished this input."""
         return key in self._places
 
     def __len__(self) -> int:
-        """Return how many rows earlier runs left."""
+        """Return the number of rows of earlier runs."""
         return len(self._places)
 
     def read(self, key: str) -> dict[str, Any]:
@@ -176,14 +176,14 @@ class Results:
                 raise OutputError(f"Results cannot be written to {self.path}: {exc}") from exc
 
     def _write(self, file: int, line: bytes) -> None:
-        """Write all of a line or none of it: a full disk may take the half of one."""
+        """Write a complete line or nothing: a full disk may accept half of one."""
         size = os.fstat(file).st_size
         if stat.S_ISREG(os.fstat(file).st_mode):
             os.lseek(file, 0, os.SEEK_END)
-        left = memoryview(line)
+        rest = memoryview(line)
         try:
-            while left:
-                left = left[os.write(file, left) :]
+            while rest:
+                rest = rest[os.write(file, rest) :]
         except OSError:
             if stat.S_ISREG(os.fstat(file).st_mode):
                 os.ftruncate(file, size)
@@ -202,25 +202,25 @@ class Results:
             self._claim(file)
             if os.fstat(file).st_ino != self.path.stat().st_ino:
                 raise OutputError(f"Another run has just begun to write to {self.path}.")
-            for left in self.path.parent.glob(f"{self.prefix_of(self.path)}*.tmp"):
-                left.unlink()  # of a run that was killed: only one at a time comes so far
+            for leftover in self.path.parent.glob(f"{self.prefix_of(self.path)}*.tmp"):
+                leftover.unlink()  # of a run that was killed: only one at a time comes so far
             if not os.fstat(file).st_size or self._find(keep_failed):
                 return file
-            tidied = self._tidied(file)
+            copy = self._tidy(file)
         except BaseException:
             os.close(file)
             raise
         os.close(file)
-        return tidied
+        return copy
 
     @staticmethod
     def prefix_of(path: Path) -> str:
-        """Return how copies of a file are named: its own name may be as long as allowed."""
+        """Return the prefix of copies of a file, whose own name may have the maximum length."""
         return f".{hashlib.sha256(path.name.encode()).hexdigest()[:12]}-"
 
-    def _tidied(self, old: int) -> int:
-        """Return a copy of the rows to keep, in the place of the file."""
-        # A new file of a name that nobody can foresee, so that no link waits there.
+    def _tidy(self, old: int) -> int:
+        """Replace the file by a copy of the rows to keep; return its descriptor."""
+        # A new file with an unpredictable name, so that no link can be prepared.
         new, copy = mkstemp(".tmp", self.prefix_of(self.path), self.path.parent)
         try:
             # Locked before it gets its name, so that no other run can come between.
@@ -241,21 +241,21 @@ class Results:
         return new
 
     def _find(self, keep_failed: bool) -> bool:
-        """Find the rows to keep; return whether these are all that the file holds."""
-        offset, whole = 0, True
+        """Find the rows to keep; return whether the file holds nothing else."""
+        offset, complete = 0, True
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n") and _START.startswith(line[: len(_START)]):
                     return False
                 key, mark, again = self._head(line, number, keep_failed)
-                ours = mark == self._mark
-                self.others += not ours
-                if key in self._places or (ours and again):
-                    whole = False
+                own = mark == self._mark
+                self.others += not own
+                if key in self._places or (own and again):
+                    complete = False
                 else:
                     self._places[key] = offset, len(line)
                 offset += len(line)
-        return whole
+        return complete
 
     def _head(self, line: bytes, number: int, keep_failed: bool) -> tuple[str, str, bool]:
         """Return a row's key, its judge's mark, and whether it is to be judged again."""

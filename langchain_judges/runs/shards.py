@@ -1,7 +1,7 @@
-"""One run over many machines: each judges the rows of its shard into a part of its own.
+"""One run over many machines: each writes the results of its shard to its own part.
 
-A row's shard follows from its content, so that every machine reads the same file and none has
-to know of the others. `parts.py` joins the parts again.
+A row's shard follows from its content, so that every machine reads the same file and needs no
+coordination with the others. `merge.py` joins the parts.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class Shard:
         """Return the shard that a text such as `"3/16"` names.
 
         Raises:
-            OptionError: It names none.
+            OptionError: The text does not name a shard.
         """
-        named = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text.strip())
-        shard = cls(int(named[1]), int(named[2])) if named else cls(0, 0)
+        match = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text.strip())
+        shard = cls(int(match[1]), int(match[2])) if match else cls(0, 0)
         if not 1 <= shard.number <= shard.of:
             raise OptionError(f"`shard` must be NUMBER/OF, such as '3/16', got {text!r}")
         return shard
 
     def __str__(self) -> str:
-        """Return it as it is named."""
+        """Return the name of the shard."""
         return f"{self.number}/{self.of}"
 
     def holds(self, row: Mapping[str, Any]) -> bool:
-        """Say whether a row belongs to this shard; equal rows belong to the same one."""
+        """Return whether a row belongs to this shard; equal rows belong to the same shard."""
         data = json.dumps(row, sort_keys=True, ensure_ascii=True, default=str)
         digest = hashlib.sha256(data.encode()).digest()
         return int.from_bytes(digest[:8]) % self.of == self.number - 1
@@ -58,28 +58,30 @@ class Shard:
         """
         place = Path(folder)
         if place.exists() and not place.is_dir():
-            raise OutputError(f"With shards the results go to a folder, and {place} is a file.")
+            raise OutputError(
+                f"With shards, results are written to a folder, but {place} is a file."
+            )
         return place / f"part-{self.number:05}-of-{self.of:05}.jsonl"
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a shard says of itself when all of its rows are in its part."""
+    """Written by a shard when all of its rows are in its part."""
 
     mark: str
-    """Of the judge and its settings."""
+    """Mark of the judge and its settings."""
     rows: int
-    """Rows of the whole run, those of other shards too."""
+    """Rows of the whole run, including other shards."""
     own: int
     """Rows of this shard."""
 
     @staticmethod
     def of(part: Path) -> Path:
-        """Return where the receipt of a part stands."""
+        """Return the path of a part's receipt."""
         return part.with_suffix(".done.json")
 
     def write(self, part: Path) -> None:
-        """Say that a part is complete."""
+        """Write the receipt of a complete part."""
         place = self.of(part)
         draft = place.with_suffix(f".{os.getpid()}.tmp")
         draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
@@ -90,14 +92,14 @@ class Receipt:
         """Return the receipt of a part; None if it has none yet.
 
         Raises:
-            OutputError: What stands there is no receipt.
+            OutputError: The file is not a receipt.
         """
         try:
             return cls(**json.loads(cls.of(part).read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
         except (TypeError, ValueError) as exc:
-            raise OutputError(f"{cls.of(part)} is not what a shard writes.") from exc
+            raise OutputError(f"{cls.of(part)} is not a receipt of a shard.") from exc
 
 
 def parts_of(folder: Path) -> Iterator[tuple[Path, Shard]]:

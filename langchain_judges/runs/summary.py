@@ -1,4 +1,4 @@
-"""What a run came to: verdicts, failures, calls and tokens, counted."""
+"""The counts of a run: verdicts, failures, calls and tokens."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from langchain_judges.rows.labels import SIDES
 from langchain_judges.runs.results import judged_row, outcome_of
 
 _MOST_CAUSES = 1000
-"""Different causes that are counted: every row may fail in words of its own."""
+"""How many different causes are counted: every row may fail with a different message."""
 
 
 @dataclass
 class Summary:
-    """What a run came to."""
+    """The counts of a run."""
 
     total: int | None = None
-    """Pairs in all, if that can be known before they are read."""
+    """Total number of rows, if known before they are read."""
     rows: int = 0
     resumed: int = 0
     """Rows taken from an earlier run."""
@@ -31,16 +31,16 @@ class Summary:
     not_judged: Counter[str] = field(default_factory=Counter)
     """Rows without a verdict, by the reason of their first failure."""
     causes: Counter[str] = field(default_factory=Counter)
-    """Rows without a verdict, by the words of their first failure, as far as they repeat."""
+    """Rows without a verdict, by the message of their first failure."""
     failures: Counter[str] = field(default_factory=Counter)
-    """Every failure by reason, those of rows that were judged all the same too."""
+    """Every failure by reason, also those of rows that were judged."""
     flips: int = 0
     both_orders: int = 0
-    """Rows on which both orders were asked; `flips` is out of these."""
+    """Rows judged in both orders; `flips` is out of these."""
     labelled: int = 0
     """Judged rows with a label (for pairs A, B or tie); `agreed` is out of these."""
     agreed: int = 0
-    """Rows whose verdict is their label."""
+    """Rows whose verdict equals their label."""
     others: int = 0
     """Rows of other judges in the results file, not counted otherwise."""
     panels: int = 0
@@ -49,37 +49,37 @@ class Summary:
     panel_agreement: float = 0.0
     """Summed over those rows: the share of pairs of roles that voted alike."""
     opinions: Counter[tuple[Any, tuple[tuple[str, Any], ...]]] = field(default_factory=Counter)
-    """What the members of a jury said together, with the row's label; how often."""
+    """The members' verdicts of a jury with the row's label, and how often each occurs."""
     stages: Counter[str] = field(default_factory=Counter)
-    """Rows by the judge of a cascade that decided."""
+    """Rows by the judge of a cascade that decided them."""
     wrote: bool = False
-    """Whether texts were asked for, and no verdicts."""
+    """Whether the run writes texts instead of verdicts."""
     texts: int = 0
-    """Texts written; the next three are about these."""
+    """Texts written; the next three counts are of these."""
     complete: int = 0
     """Texts that use every concept."""
     concepts: int = 0
-    """Concepts asked of them."""
+    """Concepts that they should use."""
     lost: Counter[str] = field(default_factory=Counter)
     """Concepts missing from them, by the step that lost them."""
     leaks: int = 0
-    """Rows whose judge was shown an example of the item itself or of its group."""
+    """Rows whose judge saw an example of the item itself or of its group."""
     calls: int = 0
     """Replies that this run received; earlier runs are not counted."""
     tokens: int = 0
     prices: str | None = None
-    """Where prices are from, and of when; None: no prices were named."""
+    """Source and date of the prices; None without prices."""
     cost: float = 0.0
-    """Dollars for this run's replies, as far as their prices are known."""
+    """Dollars for this run's replies with a known price."""
     unpriced: int = 0
-    """Replies whose price is not known."""
+    """Replies with an unknown price."""
     live: int = 0
     """Replies to ordinary calls, at the full price, for what batch jobs did not answer."""
     seconds: float = 0.0
     held_back: int = 0
-    """Most finished rows that waited at one time for a slower row before them."""
+    """The most finished rows that waited at once for a slower row before them."""
     seconds_full: float = 0.0
-    """Seconds in which no row was started because too many results were held back."""
+    """Seconds in which no row could start because too many results were held back."""
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Count one row."""
@@ -92,12 +92,12 @@ class Summary:
         if judged_row(row) and kind == "task":
             self._add_text(row)
         elif judged_row(row):
-            decided = verdict.get("preference", verdict.get("label"))
-            self.preferences[str(decided)] += 1
+            answer = verdict.get("preference", verdict.get("label"))
+            self.preferences[str(answer)] += 1
             label = row.get("label")
             if label in SIDES or (kind == "item" and label is not None):
                 self.labelled += 1
-                self.agreed += label == decided
+                self.agreed += label == answer
         else:
             self.not_judged[_reason(verdict)] += 1
             cause = cause_of(verdict)
@@ -115,14 +115,14 @@ class Summary:
             self.flips += verdict["flipped"]
 
     def _add_text(self, row: Mapping[str, Any]) -> None:
-        lost = row.get("missing") or []
+        omissions = row.get("missing") or []
         self.texts += 1
-        self.complete += not lost
+        self.complete += not omissions
         self.concepts += len(row.get("concepts") or [])
-        self.lost.update(each["lost_in"] for each in lost)
+        self.lost.update(each["lost_in"] for each in omissions)
 
     def sides(self) -> list[str]:
-        """Return what verdicts are counted by: whom they prefer, or the labels given."""
+        """Return the kinds of verdicts that are counted: the sides, or the labels."""
         return sorted(self.preferences) if self.labels else ["A", "B", "tie"]
 
     def _add_panel(self, sides: Sequence[str]) -> None:
@@ -134,7 +134,7 @@ class Summary:
 
     @property
     def effective_voters(self) -> float | None:
-        """How many independent voters the panel was worth; None if no panel voted.
+        """The number of independent voters that the panel is worth; None if no panel voted.
 
         `N / (1 + (N - 1) r)`, where r is the mean agreement of two roles, rescaled so that
         voting alike on half of the rows, as two coins do, is no correlation.
@@ -146,14 +146,14 @@ class Summary:
         return voters / (1 + (voters - 1) * correlation)
 
     def jury(self) -> tuple[int, float, bool] | None:
-        """Return how many members a jury has, and how many independent ones it is worth.
+        """Return the number of members of a jury, and of independent ones it is worth.
 
-        The last part says whether that is by their errors, which needs ten labelled rows;
-        else it is by their votes, and a lower number. None: no jury, or nothing to tell by.
+        The last part says whether the estimate uses their errors, which needs ten labelled
+        rows; otherwise it uses their votes and is lower. None without a jury or an estimate.
         """
         if not self.opinions:
             return None
-        # Loaded on use, for the metrics load numpy.
+        # Loaded on use, because the metrics load numpy.
         from langchain_judges.metrics import effective_voters
 
         rows = [opinion for opinion in self.opinions.elements() if opinion[0] is not None]
@@ -174,7 +174,7 @@ def _reason(verdict: Mapping[str, Any]) -> str:
 
 
 def cause_of(verdict: Mapping[str, Any]) -> str:
-    """Return in words why a row could not be judged: its first failure."""
+    """Return the reason why a row could not be judged: its first failure."""
     first = next(iter(verdict["failures"]), None)
     if first is None:
         return "unknown"

@@ -1,4 +1,4 @@
-"""One row of a run, and its outcome where it was not judged."""
+"""One row of a run, and its outcome if it could not be judged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Work:
 
 
 def ends_the_run(exc: Exception) -> bool:
-    """Say whether an exception is about the run, and not about what one row holds."""
+    """Return whether an exception concerns the run and not one row."""
     if isinstance(exc, ModelAccessError):
         return exc.status == 401
     return isinstance(exc, JudgeError) and not isinstance(exc, InputError)
@@ -43,10 +43,10 @@ def over_budget(
     work: Work, usage: Usage | None, detail: str = "the budget is spent"
 ) -> dict[str, Any]:
     """Return the outcome of a row that the budget no longer allows."""
-    return lost(work, "over_budget", detail, usage)
+    return failed_outcome(work, "over_budget", detail, usage)
 
 
-def lost(
+def failed_outcome(
     work: Work, reason: FailureReason, detail: str, usage: Usage | None = None
 ) -> dict[str, Any]:
     """Return the outcome of a row that was not judged, with its reason."""
@@ -58,10 +58,10 @@ def lost(
 
 
 def common_error(failures: Sequence[Failure]) -> str | None:
-    """Return the error among some failures that will not pass, if there is one.
+    """Return the permanent error among some failures, if there is one.
 
-    That is a client error, a lost connection, or what the model's own library raises before
-    it asks anybody, such as a `ValueError` about a missing setting.
+    That is a client error, a lost connection, or an error that the model's own library raises
+    before a request, such as a `ValueError` about a missing setting.
     """
     for failure in failures:
         detail = failure["detail"]

@@ -1,4 +1,4 @@
-"""One run's work: which pair is next, what it may cost, and what became of it.
+"""The work of one run: which row is next, what it may cost, and its result.
 
 Threads and event loops share it; `many.py` holds the two loops around it.
 """
@@ -40,7 +40,13 @@ from langchain_judges.runs.results import JUDGED, Results, content_key, judged_r
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
-from langchain_judges.runs.work import Work, common_error, ends_the_run, lost, over_budget
+from langchain_judges.runs.work import (
+    Work,
+    common_error,
+    ends_the_run,
+    failed_outcome,
+    over_budget,
+)
 from langchain_judges.verdict import (
     Usage,
     no_usage,
@@ -53,16 +59,16 @@ Result = dict[str, Any]
 method's own results."""
 
 BUSY = 2
-"""Unfinished rows for each place: some wait for no call while they plan or merge."""
+"""Unfinished rows per call in flight: some rows plan or merge and wait for no call."""
 
 PLACES, LOCAL_PLACES = 16, 4
-"""Calls in flight unless told; a local model generates two replies at a time, and more calls
-would only wait there."""
+"""Default number of calls in flight; a local model generates two replies at a time, and more
+calls would only wait there."""
 
 ALIKE = 10
-"""If so many rows fail first and all alike, by an error that will not pass, the run stops."""
+"""The run stops if this many first rows all fail with the same permanent error."""
 
-_KNOWN_OF_IT = (
+_ANNOTATIONS = (
     "label",
     "labels",
     "group",
@@ -72,21 +78,21 @@ _KNOWN_OF_IT = (
     "turn",
     "human_votes",
 )
-_SHOWN = (*JUDGED, "concepts", "instruction")
+_JUDGED_FIELDS = (*JUDGED, "concepts", "instruction")
 _EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
-"""What a verdict of another runnable may leave out."""
+"""Fields that the verdict of another runnable may omit."""
 
 
 def places_of(judge: Judge) -> int:
-    """Return how many calls of a judge are in flight, unless told."""
+    """Return the default number of calls in flight for a judge."""
     return LOCAL_PLACES if is_local(judge) else PLACES
 
 
 class Workload:
-    """What a run in threads and a run in an event loop have in common."""
+    """The state that a run in threads and a run in an event loop share."""
 
     def __init__(self, judge: Judge, rows: Rows, options: RunOptions) -> None:
-        """Check the judge; nothing is opened before the first row is wanted."""
+        """Check the judge; nothing is opened before the first row is requested."""
         if not isinstance(judge, Runnable):
             raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
         if isinstance(rows, Mapping | str):
@@ -116,16 +122,18 @@ class Workload:
         self.fatal: BaseException | None = None
         self.exhausted = False
         self.marks, self.calls_each = marks_of(judge)
-        marked = "method" in self.marks
+        has_method = "method" in self.marks
         self.marks.setdefault("method", judge.get_name())
-        # A memory recalls nothing of the item's own group, so the judge must know it.
+        # A memory must not recall examples of the item's group, so the judge needs it.
         remembers = memory_of(judge) is not None
-        self._shown = (*_SHOWN, "id", "group") if remembers else (*_SHOWN, "id")
-        if options.out is not None and not marked:
+        self._judged_fields = (
+            (*_JUDGED_FIELDS, "id", "group") if remembers else (*_JUDGED_FIELDS, "id")
+        )
+        if options.out is not None and not has_method:
             raise OptionError(
-                "`out` needs a judge that says what decides its verdicts, so that a later run "
-                f"can tell whether it is the same; {judge.get_name()!r} does not. Name it and "
-                'its version by `.with_config(metadata={"method": "my judge, version 1"})`'
+                "`out` needs a judge with metadata that identify it, so that a later run can "
+                f"tell whether it is the same; {judge.get_name()!r} has none. Name it and its "
+                'version by `.with_config(metadata={"method": "my judge, version 1"})`'
             )
         self.name = name_of(self.marks)
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
@@ -134,18 +142,18 @@ class Workload:
         self._ended = False
         self.when_stopped: Callable[[], object] | None = None
         self._rows = enumerate(rows)
-        self._held: Work | None = None
+        self._next: Work | None = None
         self._active: dict[int, Ledger] = {}
-        self._seen: set[int] = set()
+        self._digests: set[int] = set()
         self._again: Counter[str] = Counter()
         self._first: dict[int, str | None] = {}
         self._kind: RowKind | None = None
-        """Of the last good row; None: there was none yet."""
-        self._raised: Exception | None = None
-        self._lost = 0
+        """Kind of the last valid row; None if there was none yet."""
+        self._first_error: Exception | None = None
+        self._failed_rows = 0
         self._lock = threading.Lock()
-        self._least = 0
-        self._began = time.monotonic()
+        self._fewest_calls = 0
+        self._start = time.monotonic()
 
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""
@@ -157,20 +165,20 @@ class Workload:
         self.summary.others = self.results.others if self.results else 0
 
     def take(self) -> Work | None:
-        """Return the next pair to work on; None if there is none that can be afforded yet."""
+        """Return the next row to judge; None if there is none that the budget allows yet."""
         if self.fatal or self.gate.closed:
             return None
-        self._held = self._held or self._read()
-        if self._held is None:
+        self._next = self._next or self._read()
+        if self._next is None:
             return None
-        if self._held.problem:
-            work, self._held = self._held, None
+        if self._next.problem:
+            work, self._next = self._next, None
             return work
-        if not self._stored(self._held) and not self._affordable():
+        if not self._stored(self._next) and not self._affordable():
             if self._active:
                 return None
             self.exhausted = True
-        work, self._held = self._held, None
+        work, self._next = self._next, None
         work.over_budget = self.exhausted and not self._stored(work)
         if not work.over_budget and not self._stored(work):
             self._active[work.index] = Ledger(self.gate, work.index, self.fail)
@@ -179,11 +187,11 @@ class Workload:
         return work
 
     def asks_for(self, work: Work) -> bool:
-        """Say whether a row is asked for, and not found in the file or lost beforehand."""
+        """Return whether a row needs calls: it is neither stored nor already failed."""
         return work.index in self._active
 
     def judge_one(self, work: Work) -> Steps[Result]:
-        """Judge one pair, or find what an earlier run made of it, and keep the result."""
+        """Judge one row, or read its stored result, and store the result."""
         try:
             return (yield from self._judge_one(work))
         except RunStopped:
@@ -198,7 +206,7 @@ class Workload:
     def _judge_one(self, work: Work) -> Steps[Result]:
         if self._stored(work):
             assert self.results is not None  # noqa: S101 - for the type checker
-            labels = {name: work.pair[name] for name in _KNOWN_OF_IT if name in work.pair}
+            labels = {name: work.pair[name] for name in _ANNOTATIONS if name in work.pair}
             stored = {**self.results.read(work.key), "index": work.index, **labels}
             with self._lock:
                 self.summary.resumed += 1
@@ -207,64 +215,64 @@ class Workload:
         if work.over_budget:
             return self._keep(work, over_budget(work, None, self._why_not()))
         if work.problem:
-            return self._keep(work, lost(work, "invalid_input", work.problem))
+            return self._keep(work, failed_outcome(work, "invalid_input", work.problem))
         ledger = self._active[work.index]
         LEDGER.set(ledger)
         try:
             outcome = yield from self._invoke(work)
         except OverBudget as exc:
             outcome = over_budget(work, ledger.usage, str(exc))
-        except Exception as exc:  # whatever one row makes its judge raise costs that row
+        except Exception as exc:  # an error of the judge on one row fails only that row
             if ends_the_run(exc):
                 raise
-            outcome = self._row_lost(work, exc, ledger.usage)
+            outcome = self._failed_row(work, exc, ledger.usage)
         return self._keep(work, outcome)
 
-    def _row_lost(self, work: Work, exc: Exception, usage: Usage) -> dict[str, Any]:
+    def _failed_row(self, work: Work, exc: Exception, usage: Usage) -> dict[str, Any]:
         """Return the outcome of a row whose judge raised an exception, and count it."""
         with self._lock:
-            self._raised = self._raised or exc
-            self._lost += 1
+            self._first_error = self._first_error or exc
+            self._failed_rows += 1
         if isinstance(exc, InputError):
-            return lost(work, "invalid_input", str(exc), usage)
+            return failed_outcome(work, "invalid_input", str(exc), usage)
         if isinstance(exc, ModelAccessError):
             detail = str(exc).partition("refuses every call: ")[2] or str(exc)
-            return lost(work, "provider_error", detail, usage)
+            return failed_outcome(work, "provider_error", detail, usage)
         problem = diagnosis(exc)
-        return lost(work, problem.reason, problem.detail, usage)
+        return failed_outcome(work, problem.reason, problem.detail, usage)
 
     def fail(self, exc: Exception) -> None:
-        """Stop the run because of an error that no other pair can escape."""
+        """Stop the run because of an error that concerns all rows."""
         self.fatal = self.fatal or exc
         self.stop()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Start nothing new; calls in flight may come back, unless `at_once`."""
+        """Start nothing new; calls in flight may finish, unless `at_once`."""
         self.gate.close(RunStopped("the run was stopped"), at_once=at_once)
         if self.when_stopped:
             self.when_stopped()
 
     @property
     def stopped(self) -> bool:
-        """Whether nothing new is started any more."""
+        """Whether the run has been stopped."""
         return self.gate.closed
 
     def finish(self, window: Window[Any]) -> None:
-        """Close the books."""
+        """Complete the summary and close the results."""
         self._tell()
-        if self._raised and self._lost == self.summary.rows - self.summary.resumed:
-            # Not a row in the whole run was spared: the fault is not the rows'.
-            self.fatal = self.fatal or self._raised
-        self.summary.held_back = window.most_held
+        if self._first_error and self._failed_rows == self.summary.rows - self.summary.resumed:
+            # Every row failed: the rows are not the cause.
+            self.fatal = self.fatal or self._first_error
+        self.summary.held_back = window.max_held_back
         self.summary.seconds_full = window.seconds_full
         if self.results is not None:
             self.results.close()
         self._sign()
 
     def _sign(self) -> None:
-        """Say beside a shard's part that all of its rows are in it."""
-        whole = self._ended and self._held is None and self.summary.rows == self._own_rows
-        if self._shard and self._part and whole and not (self.exhausted or self.fatal):
+        """Write the receipt of a shard whose rows are all in its part."""
+        is_complete = self._ended and self._next is None and self.summary.rows == self._own_rows
+        if self._shard and self._part and is_complete and not (self.exhausted or self.fatal):
             Receipt(self.name["mark"], self._read_rows, self._own_rows).write(self._part)
 
     def display(self) -> AbstractContextManager[Any]:
@@ -281,13 +289,13 @@ class Workload:
         self.summary.cost = self.gate.cost
         self.summary.unpriced = self.gate.unpriced
         self.summary.live = self.gate.live
-        self.summary.seconds = time.monotonic() - self._began
+        self.summary.seconds = time.monotonic() - self._start
 
     def _read(self) -> Work | None:
-        """Return the next row; a bad one costs itself, but for the first ones of all.
+        """Return the next row; an invalid one fails alone, unless no valid row has come yet.
 
         Raises:
-            InputError: No good row has come yet, so the rows may all be wrong.
+            InputError: No valid row has come yet, so all rows may be invalid.
         """
         for index, raw in self._rows:
             self._read_rows = index + 1
@@ -295,7 +303,7 @@ class Workload:
                 pair: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
                 kind = kind_of_row(raw) if isinstance(raw, Mapping) else "pair"
                 _check(kind, pair)
-                json.dumps([pair.get(name) for name in (*_KNOWN_OF_IT, "id")])
+                json.dumps([pair.get(name) for name in (*_ANNOTATIONS, "id")])
                 own = self._is_own(self._judged_part(pair))
             except InputError as exc:
                 problem, error = f"pair {index}: {exc}", exc
@@ -318,27 +326,27 @@ class Workload:
         return None
 
     def _is_own(self, content: Mapping[str, Any]) -> bool:
-        """Say whether a row is of this run's shard, and count it."""
+        """Return whether a row belongs to this run's shard, and count it."""
         own = self._shard is None or self._shard.holds(content)
         self._own_rows += own
         return own
 
     def _judged_part(self, pair: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the judge is given of a row."""
-        return {field: pair[field] for field in self._shown if field in pair}
+        """Return the fields of a row that the judge receives."""
+        return {field: pair[field] for field in self._judged_fields if field in pair}
 
     def _key(self, pair: dict[str, Any]) -> str:
-        """Return a pair's key under this judge; in a file, a repeated one gets a number too."""
+        """Return a row's key under this judge; in a file, a repeated key gets a number."""
         content = self._judged_part(pair)
         data = json.dumps([self.marks, content], sort_keys=True, ensure_ascii=True, default=str)
         digest = hashlib.sha256(data.encode()).digest()
         key = digest.hex()[:32]
         if self.results is None and not self._keeps_threads:
             return key
-        # Eight bytes for each pair are all that a run remembers of what it has done.
+        # A run keeps only eight bytes of each row it has judged.
         short = int.from_bytes(digest[:8])
-        if short not in self._seen:
-            self._seen.add(short)
+        if short not in self._digests:
+            self._digests.add(short)
             return key
         self._again[key] += 1
         return f"{key}-{self._again[key] + 1}"
@@ -351,32 +359,32 @@ class Workload:
         return self.results is not None and work.key in self.results
 
     def _affordable(self) -> bool:
-        """Say whether the budget allows one more pair to be begun and finished."""
+        """Return whether the budget allows one more row to be started and finished."""
         if self.exhausted:
             return False
         gate, active = self.gate, list(self._active.values())
         each = self.calls_each
-        if not active and self._least:
-            # What pairs share, such as a panel, may already be paid for.
-            each = min(each, self._least)
+        if not active and self._fewest_calls:
+            # Work that rows share, such as a panel, may already be paid for.
+            each = min(each, self._fewest_calls)
         if gate.max_calls is not None:
             promised = sum(max(0, each - ledger.usage["calls"]) for ledger in active)
             if gate.calls + promised + max(each, 1) > gate.max_calls:
                 return False
-        for spent, most in ((gate.tokens, gate.max_tokens), (gate.cost, gate.max_cost)):
-            if most is None:
+        for usage, limit in ((gate.tokens, gate.max_tokens), (gate.cost, gate.max_cost)):
+            if limit is None:
                 continue
-            fresh = self.summary.rows - self.summary.resumed
-            # What a pair takes is not known before the first is done.
-            mean = spent / fresh if fresh else most * len(active)
-            if spent + mean * (len(active) + bool(fresh)) >= most:
+            new_rows = self.summary.rows - self.summary.resumed
+            # The cost of a row is not known before the first is finished.
+            mean = usage / new_rows if new_rows else limit * len(active)
+            if usage + mean * (len(active) + bool(new_rows)) >= limit:
                 return False
         return True
 
     def _why_not(self) -> str:
         most = self.gate.max_calls
         if most is not None and most < self.calls_each and not self.gate.calls:
-            return f"a pair may take {self.calls_each} calls, and the budget is {most}"
+            return f"a pair may need {self.calls_each} calls, and the budget is {most}"
         return "the budget is spent"
 
     def _invoke(self, work: Work) -> Steps[dict[str, Any]]:
@@ -403,7 +411,7 @@ class Workload:
             outcome = {"text": None, **_EMPTY, **outcome}
         else:
             outcome = {**outcome, "verdict": {**_EMPTY, **(outcome.get("verdict") or {})}}
-        # What finds a row again stands first in its line.
+        # The fields by which a row is found again come first in its line.
         head = {
             "index": work.index,
             "key": work.key,
@@ -416,7 +424,7 @@ class Workload:
             "id": work.pair.get("id"),
             **({} if work.kind == "task" else {"content": content_key(work.pair)}),
             **(self._judged_part(work.pair) if self.options.with_texts else {}),
-            **{field: work.pair[field] for field in _KNOWN_OF_IT if field in work.pair},
+            **{field: work.pair[field] for field in _ANNOTATIONS if field in work.pair},
             **outcome,
             **({"cost": ledger.cost} if (ledger := self._active.get(work.index)) else {}),
             **head,
@@ -428,13 +436,13 @@ class Workload:
                 self.results.append(row)
             self.summary.add(row)
             self._watch(row)
-            paid = outcome_of(row)["usage"]["calls"]
-            if row["judged"] and paid:
-                self._least = min(self._least or paid, paid)
+            calls = outcome_of(row)["usage"]["calls"]
+            if row["judged"] and calls:
+                self._fewest_calls = min(self._fewest_calls or calls, calls)
         return row
 
     def _watch(self, row: Result) -> None:
-        """Stop a run whose first rows all fail by the same error, one that will not pass."""
+        """Stop a run whose first rows all fail with the same permanent error."""
         if row["index"] not in self._first:
             return
         common = None if judged_row(row) else common_error(outcome_of(row)["failures"])
@@ -442,8 +450,8 @@ class Workload:
         reasons = set(self._first.values())
         if len(self._first) < ALIKE or len(reasons) != 1 or reasons & {None, "none"}:
             return
-        if self._raised and self._lost >= ALIKE:
-            self.fail(self._raised)
+        if self._first_error and self._failed_rows >= ALIKE:
+            self.fail(self._first_error)
             return
         detail = next(f["detail"] for f in outcome_of(row)["failures"] if common_error([f]))
         self.fail(RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}"))
