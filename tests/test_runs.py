@@ -543,8 +543,8 @@ def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(
     ("judge", "given", "message"),
     [
         ("local", [], "`judge` must be a judge, got str"),
-        (FakeChatModel(), [], "`judge` must be a judge, got the model FakeChatModel; make"),
-        (FakeChatModel().bind(stop=["x"]), [], "got the model FakeChatModel; make"),
+        (FakeChatModel(), [], "`judge` must be a judge, got the model FakeChatModel; create"),
+        (FakeChatModel().bind(stop=["x"]), [], "got the model FakeChatModel; create"),
         (RunnableLambda(str), None, "`rows` must be a list .*, got None"),
         (RunnableLambda(str), 5, "`rows` must be a list .*, got 5"),
         (RunnableLambda(str), pairs(1)[0], "`rows` must be a list"),
