@@ -88,6 +88,14 @@ def main(  # noqa: PLR0913 - one parameter for each option
             help="The paper's own setting: measure the very items that examples come from.",
         ),
     ] = False,
+    by_map: Annotated[
+        bool,
+        typer.Option(
+            "--by-map",
+            help="Show an item examples of its own cognitive map alone, as the paper does; "
+            "none has its expected answer.",
+        ),
+    ] = False,
     option: Settings = None,
     seed: Seed = 0,
     concurrency: Concurrency = None,
@@ -109,6 +117,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
         held_out=held_out,
         limit=limit,
         allow_leak=allow_leak,
+        by_family=by_map,
         seed=seed,
     )
     _announce(plan, errors)

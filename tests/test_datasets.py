@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from langchain_judges import datasets as sets
+from langchain_judges.datasets.items import normalised
 from langchain_judges.datasets.source import NO_TEXT
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.texts import check_pair, check_text
@@ -214,6 +215,38 @@ def test_empty_answers_are_shown_as_such() -> None:
     rows = sets.load("hh_helpful", folder("hh_helpful_test"))
     empty = [row for row in rows if NO_TEXT in (row["output_a"], row["output_b"])]
     assert len(empty) == 4
+
+
+def test_cogevals_tasks_with_an_answer_in_common_are_one_group(tmp_path: Path) -> None:
+    # A detour with and without teleporting ends in the same rooms; a path shares one of its two
+    # answers with them; another map has an answer of its own.
+    tasks = [
+        ("m", "tele", "1, 2"),
+        ("m", "non", "1,2", "3"),
+        ("m", "path", "3."),
+        ("n", "x", "4"),
+    ]
+    rows = [
+        {"path": str(n), "graph": graph, "domain": "rooms", "condition": skill, "model": "a",
+         "conversation": "Which way?", "response": "1", "parsed": "1", "expected": answers}
+        for n, (graph, skill, *answers) in enumerate(tasks)
+    ]  # fmt: skip
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "sample.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    items = sets.load("cogeval", tmp_path)
+    assert [item["family"] for item in items] == ["m", "m", "m", "n"]
+    assert [item["category"] for item in items] == ["tele", "non", "path", "x"]
+    assert len({item["group"] for item in items[:3]}) == 1
+    assert items[3]["group"] not in {item["group"] for item in items[:3]}
+
+
+@pytest.mark.figures
+def test_no_two_groups_of_cogeval_share_an_accepted_answer() -> None:
+    groups: dict[str, set[str]] = {}
+    for item in sets.load("cogeval", folder("cogeval")):
+        for answer in item["expected"]:
+            groups.setdefault(normalised(answer), set()).add(item["group"])
+    assert {len(each) for each in groups.values()} == {1}
 
 
 @pytest.mark.figures

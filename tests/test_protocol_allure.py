@@ -19,6 +19,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from protocols import program
 from typer.testing import CliRunner
 
+from langchain_judges.datasets import load
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.memory.failures import FailureMemory, all_
 from langchain_judges.metrics import balanced_accuracy, cohen_kappa, precision
@@ -225,7 +226,9 @@ def test_the_same_command_asks_nothing_again(swept, no_plots):
 
 def test_a_spent_budget_stops_and_the_next_command_goes_on(sweeping):
     # 20 items once, and 6 of them in bare, criteria, 2 sizes × 2 draws, all, 1 mode, 2 points.
-    codes = [sweeping(**{"max-calls": 30}).exit_code for _ in range(3)]
+    # Two draws of one example would be the same one in seven times, and then cost nothing.
+    limits = {"max-calls": 30, "sizes": "0,3,4"}
+    codes = [sweeping(**limits).exit_code for _ in range(3)]
     assert codes == [3, 3, 0]
     results = check_figures(sweeping.out)
     # Without the only mode no example is left: that run asks nothing that `none` did not ask.
@@ -248,7 +251,7 @@ def test_ctrl_c_is_code_130_and_the_same_command_goes_on(sweeping):
     paid, done = len(server.calls), len(lines(kept))
     assert 3 <= done < 20
     server.replies = behave
-    assert sweeping().exit_code == 0
+    assert sweeping(sizes="0,3,4").exit_code == 0
     assert len(server.calls) - paid == 20 - done + 6 * 9
 
 
@@ -289,6 +292,24 @@ def test_groups_held_out_share_nothing_with_those_of_the_examples(swept):
 
 def labelled(*items):
     return [{**item, "problem": "p", "systems": ["s"]} for item in items]
+
+
+@pytest.mark.figures
+def test_keyed_by_the_map_an_item_sees_examples_of_its_own_map_alone(sweeping):
+    assert sweeping("--by-map", sizes="0,2", draws=1).exit_code == 0
+    results = check_figures(sweeping.out)
+    examples = {each["id"]: each for each in lines(sweeping.out / "memory.jsonl")}
+    items = {item["id"]: item for item in load("cogeval", sweeping.data)}
+    shown = [
+        (items[row["id"]], examples[each])
+        for row in held_out_rows(sweeping.out, "all")
+        for each in row["verdict"]["recalled"]
+    ]
+    assert {item["family"] == example["family"] for item, example in shown} == {True}
+    assert {item["expected"] == example["expected"] for item, example in shown} == {False}
+    # Of the ten mistakes of ten groups those of seven are remembered, by turns of two maps.
+    assert results["runs"]["all"]["shown"] < results["examples"]["count"] == 7
+    assert "own family alone" in (sweeping.out / "report.html").read_text()
 
 
 def test_a_plan_with_a_shared_group_is_refused_unless_it_says_so():

@@ -23,7 +23,7 @@ import sc2_sets
 from allure_sweep.plan import plan_sweep
 from langchain_core.runnables import RunnableLambda
 
-from langchain_judges import create_allure_audit, metrics, report
+from langchain_judges import create_allure_audit, load_judge, metrics, report
 from langchain_judges import datasets as sets
 from langchain_judges.methods.allure.audit.checks import (
     annotated,
@@ -39,9 +39,11 @@ from langchain_judges.metrics import (
     order_agreement,
 )
 from langchain_judges.report.rows import judges_of
+from langchain_judges.rows.texts import judged
 from langchain_judges.writing.coverage import missing
 from langchain_judges.writing.overlap import overlap
 from tests.conftest import DATA
+from tests.fakes import FakeChatModel
 from tests.memories import ListMemory
 from tests.test_protocol_allure import Sweeping, behave, check_figures, check_report
 from tests.test_protocol_bsm import lines, longer, scorer
@@ -184,6 +186,24 @@ def test_the_papers_four_systems_are_wrong_as_often_as_counted_before():
     assert (len(plan.items), len(plan.train), len(plan.held_out)) == (400, 280, 120)
     # 400 + 120 (5 sizes × 3 draws + 5 modes and none named + 3 portions + 2)
     assert plan.most_calls == 3520
+
+
+def test_the_papers_prompt_on_planning_leaves_the_long_task_out():
+    items = sets.load("cogeval", COGEVAL)
+    answers = [judged(item["output"]) + item["expected"][0] for item in items]
+    tasks = [message["content"] for item in items for message in item["input"]]
+    compared = sum(map(len, answers))
+    assert (sum(map(len, tasks)) + compared) / compared == pytest.approx(4.6, abs=0.05)
+
+    def characters(**options):
+        model = FakeChatModel(replies=['{"label": "1"}'] * 22)
+        judge = load_judge("allure", model, preset="e1", **options)
+        for item in items[::100]:
+            assert judge.invoke(item)["verdict"]["label"] == 1
+        return sum(map(len, model.prompts))
+
+    # Of the whole prompt, instructions included, without examples.
+    assert characters(show_task=True) / characters() == pytest.approx(2.4, abs=0.05)
 
 
 def test_a_slice_of_the_real_answers_goes_through(serve, tmp_path, letter_encoder):

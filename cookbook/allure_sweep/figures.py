@@ -37,6 +37,7 @@ def figures(runs: Runs) -> dict[str, Any]:
         "title": plan.experiment.title,
         "problems": plan.experiment.problems,
         "leak_allowed": plan.allow_leak,
+        "by_family": plan.by_family,
         "items": {"train": len(plan.train), "held_out": len(plan.held_out)},
         "groups": {
             "train": len({group_of(item, n) for n, item in enumerate(plan.train)}),
@@ -194,7 +195,7 @@ def turned(runs: Runs) -> dict[str, Any]:
     """
     if not runs.named("all"):
         return {"worsened": 0, "items": []}
-    wide = not runs.plan.allow_leak
+    wide = not runs.plan.by_family
     before, after = runs.labels("none"), runs.labels("all")
     triples = list(zip(before, after, runs.truth, strict=True))
     worsened = sum(a == truth and b not in (truth, None) for a, b, truth in triples)

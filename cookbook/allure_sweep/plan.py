@@ -37,8 +37,6 @@ class Experiment:
     """The type of problem, or planning skill, that an item is counted under."""
     problems: str
     """What these types are called."""
-    circle: Callable[[Mapping[str, Any]], str]
-    """What shares its examples where leaks are allowed, as in the paper."""
 
 
 def system_of(item: Mapping[str, Any]) -> str:
@@ -52,9 +50,8 @@ EXPERIMENTS = {
         dataset="cogeval",
         options={},
         rubric="correctness",
-        problem=lambda item: str(item.get("family")),
+        problem=lambda item: str(item.get("category")),
         problems="planning skill",
-        circle=lambda item: str(item.get("group")).split("/")[0],
     ),
     "e2": Experiment(
         title="SummEval: factual consistency of summaries with their article",
@@ -64,7 +61,6 @@ EXPERIMENTS = {
         rubric="consistency",
         problem=system_of,
         problems="system",
-        circle=lambda item: "consistency",
     ),
 }
 
@@ -102,6 +98,8 @@ class Plan:
     seeds: int = 3
     portions: int = 3
     allow_leak: bool = False
+    by_family: bool = False
+    """Whether an item is shown examples of its own family alone."""
 
     def __post_init__(self) -> None:
         """Check that nothing leaks unsaid."""
@@ -163,7 +161,7 @@ class Plan:
             pool: The most examples that an item can be shown; larger sizes fall away.
             modes: The failure modes of the examples; `"None"` are those that have none.
         """
-        wide = not self.allow_leak
+        wide = not self.by_family
         everything = all_(any_family=wide)
         arms = [
             Arm("none", "none", size=0),
@@ -213,15 +211,17 @@ def plan_sweep(  # noqa: PLR0913 - what a sweep varies
     held_out: float = 0.3,
     limit: int | None = None,
     allow_leak: bool = False,
+    by_family: bool = False,
     seed: int = 0,
 ) -> Plan:
     """Plan one of the paper's two experiments.
 
     Examples come from the training groups alone, and what is measured are items of other
-    groups (`e1`: graph × domain × condition, `e2`: article). An item is shown examples of
-    every family, so that four examples are four. With `allow_leak` the setting is
-    the paper's own: examples come from the very items that are measured, in `e1` from those
-    of the same cognitive map. Such figures show how well a judge repeats what it was told.
+    groups (`e1`: all tasks with an accepted answer in common, `e2`: article). An item is shown
+    examples of every family, so that four examples are four; with `by_family` those of its
+    own cognitive map alone, as the paper keys its memory. With `allow_leak` the setting is
+    the paper's own: keyed by the map, and examples come from the very items that are
+    measured. Such figures show how well a judge repeats what it was told.
 
     Args:
         preset: `"e1"`, planning answers, or `"e2"`, consistency of summaries.
@@ -232,7 +232,8 @@ def plan_sweep(  # noqa: PLR0913 - what a sweep varies
         portions: Points of the learning curve.
         held_out: Share of the items that is held out, by group.
         limit: Most items, drawn by whole groups.
-        allow_leak: Measure on the items that examples come from.
+        allow_leak: Measure on the items that examples come from; sets `by_family` too.
+        by_family: Show an item examples of its own family alone.
         seed: Of the split and the draw of `limit`.
 
     Raises:
@@ -249,10 +250,15 @@ def plan_sweep(  # noqa: PLR0913 - what a sweep varies
     named = [{**_checked(item), "problem": experiment.problem(item)} for item in items]
     own = _by_groups(named, limit, seed)
     train, measured = (own, own) if allow_leak else split_by_group(own, held_out, seed=seed)
-    if allow_leak:
-        train = measured = [{**item, "family": experiment.circle(item)} for item in own]
     return Plan(
-        preset, tuple(train), tuple(measured), tuple(sizes), seeds, portions, allow_leak
+        preset,
+        tuple(train),
+        tuple(measured),
+        tuple(sizes),
+        seeds,
+        portions,
+        allow_leak,
+        by_family or allow_leak,
     )
 
 

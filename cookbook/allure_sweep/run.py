@@ -207,7 +207,7 @@ class _Runner:
 
     def _pool(self, memory: FailureMemory) -> int:
         examples = memory.examples()
-        if not self.plan.allow_leak:
+        if not self.plan.by_family:
             return len(examples)
         families = [example["family"] for example in examples]
         return max((families.count(each) for each in set(families)), default=0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from langchain_judges.datasets.rows import Rows
 from langchain_judges.datasets.source import NO_TEXT, Source
@@ -40,19 +40,48 @@ def cogeval(source: Source, seed: int) -> Rows:
     stops and case apart. Items on which that and the recorded grade disagree were drawn
     more often into the sample: never read a rate off it. The recorded grades are in
     `recorded("cogeval", …)`.
+
+    `family` is the cognitive map, by which ALLURE's memory is keyed, and `category` the
+    planning skill. A `group` holds all tasks that share an accepted answer, so that no example
+    of another group shows the answer that a response is compared with.
     """
-    for record in source.lines("sample.jsonl.gz"):
+    records = list(source.lines("sample.jsonl.gz"))
+    groups = _by_answer(records)
+    for record in records:
         yield {
             "id": f"cogeval:{record['path']}",
             "input": record["conversation"],
             "output": record["response"].strip() or NO_TEXT,
             "expected": record["expected"],
             "label": int(answer_matches(record["parsed"], record["expected"])),
-            "family": record["condition"],
-            "group": f"{record['graph']}/{record['domain']}/{record['condition']}",
-            "category": record["domain"],
+            "family": record["graph"],
+            "group": groups[_task_of(record)],
+            "category": record["condition"],
             "systems": [record["model"]],
         }
+
+
+def _task_of(record: Mapping[str, Any]) -> str:
+    return f"{record['graph']}/{record['domain']}/{record['condition']}"
+
+
+def _by_answer(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the first of the tasks that each one shares an accepted answer with."""
+    first: dict[str, str] = {}
+    by_answer: dict[str, str] = {}
+
+    def root(task: str) -> str:
+        while first.setdefault(task, task) != task:
+            task = first[task]
+        return task
+
+    for record in records:
+        own = root(_task_of(record))
+        for answer in map(normalised, record["expected"]):
+            other = root(by_answer.setdefault(answer, own))
+            first[own] = other
+            own = other
+    return {task: root(task) for task in list(first)}
 
 
 def commongen_hard(
