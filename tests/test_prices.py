@@ -17,8 +17,9 @@ from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.runs import many
+from langchain_judges.runs.estimate import estimate
 from langchain_judges.runs.prices import Prices
-from langchain_judges.testing import FakeChatModel
+from langchain_judges.testing import FakeChatModel, FakeModelServer, error
 from tests.judges import PAIR, answer, of_method
 
 TABLE: dict[str, Any] = {
@@ -33,6 +34,7 @@ class Model(FakeChatModel):
     """Takes 1,000 input and 200 output tokens for a reply: 0.003 dollars by the table."""
 
     model_name: str = "fake"
+    service_tier: str | None = None
 
 
 def reply(prompt):
@@ -181,10 +183,67 @@ async def test_a_wait_for_a_turn_ends_when_the_run_is_stopped(monkeypatch):
 def test_a_dry_run_estimates_tokens_and_dollars(tmp_path, table):
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({**PAIR, "input": "x" * 500_000}) + "\n")
-    TABLE["models"]["gpt-5-mini"] = TABLE["models"]["fake"]
-    table.write_text(json.dumps(TABLE))
+    prices = {"gpt-5-mini": TABLE["models"]["fake"]}
+    table.write_text(json.dumps({**TABLE, "models": prices}))
     words = ["judge", str(rows), "--model", "openai:gpt-5-mini", "--method", "relative"]
     done = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(table)])
-    # Two calls of 500,012 characters and 300 tokens: 250,606; two replies of 150.
+    # Two calls of 500,012 bytes and 300 tokens: 250,606; two replies of 150.
     assert "About 250,606 input and 300 output tokens, $0.25" in done.stderr
     assert "The longest row has about 125,003 tokens" in done.stderr
+    assert "texts counted by 4 bytes a token" in done.stderr
+
+
+def test_a_row_of_a_million_tokens_is_warned_of_before_it_is_sent(tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({**PAIR, "input": "x" * 4_000_000}) + "\n")
+    asked = []
+
+    def answer_late(call):
+        asked.append(call)
+        return error(401)
+
+    with FakeModelServer(answer_late) as server:
+        words = ["judge", str(rows), "--model", "m", "--base-url", server.url]
+        done = CliRunner().invoke(app, [*words, "--method", "relative"])
+    warning, refusal = "about 1,000,003 tokens", "refuses every call"
+    assert asked
+    assert done.stderr.index(warning) < done.stderr.index(refusal)
+
+
+def dry(table, model, **options):
+    judge = of_method("relative", model, orders="none")
+    # 12 bytes in three texts.
+    rows = [{"input": "Why?", "output_a": "good", "output_b": "poor"}] * 2
+    return estimate(judge, rows, n=2, size=24, prices=Prices.read(table), **options)
+
+
+def test_an_estimate_in_a_batch_or_by_flex_has_half_the_price(table):
+    # 24 bytes are 6 tokens, and 300 a call: 606 at 1.0; 300 of replies at 10.0.
+    assert dry(table, Model(replies=reply)).dollars == pytest.approx(0.003606)
+    assert dry(table, Model(replies=reply), tier="batch").dollars == pytest.approx(0.001803)
+    assert dry(table, Model(replies=reply, service_tier="flex")).dollars == pytest.approx(
+        0.001803
+    )
+
+
+def test_tokens_are_counted_by_the_model_s_encoding_where_it_is_on_disk(
+    table, tmp_path, monkeypatch
+):
+    tiktoken = pytest.importorskip("tiktoken")
+    one_a_byte = tiktoken.Encoding(
+        "bytes",
+        pat_str=".",
+        mergeable_ranks={bytes([n]): n for n in range(256)},
+        special_tokens={},
+    )
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(tiktoken, "get_encoding", lambda name: one_a_byte)
+    assert (
+        "4 bytes a token" in dry(table, Model(replies=reply, model_name="gpt-5-mini")).counted
+    )
+    # The name under which tiktoken keeps o200k_base.
+    (tmp_path / "fb374d419588a4632f3f557e76b4b70aebbca790").touch()
+    cost = dry(table, Model(replies=reply, model_name="gpt-5-mini"))
+    assert cost.input_tokens == 24 + 600
+    assert "texts counted by o200k_base," in cost.counted
+    assert "4 bytes a token" in dry(table, Model(replies=reply, model_name="claude")).counted

@@ -59,7 +59,6 @@ from langchain_judges.cli.options import (
     WithTexts,
 )
 from langchain_judges.errors import JudgeError, OptionError
-from langchain_judges.methods.marks import metadata_of, unwrapped
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -157,7 +156,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             )
             if batch and isinstance(chat, list):
                 raise OptionError(f"--batch is for one model; {method!r} has {len(chat)}")
-            if batch:
+            if batch and not dry_run:
                 chat = _batched(chat, out, live_after, errors)
                 concurrency, open_rows = concurrency or _IN_JOBS, open_rows or _OPEN_ROWS
             more = {} if memory is None else {"memory": filled_memory(memory)}
@@ -166,7 +165,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
         price_list = _prices(prices)
         _warn_of_size(file, errors)
         if dry_run:
-            _estimate(built, file, rows, price_list, errors)
+            _tell_estimate(built, file, rows, price_list, batch=batch, errors=errors)
             return
         options: dict[str, Any] = {
             "out": out,
@@ -293,51 +292,37 @@ def _limiter(rpm: float | None, tpm: float | None) -> BaseRateLimiter | None:
     return MinuteLimiter(rpm=rpm, tpm=tpm)
 
 
-_OVERHEAD = 300
-"""Tokens of a call beside the row: the method's own words, and what earlier steps wrote."""
-_REPLY = 150
-"""Tokens of a reply."""
-_LONG = 100_000
-"""Tokens of a row that are worth a warning: many models refuse them, and all charge them."""
-
-
 def _warn_of_size(file: PairsFile, errors: Console) -> None:
-    tokens = file.longest // 4
-    if tokens >= _LONG:
+    from langchain_judges.asking.tokens import BYTES
+    from langchain_judges.runs.estimate import LONG
+
+    tokens = file.longest // BYTES
+    if tokens >= LONG:
         errors.print(
             f"The longest row has about {tokens:,} tokens, and every call sends it.",
             style="yellow",
         )
 
 
-def _estimate(
-    judge: Any, file: PairsFile, rows: int, prices: PriceList | None, errors: Console
+def _tell_estimate(
+    judge: Any,
+    file: PairsFile,
+    rows: int,
+    prices: PriceList | None,
+    *,
+    batch: bool,
+    errors: Console,
 ) -> None:
-    """Print what a run may cost: four characters a token, and a typical prompt and reply."""
-    from langchain_judges.asking.paid import Paid
+    from langchain_judges.runs.estimate import estimate
 
-    shown, written = file.characters // 4 + rows * _OVERHEAD, rows * _REPLY
-    calls, costs = 0, []
-    for calls_each, model in _models_asked(judge):
-        calls += calls_each
-        paid = Paid(calls_each * shown, 0, calls_each * written)
-        by_name = isinstance(model, str | Mapping)
-        costs.append(None if by_name or prices is None else prices.cost(model, paid))
-    text = f"About {calls * shown:,} input and {calls * written:,} output tokens"
+    tier = "batch" if batch else None
+    cost = estimate(judge, file, n=rows, size=file.size, prices=prices, tier=tier)
+    text = f"About {cost.input_tokens:,} input and {cost.output_tokens:,} output tokens"
     if prices:
-        priced = [cost for cost in costs if cost is not None]
-        whole = len(priced) == len(costs)
-        price = f"${sum(priced):,.2f} by" if whole else "no price is known in"
-        text += f", {price} {prices.source}"
-    errors.print(f"{text}; the estimate may be off by half or double.", markup=False)
-
-
-def _models_asked(judge: Any) -> list[tuple[int, Any]]:
-    """Return the calls for a row and the model of each judge that a judge is made of."""
-    own = unwrapped(judge)
-    if members := getattr(own, "members", ()):
-        return [each for member in members for each in _models_asked(member.judge)]
-    return [(metadata_of(judge)["calls"], own.model)]
+        known = cost.dollars is not None
+        text += f", ${cost.dollars:,.2f} by" if known else ", no price is known in"
+        text += f" {prices.source}"
+    errors.print(f"{text}; {cost.counted}.", markup=False)
 
 
 def _announce(judge: Any, rows: int, errors: Console) -> None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
+from langchain_judges.asking.tokens import bytes_of
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.rows.texts import characters_of, check_pair
+from langchain_judges.rows.texts import check_pair, texts_read
 
 Check = Callable[[object], None]
 
@@ -35,24 +36,24 @@ class PairsFile:
     columns: Mapping[str, str] | None = None
     repeated: int = 0
     """Good rows found by `count` whose id an earlier row has."""
-    characters: int = 0
-    """Of all texts of the good rows, found by `count`."""
+    size: int = 0
+    """Bytes of all texts of the good rows, found by `count`."""
     longest: int = 0
-    """Characters of the longest good row."""
+    """Bytes of the longest good row."""
     bad: list[tuple[int, str]] = field(default_factory=list)
     """The bad lines found by `count`: number from 1, and what is wrong."""
 
     def count(self) -> int:
         """Read the whole file, remember its bad lines and return how many good rows it has."""
         self.bad, self.repeated = [], 0
-        self.characters = self.longest = 0
+        self.size = self.longest = 0
         # Of an id a few bytes are kept: there may be millions.
         seen: set[int] = set()
         good = named = 0
         for row in self._rows(self.bad):
             good += 1
-            size = characters_of(row)
-            self.characters += size
+            size = bytes_of(texts_read(row))
+            self.size += size
             self.longest = max(self.longest, size)
             if row.get("id") is not None:
                 named += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_judges.errors import InputError
@@ -300,18 +300,20 @@ def check_item(item: object) -> None:
         check_text(answer, "expected")
 
 
-_READ = ("input", "output_a", "output_b", "reference", "output", "expected", "source")
+_READ = ("input", "output_a", "output_b", "reference", "output", "expected", "source", "rubric")
 
 
-def characters_of(row: Mapping[str, Any]) -> int:
-    """Return the number of characters that a judge reads of a row."""
-    return sum(_characters(row[name]) for name in _READ if row.get(name))
+def texts_read(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts that a judge reads of a row, those of messages and blocks too."""
+    for name in _READ:
+        yield from _texts_in(row.get(name))
 
 
-def _characters(value: Any) -> int:
-    """Return the number of characters of a text, or of messages and blocks with text."""
+def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        return len(value)
-    if isinstance(value, Mapping):
-        return _characters(value.get("content") or value.get("text") or "")
-    return sum(map(_characters, value)) if isinstance(value, Sequence) else 0
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts_in(value.get("content") or value.get("text"))
+    elif isinstance(value, Sequence):
+        for each in value:
+            yield from _texts_in(each)

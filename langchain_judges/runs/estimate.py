@@ -1,0 +1,108 @@
+"""What a run may cost, before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from langchain_judges.asking.models import model_name
+from langchain_judges.asking.paid import Paid
+from langchain_judges.asking.tokens import BYTES, Tokenizer, bytes_of, tokenizer_of
+from langchain_judges.methods.marks import metadata_of, unwrapped
+from langchain_judges.rows.texts import texts_read
+
+if TYPE_CHECKING:
+    from langchain_judges.runs.prices import Prices
+
+OVERHEAD = 300
+"""Tokens of a call beside the row: the method's own words, and what earlier steps wrote."""
+REPLY = 150
+"""Tokens of a reply."""
+SAMPLE = 1_000
+"""Rows whose tokens are counted; the others are taken to have as many for each byte."""
+LONG = 100_000
+"""Tokens of a row that are worth a warning: many models refuse them, and all charge them."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run may cost."""
+
+    input_tokens: int
+    output_tokens: int
+    dollars: float | None
+    """None: no prices, or the price of a model is not known."""
+    counted: str
+    """How the tokens of the texts were found, and how far the whole may be off."""
+
+
+def estimate(
+    judge: Any,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    n: int,
+    size: int,
+    prices: Prices | None = None,
+    tier: str | None = None,
+) -> Estimate:
+    """Estimate the tokens and dollars of a run; nothing is asked.
+
+    Args:
+        judge: A judge of this package.
+        rows: Its rows; the first thousand are read, if the model's tokens can be counted.
+        n: How many rows there are.
+        size: Bytes of all of their texts.
+        prices: What tokens cost.
+        tier: `"batch"` where calls become jobs; None: what the model is set to.
+    """
+    sample = [list(texts_read(row)) for row in islice(rows, SAMPLE)]
+    sent = replies = 0
+    costs: list[float | None] = []
+    counters: dict[str, Tokenizer] = {}
+    for calls, model in _models_asked(judge):
+        name = model if isinstance(model, str) else _name(model)
+        counter = counters.setdefault(name, tokenizer_of(name))
+        paid = Paid(
+            calls * (_tokens(counter, sample, size) + n * OVERHEAD),
+            0,
+            calls * n * REPLY,
+            tier or getattr(model, "service_tier", None),
+        )
+        sent, replies = sent + paid.input_tokens, replies + paid.output_tokens
+        by_name = prices is None or isinstance(model, str | Mapping)
+        costs.append(None if by_name or prices is None else prices.cost(model, paid))
+    known = [cost for cost in costs if cost is not None]
+    dollars = sum(known) if known and len(known) == len(costs) else None
+    return Estimate(sent, replies, dollars, _counted(counters.values(), len(sample), n))
+
+
+def _tokens(counter: Tokenizer, sample: list[list[str]], size: int) -> int:
+    """Return the tokens of all texts, by those of a sample."""
+    texts = [text for row in sample for text in row]
+    if not counter.exact or not (part := bytes_of(texts)):
+        return size // BYTES
+    return round(size * counter.count(texts) / part)
+
+
+def _counted(counters: Iterable[Tokenizer], sample: int, n: int) -> str:
+    names = ", ".join(sorted({counter.name for counter in counters}))
+    exact = all(counter.exact for counter in counters)
+    of = f" on the first {sample:,} rows" if exact and sample < n else ""
+    return (
+        f"texts counted by {names}{of}, the method's own words and the replies by their usual "
+        "length: it may be off by half or double"
+    )
+
+
+def _name(model: Any) -> str:
+    return str(model.get("name")) if isinstance(model, Mapping) else model_name(model)
+
+
+def _models_asked(judge: Any) -> list[tuple[int, Any]]:
+    """Return the calls for a row and the model of each judge that a judge is made of."""
+    own = unwrapped(judge)
+    if members := getattr(own, "members", ()):
+        return [each for member in members for each in _models_asked(member.judge)]
+    return [(metadata_of(judge)["calls"], own.model)]
