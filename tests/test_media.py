@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from langchain_judges import as_comparative_evaluator, as_evaluator, best_of, judge_many
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.middleware import judge_tool
+from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.media import mark_of
 from tests.fakes import FakeChatModel

@@ -23,7 +23,7 @@ from langchain_judges.errors import (
     ModelSetupError,
     OptionError,
 )
-from langchain_judges.integrations.middleware import judge_tool
+from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.testing import error, reply
 from tests.conftest import chat
 from tests.fakes import FakeChatModel

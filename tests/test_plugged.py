@@ -13,7 +13,7 @@ from langchain_judges.integrations.classic import (
     JudgeStringEvaluator,
     load_classic_evaluator,
 )
-from langchain_judges.integrations.middleware import judge_tool
+from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.registry import METHODS as METHODS_BY_NAME
 from langchain_judges.methods.rubric.ready import ready
 from tests.fakes import FakeChatModel

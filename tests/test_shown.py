@@ -36,7 +36,7 @@ from langchain_judges import (
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.classic import JudgePairwiseEvaluator, JudgeStringEvaluator
-from langchain_judges.integrations.middleware import judge_tool
+from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.rubric.prompts import FINAL
 from langchain_judges.methods.rubric.ready import ready
 from langchain_judges.rows.media import mark_of

@@ -17,7 +17,7 @@ from langchain_judges.asking.steps import Effect, Steps, arun, run, together
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.cases import check_basis_of, pair_for
-from langchain_judges.integrations.evaluators import config_for, verdict_of
+from langchain_judges.integrations.judging import config_for, verdict_of
 from langchain_judges.methods.marks import kind_of
 from langchain_judges.rows.applications import (
     answer_in,

@@ -10,15 +10,10 @@ from langsmith.schemas import Example, Run
 
 from langchain_judges.asking.steps import Steps, run
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.evaluators import config_for, error_verdict, verdict_of
+from langchain_judges.integrations.judging import config_for, error_verdict, verdict_of
 from langchain_judges.integrations.reading import CaseReader, EvaluatedRow, Places
 from langchain_judges.methods.marks import marks_of
-from langchain_judges.rows.applications import (
-    Source,
-    check_words,
-    comment_of,
-    score_of,
-)
+from langchain_judges.rows.applications import Source, check_words, comment_of, score_of
 from langchain_judges.runs.workload import Judge
 
 

@@ -13,7 +13,7 @@ from langsmith import Client
 from langsmith.schemas import Feedback, Run
 
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.evaluators import runs_of
+from langchain_judges.integrations.langsmith_runs import runs_of
 from langchain_judges.rows.applications import task_in, work_in
 
 Label = str | int | float

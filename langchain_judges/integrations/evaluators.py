@@ -8,20 +8,25 @@ score, whose comment says why; it is never 0 and never missing.
 from __future__ import annotations
 
 import uuid
-import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 
-from langchain_core.runnables import RunnableConfig
-from langsmith import Client, utils
+from langsmith import utils
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
 from langsmith.schemas import Example, Run
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.steps import Effect, Steps, arun, run
-from langchain_judges.errors import InputError, JudgeError
+from langchain_judges.asking.steps import Steps, arun, run
+from langchain_judges.errors import InputError
+from langchain_judges.integrations.judging import (
+    config_for,
+    criteria_of,
+    error_verdict,
+    outcome_of,
+    reason_for,
+)
 from langchain_judges.integrations.reading import Baseline, CaseReader, EvaluatedRow, Places
 from langchain_judges.methods.marks import marks_of, unwrapped
 from langchain_judges.options import unknown_option
@@ -34,7 +39,7 @@ from langchain_judges.rows.applications import (
     score_of,
 )
 from langchain_judges.runs.workload import Judge
-from langchain_judges.verdict import no_usage, not_judged
+from langchain_judges.verdict import no_usage
 
 _MAX_VERDICTS = 100_000
 """How many verdicts an evaluator keeps for the summary of an experiment."""
@@ -278,64 +283,6 @@ def _refuse(unknown: Mapping[str, Any]) -> None:
 _run = run  # `run` is also LangSmith's name for an evaluator's argument
 
 
-def config_for(judge: Judge, **config: Any) -> RunnableConfig:
-    """Return the configuration of one judgment, with a new thread if it is checkpointed."""
-    if getattr(unwrapped(judge), "checkpointer", None):
-        config["configurable"] = {"thread_id": str(uuid.uuid4())}
-    return cast("RunnableConfig", config)
-
-
-def verdict_of(
-    judge: Judge, case: Mapping[str, Any], config: RunnableConfig
-) -> Steps[dict[str, Any]]:
-    """Judge one case and return its verdict.
-
-    Raises:
-        InputError: The case cannot be judged as it is.
-        ModelAccessError: The provider rejects every call.
-    """
-    outcome = yield from outcome_of(judge, case, config)
-    verdict: dict[str, Any] = outcome["verdict"]
-    return verdict
-
-
-def outcome_of(
-    judge: Judge, case: Mapping[str, Any], config: RunnableConfig
-) -> Steps[dict[str, Any]]:
-    """Judge one case and return the judge's whole outcome; raises what `verdict_of` does."""
-    outcome: dict[str, Any] = yield Effect(
-        lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
-    )
-    return outcome
-
-
-def criteria_of(outcome: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """Return the sub-scores of a judge of one text with several criteria."""
-    parts = outcome.get("subscores") or []
-    if len(parts) < 2 or "label" not in parts[0]:
-        return []
-    # Questions drafted from a task are specific to it: no columns for a data set.
-    columns = [part for part in parts if not part.get("drafted")]
-    return [part for part in columns if part["criterion"] != key]
-
-
-def reason_for(subscore: Mapping[str, Any]) -> str:
-    """Return the reason for a criterion's label, or that it was not judged."""
-    return "Not judged." if subscore["label"] is None else str(subscore["reason"])
-
-
-def error_verdict(exc: JudgeError) -> dict[str, Any]:
-    """Return the verdict of a row that failed before it was judged."""
-    is_input = isinstance(exc, InputError)
-    failure: Any = {
-        "step": "input" if is_input else "judge",
-        "unit": "",
-        "reason": "missing" if is_input else "provider_error",
-        "detail": str(exc),
-    }
-    return dict(not_judged([failure], no_usage()))
-
-
 def _extra(verdict: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a verdict that are shown next to its score."""
     names = ("preference", "label", "confidence", "confidence_source", "flipped")
@@ -347,29 +294,3 @@ def _extra(verdict: Mapping[str, Any]) -> dict[str, Any]:
     if decision(verdict) is None:
         extra["reason"] = reason_of(verdict)
     return extra
-
-
-def baseline_outputs(client: Client, experiment: str) -> dict[str, Any]:
-    """Return the outputs of an experiment's runs by the id of their example.
-
-    Args:
-        client: LangSmith's client.
-        experiment: Its name or id.
-    """
-    try:
-        project = uuid.UUID(str(experiment))
-    except ValueError:
-        project = client.read_project(project_name=experiment).id
-    return {
-        str(run.reference_example_id): run.outputs
-        for run in runs_of(client, project_id=project, is_root=True)
-        if run.reference_example_id and run.outputs
-    }
-
-
-def runs_of(client: Client, **which: Any) -> list[Run]:
-    """Return the runs of a query, by the one call that every LangSmith server supports."""
-    with warnings.catch_warnings():
-        # Its replacement requires a newer server than many have.
-        warnings.filterwarnings("ignore", r"list_runs\(\) is deprecated")
-        return list(client.list_runs(**which))

@@ -1,0 +1,76 @@
+"""A judged answer of an agent, and its scores as feedback on the agent's trace."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+import warnings
+from typing import Any, NotRequired
+
+from langsmith import Client
+from langsmith.run_helpers import get_current_run_tree
+from langsmith.run_trees import get_cached_client
+from langsmith.utils import LangSmithError
+from typing_extensions import TypedDict
+
+from langchain_judges.integrations.judging import reason_for
+from langchain_judges.rows.applications import comment_of
+from langchain_judges.rows.texts import Text
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Judged(TypedDict):
+    """An answer of the agent, and the judge's verdict on it."""
+
+    answer: Text
+    """A message if it contains images."""
+    work: NotRequired[Text]
+    """The trajectory that was judged; only with `trajectory`."""
+    score: float | int | None
+    verdict: dict[str, Any] | None
+    """None if there was nothing to compare with yet."""
+    criteria: NotRequired[list[dict[str, Any]]]
+    """The sub-scores of a judge with several criteria."""
+
+
+def send_feedback(
+    key: str, current: Judged, marks: dict[str, Any], judge_run: uuid.UUID, revisions: int
+) -> None:
+    """Add the score to the agent's trace, if there is one, without waiting for LangSmith."""
+    tree = get_current_run_tree()
+    if tree is None:
+        return
+    client = tree.ls_client if isinstance(tree.ls_client, Client) else get_cached_client()
+    verdict = current["verdict"] or {}
+    shared: dict[str, Any] = {
+        "run_id": tree.trace_id,
+        "trace_id": tree.trace_id,
+        "source_info": marks,
+        "feedback_source_type": "model",
+        "source_run_id": judge_run,
+    }
+    extra = {"revisions": revisions, "failures": verdict.get("failures") or []}
+    total = {
+        "key": key,
+        "score": current["score"],
+        "comment": comment_of(verdict),
+        "extra": extra,
+    }
+    parts = [
+        {"key": part["criterion"], "score": part["score"], "comment": reason_for(part)}
+        for part in current.get("criteria") or ()
+    ]
+
+    def send() -> None:
+        try:
+            with warnings.catch_warnings():
+                # A trace that is still being written has no session id yet.
+                warnings.filterwarnings("ignore", "Creating feedback for a run without")
+                for each in (total, *parts):
+                    client.create_feedback(**shared, **each)
+        except (LangSmithError, OSError, ValueError) as exc:
+            _LOGGER.warning("The score was not sent to LangSmith: %s", exc)
+
+    threading.Thread(target=send, name="judge-feedback", daemon=True).start()

@@ -1,0 +1,73 @@
+"""One case judged for another framework: how it is asked, and what the outcome says."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+
+from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.errors import InputError, JudgeError
+from langchain_judges.methods.marks import unwrapped
+from langchain_judges.runs.workload import Judge
+from langchain_judges.verdict import no_usage, not_judged
+
+
+def config_for(judge: Judge, **config: Any) -> RunnableConfig:
+    """Return the configuration of one judgment, with a new thread if it is checkpointed."""
+    if getattr(unwrapped(judge), "checkpointer", None):
+        config["configurable"] = {"thread_id": str(uuid.uuid4())}
+    return cast("RunnableConfig", config)
+
+
+def verdict_of(
+    judge: Judge, case: Mapping[str, Any], config: RunnableConfig
+) -> Steps[dict[str, Any]]:
+    """Judge one case and return its verdict.
+
+    Raises:
+        InputError: The case cannot be judged as it is.
+        ModelAccessError: The provider rejects every call.
+    """
+    outcome = yield from outcome_of(judge, case, config)
+    verdict: dict[str, Any] = outcome["verdict"]
+    return verdict
+
+
+def outcome_of(
+    judge: Judge, case: Mapping[str, Any], config: RunnableConfig
+) -> Steps[dict[str, Any]]:
+    """Judge one case and return the judge's whole outcome; raises what `verdict_of` does."""
+    outcome: dict[str, Any] = yield Effect(
+        lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
+    )
+    return outcome
+
+
+def criteria_of(outcome: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Return the sub-scores of a judge of one text with several criteria."""
+    parts = outcome.get("subscores") or []
+    if len(parts) < 2 or "label" not in parts[0]:
+        return []
+    # Questions drafted from a task are specific to it: no columns for a data set.
+    columns = [part for part in parts if not part.get("drafted")]
+    return [part for part in columns if part["criterion"] != key]
+
+
+def reason_for(subscore: Mapping[str, Any]) -> str:
+    """Return the reason for a criterion's label, or that it was not judged."""
+    return "Not judged." if subscore["label"] is None else str(subscore["reason"])
+
+
+def error_verdict(exc: JudgeError) -> dict[str, Any]:
+    """Return the verdict of a row that failed before it was judged."""
+    is_input = isinstance(exc, InputError)
+    failure: Any = {
+        "step": "input" if is_input else "judge",
+        "unit": "",
+        "reason": "missing" if is_input else "provider_error",
+        "detail": str(exc),
+    }
+    return dict(not_judged([failure], no_usage()))

@@ -1,0 +1,101 @@
+"""A judge as a tool of an agent."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, BeforeValidator, Field
+
+from langchain_judges.asking.steps import Steps, arun, run
+from langchain_judges.errors import InputError
+from langchain_judges.integrations.cases import check_basis_of
+from langchain_judges.integrations.judging import config_for, verdict_of
+from langchain_judges.methods.marks import kind_of
+from langchain_judges.rows.applications import check_words, comment_of, score_of
+from langchain_judges.rows.media import is_content
+from langchain_judges.rows.messages import message_in
+from langchain_judges.rows.texts import check_text, plain
+from langchain_judges.runs.workload import Judge
+
+
+def _message_text(value: Any) -> Any:
+    """Return the text of a message; code that calls the tool may pass one."""
+    message = message_in(value)
+    if is_content(value) or (message and is_content(message["content"])):
+        raise ValueError("a tool's argument must be a text, not an image or a file")
+    return value if message is None else plain(message["content"])
+
+
+Words = Annotated[str, BeforeValidator(_message_text)]
+
+
+class PairArguments(BaseModel):
+    """Arguments of a judge of pairs as a tool."""
+
+    input: Words = Field(description="The task that both texts answer.")
+    output_a: Words = Field(description="The first text.")
+    output_b: Words = Field(description="The second text.")
+
+
+class ItemArguments(BaseModel):
+    """Arguments of a judge of one text as a tool."""
+
+    input: Words = Field(description="The task that the text answers.")
+    output: Words = Field(description="The text to judge.")
+    expected: Words | None = Field(None, description="A known answer, if there is one.")
+    source: Words | None = Field(None, description="What the text must be true to, if any.")
+
+
+def judge_tool(
+    judge: Judge, *, name: str | None = None, description: str | None = None
+) -> BaseTool:
+    """Make a judge a tool for an agent.
+
+    The tool returns `{"preference" or "label", "score", "rationale"}` as JSON, and the full
+    verdict as its artifact. If the texts cannot be judged, the model gets the reason.
+
+    Args:
+        judge: A judge of this package, or a runnable that declares what it takes.
+        name: Name of the tool; default `compare_texts` or `judge_text`.
+        description: The tool's description for the model.
+
+    Raises:
+        OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
+    """
+    check_words(name=name, description=description)
+    pairs = kind_of(judge) == "pair"
+
+    def steps(arguments: dict[str, Any]) -> Steps[tuple[str, dict[str, Any]]]:
+        case = {field: value for field, value in arguments.items() if value is not None}
+        try:
+            for field in case:
+                check_text(case[field], field)
+            if not pairs:
+                check_basis_of(judge, case)
+            verdict = yield from verdict_of(judge, case, config_for(judge))
+        except InputError as exc:
+            raise ToolException(str(exc)) from exc
+        summary: dict[str, Any] = {
+            k: verdict[k] for k in ("preference", "label") if k in verdict
+        }
+        summary |= {"score": score_of(verdict), "rationale": comment_of(verdict)}
+        return json.dumps(summary, ensure_ascii=False), verdict
+
+    def now(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return run(steps(arguments))
+
+    async def later(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return await arun(steps(arguments))
+
+    purpose = "Say which of two texts answers a task better." if pairs else "Judge a text."
+    return StructuredTool.from_function(
+        func=now,
+        coroutine=later,
+        name=name or ("compare_texts" if pairs else "judge_text"),
+        description=description or purpose,
+        args_schema=PairArguments if pairs else ItemArguments,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )
