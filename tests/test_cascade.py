@@ -1,11 +1,13 @@
 """A cascade: who is asked, who decides, and how its thresholds are found."""
 
 import asyncio
+import json
 import random
 from typing import Any
 
 import pytest
 from langchain_core.runnables import RunnableLambda
+from typer.testing import CliRunner
 
 from langchain_judges import (
     build,
@@ -15,11 +17,12 @@ from langchain_judges import (
     judge_many,
     load_judge,
 )
+from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import certainty
 from langchain_judges.verdict import even_verdict
 from tests.fakes import FakeChatModel
-from tests.judges import ITEM, PAIR, labels, of_method
+from tests.judges import ITEM, PAIR, answer_call, labels, of_method
 from tests.test_jury import failing, juror
 
 
@@ -160,6 +163,24 @@ def test_a_calibrated_cascade_is_built_again_from_its_spec(monkeypatch):
     again = build(cascade.spec)
     assert again.spec == cascade.spec
     assert again.spec["options"] == {"thresholds": [0.7, None], "calibration": {"data": "x"}}
+
+
+def test_a_command_calibrates_a_cascade_that_judge_runs(tmp_path, serve):
+    data, saved = tmp_path / "in.jsonl", tmp_path / "cascade.json"
+    labelled = [{**PAIR, "input": f"Why {n}?", "label": "A"} for n in range(30)]
+    data.write_text("\n".join(map(json.dumps, labelled)))
+    server = serve(answer_call)
+    model = ["--model", "fake", "--base-url", server.url]
+    words = ["calibrate", str(data), *model, "--set", 'methods=["relative", "direct"]']
+    done = CliRunner().invoke(app, [*words, "--agreement", "0.85", "--save", str(saved)])
+    assert done.exit_code == 0, done.output
+    # 30 of 30 right: the upper bound of the error at 0.05 is 1 - 0.05^(1/30) = 9.5 %.
+    assert "relative: decides from 1 on, 100% of the rows" in done.stdout
+    assert "direct: never decides" in done.stdout
+    asked = len(server.calls)
+    judged = CliRunner().invoke(app, ["judge", str(data), "--spec", str(saved), "--limit", "2"])
+    assert judged.exit_code == 0, judged.output
+    assert len(server.calls) - asked == 4
 
 
 @pytest.mark.parametrize("thresholds", [1.5, -0.1, [0.5, 2], "high"])

@@ -20,7 +20,8 @@ from langchain_judges.methods.registry import (
     within_budget,
 )
 from langchain_judges.report.pareto import comparison_page, points_of
-from langchain_judges.runs.contest import at_own_cost, compare, line_up, rate
+from langchain_judges.runs.contest import compare, rate
+from langchain_judges.runs.line_up import at_own_cost, line_up, of_specs
 from langchain_judges.testing import error, reply
 from tests.fakes import FakeChatModel
 from tests.processes import held, rows_in, start, wait_until
@@ -466,3 +467,37 @@ def test_the_cost_is_in_dollars_where_all_are_known():
     points, unit = points_of({"methods": methods})
     assert (unit, points[0].cost) == ("dollars for 1,000 rows", pytest.approx(20))
     assert [point.best for point in points] == [False, True]
+
+
+def test_bench_draws_methods_and_a_judge_of_yours_and_resumes(tmp_path, serve):
+    data, out = tmp_path / "in.jsonl", tmp_path / "out"
+    data.write_text("\n".join(map(json.dumps, rows(3))))
+    server = serve(over_the_wire)
+    model = {"name": "fake", "base_url": server.url}
+    (tmp_path / "mine.json").write_text(json.dumps({"method": "direct", "model": model}))
+    words = ["bench", data, "--model", "fake", "--base-url", server.url, "-o", out]
+    words += ["--methods", "relative,cot_sc,jury", "--spec", tmp_path / "mine.json"]
+    words = [str(word) for word in (*words, "--budget-calls", 4)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    found = json.loads((out / "bench.json").read_text())["methods"]
+    # Self-consistency asks 8 calls by itself; a jury of four calls leaves one method out.
+    names = ["relative", "cot_sc", "jury", "cot_sc (4 calls)", "jury (4 calls)", "mine"]
+    assert list(found) == names
+    assert [found[name]["calls"] // 3 for name in names] == [2, 8, 6, 4, 4, 1]
+    assert "Worth their cost here: mine." in (out / "bench.html").read_text()
+    asked = len(server.calls)
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert len(server.calls) == asked
+
+
+def test_a_spec_of_a_bench_is_of_pairs_and_has_a_name_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    for name, method, message in (
+        ("mine", "allure", "labels single texts"),
+        ("bsm", "relative", "names its judge"),
+    ):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps({"method": method, "model": "openai:x"}))
+        with pytest.raises(OptionError, match=message):
+            of_specs([path])

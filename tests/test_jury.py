@@ -19,7 +19,7 @@ from langchain_judges import (
 )
 from langchain_judges.cli import app
 from langchain_judges.cli.common import check_of
-from langchain_judges.cli.judge import _model_spec
+from langchain_judges.cli.specs import model_spec
 from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.methods.registry import COMBINATIONS, leaf_of
 from langchain_judges.options import check_client, for_clients
@@ -266,7 +266,7 @@ def test_models_of_a_spec_are_asked_by_the_methods_that_it_names(monkeypatch):
 
 def test_processes_on_ray_are_told_each_model_of_a_jury(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    models = _model_spec("jury", "openai:a, openai:b", None, 9.0, None)
+    models = model_spec("jury", "openai:a, openai:b", None, 9.0, None)
     jury = build({"method": "jury", "model": models})
     assert [each["model"]["name"] for each in jury.spec["model"]] == ["openai:a", "openai:b"]
 

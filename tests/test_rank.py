@@ -124,5 +124,10 @@ def test_a_command_ranks_and_writes_json(tmp_path, serve):
     assert done.exit_code == 0, done.output
     ranking = json.loads(out.read_text())
     assert [each["system"] for each in ranking["systems"]] == ["x", "y"]
+    spec = tmp_path / "judge.json"
+    described = {"method": "relative", "model": {"name": "fake", "base_url": model[-1]}}
+    spec.write_text(json.dumps(described))
+    again = CliRunner().invoke(app, ["rank", str(path), "--spec", str(spec)])
+    assert again.stdout == done.stdout
     assert "of 12 possible comparisons" in done.stderr
     assert "settled" in done.stdout

@@ -10,6 +10,8 @@ import typer
 
 from langchain_judges.cli.attack import attack
 from langchain_judges.cli.audit import audit
+from langchain_judges.cli.bench import bench
+from langchain_judges.cli.calibrate import calibrate
 from langchain_judges.cli.compare import compare
 from langchain_judges.cli.judge import judge
 from langchain_judges.cli.label import label
@@ -24,6 +26,8 @@ from langchain_judges.cli.write import write
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(attack)
 app.command()(audit)
+app.command()(bench)
+app.command()(calibrate)
 app.command()(judge)
 app.command()(compare)
 app.command()(label)

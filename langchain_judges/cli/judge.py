@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -21,11 +20,9 @@ from langchain_judges.cli.common import (
     filled_memory,
     kind_of,
     models_of,
-    names_of,
     rows_of,
     run_to_the_end,
     set_options,
-    setting,
     tell_refusal,
 )
 from langchain_judges.cli.options import (
@@ -53,11 +50,13 @@ from langchain_judges.cli.options import (
     Settings,
     ShardOf,
     SkipBad,
+    Spec,
     Strict,
     Timeout,
     TokensAMinute,
     WithTexts,
 )
+from langchain_judges.cli.specs import described_by, model_spec
 from langchain_judges.errors import JudgeError, OptionError
 
 if TYPE_CHECKING:
@@ -87,10 +86,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     column: Columns = None,
     preset: Preset = None,
     option: Settings = None,
-    spec: Annotated[
-        Path | None,
-        typer.Option(help="A judge as JSON: method, model, options; in place of these."),
-    ] = None,
+    spec: Spec = None,
     model_set: ModelSettings = None,
     memory: Memory = None,
     base_url: BaseUrl = None,
@@ -132,7 +128,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     try:
         flags: dict[str, Any] = {"--model": model, "--preset": preset, "--set": option}
         flags |= {"--base-url": base_url, "--model-set": model_set, "--memory": memory}
-        described = _read_spec(spec, flags)
+        described = described_by(spec, flags)
         if described is not None:
             method, preset = described["method"], described.get("preset")
         settings = described.get("options") or {} if described else set_options(option or [])
@@ -180,8 +176,14 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "max_cost": max_cost,
         }
         if engine == "ray":
-            model_spec = _model_spec(method, model, base_url, timeout, model_set)
-            spec_now = described or {"method": method, "model": model_spec, "options": settings}
+            if memory is not None:
+                raise OptionError("--engine ray takes no --memory: a spec does not hold it")
+            spec_now = described or {
+                "method": method,
+                "model": model_spec(method, model, base_url, timeout, model_set),
+                "options": settings,
+                **({"preset": preset} if preset else {}),
+            }
             source = partial(rows_of, pairs, read[0], limit, column, read[1], read[2])
             _on_ray(source, spec_now, {**options, "actors": actors, "rpm": rpm, "tpm": tpm})
             return
@@ -190,27 +192,6 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     except JudgeError as exc:
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
-
-
-def _read_spec(path: Path | None, flags: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the judge that a file describes; None if flags describe it.
-
-    Raises:
-        OptionError: Both do or none does, or the file holds no JSON object.
-    """
-    if path is None:
-        if not flags["--model"]:
-            raise OptionError("name a model by --model, or a judge by --spec")
-        return None
-    if both := [flag for flag, value in flags.items() if value]:
-        raise OptionError(f"--spec says what the judge is; leave {', '.join(both)} out")
-    try:
-        spec = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as exc:
-        raise OptionError(f"{path} cannot be read as JSON: {exc}") from exc
-    if not isinstance(spec, dict) or "method" not in spec:
-        raise OptionError(f'{path} must hold {{"method", "model", "options"}}')
-    return spec
 
 
 def _model_of(spec: Mapping[str, Any]) -> Any:
@@ -247,30 +228,6 @@ def _prices(path: Path | None) -> PriceList | None:
     from langchain_judges.runs.prices import Prices as Table
 
     return Table.read(str(path))
-
-
-def _model_spec(
-    method: str,
-    model: str | None,
-    base_url: str | None,
-    timeout: float,
-    settings: list[str] | None,
-) -> dict[str, Any] | list[dict[str, Any]]:
-    """Return the model that flags name as a spec has it; of a judge made of judges a list.
-
-    A key stays in the environment.
-    """
-    from langchain_judges.methods.registry import COMBINATIONS
-
-    named = {
-        "base_url": base_url,
-        "timeout": timeout,
-        "settings": dict(setting(each, "--model-set") for each in settings or ()),
-    }
-    shared = {name: value for name, value in named.items() if value}
-    names = names_of(method, model or "")
-    specs = [{"name": each, **shared} for each in names]
-    return specs if method in COMBINATIONS else specs[0]
 
 
 def _on_ray(source: Any, spec: Mapping[str, Any], options: dict[str, Any]) -> None:

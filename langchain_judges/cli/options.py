@@ -58,6 +58,27 @@ Settings = Annotated[
         'criteria=\'["Accuracy", "Tone"]\'. langchain-judges methods METHOD lists them.',
     ),
 ]
+PairRows = Annotated[
+    Path,
+    typer.Argument(
+        help="JSONL, CSV, TSV or Parquet file with input, output_a, output_b; or a public "
+        "data set, by its name or folder."
+    ),
+]
+MethodSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="An option of one method: METHOD.NAME=VALUE, VALUE as JSON."),
+]
+Shots = Annotated[
+    int, typer.Option(min=0, help="Worked examples for every method that shows some.")
+]
+Aspects = Annotated[
+    str | None, typer.Option(help="Aspects to compare by, separated by commas.")
+]
+Spec = Annotated[
+    Path | None,
+    typer.Option(help="A judge as JSON: method, model, options; in place of these."),
+]
 ModelSettings = Annotated[
     list[str] | None,
     typer.Option(

@@ -12,11 +12,8 @@ from langchain_judges.cli.common import (
     FAILED,
     MISUSED,
     address_of,
-    build_judge,
     end_stopped,
     error_console,
-    models_of,
-    set_options,
     table_console,
     tell_refusal,
 )
@@ -26,13 +23,15 @@ from langchain_judges.cli.options import (
     Concurrency,
     KeepFailed,
     Method,
-    Model,
     ModelSettings,
+    OptionalModel,
     Preset,
     Results,
     Settings,
+    Spec,
     Timeout,
 )
+from langchain_judges.cli.specs import judge_of
 from langchain_judges.errors import JudgeError
 
 
@@ -44,7 +43,7 @@ def rank(  # noqa: PLR0913 - one parameter for each option
             "task, or input, system and output of each text."
         ),
     ],
-    model: Model,
+    model: OptionalModel = None,
     method: Method = "relative",
     budget: Annotated[
         int | None,
@@ -59,6 +58,7 @@ def rank(  # noqa: PLR0913 - one parameter for each option
         Path | None, typer.Option("--json", help="Write the ranking as JSON too.")
     ] = None,
     preset: Preset = None,
+    spec: Spec = None,
     option: Settings = None,
     model_set: ModelSettings = None,
     base_url: BaseUrl = None,
@@ -79,8 +79,7 @@ def rank(  # noqa: PLR0913 - one parameter for each option
 
     errors, address = error_console(), address_of(model, base_url)
     try:
-        chat = models_of(method, model, base_url, timeout, model_set)
-        judge = build_judge(method, chat, preset, set_options(option or []))
+        judge = judge_of(spec, method, model, preset, option, base_url, timeout, model_set)
         ranking = rank_systems(
             read_table(data),
             judge,

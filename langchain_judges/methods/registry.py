@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
@@ -190,6 +192,21 @@ def build(spec: Mapping[str, Any]) -> JudgeGraph:
     judge: JudgeGraph = load(table, spec["method"], chat, preset, options or {})
     judge.model = named_model
     return judge
+
+
+def read_spec(path: Path) -> dict[str, Any]:
+    """Return the judge that a file describes, as `build` takes it.
+
+    Raises:
+        OptionError: The file cannot be read, or holds no spec.
+    """
+    try:
+        spec = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        raise OptionError(f"{path} cannot be read as JSON: {exc}") from exc
+    if not isinstance(spec, dict) or "method" not in spec:
+        raise OptionError(f'{path} must hold {{"method", "model", "options"}}')
+    return spec
 
 
 def _is_text(value: object) -> bool:

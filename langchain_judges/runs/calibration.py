@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
-
-from annotated_types import Gt, Lt
+from typing import Any
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.cascade.judge import Cascade
@@ -15,24 +13,9 @@ from langchain_judges.methods.marks import kind_of, metadata_of, unwrapped
 from langchain_judges.methods.members import CombinedGraph, Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
-from langchain_judges.runs.options import FilePath, RunLimits
+from langchain_judges.runs.options import CalibrationOptions
 from langchain_judges.runs.results import content_key
 from langchain_judges.runs.workload import Result, Rows
-
-
-class CalibrationOptions(RunLimits):
-    """How `calibrate_cascade` works."""
-
-    called: ClassVar[str] = "calibrate_cascade"
-
-    agreement: Annotated[float, Gt(0), Lt(1)] = 0.9
-    """The share of verdicts that must equal the label, or the verdict of the last judge."""
-    delta: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """The probability that the guarantee does not hold."""
-    by_last: bool = False
-    """Compare the others with the last judge instead of labels; it then always decides."""
-    out: FilePath = None
-    """A JSONL file for the verdicts of all judges, from which an interrupted run resumes."""
 
 
 @with_options(CalibrationOptions)

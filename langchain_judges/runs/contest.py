@@ -10,44 +10,18 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from tempfile import mkstemp
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.models import resolve_model
-from langchain_judges.errors import OptionError
-from langchain_judges.methods.budgets import BudgetError
-from langchain_judges.methods.registry import (
-    COMBINATIONS,
-    METHODS,
-    load_judge,
-    method_of,
-    within_budget,
-)
-from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
 from langchain_judges.options import Rule, with_options
 from langchain_judges.rows.labels import SIDES
+from langchain_judges.runs.line_up import Contestant
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.results import judged_row
 from langchain_judges.runs.summary import Summary, cause_of
 from langchain_judges.runs.workload import Rows
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-    from langgraph.graph.state import CompiledStateGraph
-
-
-class Contestant(TypedDict):
-    """A method with its settings."""
-
-    name: str
-    """The method; with the budget of calls, where methods also run at their own cost."""
-    method: str
-    options: dict[str, Any]
-    calls: int
-    """The most calls for one pair, excluding repairs."""
-    judge: CompiledStateGraph[Any, Any, Any, Any]
 
 
 class Rate(TypedDict):
@@ -273,125 +247,3 @@ def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     except BaseException:
         Path(copy).unlink(missing_ok=True)
         raise
-
-
-def line_up(
-    methods: Sequence[str],
-    model: str | BaseChatModel,
-    *,
-    budget: int | None,
-    shots: int = 0,
-    aspects: AspectsLike | None = None,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> tuple[list[Contestant], dict[str, str]]:
-    """Create a judge for each method, with the settings that fit the budget.
-
-    Args:
-        methods: Names of methods, `"cascade"` and `"jury"` among them.
-        model: A model, as for `resolve_model`; the same for every method.
-        budget: The most calls for one pair, excluding repairs; None for each method's own cost.
-        shots: Worked examples for every method that shows some.
-        aspects: For every method that compares by aspects, as for `create_sc2_judge`;
-            without them SC² uses `ASPECTS`.
-        options: More options of a method, by its name; they override the budget's settings,
-            and a method that then needs more calls than the budget is skipped.
-
-    Returns:
-        The contestants, and the reasons of the methods that were skipped: a method is not
-        registered, or the budget is too small for it.
-
-    Raises:
-        OptionError: No method can take part, one is named twice or unknown, or an option is
-            not allowed.
-    """
-    _check_names(methods, options or {})
-    aspect_names, _ = read_aspects(aspects)
-    chat = resolve_model(model)
-    contestants: list[Contestant] = []
-    skipped: dict[str, str] = {}
-    for method in methods:
-        try:
-            shared = {"shots": shots, "aspects": list(aspect_names)}
-            settings = _options_for(method, budget, shared, (options or {}).get(method, {}))
-        except _CannotTakePart as exc:
-            skipped[method] = str(exc)
-            continue
-        judge = load_judge(method, chat, **settings)
-        calls = int((judge.config or {})["metadata"]["calls"])
-        if budget is not None and calls > budget:
-            skipped[method] = (
-                f"makes {calls} calls for a pair, more than the budget of {budget}"
-            )
-            continue
-        contestants.append(
-            {
-                "name": method,
-                "method": method,
-                "options": settings,
-                "calls": calls,
-                "judge": judge,
-            }
-        )
-    if not contestants:
-        reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
-        raise OptionError(f"no method can take part: {reasons}")
-    return contestants, skipped
-
-
-def at_own_cost(
-    methods: Sequence[str],
-    model: str | BaseChatModel,
-    within: Sequence[Contestant],
-    budget: int,
-    settings: Mapping[str, Any],
-) -> list[Contestant]:
-    """Return each method with its own settings, followed by the budgeted ones that differ.
-
-    Args:
-        methods: Names of methods.
-        model: What `resolve_model` takes.
-        within: The contestants that `line_up` returned for the budget.
-        budget: The budget of calls, which becomes part of their names.
-        settings: Further keywords of `line_up`.
-    """
-    own, _ = line_up(methods, model, budget=None, **settings)
-    options = [(each["method"], each["options"]) for each in own]
-    others = [each for each in within if (each["method"], each["options"]) not in options]
-    renamed: list[Contestant] = [
-        {**each, "name": f"{each['method']} ({budget} calls)"} for each in others
-    ]
-    return [*own, *renamed]
-
-
-class _CannotTakePart(Exception):
-    """A method cannot take part."""
-
-
-def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
-    if len(set(methods)) < len(methods):
-        raise OptionError(f"each method can take part once, got {list(methods)!r}")
-    unknown = set(methods) - METHODS.keys() - COMBINATIONS.keys()
-    if unknown or not methods:
-        methods_of_pairs = {**METHODS, **COMBINATIONS}.items()
-        names = ", ".join(sorted(name for name, each in methods_of_pairs if each.budgets))
-        raise OptionError(f"`methods` must be among {names}; got {sorted(unknown)!r}")
-    if beyond := set(options) - set(methods):
-        raise OptionError(f"`options` are for methods that take part, got {sorted(beyond)!r}")
-
-
-def _options_for(
-    method: str, budget: int | None, shared: Mapping[str, Any], overrides: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return a method's options: the budget's, those that methods share, then its own."""
-    kind = method_of(method)
-    if kind.takes == "item":
-        raise _CannotTakePart("it labels single texts, and a comparison needs pairs")
-    if budget is not None and not kind.budgets:
-        raise _CannotTakePart("it has no rule for a budget")
-    try:
-        settings = {} if budget is None else within_budget(method, budget)
-    except BudgetError as exc:
-        raise _CannotTakePart(str(exc)) from exc
-    takes = kind.defaults()
-    common = {name: value for name, value in shared.items() if value and name in takes}
-    return {**settings, **common, **overrides}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Lt
 from pydantic import AfterValidator, InstanceOf
 
 from langchain_judges.options import Here, Options, Owner, Rule
@@ -77,3 +77,18 @@ class RunOptions(RunLimits):
     limiter."""
     config: Annotated[RunnableConfig | None, Here(), Rule("a `RunnableConfig`")] = None
     """Callbacks, tags and metadata for every judgment."""
+
+
+class CalibrationOptions(RunLimits):
+    """How `calibrate_cascade` works."""
+
+    called: ClassVar[str] = "calibrate_cascade"
+
+    agreement: Annotated[float, Gt(0), Lt(1)] = 0.9
+    """The share of verdicts that must equal the label, or the verdict of the last judge."""
+    delta: Annotated[float, Gt(0), Lt(1)] = 0.1
+    """The probability that the guarantee does not hold."""
+    by_last: bool = False
+    """Compare the others with the last judge instead of labels; it then always decides."""
+    out: FilePath = None
+    """A JSONL file for the verdicts of all judges, from which an interrupted run resumes."""

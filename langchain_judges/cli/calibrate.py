@@ -1,0 +1,117 @@
+"""`langchain-judges calibrate`: the thresholds of a cascade, found on labelled rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from langchain_judges.cli.common import (
+    MISUSED,
+    Sized,
+    address_of,
+    checked,
+    end_stopped,
+    error_console,
+    rows_of,
+    tell_refusal,
+)
+from langchain_judges.cli.options import (
+    SECONDS,
+    BaseUrl,
+    Columns,
+    Concurrency,
+    KeepFailed,
+    Limit,
+    ModelSettings,
+    OptionalModel,
+    Results,
+    Settings,
+    SkipBad,
+    Spec,
+    Timeout,
+    flag,
+)
+from langchain_judges.cli.specs import judge_of
+from langchain_judges.errors import JudgeError
+from langchain_judges.runs.options import CalibrationOptions
+
+
+def calibrate(  # noqa: PLR0913 - one parameter for each option
+    rows: Annotated[
+        Path,
+        typer.Argument(help="JSONL, CSV, TSV or Parquet file of rows with a label."),
+    ],
+    save: Annotated[
+        Path, typer.Option(help="Where the calibrated cascade is written, as JSON.")
+    ],
+    model: OptionalModel = None,
+    spec: Spec = None,
+    agreement: Annotated[float, flag("agreement", of=CalibrationOptions)] = 0.9,
+    delta: Annotated[float, flag("delta", of=CalibrationOptions)] = 0.1,
+    by_last: Annotated[bool, flag("by_last", "--by-last", of=CalibrationOptions)] = False,
+    out: Results = None,
+    column: Columns = None,
+    option: Settings = None,
+    model_set: ModelSettings = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = None,
+    timeout: Timeout = SECONDS,
+    limit: Limit = None,
+    skip_bad: SkipBad = False,
+    keep_failed: KeepFailed = False,
+) -> None:
+    """Find the thresholds of a cascade; the same command with --out resumes where it stopped.
+
+    The cascade is that of --spec, or of the models that --model names, the cheapest first.
+    What is written is a spec: judge --spec runs it.
+
+    Exit codes: 0 done, 2 wrong use or refused, 130 Ctrl-C.
+    """
+    from langchain_judges.methods.registry import leaf_of
+    from langchain_judges.runs.calibration import calibrate_cascade
+
+    errors, address = error_console(), address_of(model, base_url)
+    try:
+        cascade = judge_of(spec, "cascade", model, None, option, base_url, timeout, model_set)
+        method, preset, options = leaf_of(cascade.spec)
+        file = rows_of(rows, method, limit, column, preset, options)
+        number = checked(file, skip_bad, errors, "row to judge")
+        calibrated: Any = calibrate_cascade(
+            cascade,
+            Sized(file, number),
+            agreement=agreement,
+            delta=delta,
+            by_last=by_last,
+            out=out,
+            max_concurrency=concurrency,
+            keep_failed=keep_failed,
+        )
+        text = json.dumps(calibrated.spec, indent=2, ensure_ascii=False) + "\n"
+        save.write_text(text, encoding="utf-8")
+    except JudgeError as exc:
+        tell_refusal(exc, errors, address)
+        raise typer.Exit(MISUSED) from exc
+    except KeyboardInterrupt:
+        end_stopped(errors, saved=out is not None)
+    _print_thresholds(calibrated, save)
+
+
+def _print_thresholds(cascade: Any, path: Path) -> None:
+    """Print from which certainty on each judge decides, and how much it then decides."""
+    found = cascade.options.calibration
+    gates, shares = cascade.options.thresholds, found["shares"]
+    for place, member in enumerate(cascade.members):
+        if place == len(gates):
+            typer.echo(f"{member.name}: decides the rest")
+        elif gates[place] is None:
+            typer.echo(f"{member.name}: never decides")
+        else:
+            share = f"{shares[place]:.0%} of the rows"
+            typer.echo(f"{member.name}: decides from {gates[place]:.3g} on, {share}")
+    typer.echo(
+        f"Agreement of at least {found['agreement']:.0%} is promised, but for a chance of "
+        f"{found['delta']:.0%}, by {found['rows']:,} rows. Written to {path}."
+    )
