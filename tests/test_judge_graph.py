@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from langchain_judges import create_direct_judge
+from tests import judges
 from tests.fakes import FakeChatModel
 
 PAIR = {"input": "Why?", "output_a": "Because of rain.", "output_b": "No idea."}
@@ -62,8 +64,23 @@ async def test_an_asynchronous_judge_starts_no_thread_to_find_its_way():
     assert (await judge().ainvoke(same))["verdict"]["preference"] == "tie"
 
 
+def test_a_judge_of_one_call_in_each_order_takes_one_node_and_tells_each_vote_once():
+    relative = judges.of_method("relative")
+    told = [event["kind"] for event in relative.stream(PAIR, stream_mode="custom")]
+    assert [node for node in relative.nodes if node != "__start__"] == ["judge"]
+    assert sorted(told) == ["reply", "reply", "verdict", "vote", "vote"]
+
+
+def test_a_thread_keeps_nothing_of_its_pair_before_in_one_node():
+    relative = judges.of_method("relative", checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    first, second = (relative.invoke(PAIR, config) for _ in range(2))
+    assert len(first["ballots"]) == len(second["ballots"]) == 2
+    assert second["verdict"]["usage"]["calls"] == 2
+
+
 async def test_closing_a_stream_closes_the_run_below():
-    stream = judge().astream(PAIR, stream_mode="updates")
+    stream = judges.bsm().astream(PAIR, stream_mode="updates")
     first = await anext(stream)
     await stream.aclose()
     assert "begin" in first

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
@@ -34,21 +34,21 @@ class Confidence(NamedTuple):
 
 
 class Spelling:
-    """The tokens of a reply, and which of its bytes each of them spells."""
+    """The tokens of a reply, and which part of it each of them spells."""
 
-    def __init__(self, text: str, edges: list[int], logprobs: list[float], start: int) -> None:
+    def __init__(
+        self, edges: list[int], logprobs: list[float], place: Callable[[int], int]
+    ) -> None:
         """Lay the tokens over a reply.
 
         Args:
-            text: The reply.
-            edges: Where each token begins, in bytes, and where the last one ends.
+            edges: Where each token begins, and where the last one ends, on some scale.
             logprobs: Of each token.
-            start: Where the reply begins, in bytes: tokens may say more than it.
+            place: Where a character of the reply stands on that scale.
         """
-        self._text = text
         self._edges = edges
         self._logprobs = logprobs
-        self._start = start
+        self._place = place
 
     def confidence(self, spans: Sequence[Span]) -> Confidence | None:
         """Return the confidence of some characters of the reply (DRPE, equation 3).
@@ -63,21 +63,16 @@ class Spelling:
         tokens: set[int] = set()
         for start, end in spans:
             if start < end:
-                first, last = self._byte(start), self._byte(end)
+                first, last = self._place(start), self._place(end)
                 begin = bisect_right(self._edges, first) - 1
                 tokens.update(range(begin, bisect_left(self._edges, last)))
         if not tokens:
             return None
-        total = math.fsum(min(0.0, self._logprobs[token]) for token in tokens)
+        total = math.fsum([min(0.0, self._logprobs[token]) for token in tokens])
         return Confidence(math.exp(total / len(tokens)), len(tokens))
 
-    def _byte(self, character: int) -> int:
-        if self._text.isascii():
-            return self._start + character
-        return self._start + len(self._text[:character].encode("utf-8", "surrogatepass"))
 
-
-def spelling(text: str, tokens: Sequence[Mapping[str, Any]]) -> Spelling | None:
+def spelling(text: str, tokens: Sequence[Any]) -> Spelling | None:
     """Return where the tokens of a reply stand in it.
 
     Args:
@@ -89,18 +84,38 @@ def spelling(text: str, tokens: Sequence[Mapping[str, Any]]) -> Spelling | None:
     Returns:
         None if there are no tokens, if they are broken or do not spell the reply.
     """
-    logprobs = [token.get("logprob") for token in tokens if isinstance(token, Mapping)]
+    logprobs = [token.get("logprob") for token in tokens if isinstance(token, dict)]
     if not tokens or len(logprobs) < len(tokens) or not all(map(_log_probability, logprobs)):
         return None
-    pieces = [_piece(token) for token in tokens]
-    if None in pieces:
-        return None
-    spelled = cast("list[bytes]", pieces)
-    start = b"".join(spelled).find(text.encode("utf-8", "surrogatepass"))
+    pieces = [token.get("token") for token in tokens]
+    if all(isinstance(piece, str) for piece in pieces):
+        start = "".join(pieces).find(text)
+        if start >= 0:
+            return Spelling(_edges(pieces), logprobs, lambda character: start + character)
+    return _spelling_in_bytes(text, tokens, logprobs)
+
+
+def _spelling_in_bytes(
+    text: str, tokens: Sequence[dict[str, Any]], logprobs: list[float]
+) -> Spelling | None:
+    """Return where the tokens stand, in bytes.
+
+    A character of several bytes may be split over tokens, whose texts are then broken; their
+    bytes are not.
+    """
+    pieces = [piece for token in tokens if (piece := _piece(token)) is not None]
+    start = b"".join(pieces).find(_bytes(text)) if len(pieces) == len(tokens) else -1
     if start < 0:
         return None
-    edges = [0, *accumulate(map(len, spelled))]
-    return Spelling(text, edges, cast("list[float]", logprobs), start)
+    return Spelling(_edges(pieces), logprobs, lambda at: start + len(_bytes(text[:at])))
+
+
+def _edges(pieces: Sequence[str] | Sequence[bytes]) -> list[int]:
+    return [0, *accumulate(map(len, pieces))]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def span_confidence(
@@ -133,16 +148,11 @@ _ROUNDING = 1e-3
 
 def _log_probability(value: Any) -> bool:
     # Not a number compares as false; a hair above zero is rounding.
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and value <= _ROUNDING
+    return type(value) in (float, int) and value <= _ROUNDING
 
 
-def _piece(token: Mapping[str, Any]) -> bytes | None:
-    """Return the bytes that a token spells; not every server fills every field.
-
-    A character of several bytes may be split over tokens, whose texts are then broken;
-    their bytes are not.
-    """
+def _piece(token: dict[str, Any]) -> bytes | None:
+    """Return the bytes that a token spells; not every server fills every field."""
     written = token.get("bytes")
     if isinstance(written, list):
         try:
@@ -150,7 +160,7 @@ def _piece(token: Mapping[str, Any]) -> bytes | None:
         except (TypeError, ValueError):  # no numbers, or not of bytes
             return None
     piece = token.get("token") if written is None else None
-    return piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else None
+    return _bytes(piece) if isinstance(piece, str) else None
 
 
 def json_spans(

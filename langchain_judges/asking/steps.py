@@ -119,21 +119,23 @@ class Node(Runnable[Any, Update]):
         self._events = events
         self.name: str = steps.__name__
 
+    def drive(self, input: Any, step: str) -> Steps[Update]:
+        """Do what the node does, and tell what came of it under the name of a step."""
+        update = yield from self._steps(input)
+        tell_update(step, update, self._events)
+        return update
+
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Run the node, waiting in this thread."""
         with _given(input):
-            update = run(self._steps(input))
-        tell_update(self._step(config), update, self._events)
-        return update
+            return run(self.drive(input, self._step(config)))
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **_: Any
     ) -> Update:
         """Run the node, waiting in the running event loop."""
         with _given(input):
-            update = await arun(self._steps(input))
-        tell_update(self._step(config), update, self._events)
-        return update
+            return await arun(self.drive(input, self._step(config)))
 
     def _step(self, config: RunnableConfig | None) -> str:
         """Return what the graph that runs this node calls it."""

@@ -1,4 +1,7 @@
-"""What all baselines share: options, and the graph they are: [plan →] judge → merge."""
+"""What all baselines share: options, and the graph they are: [plan →] judge → merge.
+
+Where each order is asked once and nothing is recalled, all of it is one node.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from typing import Any, ClassVar, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from langgraph.graph import END, StateGraph
+from langgraph.graph import END, START, StateGraph
 
-from langchain_judges.asking.nodes import Route
+from langchain_judges.asking.nodes import Route, in_one
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.direct.evidence import ANSWERS
 from langchain_judges.methods.direct.replies import DirectResult, DirectState
@@ -144,7 +147,14 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
     graph: StateGraph[DirectState, None, Any, Any] = StateGraph(
         DirectState, input_schema=RememberedPair, output_schema=own.result
     )
-    graph.add_node("judge", steps.setup.asks(steps.judge, steps.judged))
+    judge = steps.setup.asks(steps.judge, steps.judged)
+    if own.replies == 1 and not own.plan_size and not steps.setup.reminder:
+        whole = in_one(steps.begin, steps.ask_each, judge, steps.merge)
+        graph.add_node("judge", steps.setup.node(whole))
+        graph.add_edge(START, "judge")
+        graph.add_edge("judge", END)
+        return steps.setup.finish(graph, worked=list(own.worked))
+    graph.add_node("judge", judge)
     graph.add_node("merge", steps.setup.plain(steps.merge))
     if own.plan_size:
         graph.add_node("plan", steps.setup.asks(steps.plan, steps.planned))

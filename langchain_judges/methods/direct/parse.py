@@ -117,7 +117,7 @@ def measure(message: AIMessage, data: Mapping[str, Any]) -> dict[str, Any]:
     Each is the length-normalised probability of its own tokens; what the model gave no
     log-probabilities for is left out.
     """
-    text = message.text
+    text = str(message.text)
     spelled = spelling(text, reply_tokens(message))
     if spelled is None:
         return {}
