@@ -134,11 +134,12 @@ class FakeModelServer:
         self.delay = delay
         self.calls: list[Call] = []
         """Every request, in the order of arrival."""
+        self.waiting = 0
+        """How many requests wait for an answer now."""
         self.peak = 0
         """The most requests that were waiting for an answer at one time."""
         self.url = ""
         """The base URL, up to and with `/v1`."""
-        self._waiting = 0
         self._arrived = threading.Condition()
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -219,7 +220,7 @@ class FakeModelServer:
             while answer.hold is not None and not answer.hold.is_set():
                 await asyncio.sleep(0.005)
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
         if answer.drop:
             return False
         writer.write(_encoded(answer))
@@ -230,8 +231,8 @@ class FakeModelServer:
         with self._arrived:
             call = Call(len(self.calls), body, headers)
             self.calls.append(call)
-            self._waiting += 1
-            self.peak = max(self.peak, self._waiting)
+            self.waiting += 1
+            self.peak = max(self.peak, self.waiting)
             self._arrived.notify_all()
         return call
 
