@@ -824,6 +824,7 @@ def test_damaged_lines_are_named(tmp_path: Path) -> None:
         list(sets.rows(tmp_path / "items.jsonl.gz", {"input": "set"}))
 
 
+@pytest.mark.system
 def test_loading_reads_nothing_heavy() -> None:
     from tests.test_architecture import HEAVY, loaded_by_stage
 

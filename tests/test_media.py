@@ -175,5 +175,5 @@ def test_an_image_as_a_reference_is_refused_by_name(field):
 
 def test_a_tool_refuses_an_image_in_a_sentence():
     tool = judge_tool(of_method("allure"))
-    with pytest.raises(ValueError, match="an image or a file cannot be given"):
+    with pytest.raises(ValueError, match="must be a text, not an image or a file"):
         tool.invoke({"input": "q", "output": AIMessage([CAT]), "expected": "x"})

@@ -96,7 +96,9 @@ def test_as_many_calls_are_in_flight_as_allowed_and_no_more(serve, kind, places)
         # Solves wait for each other until every place is taken; one too many has time to come.
         if call.shape != "Plan" and server.waiting == places:
             full.set()
-        return good(call) if call.shape == "Plan" else replace(good(call), hold=full, delay=0.02)
+        return (
+            good(call) if call.shape == "Plan" else replace(good(call), hold=full, delay=0.02)
+        )
 
     server = serve(behave)
     judge = create_bsm_judge(chat(server), max_criteria=5)
@@ -761,26 +763,26 @@ def test_any_runnable_can_be_run():
 
 @pytest.mark.parametrize(("kept", "bytes_each"), [(False, 20), (True, 200)])
 def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, kept, bytes_each):
-    # A run that kept pairs or results would grow by more than their texts, 4 kB each. What
+    # A run that kept pairs or results would grow by more than their texts, 8 kB each. What
     # a results file needs is eight bytes of hash for each pair, in a set. All rows are read:
     # in the middle of a run, results wait for a slow row, as many as the machine lets them.
     judge: Runnable[Any, Any] = RunnableLambda(lambda pair: {"verdict": even_verdict()})
     judge = judge.with_config(metadata={"method": "even"})
-    rows = ({"input": f"{i:04000d}", "output_a": f"{i}", "output_b": "b"} for i in range(600))
+    rows = ({"input": f"{i:08000d}", "output_a": f"{i}", "output_b": "b"} for i in range(300))
     out = tmp_path / "o.jsonl" if kept else None
     run = judge_many(judge, rows, out=out, progress=False)
-    for _ in range(200):
+    for _ in range(100):
         next(run)
     gc.collect()
     tracemalloc.start()
-    for _ in range(400):
+    for _ in range(200):
         next(run)
     gc.collect()
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     run.close()
     # Threads and their buffers come and go: a third of what keeping the pairs would take.
-    assert grown - 500_000 < 400 * bytes_each
+    assert grown - 500_000 < 200 * bytes_each
 
 
 def test_stopping_an_iteration_early_stops_the_work():

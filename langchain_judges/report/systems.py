@@ -17,6 +17,8 @@ LEAST_SYSTEMS, MOST_SYSTEMS = 3, 40
 
 def strengths(sample: Sample) -> list[Number]:
     """Return the strength of each system by the judge, and by people beside it."""
+    if not sample.with_texts:
+        return []
     part = sample.part(sample.with_texts)
     named = [(_name(a), _name(b)) for a, b in part.systems]
     pairs = [pair for pair in named if None not in pair]
