@@ -97,7 +97,7 @@ def test_as_many_calls_are_in_flight_as_allowed_and_no_more(serve, kind, places)
         if call.shape != "Plan" and server.waiting == places:
             full.set()
         return (
-            good(call) if call.shape == "Plan" else replace(good(call), hold=full, delay=0.02)
+            good(call) if call.shape == "Plan" else replace(good(call), hold=full, delay=0.01)
         )
 
     server = serve(behave)
