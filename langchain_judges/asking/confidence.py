@@ -84,7 +84,7 @@ def spelling(text: str, tokens: Sequence[Any]) -> Spelling | None:
     Returns:
         None if there are no tokens, if they are broken or do not spell the reply.
     """
-    logprobs = [token.get("logprob") for token in tokens if isinstance(token, dict)]
+    logprobs: list[Any] = [token.get("logprob") for token in tokens if isinstance(token, dict)]
     if not tokens or len(logprobs) < len(tokens) or not all(map(_log_probability, logprobs)):
         return None
     pieces = [token.get("token") for token in tokens]

@@ -103,7 +103,7 @@ def asks(
 
 def in_one(
     begin: Callable[[Any], Update],
-    first: Callable[[Any], Sequence[Send]],
+    first: Callable[[Any], Next],
     each: Node,
     end: Callable[[Any], Update],
 ) -> Callable[[Any], Steps[Update]]:
@@ -126,9 +126,8 @@ def in_one(
             return begun
         lists = {key: part.value for key, part in begun.items() if isinstance(part, Overwrite)}
         state = {**state, **begun, **lists}
-        updates = yield from together(
-            [each.drive(send.arg, send.node) for send in first(state)]
-        )
+        works = [send for send in first(state) if isinstance(send, Send)]
+        updates = yield from together([each.drive(send.arg, send.node) for send in works])
         for key, value in lists.items():
             state[key] = [*value, *(one for update in updates for one in update.get(key, ()))]
         sums = {key: Overwrite(state[key]) for key in lists}
