@@ -11,7 +11,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from langchain_judges import ajudge_many, judge_many
+from langchain_judges import ajudge_many, create_jury, judge_many
 from langchain_judges.asking.paid import Paid, paid_for
 from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.cli import app
@@ -79,6 +79,13 @@ def test_tokens_that_flex_read_from_the_cache_count_as_cached():
         response_metadata={"service_tier": "flex"},
     )
     assert paid_for(message) == Paid(1_000, 900, 200, "flex")
+
+
+def test_a_row_with_a_reply_of_unknown_price_has_no_cost(table):
+    jury = create_jury([Model(replies=reply), FakeChatModel(replies=reply)])
+    run = judge_many(jury, ROWS[:1], prices=table, progress=False)
+    assert next(run)["cost"] is None
+    assert run.summary.unpriced
 
 
 def test_a_run_ends_when_its_dollars_are_spent(table):

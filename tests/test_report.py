@@ -19,7 +19,7 @@ from langchain_judges import judge_many, metrics, report
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.testing import reply
-from langchain_judges.verdict import Preference
+from langchain_judges.verdict import Preference, no_usage
 from tests.chromium import Chromium, needed
 from tests.judged_rows import data_of, run_of, verdict
 from tests.model_server import good, pairs, refusal
@@ -105,6 +105,21 @@ def test_every_agreement_is_the_metrics_own():
 
 # By hand: of the votes on six rows the judge matches 2, 0, 2, 1, (failed) 0 and 1, so 6 of 12;
 # two people agree on 3 of the 6 rows.
+def test_dollars_are_told_where_the_run_knew_the_price_of_every_row():
+    usage = {**no_usage(), "calls": 1, "input_tokens": 10}
+    rows = [
+        {**row, "cost": 0.25, "verdict": {**row["verdict"], "usage": usage}}
+        for row in run_of(["A", "B"])
+    ]
+    trust = report.trust(rows, data_of(["A", "B"]))
+    assert trust.to_dict()["dollars"] == 0.5
+    assert "$0.5000 in all" in Page(trust.to_html()).text
+    rows[0]["cost"] = None
+    unknown = report.trust(rows, data_of(["A", "B"]))
+    assert unknown.dollars is None
+    assert "in all, by the prices" not in Page(unknown.to_html()).text
+
+
 def test_the_details_say_agreement_people_flips_and_failures():
     rows, data = voted()
     sentence = report.trust(rows, data).details.replace(NBSP, " ")

@@ -1,6 +1,7 @@
 """What LangSmith's own client sends while a judge works."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -109,6 +110,20 @@ def test_each_pair_of_a_run_is_a_trace_of_its_own(traced):
     seen = traced(lambda: list(judge_many(judge, pairs, progress=False)))
     assert [run["name"] for run in seen.children(None)] == ["my judge"] * 2
     assert sum(run["run_type"] == "llm" for run in seen.runs.values()) == 4
+
+
+def test_a_row_s_run_has_its_cost_where_prices_are_known(traced, tmp_path):
+    table = tmp_path / "prices.json"
+    # A dollar for each input token.
+    price = {"FakeChatModel": {"input": 1e6, "output": 0}}
+    table.write_text(json.dumps({"date": "today", "models": price}))
+    judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
+    rows = []
+    work = judge_many(judge, [PAIR, {**PAIR, "input": "How?"}], prices=table, progress=False)
+    roots = traced(lambda: rows.extend(work)).children(None)
+    costs = [run["extra"]["metadata"]["cost"] for run in roots]
+    assert sorted(costs) == sorted(row["cost"] for row in rows)
+    assert all(row["cost"] == row["verdict"]["usage"]["input_tokens"] > 0 for row in rows)
 
 
 def test_no_secret_and_no_label_is_sent(traced):

@@ -22,10 +22,13 @@ from langchain_judges.asking.models import model_name
 from langchain_judges.asking.paid import Paid
 from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.asking.traced_cost import note_cost
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from langchain_core.language_models import BaseChatModel
     from langchain_core.rate_limiters import BaseRateLimiter
 
@@ -261,11 +264,17 @@ class Ledger:
     rank: int
     end_run: Callable[[Exception], None] | None = None
     """Ends the whole run for an error that no other call can escape."""
+    run_id: UUID | None = None
+    """Of the row's run in traces, where its cost is noted."""
     usage: Usage = field(default_factory=no_usage)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _dollars: float = 0.0
+    _priced: bool = True
 
-    cost: float | None = None
-    """Dollars, as far as prices are known."""
+    @property
+    def cost(self) -> float | None:
+        """Dollars for all of its replies; None where the price of one is not known."""
+        return self._dollars if self._priced else None
 
     def leave(self, model: BaseChatModel, paid: Paid | None) -> None:
         """Give a place back after a call; None: no reply came."""
@@ -274,8 +283,9 @@ class Ledger:
             return
         cost = self.gate.price(model, paid)
         with self._lock:
-            if cost is not None:
-                self.cost = (self.cost or 0.0) + cost
+            self._dollars += cost or 0.0
+            self._priced = self._priced and cost is not None
+        note_cost(self.run_id, self.cost)
         live = (model.metadata or {}).get("batch") and paid.tier != "batch"
         self.gate.leave(calls=1, tokens=paid.tokens, cost=cost, unwritten=1, live=bool(live))
 

@@ -75,6 +75,8 @@ class TrustReport:
             {**no_usage(), **(row.verdict.get("usage") or {})} for row in sample.rows
         )
         """What the verdicts cost."""
+        self.dollars: float | None = _dollars(sample)
+        """What they cost in dollars; None: the run was given no prices, or lacked one."""
 
     @property
     def sentence(self) -> str:
@@ -112,6 +114,7 @@ class TrustReport:
             "n_disagreements": self.n_disagreements,
             "disagreements": [each.to_dict() for each in self.disagreements],
             "usage": self.usage,
+            "dollars": self.dollars,
             "provenance": self.provenance,
             "drift": None if self.drift is None else self.drift.to_dict(),
             "answers": answers_of(self.sample.rows, self.sample.judge_hits()),
@@ -145,6 +148,13 @@ class TrustReport:
         from langchain_judges.report.page import render
 
         return written(render([self]), path)
+
+
+def _dollars(sample: Sample) -> float | None:
+    """Return what the rows cost if the run knew the price of every reply."""
+    costs = [row.row["cost"] for row in sample.rows if "cost" in row.row]
+    known = len(costs) == len(sample.rows) and None not in costs
+    return sum(costs) if known else None
 
 
 def check_installed() -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
@@ -181,7 +182,9 @@ class Workload:
         work, self._next = self._next, None
         work.over_budget = self.exhausted and not self._stored(work)
         if not work.over_budget and not self._stored(work):
-            self._active[work.index] = Ledger(self.gate, work.index, self.fail)
+            # A run of its own name only where there is something to note of it.
+            run_id = uuid4() if self.gate.prices else None
+            self._active[work.index] = Ledger(self.gate, work.index, self.fail, run_id)
             if len(self._first) < ALIKE:
                 self._first[work.index] = None
         return work
@@ -389,6 +392,8 @@ class Workload:
 
     def _invoke(self, work: Work) -> Steps[dict[str, Any]]:
         judge, graph, config = self.judge, self._graph, self.config
+        if run_id := self._active[work.index].run_id:
+            config = {**config, "run_id": run_id}
         row: dict[str, Any] | None = self._judged_part(work.pair)
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": work.key}
