@@ -1,6 +1,8 @@
 """A judge as plain JSON, which builds the same judge elsewhere."""
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -9,6 +11,8 @@ from langchain_judges import FailureMemory, build, create_bsm_judge, load_judge
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.methods.registry import METHODS
+from langchain_judges.runs import on_ray
+from langchain_judges.runs.summary import Summary
 from langchain_judges.testing import FakeModelServer
 from tests.fakes import FakeChatModel
 from tests.judges import PAIR, answer_call
@@ -140,3 +144,31 @@ def test_settings_of_the_model_reach_the_provider(tmp_path):
         words += ["--base-url", server.url, "--model-set", "service_tier=flex"]
         assert CliRunner().invoke(app, words).exit_code == 0
         assert [call.body["service_tier"] for call in server.calls] == ["flex", "flex"]
+
+
+def ray_command(tmp_path, *flags):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(PAIR))
+    words = ["judge", str(rows), "--method", "bsm", "--model", "openai:gpt-5-mini"]
+    return CliRunner().invoke(app, [*words, "--engine", "ray", *flags])
+
+
+def test_ray_gets_the_judge_that_the_flags_name(tmp_path, monkeypatch):
+    specs: list[Any] = []
+    done = SimpleNamespace(summary=Summary(rows=1))
+    monkeypatch.setattr(
+        on_ray, "judge_dataset", lambda source, spec, **options: specs.append(spec) or done
+    )
+    out = ["-o", str(tmp_path / "out")]
+    flags = ["--preset", "paper", "--set", "max_criteria=3", "--model-set", "seed=1"]
+    assert ray_command(tmp_path, *out, *flags).exit_code == 0
+    assert specs[0]["preset"] == "paper"
+    assert specs[0]["options"] == {"max_criteria": 3}
+    assert specs[0]["model"]["settings"] == {"seed": 1}
+
+
+def test_ray_refuses_what_it_would_leave_out(tmp_path):
+    for flag in ("--batch", "--show"):
+        done = ray_command(tmp_path, "-o", str(tmp_path / "out"), flag)
+        assert (done.exit_code, f"takes no {flag}" in done.stderr) == (2, True)
+    assert "needs --out" in ray_command(tmp_path).stderr

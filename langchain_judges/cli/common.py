@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from langchain_judges.methods.registry import Methods
+    from langchain_judges.runs.summary import Summary
 
 _UNREACHED = re.compile("connect|time(d )?out", re.I)
 NOT_ON_A_SHELL = {
@@ -415,11 +416,23 @@ def run_to_the_end(
 ) -> None:
     """Run a judge or writer over the rows and leave with the code that tells the end."""
     summary, interrupted = asyncio.run(run_rows(worker, rows, options, show))
+    leave_with(summary, strict, address, interrupted=interrupted, saved=bool(options["out"]))
+
+
+def leave_with(
+    summary: Summary,
+    strict: bool,
+    address: str,
+    *,
+    interrupted: bool = False,
+    saved: bool = True,
+) -> None:
+    """Tell what was not judged, and leave with the code that tells the end."""
     errors = error_console()
     undone = sum(summary.not_judged.values())
     tell_undone(undone, summary.rows, summary.causes, errors, address)
     if interrupted:
-        tell_stopped(errors, saved=bool(options["out"]))
+        tell_stopped(errors, saved=saved)
         raise typer.Exit(INTERRUPTED)
     if summary.not_judged["over_budget"]:
         raise typer.Exit(SPENT)

@@ -19,6 +19,7 @@ from langchain_judges.cli.common import (
     error_console,
     filled_memory,
     kind_of,
+    leave_with,
     models_of,
     rows_of,
     run_to_the_end,
@@ -58,6 +59,7 @@ from langchain_judges.cli.options import (
 )
 from langchain_judges.cli.specs import described_by, model_spec
 from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.rows.console import InertConsole
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -138,6 +140,8 @@ def judge(  # noqa: PLR0913 - one parameter for each option
         rows = checked(file, skip_bad, errors, f"{kind_of(read[0], read[2])} to judge")
         if live_after is not None and not batch:
             raise OptionError("--live-after is for --batch")
+        if engine == "ray":
+            _check_for_ray(out, batch=batch, memory=memory, shard=shard, show=show)
         if described is not None and not batch:
             from langchain_judges.methods.registry import build
 
@@ -176,8 +180,6 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "max_cost": max_cost,
         }
         if engine == "ray":
-            if memory is not None:
-                raise OptionError("--engine ray takes no --memory: a spec does not hold it")
             spec_now = described or {
                 "method": method,
                 "model": model_spec(method, model, base_url, timeout, model_set),
@@ -185,7 +187,8 @@ def judge(  # noqa: PLR0913 - one parameter for each option
                 **({"preset": preset} if preset else {}),
             }
             source = partial(rows_of, pairs, read[0], limit, column, read[1], read[2])
-            _on_ray(source, spec_now, {**options, "actors": actors, "rpm": rpm, "tpm": tpm})
+            options |= {"actors": actors, "rpm": rpm, "tpm": tpm}
+            _on_ray(source, spec_now, options, strict, address)
             return
         options["rate_limiter"] = _limiter(rpm, tpm)
         run_to_the_end(built, Sized(file, rows), options, show or not out, strict, address)
@@ -230,15 +233,25 @@ def _prices(path: Path | None) -> PriceList | None:
     return Table.read(str(path))
 
 
-def _on_ray(source: Any, spec: Mapping[str, Any], options: dict[str, Any]) -> None:
-    """Judge on Ray and print what it came to."""
+def _check_for_ray(out: Path | None, **flags: Any) -> None:
+    """Refuse what judging on Ray would leave out."""
+    if others := [f"--{name}" for name, value in flags.items() if value]:
+        raise OptionError(f"--engine ray takes no {', '.join(others)}")
+    if out is None:
+        raise OptionError("--engine ray needs --out, a folder")
+
+
+def _on_ray(
+    source: Any, spec: Mapping[str, Any], options: dict[str, Any], strict: bool, address: str
+) -> None:
+    """Judge on Ray, print what it came to, and leave with the code that tells the end."""
     from langchain_judges.report.terminal import summary_table
     from langchain_judges.runs.on_ray import judge_dataset
 
-    if options.pop("shard") or options["out"] is None:
-        raise OptionError("--engine ray needs --out, a folder, and no --shard")
     limits = {name: value for name, value in options.items() if value is not None}
-    Console(highlight=False).print(summary_table(judge_dataset(source, spec, **limits).summary))
+    summary = judge_dataset(source, spec, **limits).summary
+    InertConsole(highlight=False).print(summary_table(summary))
+    leave_with(summary, strict, address)
 
 
 def _limiter(rpm: float | None, tpm: float | None) -> BaseRateLimiter | None:

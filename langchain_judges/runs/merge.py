@@ -65,6 +65,7 @@ def merge(
     out: str | os.PathLike[str],
     *,
     mark: str | None = None,
+    whole: bool = True,
 ) -> Merged:
     """Join the parts of a sharded run, in the order of its rows, or convert a results file.
 
@@ -73,6 +74,7 @@ def merge(
         out: The table to write: `.jsonl` (unchanged rows), `.csv` or `.parquet` (a
             column for each part of a verdict, and the whole row as JSON in `result`).
         mark: Selects the rows of one judge; required if `source` holds several.
+        whole: Refuse the parts of a run that has not finished.
 
     Returns:
         The numbers of rows, judged rows and parts, and the judge's mark.
@@ -93,7 +95,7 @@ def merge(
         raise OptionError(f"`out` must end in {', '.join(writers)}, got {target.name!r}")
     if not place.exists():
         raise OutputError(f"There is no {place}.")
-    parts = _check_parts(place) if place.is_dir() else [place]
+    parts = _check_parts(place, whole) if place.is_dir() else [place]
     if any(part.resolve() == target.resolve() for part in parts):
         raise OptionError(f"`out` is {target}, which is also read; name another file")
     receipts = [receipt for part in parts if (receipt := Receipt.read(part))]
@@ -112,8 +114,8 @@ def merge(
     return Merged(counts.total(), counts[True], len(parts), mark)
 
 
-def _check_parts(folder: Path) -> list[Path]:
-    """Return the parts of a run, after a check that they are complete and of one run."""
+def _check_parts(folder: Path, whole: bool) -> list[Path]:
+    """Return the parts of one run; if it must be whole, check that each is complete."""
     parts = dict(parts_of(folder))
     shards = set(parts.values())
     if not parts:
@@ -125,6 +127,8 @@ def _check_parts(folder: Path) -> list[Path]:
     of = next(iter(shards)).of
     if lacking := [str(s) for n in range(1, of + 1) if (s := Shard(n, of)) not in shards]:
         raise OutputError(f"{folder} lacks the parts {', '.join(lacking)}.")
+    if not whole:
+        return list(parts)
     receipts = {part: Receipt.read(part) for part in parts}
     if unfinished := [str(parts[part]) for part, receipt in receipts.items() if not receipt]:
         raise OutputError(

@@ -70,10 +70,12 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
         address: Address of a running cluster; None for the current one, or one on this
             machine.
         progress: Show progress on the terminal.
-        **options: Further options of `judge_many`, such as `max_calls` for each actor.
+        **options: Further options of `judge_many`; `max_calls`, `max_tokens` and `max_cost`
+            bound all actors together, each of which has an equal share.
 
     Returns:
-        The results as a dataset, and the summary of all actors.
+        The results as a dataset, and the summary of all actors. Where a budget was spent the
+        dataset holds what was judged until then, and the same call later judges the rest.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -107,7 +109,7 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
             source,
             rate,
             {
-                **options,
+                **_shares(options, number, actors),
                 "out": str(folder),
                 "shard": f"{number}/{actors}",
                 "max_concurrency": _share(max_concurrency, number, actors),
@@ -127,13 +129,26 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
         if isinstance(outcome, JudgeError):
             raise outcome
     table = folder / "verdicts.parquet"
-    merge(folder, table)
+    merge(folder, table, whole=not summary.not_judged["over_budget"])
     return JudgedDataset(read_parquet(str(table)), summary)
 
 
 def _share(places: int, number: int, actors: int) -> int:
     """Return an actor's share of the calls in flight; the first actors get the remainder."""
     return places // actors + (number <= places % actors)
+
+
+def _shares(options: Mapping[str, Any], number: int, actors: int) -> dict[str, Any]:
+    """Return the options of one actor: its part of what bounds all of them."""
+    own = dict(options)
+    for name in ("max_calls", "max_tokens"):
+        if (most := own.get(name)) is not None:
+            if most < actors:
+                raise OptionError(f"`{name}` must be at least `actors`, {actors}, got {most!r}")
+            own[name] = _share(most, number, actors)
+    if own.get("max_cost") is not None:
+        own["max_cost"] /= actors
+    return own
 
 
 def _source(ds: Any) -> RowSource:
