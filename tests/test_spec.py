@@ -155,10 +155,12 @@ def ray_command(tmp_path, *flags):
 
 def test_ray_gets_the_judge_that_the_flags_name(tmp_path, monkeypatch):
     specs: list[Any] = []
-    done = SimpleNamespace(summary=Summary(rows=1))
-    monkeypatch.setattr(
-        on_ray, "judge_dataset", lambda source, spec, **options: specs.append(spec) or done
-    )
+
+    def judge_dataset(source, spec, **options):
+        specs.append(spec)
+        return SimpleNamespace(summary=Summary(rows=1))
+
+    monkeypatch.setattr(on_ray, "judge_dataset", judge_dataset)
     out = ["-o", str(tmp_path / "out")]
     flags = ["--preset", "paper", "--set", "max_criteria=3", "--model-set", "seed=1"]
     assert ray_command(tmp_path, *out, *flags).exit_code == 0

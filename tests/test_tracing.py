@@ -118,7 +118,7 @@ def test_a_row_s_run_has_its_cost_where_prices_are_known(traced, tmp_path):
     price = {"FakeChatModel": {"input": 1e6, "output": 0}}
     table.write_text(json.dumps({"date": "today", "models": price}))
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    rows = []
+    rows: list[dict[str, Any]] = []
     work = judge_many(judge, [PAIR, {**PAIR, "input": "How?"}], prices=table, progress=False)
     roots = traced(lambda: rows.extend(work)).children(None)
     costs = [run["extra"]["metadata"]["cost"] for run in roots]
