@@ -641,3 +641,59 @@ def test_a_check_that_could_say_nothing_of_any_item_is_refused():
         loop(ListMemory()).invoke({"items": [rude]})
     with pytest.raises(InputError, match="'annotated' reads `label`, which no item has"):
         loop(ListMemory(), check="annotated").invoke({"items": [rude]})
+
+
+def upheld_or_accepted(proposal):
+    """Uphold the judge on house 0, whatever the check says; else follow the check."""
+    return "check_wrong" if proposal["item"]["group"] == "house 0" else "accept"
+
+
+def taught(share, *, houses=5, **options):
+    memory = ListMemory()
+    judge = create_allure_judge(fooled_model(), memory=memory)
+    options = {"auditor": upheld_or_accepted, "max_rounds": 1, **options}
+    audit = create_allure_audit(judge, memory, right_share=share, **options)
+    result = audit.invoke({"items": planning(houses)})
+    return result, list(memory.examples.values())
+
+
+# Five wrong answers are doubted; one is upheld, so that four mistakes are remembered.
+@pytest.mark.parametrize(("share", "right"), [(0, 0), (0.19, 0), (0.2, 1), (0.25, 1)])
+def test_an_upheld_label_is_remembered_as_right_up_to_its_share(share, right):
+    result, examples = taught(share)
+    kinds = [each["wrong"] == each["corrected"] for each in examples]
+    assert (kinds.count(False), kinds.count(True)) == (4, right)
+    assert (result["history"][0]["right"], result["history"][0]["check_wrong"]) == (right, 1)
+
+
+def test_undoubted_labels_are_drawn_where_the_auditor_is_asked_for_them():
+    asked = []
+
+    def auditor(proposal):
+        asked.append((proposal["id"], proposal["label"] == proposal["proposed"]))
+        return "accept"
+
+    result, examples = taught(0.25, houses=6, auditor=auditor, draw_right=True)
+    # Six doubts, and two right answers beside them: 2 of 8 are a quarter.
+    assert [same for _, same in asked] == [False] * 6 + [True] * 2
+    assert {
+        each["source"][-1] for each in examples if each["wrong"] == 1 == each["corrected"]
+    } == {"r"}
+    assert {d["answer"] for d in result["decisions"]} == {"accept"}
+    assert [each["mode"] for each in examples if each["corrected"] == 1] == [None, None]
+
+
+def test_a_mistake_that_the_check_missed_is_learnt_from():
+    def auditor(proposal):
+        drawn = proposal["label"] == proposal["proposed"]
+        return {"answer": "label", "label": 0} if drawn else "accept"
+
+    _, examples = taught(0.25, houses=3, auditor=auditor, draw_right=True)
+    assert [(each["wrong"], each["corrected"]) for each in examples] == [(1, 0)] * 4
+
+
+def test_a_judge_reads_that_a_case_was_judged_right():
+    memory = ListMemory(example("Answer: 1, 20, 50", 1, wrong=1, family="maps", expected="1"))
+    model = fooled_model()
+    create_allure_judge(model, memory=memory).invoke(planning(1, first=7)[0])
+    assert "A judge said: 1. That is right." in model.prompts[0]

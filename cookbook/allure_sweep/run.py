@@ -200,7 +200,12 @@ class _Runner:
             lambda item: {"verdict": rows[item["id"]]["verdict"]}
         )
         audit = create_allure_audit(
-            recorded, memory, check=annotated("label"), auditor=known_label, max_rounds=1
+            recorded,
+            memory,
+            check=annotated("label"),
+            auditor=known_label,
+            max_rounds=1,
+            right_share=0,
         )
         audit.invoke({"items": list(self.plan.train)})
         return memory

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, Lt
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
@@ -68,6 +68,17 @@ class AuditOptions(GraphOptions):
         Sequence[Mode | str | Mapping[str, str]] | None, Here(), Rule("a list of failure modes")
     ] = None
     """Failure modes of your own, beside the paper's five."""
+    right_share: Annotated[float, Ge(0), Lt(1)] = 0.25
+    """Share of cases that the judge got right among the examples of a round, at most: labels
+    that the auditor upholds against the check, and which cost no decision more. A memory of
+    mistakes alone teaches a judge to turn its labels round; one right case beside three
+    mistakes breaks that rule, and leaves most of the room to mistakes. 0 is the paper's
+    memory."""
+    draw_right: bool = False
+    """Ask the auditor about labels that no rule doubts too, one for each three doubted ones by
+    the default share: where the check is exact, no doubted label is upheld. They are drawn by
+    chance, of a doubted family and label first; a wrong one among them is a mistake that the
+    check missed."""
     max_rounds: Annotated[int, Ge(1), ClientMost(20)] = 5
     """Most rounds."""
     patience: Annotated[int, Ge(1), ClientMost(20)] = 2
@@ -216,6 +227,8 @@ def _loop(
         check=resolve_check(options.check or "normalised_sequence"),
         audit_by=resolve_auditor(options.auditor, modes, options, standard_of(judge)),
         modes=modes,
+        right_share=options.right_share,
+        draw_right=options.draw_right,
         max_rounds=options.max_rounds,
         patience=options.patience,
         dev=options.dev,

@@ -30,8 +30,10 @@ from langchain_judges.methods.allure.audit.holdout import (
     measure,
     split_by_group,
 )
-from langchain_judges.methods.allure.audit.modes import Mode, corpus_of, suggest_mode
-from langchain_judges.methods.allure.audit.review import Decision, Proposal, example_of
+from langchain_judges.methods.allure.audit.modes import Mode
+from langchain_judges.methods.allure.audit.proposing import proposals_of
+from langchain_judges.methods.allure.audit.review import Decision, example_of
+from langchain_judges.methods.allure.audit.right import drawn_beside, learnt_from
 from langchain_judges.methods.allure.audit.state import (
     AuditState,
     Batch,
@@ -61,6 +63,8 @@ class Loop:
     check: Check
     audit_by: Audit
     modes: tuple[Mode, ...]
+    right_share: float
+    draw_right: bool
     max_rounds: int
     patience: int
     dev: float | Sequence[Mapping[str, Any]] | None
@@ -194,32 +198,12 @@ class Loop:
         return {"doubts": doubts, "dev_before": worth}
 
     def propose(self, state: AuditState) -> Steps[Update]:
-        """Make a proposal of every doubt that nobody has decided yet."""
+        """Propose every doubt that nobody has decided yet, and some other labels."""
         yield from ()
-        decided = {(d["id"], d["wrong"]) for d in state["decisions"]}
-        corpus = corpus_of(state["pool"])
-        proposals: list[Proposal] = []
-        for item in state["pool"]:
-            own = item["id"]
-            doubt, verdict = state["doubts"].get(own), state["verdicts"][own]
-            label = verdict["label"]
-            if doubt is None or label is None or (own, label) in decided:
-                continue
-            proposals.append(
-                {
-                    "id": own,
-                    "round": state["round"],
-                    "item": item,
-                    "label": label,
-                    "score": verdict["score"],
-                    "rationale": verdict["rationale"],
-                    "proposed": doubt["label"],
-                    "why": doubt["why"],
-                    "check": self.check.name,
-                    "mode": suggest_mode(item, corpus, self.modes),
-                }
-            )
-        return {"proposals": proposals}
+        doubted, others = proposals_of(state, self.check.name, self.modes)
+        candidates = others if self.draw_right else []
+        drawn = drawn_beside(doubted, candidates, self.right_share, self.seed)
+        return {"proposals": [*doubted, *drawn]}
 
     def audit(self, state: AuditState) -> Steps[Update]:
         """Have every proposal decided; queue what was accepted."""
@@ -230,10 +214,11 @@ class Loop:
         by_id: dict[str, Decision] = {decision["id"]: decision for decision in decided}
         for decision in decided:
             tell("decision", "audit", decision)
+        mistakes, right = learnt_from(by_id, self.right_share)
         examples = [
             example_of(proposal, by_id[proposal["id"]])
             for proposal in proposals
-            if by_id[proposal["id"]]["answer"] not in {"reject", "check_wrong"}
+            if proposal["id"] in {*mistakes, *right}
         ]
         return {
             "decisions": [*state["decisions"], *decided],
@@ -283,6 +268,7 @@ class Loop:
             "doubted": len(state["doubts"]),
             "proposed": len(state["proposals"]),
             "accepted": sum(a in {"accept", "label", "mode"} for a in answers),
+            "right": sum(each["wrong"] == each["corrected"] for each in state["learnt"]),
             "rejected": answers.count("reject"),
             "check_wrong": answers.count("check_wrong"),
             "remembered": len(state["learnt"]),

@@ -13,7 +13,7 @@ from langchain_judges.methods.allure.audit.checks import Label
 from langchain_judges.rows.texts import expected_answers, judged, with_source
 
 Answer = Literal["accept", "reject", "label", "mode", "check_wrong"]
-"""What an auditor answers: the judge was wrong and the check right; nothing to learn here;
+"""What an auditor answers: the proposed label is right; nothing to learn here;
 the judge was wrong, with a label of the auditor's own; with a failure mode of the auditor's
 own; the judge was right, so the check was wrong."""
 
@@ -27,7 +27,7 @@ _ALIASES = {
 
 
 class Proposal(TypedDict):
-    """A label that a check doubts, for an auditor to decide."""
+    """A label that a check doubts, or one drawn among the others, for an auditor to decide."""
 
     id: str
     """The item's id."""
@@ -40,7 +40,7 @@ class Proposal(TypedDict):
     rationale: str
     """The judge's reason."""
     proposed: Label
-    """What the check would say."""
+    """What the check would say; the judge's own label where no rule doubts it."""
     why: str
     check: str
     mode: str | None
@@ -107,7 +107,7 @@ def _listed(given: Any) -> list[tuple[str, Any]]:
 def resolve(proposal: Proposal, given: Any, labels: Sequence[Label], auditor: str) -> Decision:
     """Return what an answer to a proposal amounts to.
 
-    An auditor who gives the judge's own label says that the check was wrong.
+    An auditor who gives the judge's own label says that a check that doubts it was wrong.
 
     Raises:
         InputError: The answer or its label is none of those allowed.
@@ -119,14 +119,15 @@ def resolve(proposal: Proposal, given: Any, labels: Sequence[Label], auditor: st
     if told.get("mode") is not None or answer == "mode":
         mode = str(told.get("mode") or "").strip() or None
     if label == proposal["label"]:
-        answer = "check_wrong"
+        # Where no rule doubts the label, the auditor says the same as both.
+        answer = "check_wrong" if proposal["proposed"] != label else "accept"
     return {
         "id": proposal["id"],
         "round": proposal["round"],
         "answer": answer,
         "wrong": proposal["label"],
         "label": label,
-        "mode": mode if answer not in {"reject", "check_wrong"} else None,
+        "mode": mode if label not in {None, proposal["label"]} else None,
         "note": str(told.get("note") or ""),
         "auditor": str(told.get("auditor") or auditor),
         "check": proposal["check"],

@@ -34,6 +34,8 @@ class Round(TypedDict):
     """Labels that the check doubts, decided ones of earlier rounds included."""
     proposed: int
     accepted: int
+    right: int
+    """Of those that entered the memory: cases that the judge got right."""
     rejected: int
     check_wrong: int
     remembered: int

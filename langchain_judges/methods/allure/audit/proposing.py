@@ -1,0 +1,58 @@
+"""What an auditor is asked in a round: a proposal for each label that nobody has decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_judges.methods.allure.audit.modes import Mode, corpus_of, suggest_mode
+from langchain_judges.methods.allure.audit.review import Proposal
+from langchain_judges.methods.allure.audit.state import AuditState
+
+UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is right"
+"""Told to the auditor of a label that was drawn."""
+
+
+def proposals_of(
+    state: AuditState, check: str, modes: Sequence[Mode]
+) -> tuple[list[Proposal], list[Proposal]]:
+    """Return the proposals of the labels that the check doubts, and those of all others."""
+    decided = {(each["id"], each["wrong"]) for each in state["decisions"]}
+    corpus = corpus_of(state["pool"])
+    doubted: list[Proposal] = []
+    others: list[Proposal] = []
+    for item in state["pool"]:
+        own, label = item["id"], state["verdicts"][item["id"]]["label"]
+        if label is None or (own, label) in decided:
+            continue
+        if doubt := state["doubts"].get(own):
+            mode = suggest_mode(item, corpus, modes)
+            doubted.append(_proposal(state, item, doubt, check, mode))
+        else:
+            others.append(
+                _proposal(state, item, {"label": label, "why": UNDOUBTED}, check, None)
+            )
+    return doubted, others
+
+
+def _proposal(
+    state: AuditState,
+    item: dict[str, Any],
+    doubt: Mapping[str, Any],
+    check: str,
+    mode: str | None,
+) -> Proposal:
+    verdict = state["verdicts"][item["id"]]
+    assert verdict["label"] is not None  # noqa: S101 - what was not judged is not audited
+    return {
+        "id": item["id"],
+        "round": state["round"],
+        "item": item,
+        "label": verdict["label"],
+        "score": verdict["score"],
+        "rationale": verdict["rationale"],
+        "proposed": doubt["label"],
+        "why": doubt["why"],
+        "check": check,
+        "mode": mode,
+    }
