@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage
 
 from langchain_judges import create_bsm_judge
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.bsm.bound import chance_to_stay
 from langchain_judges.methods.bsm.expected import expected_scores
 from tests.fakes import FakeChatModel
 
@@ -115,6 +116,30 @@ def test_stopping_early_never_changes_the_verdict(cells, weights, orders):
     full, _ = run(table, plan, **options)
     early, _ = run(table, plan, **options, adaptive=True, batch_criteria=1 + weights[0] % 2)
     assert early["verdict"]["preference"] == full["verdict"]["preference"]
+
+
+def test_two_criteria_that_agree_are_enough_by_a_bound_which_is_stated():
+    result, model = run(dict.fromkeys(FIVE, (5, 1)), adaptive=0.9)
+    assert len(model.prompts) == 4
+    assert result["not_asked"] == list(FIVE[2:])
+    said = "with a probability of at least 0.9: Clarity, Tone, Length."
+    assert said in result["verdict"]["rationale"]
+
+
+def test_the_chance_to_stay_follows_the_urn():
+    # One criterion of two is solved, A leads by 1. The other is like it (a half), or both
+    # scores are 0 or 1: a lead of 1, 0, 0 or -1. Only -1 (1/2 * 1/4) makes the sum a tie.
+    chance = chance_to_stay([[1]], [1], [1], (0, 1), "none")
+    assert chance == pytest.approx(7 / 8, abs=0.03)
+    # In two orders of which each must stay: 1/2 + 1/2 * (3/4)^2.
+    chance = chance_to_stay([[1, 1]], [1], [1], (0, 1), "strict")
+    assert chance == pytest.approx(25 / 32, abs=0.03)
+
+
+@pytest.mark.parametrize("adaptive", [0.5, 1.5, "much"])
+def test_a_bound_on_criteria_is_a_probability(adaptive):
+    with pytest.raises(OptionError, match="`adaptive` must be"):
+        create_bsm_judge(FakeChatModel(), adaptive=adaptive)
 
 
 def test_stopping_early_needs_scores_that_are_added():

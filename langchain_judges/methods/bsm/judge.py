@@ -25,6 +25,7 @@ from langchain_judges.methods.options import JudgeOptions, OtherModel, Seed, che
 from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.plans import Criterion, CriterionLike, read_criteria
 from langchain_judges.methods.setup import Setup
+from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.options import ClientMost, Rule, Scale, factory
 from langchain_judges.orders import OrderRule
 
@@ -106,9 +107,11 @@ class BSM(JudgeOptions):
     over the tokens offered for it, where the provider reports their probabilities."""
     batch_criteria: Annotated[int, Ge(1), ClientMost(20)] = 1
     """Criteria in one solve call: with n, ceil(K / n) calls instead of K in each order."""
-    adaptive: bool = False
+    adaptive: Adaptive = False
     """Solve the weightiest criteria first, and stop when the others cannot change the
-    verdict; `not_asked` names those. Not with `merge="model"` or a plan for each order."""
+    verdict; a probability such as 0.95 stops when they would not, with at least that
+    probability by the criteria so far. `not_asked` names the others. Not with `merge="model"`
+    or a plan for each order."""
     samples: Annotated[int, Ge(1), ClientMost(32)] = 1
     """Solve calls for each criterion and order, at temperature 0.7 if there are several;
     their scores are averaged (the paper's self-consistency)."""

@@ -27,14 +27,13 @@ from langchain_judges.methods.bsm.replies import (
     OrderResult,
     SolveWork,
 )
-from langchain_judges.methods.bsm.stopping import first_wave, not_asked_sentence, settled
+from langchain_judges.methods.bsm.stopping import first_wave, settled
 from langchain_judges.methods.bsm.tally import (
     Cells,
     decide,
     mean_scores,
     order_totals,
     quorum,
-    weight_of,
     weights_of,
 )
 from langchain_judges.methods.pairs import examples_in, pair_of, reference_block
@@ -44,6 +43,7 @@ from langchain_judges.methods.plans import (
     scores_shape,
     several_scores_shape,
 )
+from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.orders import ORDER_NAMES, Order, by_identity, in_slots
 from langchain_judges.rows.texts import fence_tokens, judged, transcript
 from langchain_judges.verdict import Pair, add_usage, not_judged
@@ -75,7 +75,7 @@ class BSMSteps(PlanSteps):
         """Say which criteria are due: the next ones, while they can change the verdict."""
         own, plan = self.own, state["criteria"]
         if state.get("due") is None:
-            left, size = plan, first_wave([weight_of(own, c) for c in plan])
+            left, size = plan, first_wave(own, plan)
             # Full batches, so that stopping early never costs a call more.
             size = ceil(size / own.batch_criteria) * own.batch_criteria
         else:
@@ -203,7 +203,7 @@ class BSMSteps(PlanSteps):
             verdict = not_judged(failures, usage, missing or "")
         else:
             verdict = decide(own, cells, weights, by_order, failures, usage)
-            verdict["rationale"] += not_asked_sentence(state["not_asked"])
+            verdict["rationale"] += not_asked_sentence(state["not_asked"], own.adaptive)
         return {"verdict": verdict, "by_order": by_order}
 
     def _weigh(self, state: BSMState, order: Order, cells: Cells) -> Steps[Reply]:

@@ -1,11 +1,13 @@
-"""Stopping early: which criteria can still change the verdict of summed scores."""
+"""Stopping early: which criteria can still change the verdict of summed scores, or would."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
+from langchain_judges.methods.bsm.bound import chance_to_stay
+from langchain_judges.methods.bsm.bound import first_wave as bounded_wave
 from langchain_judges.methods.bsm.tally import Cells, weight_of
 from langchain_judges.methods.plans import Criterion
 from langchain_judges.orders import combine
@@ -15,14 +17,16 @@ if TYPE_CHECKING:
     from langchain_judges.methods.bsm.judge import BSM
 
 
-def first_wave(weights: Sequence[float]) -> int:
+def first_wave(options: BSM, plan: Sequence[Criterion]) -> int:
     """Return how many of the first criteria must be solved before the rest can be settled.
 
-    No lead in fewer of them can outweigh what the rest might still bring.
-
-    >>> first_wave([1, 1, 1, 1, 1]), first_wave([10, 3, 2])
-    (3, 1)
+    Exactly: no lead in fewer of them can outweigh what the rest might still bring.
     """
+    weights = [weight_of(options, criterion) for criterion in plan]
+    if options.adaptive is not True:
+        orders = len(options.order_list)
+        rule, least = options.order_rule, float(options.adaptive)
+        return bounded_wave(tuple(weights), options.scale, rule, orders, least)
     done = 0.0
     for count, weight in enumerate(weights, 1):
         done += weight
@@ -34,14 +38,15 @@ def first_wave(weights: Sequence[float]) -> int:
 def settled(
     options: BSM, plan: Sequence[Criterion], left: Collection[str], cells: Cells
 ) -> bool:
-    """Say whether the criteria that are left cannot change the verdict.
+    """Say whether the criteria that are left cannot change the verdict, or would not.
 
     A criterion of weight w changes the lead of an order by at most w (high - low). What the
     verdict can still become is what the order rule makes of every outcome that each order
     can still have.
 
     Args:
-        options: Order rule, scale, weights and the fewest criteria of a verdict.
+        options: Order rule, scale, weights, the fewest criteria of a verdict, and how sure it
+            must be.
         plan: The whole plan.
         left: The names of the criteria that nobody was asked about.
         cells: The mean scores of the others.
@@ -53,6 +58,8 @@ def settled(
         return False
     low, high = options.scale
     by_name = {criterion["name"]: weight_of(options, criterion) for criterion in plan}
+    if options.adaptive is not True:
+        return _probably(options, by_name, left, cells)
     rest = sum(by_name[name] for name in left) * (high - low)
     leads = [
         sum(by_name[n] * (c["A"] - c["B"]) for (n, o), c in cells.items() if o == order)
@@ -63,6 +70,20 @@ def settled(
     outcomes = [_outcomes(lead, rest) for lead in leads]
     verdicts = {combine(options.order_rule, each) for each in product(*outcomes)}
     return len(verdicts) == 1
+
+
+def _probably(
+    options: BSM, weights: Mapping[str, float], left: Collection[str], cells: Cells
+) -> bool:
+    """Say whether the verdict stays with the probability that is asked for."""
+    names = list(dict.fromkeys(name for name, _ in cells))
+    leads = [
+        [cells[name, order]["A"] - cells[name, order]["B"] for order in options.order_list]
+        for name in names
+    ]
+    solved, open_ = [weights[name] for name in names], [weights[name] for name in left]
+    stays = chance_to_stay(leads, solved, open_, options.scale, options.order_rule)
+    return stays >= float(options.adaptive)
 
 
 def _outcomes(lead: float, rest: float) -> set[Preference]:
@@ -76,10 +97,3 @@ def _outcomes(lead: float, rest: float) -> set[Preference]:
     if least <= 0 <= most:
         possible.add("tie")
     return possible
-
-
-def not_asked_sentence(names: Sequence[str]) -> str:
-    """Say which criteria were not asked about; nothing where all were."""
-    if not names:
-        return ""
-    return f" Not asked, for it could not change the verdict: {', '.join(names)}."
