@@ -1,9 +1,11 @@
 import logging
+from contextlib import suppress
 
 import pytest
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 
 from langchain_judges import create_bsm_judge, judge_many
+from langchain_judges.asking.masked import masked
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.asking.secrets import Secrets
 from langchain_judges.errors import ModelAccessError
@@ -41,6 +43,37 @@ def test_what_a_server_echoes_of_the_configuration_reaches_no_file(
     list(judge_many(bsm(configured(server)), pairs(2), out=out, progress=False))
     assert secret not in out.read_text()
     assert "***" in out.read_text()
+
+
+@pytest.mark.parametrize("secret", [KEY, HEADER, QUERY])
+@pytest.mark.parametrize("answer", ["error", "refused", "reply"])
+def test_what_a_server_echoes_of_the_configuration_reaches_no_tracer(serve, secret, answer):
+    failed = {"error": error(400, f"bad {secret}"), "refused": error(401, f"wrong {secret}")}
+    server = serve(lambda call: failed.get(answer) or reply(scores(4, 2, f"as {secret} says")))
+    traced = RunCollectorCallbackHandler()
+    with suppress(ModelAccessError):
+        bsm(configured(server)).invoke(pairs(1)[0], {"callbacks": [traced]})
+    runs = [shown for run in traced.traced_runs for shown in shown_of(run)]
+    assert [text for text in runs if secret in text] == []
+    assert any(text.startswith("llm") and "***" in text for text in runs)
+
+
+def shown_of(run):
+    """Return what a tracer gets of a run and of those below."""
+    below = [text for child in run.child_runs for text in shown_of(child)]
+    return [f"{run.run_type} {run.inputs} {run.outputs} {run.error}", *below]
+
+
+async def test_a_model_of_any_class_masks_what_it_says_and_raises():
+    class Served(FakeChatModel):
+        api_key: str = KEY
+
+    secrets = Secrets(Served())
+    said = masked(Served(replies=lambda _: f"key {KEY}"), secrets)
+    assert said.invoke("?").text == (await said.ainvoke("?")).text == "key ***"
+    assert type(said.model_copy(update={"name": "x"})).__name__ == "Served"
+    with pytest.raises(ValueError, match=r"no \*\*\*"):
+        masked(Served(replies=lambda _: ValueError(f"no {KEY}")), secrets).invoke("?")
 
 
 def test_the_exception_for_a_refused_key_does_not_show_it(serve):

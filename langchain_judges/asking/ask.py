@@ -37,10 +37,10 @@ from langchain_judges.asking.faults import (
 )
 from langchain_judges.asking.gate import LEDGER
 from langchain_judges.asking.journal import Journal, key_of
+from langchain_judges.asking.masked import without_secrets
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.paid import Paid, paid_for
 from langchain_judges.asking.reply import Parse, Problem, check, json_schema, read
-from langchain_judges.asking.secrets import Secrets
 from langchain_judges.asking.steps import GIVEN, Effect, Steps
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import ModelAccessError
@@ -428,7 +428,8 @@ def _call(
             lambda: runnable.ainvoke(prompt, config, **settings),
         )
         result = yield within(channel.deadline, call)
-        message = _without_secrets(_message(result), channel.secrets)
+        # What a model streamed comes as it is.
+        message = without_secrets(_message(result), channel.secrets)
         channel.answered = True
         paid = paid_for(message)
         return message
@@ -467,16 +468,6 @@ def _message(result: Any) -> AIMessage:
     if isinstance(parsed, BaseModel):
         parsed = parsed.model_dump()
     return AIMessage("" if parsed is None else json.dumps(parsed))
-
-
-def _without_secrets(message: AIMessage, secrets: Secrets) -> AIMessage:
-    """Return a reply without what its model was configured with; most are as they were."""
-    parts = (message.content, message.tool_calls, message.additional_kwargs)
-    content, calls, extra = map(secrets.mask_data, parts)
-    if (content, calls, extra) == parts:
-        return message
-    changes = {"content": content, "tool_calls": calls, "additional_kwargs": extra}
-    return message.model_copy(update=changes)
 
 
 def _book(cost: StepUsage, paid: Paid) -> None:

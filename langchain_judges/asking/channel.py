@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from langchain_judges.asking.complaints import Complaint
 from langchain_judges.asking.deadline import deadline_of
+from langchain_judges.asking.masked import masked
 from langchain_judges.asking.models import (
     is_openai_kin,
     model_identity,
@@ -98,7 +99,7 @@ class Channel:
             raise OptionError(f"`temperature` must be between 0 and 2, got {temperature!r}")
         own_model = resolve_model(model)
         self.secrets = Secrets(own_model)
-        self.model = without_password(without_own_retries(own_model))
+        self.model = masked(without_password(without_own_retries(own_model)), self.secrets)
         self.deadline = deadline_of(self.model)
         self.kin = is_openai_kin(self.model)
         self.identity = model_identity(self.model)

@@ -33,6 +33,10 @@ class Secrets:
         # The longest first: one may be part of another.
         self._values = sorted(values, key=len, reverse=True)
 
+    def __bool__(self) -> bool:
+        """Say whether there are any."""
+        return bool(self._values)
+
     def mask(self, text: str) -> str:
         """Return a text with stars for every secret in it."""
         for value in self._values:
