@@ -29,29 +29,29 @@ def figures(rows: Sequence[Row], results: Mapping[str, Row], majority: bool = Fa
     `Ag_interval` is clustered by question.
     """
     votes = [_votes(row) for row in rows]
-    said = [results[row["id"]] for row in rows]
+    row_results = [results[row["id"]] for row in rows]
     questions = [row.get("group", row["id"]) for row in rows]
     agree = majority_agreement if majority else vote_agreement
-    agreement = agree(said, votes, groups=questions)
+    agreement = agree(row_results, votes, groups=questions)
     lengths = [[len(judged(row[f"output_{side}"])) for row in rows] for side in "ab"]
-    bias = length_bias(said, votes, *lengths)
-    given = [result["verdict"] for result in said if result["verdict"]["preference"]]
-    flips = rate(verdict["flipped"] for verdict in given)
+    bias = length_bias(row_results, votes, *lengths)
+    verdicts = [result["verdict"] for result in row_results if result["verdict"]["preference"]]
+    flips = rate(verdict["flipped"] for verdict in verdicts)
     return {
-        "Ag": _known(agreement),
+        "Ag": _value(agreement),
         "Ag_interval": list(agreement.interval) if agreement.interval else None,
-        "PB": _known(flips),
-        "LB": _known(bias),
+        "PB": _value(flips),
+        "LB": _value(bias),
         "pairs": len(rows),
         "votes": agreement.n,
         "both_orders": flips.n,
         "for_the_shorter": bias.n,
-        "not_judged": len(said) - len(given),
+        "not_judged": len(row_results) - len(verdicts),
     }
 
 
-def _known(found: Result) -> float | None:
-    return None if found.reason else float(found)
+def _value(result: Result) -> float | None:
+    return None if result.reason else float(result)
 
 
 def _votes(row: Row) -> list[Any]:
@@ -61,7 +61,7 @@ def _votes(row: Row) -> list[Any]:
 def human_agreement(rows: Sequence[Row]) -> dict[str, Any]:
     """Return how often two people agree on a pair, beside which a judge stands."""
     ceiling = people_agreement([_votes(row) for row in rows])
-    return {"agreement": _known(ceiling), "pairs": ceiling.n}
+    return {"agreement": _value(ceiling), "pairs": ceiling.n}
 
 
 def screen_table(table: Mapping[str, Any]) -> Screen:
@@ -80,31 +80,31 @@ def screen_table(table: Mapping[str, Any]) -> Screen:
     return screen
 
 
-def _cell(found: Figures | None) -> str:
-    if found is None:
+def _cell(figure: Figures | None) -> str:
+    if figure is None:
         return "-"
-    shares = (found["Ag"], found["PB"], found["LB"])
+    shares = (figure["Ag"], figure["PB"], figure["LB"])
     return " ".join("-" if share is None else f"{share:.2f}" for share in shares)
 
 
-def plan_likeness(judged: Iterable[tuple[Row, Row]]) -> dict[str, Any]:
+def plan_likeness(pairs: Iterable[tuple[Row, Row]]) -> dict[str, Any]:
     """Return how alike the plans of two questions are, within a category and between two.
 
     Likeness is the Jaccard index of the names of their criteria; a question counts once.
 
     Args:
-        judged: Rows with their results.
+        pairs: Rows with their results.
     """
     plans: dict[Any, tuple[str, set[str]]] = {}
-    for row, result in judged:
+    for row, result in pairs:
         names = {each["name"].casefold() for each in result.get("criteria") or []}
         if names:
             plans.setdefault(
                 (row["category"], row.get("group"), row["turn"]), (row["category"], names)
             )
-    found: dict[str, list[float]] = {"within": [], "between": []}
+    indices: dict[str, list[float]] = {"within": [], "between": []}
     for (one, mine), (other, theirs) in combinations(plans.values(), 2):
         index = len(mine & theirs) / len(mine | theirs)
-        found["within" if one == other else "between"].append(index)
-    means = {name: fmean(each) if each else None for name, each in found.items()}
+        indices["within" if one == other else "between"].append(index)
+    means = {name: fmean(each) if each else None for name, each in indices.items()}
     return {"plans": len(plans), **means}

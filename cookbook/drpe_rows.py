@@ -74,8 +74,8 @@ def read_study(  # noqa: PLR0913 - what a study is made of
         rows = load("summeval16", folder, form="candidates", select="extremes")
         candidates = list(_first(rows, limit))
         return Study(name, candidates, _best_and_worst(candidates, seed))
-    chosen: dict[str, Any] = {"dataset": name, "rule": rule, "form": "candidates"}
-    rows = load("goyal_news2022", folder, **chosen)
+    options: dict[str, Any] = {"dataset": name, "rule": rule, "form": "candidates"}
+    rows = load("goyal_news2022", folder, **options)
     candidates = list(_first(rows, limit))
     references = _references(
         candidates, _LENGTHS[name], writer, out / f"references-{name}.jsonl"
@@ -125,8 +125,8 @@ def _references(
             if row["group"] in references:
                 continue
             article = row["input"].removeprefix(f"{SUMMARIZE}\n\n")
-            given = {"article": article, "length": length}
-            reply = run(ask(question, given, unit=row["group"]))
+            fields = {"article": article, "length": length}
+            reply = run(ask(question, fields, unit=row["group"]))
             if reply.data is None:
                 raise SystemExit(f"No reference for {row['group']}: {reply.failures}")
             usage = reply.usage

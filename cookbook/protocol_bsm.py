@@ -136,7 +136,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     numbers = named(only, [str(study.number) for study in STUDIES], "--only")
     rows = _rows(data, references, limit)
     replies = Replies(out / "replies.jsonl")
-    found = study_tables(
+    results = study_tables(
         sharing(resolve_model(model, base_url=base_url), replies),
         rows,
         out,
@@ -146,12 +146,12 @@ def main(  # noqa: PLR0913 - one parameter for each option
         concurrency=in_flight(model, concurrency),
         say=console.print,
     )
-    for table in found["tables"]:
+    for table in results["tables"]:
         console.print(screen_table(table))
-    console.print(f"Likeness of plans (Jaccard): {found['plans']}")
-    (out / "tables.json").write_text(json.dumps(found, indent=2))
+    console.print(f"Likeness of plans (Jaccard): {results['plans']}")
+    (out / "tables.json").write_text(json.dumps(results, indent=2))
     console.print(replies.sentence())
-    return found
+    return results
 
 
 def _rows(data: Path | None, references: Path | None, limit: int | None) -> list[Row]:
@@ -163,14 +163,14 @@ def _rows(data: Path | None, references: Path | None, limit: int | None) -> list
         rows = load("mt_bench", data, references=_references(references))
     if limit is None:
         return list(rows)
-    taken: dict[tuple[str, int], int] = {}
-    kept: list[Row] = []
+    counts: dict[tuple[str, int], int] = {}
+    selection: list[Row] = []
     for row in rows:
         cell = (row["category"], row["turn"])
-        taken[cell] = taken.get(cell, 0) + 1
-        if taken[cell] <= limit:
-            kept.append(row)
-    return kept
+        counts[cell] = counts.get(cell, 0) + 1
+        if counts[cell] <= limit:
+            selection.append(row)
+    return selection
 
 
 def _references(folder: Path | None) -> dict[int, list[str]] | None:
@@ -204,22 +204,22 @@ def study_tables(  # noqa: PLR0913 - what a study can vary
         concurrency: Most calls in flight.
         say: Told what is left out and why.
     """
-    wanted = [study for study in STUDIES if numbers is None or study.number in set(numbers)]
-    if own is None and any(study.own for study in wanted):
+    studies = [study for study in STUDIES if numbers is None or study.number in set(numbers)]
+    if own is None and any(study.own for study in studies):
         say("Table 2 needs --self, the judge's name among the answering models: left out.")
-        wanted = [study for study in wanted if not study.own]
-    missing = sorted({s for study in wanted for s in study.settings if not _installed(s)})
+        studies = [study for study in studies if not study.own]
+    missing = sorted({s for study in studies for s in study.settings if not _installed(s)})
     for setting in missing:
         say(f"The method {SETTINGS[setting][0]!r} is not installed: {setting} is left out.")
     tables, plans = [], dict[str, Row]()
-    for study in wanted:
-        chosen = _chosen(study, rows, own, seed)
+    for study in studies:
+        pairs = _select(study, rows, own, seed)
         settings = [setting for setting in study.settings if setting not in missing]
         verdicts = {
-            setting: _judged(model, setting, chosen, study.references, out, concurrency)
+            setting: _judge(model, setting, pairs, study.references, out, concurrency)
             for setting in settings
         }
-        tables.append(_table(study, chosen, verdicts))
+        tables.append(_table(study, pairs, verdicts))
         plans |= verdicts.get("BSM", {})
         if study.references and not tables[-1]["references"]:
             say(f"Table {study.number}: no pair has a reference answer; judged without.")
@@ -232,24 +232,24 @@ def _installed(setting: str) -> bool:
     return SETTINGS[setting][0] in METHODS
 
 
-def _chosen(study: Study, rows: Sequence[Row], own: str | None, seed: int) -> list[Row]:
+def _select(study: Study, rows: Sequence[Row], own: str | None, seed: int) -> list[Row]:
     """Return the pairs of a table, in their order."""
-    kept: list[Row] = []
+    selection: list[Row] = []
     for category in study.categories:
-        found = [row for row in rows if row["category"] == category]
+        candidates = [row for row in rows if row["category"] == category]
         if study.own:
-            found = [row for row in found if own in row["systems"]]
-        if study.drawn is not None and len(found) > study.drawn:
+            candidates = [row for row in candidates if own in row["systems"]]
+        if study.drawn is not None and len(candidates) > study.drawn:
             lots = sorted(
-                found, key=lambda row: sha256(f"{seed}|{row['id']}".encode()).digest()
+                candidates, key=lambda row: sha256(f"{seed}|{row['id']}".encode()).digest()
             )
-            drawn = {row["id"] for row in lots[: study.drawn]}
-            found = [row for row in found if row["id"] in drawn]
-        kept += found
-    return kept
+            ids = {row["id"] for row in lots[: study.drawn]}
+            candidates = [row for row in candidates if row["id"] in ids]
+        selection += candidates
+    return selection
 
 
-def _judged(
+def _judge(
     model: Any,
     setting: str,
     rows: Sequence[Row],
@@ -259,14 +259,14 @@ def _judged(
 ) -> dict[str, Row]:
     """Judge the pairs that are not judged yet; return the results by id."""
     method, options = SETTINGS[setting]
-    shown = [
+    inputs = [
         row if references else {name: row[name] for name in row if name != "reference"}
         for row in rows
     ]
     judge = load_judge(method, model, **options)
     slug = "".join(letter if letter.isalnum() else "-" for letter in setting.lower())
     file = out / f"{slug}.jsonl"
-    results = judge_many(judge, shown, out=file, max_concurrency=concurrency)
+    results = judge_many(judge, inputs, out=file, max_concurrency=concurrency)
     return {row["id"]: row for row in results}
 
 
@@ -274,20 +274,24 @@ def _table(
     study: Study, rows: Sequence[Row], verdicts: Mapping[str, Mapping[str, Row]]
 ) -> dict[str, Any]:
     lines = []
-    for setting, found in verdicts.items():
+    for setting, results in verdicts.items():
         for category in study.categories:
             own = [row for row in rows if row["category"] == category]
             turns = {"overall": own} | {
                 f"turn {turn}": [row for row in own if row["turn"] == turn]
                 for turn in sorted({row["turn"] for row in own})
             }
-            line = {name: figures(part, found, study.majority) for name, part in turns.items()}
+            line = {
+                name: figures(part, results, study.majority) for name, part in turns.items()
+            }
             lines.append({"setting": setting, "category": category} | line)
-    given = sum(bool(row.get("reference")) for row in rows) if study.references else 0
+    references = sum(bool(row.get("reference")) for row in rows) if study.references else 0
     title = study.title
     if study.references:
-        title += f": {given} of {len(rows)} pairs have one" if given else ": none given"
-    return {"number": study.number, "title": title, "lines": lines, "references": given}
+        title += (
+            f": {references} of {len(rows)} pairs have one" if references else ": none given"
+        )
+    return {"number": study.number, "title": title, "lines": lines, "references": references}
 
 
 if __name__ == "__main__":

@@ -175,11 +175,11 @@ def main(  # noqa: PLR0913 - one parameter for each option
 def _print_rules(console: Console, news: Path) -> None:
     """Print how many articles each reading of "at least two of three votes" keeps."""
     for rule in NEWS_RULES:
-        kept = [
+        counts = [
             len(list(load("goyal_news2022", news, dataset=name, rule=rule)))
             for name in ("cnn2022", "bbc2022")
         ]
-        console.print(f"rule {rule!r} keeps {kept[0]} CNN and {kept[1]} BBC articles")
+        console.print(f"rule {rule!r} keeps {counts[0]} CNN and {counts[1]} BBC articles")
 
 
 def _one_study(

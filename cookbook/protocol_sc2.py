@@ -283,12 +283,12 @@ def main(  # noqa: PLR0913 - one parameter for each option
     return figures
 
 
-def _sizes(pairs: list[Any], judged: list[Any], corpus: list[Any]) -> dict[str, int]:
+def _sizes(pairs: list[Any], judged_pairs: list[Any], corpus: list[Any]) -> dict[str, int]:
     groups = len({pair["group"] for pair in pairs})
     return {
         "pairs": len(pairs),
         "groups": groups,
-        "judged": len(judged),
+        "judged": len(judged_pairs),
         "learned from": len(corpus),
     }
 

@@ -67,8 +67,8 @@ def draw(lines: Iterable[str], rows: int, size: int, seed: int) -> list[dict[str
             break
         concepts = json.loads(line)["concepts"]
         draws = random.Random(f"{seed}:{number}")  # noqa: S311 - a draw, no secret
-        chosen = draws.sample(concepts, min(size, len(concepts)))
-        tasks.append({"id": str(number), "concepts": chosen})
+        sample = draws.sample(concepts, min(size, len(concepts)))
+        tasks.append({"id": str(number), "concepts": sample})
     return tasks
 
 
@@ -90,7 +90,7 @@ def carry_out(
         progress: Show progress on the terminal.
         concurrency: Most model calls in flight.
     """
-    found: dict[str, Writing] = {}
+    results: dict[str, Writing] = {}
     first: list[dict[str, Any]] = []
     for name, (method, options) in ARMS.items():
         slug = "".join(c if c.isalnum() else "_" for c in name.lower()).strip("_")
@@ -102,16 +102,16 @@ def carry_out(
         compared: dict[str, Any] = (
             {"against": first, "judge": judge, "out": verdicts} if judge and first else {}
         )
-        found[name] = evaluate_writing(rows, **compared, **run)
+        results[name] = evaluate_writing(rows, **compared, **run)
         first = first or rows
-    return found
+    return results
 
 
-def table(found: dict[str, Writing]) -> str:
+def table(results: dict[str, Writing]) -> str:
     """Render the results as Markdown; shares in percent."""
     head = ["method", "texts", "all present", "missing", "failing: solve", "failing: merge"]
     lines = [[*head, "win/tie/loss"], ["---"] * (len(head) + 1)]
-    for name, each in found.items():
+    for name, each in results.items():
         failing, quality = each["failing"] or {}, each["quality"]
         lines.append(
             [
@@ -151,10 +151,10 @@ def main(  # noqa: PLR0913 - one parameter for each option
     other = load_story_judge(chat if judge == model else judge) if judge else None
     out.mkdir(parents=True, exist_ok=True)
     flying = in_flight(model, concurrency)
-    found = carry_out(chat, tasks, out, other, concurrency=flying)
-    print(table(found))
+    results = carry_out(chat, tasks, out, other, concurrency=flying)
+    print(table(results))
     print(replies.sentence())
-    return found
+    return results
 
 
 if __name__ == "__main__":

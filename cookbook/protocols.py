@@ -50,11 +50,11 @@ def inside(data: Path | None, *names: str) -> Path:
     return path
 
 
-def named(listed: str, known: Collection[str], option: str) -> list[str]:
+def named(listed: str, allowed_names: Collection[str], option: str) -> list[str]:
     """Return the names in a list with commas, or say which of them is unknown."""
     names = [name.strip() for name in listed.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in known]:
-        allowed = ", ".join(known)
+    if unknown := [name for name in names if name not in allowed_names]:
+        allowed = ", ".join(allowed_names)
         raise typer.BadParameter(
             f"{', '.join(unknown)}: not among {allowed}", param_hint=option
         )

@@ -28,10 +28,10 @@ def four_judges(folder: Path) -> ComparisonReport:
     name = "mtbench_human200"
     pairs = datasets.load(name, folder)
     runs = {
-        shown: datasets.replay(
+        title: datasets.replay(
             datasets.recorded(name, folder, judge=judge, setting=SETTING), pairs
         )
-        for judge, shown in NAMES.items()
+        for judge, title in NAMES.items()
     }
     return compare(runs, pairs, data_name="200 MT-Bench pairs, majority labels, both orders")
 

@@ -77,10 +77,10 @@ def recording(source: str, model: str) -> str:
     "model = RecordingChatModel(model='openai:gpt-5-mini', path='recorded/a.jsonl.new')"
     """
 
-    def asked(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         return f"RecordingChatModel(model={model!r}, path={match[1] + '.new'!r})"
 
-    return _REPLAYED.sub(asked, source).replace(
+    return _REPLAYED.sub(replacement, source).replace(
         "import ReplayChatModel", "import RecordingChatModel"
     )
 
@@ -96,8 +96,8 @@ def record(path: Path, model: str, timeout: int = 600) -> None:
 def settled(notebook: NotebookNode) -> NotebookNode:
     """Return the notebook without what differs from run to run."""
     stable = nbformat.from_dict(notebook)
-    shown = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    stable.metadata = nbformat.from_dict({"kernelspec": shown})
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    stable.metadata = nbformat.from_dict({"kernelspec": kernel})
     for cell in stable.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":

@@ -79,9 +79,9 @@ def parted(pairs: list[Pair], rows: int) -> tuple[list[Pair], list[Pair]]:
     for row in pairs:
         groups.setdefault(row["group"], []).append(row)
     corpus: list[Pair] = []
-    wanted = min(CORPUS, len(pairs) // 2)
-    while len(groups) > 1 and len(corpus) < wanted:
+    size = min(CORPUS, len(pairs) // 2)
+    while len(groups) > 1 and len(corpus) < size:
         _, last = groups.popitem()
         corpus += last[:EACH]
-    judged = [row for row in pairs if row["group"] in groups]
-    return judged[:rows], corpus[:wanted]
+    judged_rows = [row for row in pairs if row["group"] in groups]
+    return judged_rows[:rows], corpus[:size]

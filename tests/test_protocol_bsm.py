@@ -153,11 +153,11 @@ def test_references_are_shown_in_table_4_and_not_in_table_7(rows, tmp_path: Path
 def test_a_hundred_pairs_are_drawn_the_same_way_from_any_order() -> None:
     study = protocol.Study(7, "", ("math",), drawn=100)
     rows = [{"id": str(n), "category": "math"} for n in range(300)]
-    drawn = protocol._chosen(study, rows, None, 0)
-    back = protocol._chosen(study, rows[::-1], None, 0)
+    drawn = protocol._select(study, rows, None, 0)
+    back = protocol._select(study, rows[::-1], None, 0)
     assert len(drawn) == 100
     assert sorted(row["id"] for row in drawn) == sorted(row["id"] for row in back)
-    assert drawn != protocol._chosen(study, rows, None, 1)
+    assert drawn != protocol._select(study, rows, None, 1)
 
 
 # ---- the figures, by hand

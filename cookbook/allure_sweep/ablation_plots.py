@@ -39,14 +39,14 @@ def ablation(results: Results) -> Figure:
     left.invert_yaxis()
     left.margins(x=0.25)
     left.set(xlabel=f"errors on {results['items']['held_out']} held-out items")
-    known = [
+    points = [
         (y, each["kappa"]) for y, each in enumerate(arms) if each["kappa"]["value"] is not None
     ]
-    if known:
+    if points:
         right.errorbar(
-            [each["value"] for _, each in known],
-            [y for y, _ in known],
-            xerr=reach([each for _, each in known]),
+            [each["value"] for _, each in points],
+            [y for y, _ in points],
+            xerr=reach([each for _, each in points]),
             fmt="D", color=COLOURS[3], capsize=3,
         )  # fmt: skip
     right.set(xlabel="Cohen's κ with the run that has all examples")
@@ -87,7 +87,7 @@ def kappa(results: Results) -> Figure:
     names, matrix = results["kappa"]["runs"], results["kappa"]["matrix"]
     figure, axes = canvas(1.0 * len(names) + 3, 0.8 * len(names) + 2)
     values = np.asarray([[np.nan if v is None else v for v in row] for row in matrix], float)
-    shown = axes.imshow(
+    image = axes.imshow(
         values, cmap="cividis", vmin=min(0.0, np.nanmin(values, initial=0)), vmax=1
     )
     for (y, x), value in np.ndenumerate(values):
@@ -97,7 +97,7 @@ def kappa(results: Results) -> Figure:
     labels = [run_name(name) for name in names]
     axes.set_xticks(range(len(names)), labels, rotation=35, ha="right")
     axes.set_yticks(range(len(names)), labels)
-    figure.colorbar(shown, ax=axes, label="Cohen's κ")
+    figure.colorbar(image, ax=axes, label="Cohen's κ")
     return figure
 
 
@@ -165,12 +165,12 @@ def roc_ablation(results: Results) -> Figure:
 
 
 def _roc(curves: Sequence[Mapping[str, Any]], title: str) -> Figure:
-    drawn = [each for each in curves if each["points"]]
-    if not drawn:
+    curves_with_points = [each for each in curves if each["points"]]
+    if not curves_with_points:
         return nothing("A curve needs judged items of both labels.")
     figure, axes = canvas(7.2, 4.8)
     axes.plot([0, 1], [0, 1], color="#999999", lw=1, ls=(0, (6, 3)))
-    for place, each in enumerate(drawn):
+    for place, each in enumerate(curves_with_points):
         xs, ys = zip(*each["points"], strict=True)
         few = len(xs) <= 3
         area = f"{run_name(each['name'])} ({each['area']:.3f})"

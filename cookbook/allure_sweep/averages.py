@@ -27,12 +27,12 @@ def metrics_of(
     """
     from langchain_judges.metrics import auc, classification, detect_signal
 
-    said = [row["verdict"]["label"] for row in rows]
-    if all(label is None for label in said):
+    labels = [row["verdict"]["label"] for row in rows]
+    if all(label is None for label in labels):
         return {}
-    table = classification(said, truth, 1, groups=groups)
-    signal = detect_signal(said, truth, 1)
-    found = {
+    table = classification(labels, truth, 1, groups=groups)
+    signal = detect_signal(labels, truth, 1)
+    results = {
         "accuracy": table.accuracy,
         "balanced_accuracy": table.balanced_accuracy,
         "precision": table.precision,
@@ -44,14 +44,14 @@ def metrics_of(
     }
     if has_probabilities(rows):
         scores = [score_of(row) for row in rows]
-        found["auc"] = auc(scores, truth, 1, groups=groups)
-    return {name: figure_of(result) for name, result in found.items()}
+        results["auc"] = auc(scores, truth, 1, groups=groups)
+    return {name: figure_of(result) for name, result in results.items()}
 
 
 def has_probabilities(rows: Rows) -> bool:
     """Say whether every item that was judged has a probability."""
-    known = [row["verdict"] for row in rows if row["verdict"]["label"] is not None]
-    return bool(known) and all(each["confidence_source"] == "logprobs" for each in known)
+    verdicts = [row["verdict"] for row in rows if row["verdict"]["label"] is not None]
+    return bool(verdicts) and all(each["confidence_source"] == "logprobs" for each in verdicts)
 
 
 def score_of(row: Row) -> float | None:
@@ -101,23 +101,23 @@ def averaged(
     """
     names = [name for name in single[0] if all(name in each for each in single)]
     times, weights, cells = _resampled(several, truth, groups)
-    drawn = {name: _weighted(of, weights) for name, of in _of_tables(cells).items()}
+    draws = {name: _weighted(of, weights) for name, of in _of_tables(cells).items()}
     if "auc" in names:
         few = slice(_AUC_RESAMPLES)
-        drawn["auc"] = _weighted(_areas(several, truth, groups, times[few]), weights[few])
+        draws["auc"] = _weighted(_areas(several, truth, groups, times[few]), weights[few])
     return {
-        name: _mean([each[name]["value"] for each in single], drawn[name]) for name in names
+        name: _mean([each[name]["value"] for each in single], draws[name]) for name in names
     }
 
 
-def _mean(values: Sequence[float | None], drawn: Any) -> Figure:
+def _mean(values: Sequence[float | None], draws: Any) -> Figure:
     import numpy as np
 
     figure: Figure = {"value": None, "low": None, "high": None, "runs": list(values)}
-    known = [value for value in values if value is not None]
-    defined = drawn[~np.isnan(drawn)]
-    if known and len(known) == len(values):
-        figure["value"] = sum(known) / len(known)
+    numbers = [value for value in values if value is not None]
+    defined = draws[~np.isnan(draws)]
+    if numbers and len(numbers) == len(values):
+        figure["value"] = sum(numbers) / len(numbers)
         if len(defined):
             low, high = np.quantile(defined, [0.025, 0.975])
             figure |= {"low": float(low), "high": float(high)}
@@ -134,9 +134,9 @@ def _resampled(
     tables = np.zeros((len(several), count, 4))
     for number, rows in enumerate(several):
         for place, row, label in zip(own, rows, truth, strict=True):
-            said = row["verdict"]["label"]
-            if said is not None:
-                tables[number, place, 2 * (label == 1) + (said == 1)] += 1
+            answer = row["verdict"]["label"]
+            if answer is not None:
+                tables[number, place, 2 * (label == 1) + (answer == 1)] += 1
     draw = np.random.default_rng(0)
     times = draw.multinomial(count, [1 / count] * count, RESAMPLES)
     runs = len(several)
@@ -166,7 +166,7 @@ def _of_tables(cells: Any) -> dict[str, Any]:
     tn, fp, fn, tp = np.moveaxis(cells, -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         recall, of_0, precision = tp / (tp + fn), tn / (tn + fp), tp / (tp + fp)
-        found = {
+        statistics = {
             "accuracy": (tp + tn) / cells.sum(axis=-1),
             "balanced_accuracy": (recall + of_0) / 2,
             "precision": precision,
@@ -177,9 +177,9 @@ def _of_tables(cells: Any) -> dict[str, Any]:
     hit = stats.norm.ppf((tp + 0.5) / (tp + fn + 1))
     alarm = stats.norm.ppf((fp + 0.5) / (fp + tn + 1))
     both = (tp + fn > 0) & (fp + tn > 0)
-    found["d_prime"] = np.where(both, hit - alarm, np.nan)
-    found["criterion"] = np.where(both, -(hit + alarm) / 2, np.nan)
-    return found
+    statistics["d_prime"] = np.where(both, hit - alarm, np.nan)
+    statistics["criterion"] = np.where(both, -(hit + alarm) / 2, np.nan)
+    return statistics
 
 
 def _areas(
@@ -189,17 +189,17 @@ def _areas(
     from sklearn.metrics import roc_auc_score
 
     own, _ = _numbered(groups)
-    known = [[score_of(row) for row in rows] for rows in several]
-    scores = np.asarray(known, dtype=float)
+    scores_by_run = [[score_of(row) for row in rows] for rows in several]
+    scores = np.asarray(scores_by_run, dtype=float)
     labels = np.asarray(truth)
     areas = np.full((len(times), len(several)), np.nan)
-    for number, drawn in enumerate(times):
-        weights = drawn[own].astype(float)
+    for number, draw in enumerate(times):
+        weights = draw[own].astype(float)
         for run, column in enumerate(scores):
-            kept = (weights > 0) & ~np.isnan(column)
-            if len(set(labels[kept].tolist())) == 2:
+            mask = (weights > 0) & ~np.isnan(column)
+            if len(set(labels[mask].tolist())) == 2:
                 areas[number, run] = roc_auc_score(
-                    labels[kept], column[kept], sample_weight=weights[kept]
+                    labels[mask], column[mask], sample_weight=weights[mask]
                 )
     return areas
 
@@ -210,10 +210,10 @@ def mean_accuracy(
     """Return the mean accuracy over runs of the same items, as `averaged` does."""
     values = []
     for rows in several:
-        told = [
+        pairs = [
             (row["verdict"]["label"], label) for row, label in zip(rows, truth, strict=True)
         ]
-        judged_ones = [said == label for said, label in told if said is not None]
+        judged_ones = [answer == label for answer, label in pairs if answer is not None]
         values.append(sum(judged_ones) / len(judged_ones) if judged_ones else None)
     _, weights, cells = _resampled(several, truth, groups)
     return _mean(values, _weighted(_of_tables(cells)["accuracy"], weights))

@@ -60,15 +60,15 @@ def nothing(why: str) -> Figure:
 
 def line(axes: Axes, xs: Sequence[float], figures: Sequence[Any], **look: Any) -> None:
     """Draw values with their intervals, undefined ones left out."""
-    known = [
+    points = [
         (x, each)
         for x, each in zip(xs, figures, strict=True)
         if each and each["value"] is not None
     ]
-    if not known:
+    if not points:
         return
-    at, values = [x for x, _ in known], [each["value"] for _, each in known]
-    axes.errorbar(at, values, yerr=reach([each for _, each in known]), capsize=3, **look)
+    at, values = [x for x, _ in points], [each["value"] for _, each in points]
+    axes.errorbar(at, values, yerr=reach([each for _, each in points]), capsize=3, **look)
 
 
 def reach(figures: Sequence[Mapping[str, Any]]) -> list[list[float]]:

@@ -28,7 +28,7 @@ def figures(runs: Runs) -> dict[str, Any]:
     """Return everything the report shows, as plain JSON."""
     plan, examples = runs.plan, runs.memory.examples()
     problems = {str(item["id"]): str(item["problem"]) for item in plan.items}
-    known = [
+    mistakes = [
         {"mode": str(each["mode"] or "none named"), "problem": problems[str(each["source"])]}
         for each in examples
     ]
@@ -48,8 +48,8 @@ def figures(runs: Runs) -> dict[str, Any]:
         "examples": {
             "count": len(examples),
             "version": runs.memory.version,
-            "by_mode": dict(Counter(each["mode"] for each in known)),
-            "by_problem": _crossed((each["problem"], each["mode"]) for each in known),
+            "by_mode": dict(Counter(each["mode"] for each in mistakes)),
+            "by_problem": _crossed((each["problem"], each["mode"]) for each in mistakes),
         },
         "runs": {arm.name: run_figures(runs, arm) for arm in runs.arms},
         "sizes": size_sweep(runs),
@@ -68,7 +68,7 @@ def run_figures(runs: Runs, arm: Arm) -> dict[str, Any]:
     """Return what one run came to."""
     rows, labels = runs.rows[arm.name], runs.labels(arm.name)
     wrong = [a is not None and a != b for a, b in zip(labels, runs.truth, strict=True)]
-    shown = [len(row["verdict"].get("recalled") or []) for row in rows]
+    example_counts = [len(row["verdict"].get("recalled") or []) for row in rows]
     reasons = [{f["reason"] for f in row["verdict"]["failures"]} for row in rows]
     usage = [row["verdict"]["usage"] for row in rows]
     items = runs.plan.held_out
@@ -81,7 +81,7 @@ def run_figures(runs: Runs, arm: Arm) -> dict[str, Any]:
         "mode": arm.mode,
         "n": len(rows),
         "not_judged": labels.count(None),
-        "shown": sum(shown) / len(shown),
+        "shown": sum(example_counts) / len(example_counts),
         "cut": sum("input_cut" in each for each in reasons),
         "leaked": _leaked(runs, arm),
         "metrics": runs.metrics[arm.name],
@@ -98,10 +98,10 @@ def run_figures(runs: Runs, arm: Arm) -> dict[str, Any]:
 
 
 def _crossed(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    found: dict[str, Counter[str]] = defaultdict(Counter)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     for row, column in pairs:
-        found[row][column] += 1
-    return {row: dict(found[row]) for row in sorted(found)}
+        counts[row][column] += 1
+    return {row: dict(counts[row]) for row in sorted(counts)}
 
 
 def _leaked(runs: Runs, arm: Arm) -> int:
@@ -119,19 +119,19 @@ def size_sweep(runs: Runs) -> list[dict[str, Any]]:
     by_size: dict[int, list[Arm]] = defaultdict(list)
     for arm in [*runs.of("none"), *runs.of("size")]:
         by_size[arm.size or 0].append(arm)
-    found = [{"size": size, **_over_seeds(runs, arms)} for size, arms in by_size.items()]
+    rows_by_size = [{"size": size, **_over_seeds(runs, arms)} for size, arms in by_size.items()]
     if runs.named("all"):
-        found.append({"size": "all", **_over_seeds(runs, runs.of("all"))})
-    return found
+        rows_by_size.append({"size": "all", **_over_seeds(runs, runs.of("all"))})
+    return rows_by_size
 
 
 def _over_seeds(runs: Runs, arms: Sequence[Arm]) -> dict[str, Any]:
-    shown = [
+    example_counts = [
         len(row["verdict"].get("recalled") or []) for arm in arms for row in runs.rows[arm.name]
     ]
     return {
         "runs": [arm.name for arm in arms],
-        "shown": sum(shown) / len(shown),
+        "shown": sum(example_counts) / len(example_counts),
         "metrics": averaged(
             [runs.metrics[arm.name] for arm in arms],
             [runs.rows[arm.name] for arm in arms],
@@ -148,20 +148,20 @@ def _by_system(runs: Runs, arms: Sequence[Arm]) -> dict[str, dict[str, Any]]:
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(runs.plan.held_out):
         places[system_of(item)].append(place)
-    found = {}
+    by_system = {}
     for system in sorted(places):
-        chosen = places[system]
-        truth = [runs.truth[i] for i in chosen]
-        groups = [runs.groups[i] for i in chosen]
-        rows = [[runs.rows[arm.name][i] for i in chosen] for arm in arms]
-        known = mean_accuracy(rows, truth, groups)
-        found[system] = {**known, "n": len(chosen), "majority": majority_of(truth)}
-    return found
+        own_places = places[system]
+        truth = [runs.truth[i] for i in own_places]
+        groups = [runs.groups[i] for i in own_places]
+        rows = [[runs.rows[arm.name][i] for i in own_places] for arm in arms]
+        accuracy = mean_accuracy(rows, truth, groups)
+        by_system[system] = {**accuracy, "n": len(own_places), "majority": majority_of(truth)}
+    return by_system
 
 
 def _left_out(runs: Runs) -> list[int]:
-    asked = {each for each in runs.plan.sizes if each > 0}
-    return sorted(asked - {arm.size for arm in runs.of("size")})
+    planned = {each for each in runs.plan.sizes if each > 0}
+    return sorted(planned - {arm.size for arm in runs.of("size")})
 
 
 def _instructions(runs: Runs) -> list[dict[str, str]]:
@@ -199,14 +199,14 @@ def turned(runs: Runs) -> dict[str, Any]:
     before, after = runs.labels("none"), runs.labels("all")
     triples = list(zip(before, after, runs.truth, strict=True))
     worsened = sum(a == truth and b not in (truth, None) for a, b, truth in triples)
-    found = []
+    changes = []
     for item, (was, now, truth) in zip(runs.plan.held_out, triples, strict=True):
         if was in (truth, None) or now != truth:
             continue
         near = runs.memory.recall(
             item, knn(1, any_family=wide), allow_leak=runs.plan.allow_leak
         )
-        found.append(
+        changes.append(
             {
                 "id": item["id"],
                 "problem": item["problem"],
@@ -218,7 +218,7 @@ def turned(runs: Runs) -> dict[str, Any]:
                 "nearest": dict(near[0]) if near else None,
             }
         )
-    return {"worsened": worsened, "items": found}
+    return {"worsened": worsened, "items": changes}
 
 
 def example_map(runs: Runs) -> dict[str, Any]:
@@ -231,8 +231,8 @@ def example_map(runs: Runs) -> dict[str, Any]:
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    told = [texts_of(each).joined() for each in examples]
-    vectors = np.asarray(runs.memory.embeddings.embed_documents(told))
+    texts = [texts_of(each).joined() for each in examples]
+    vectors = np.asarray(runs.memory.embeddings.embed_documents(texts))
     near = min(30.0, (len(examples) - 1) / 3)
     # Its threads wait for each other at each of a thousand steps, on a busy machine for long.
     with threadpool_limits(limits=1):

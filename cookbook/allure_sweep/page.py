@@ -38,12 +38,12 @@ def write_report(results: Mapping[str, Any], out: str | PathLike[str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     plots = []
     for plot in PLOTS:
-        drawn = io.BytesIO()
-        plot.draw(results).savefig(drawn, format="png", dpi=130)
-        (folder / f"{plot.name}.png").write_bytes(drawn.getvalue())
-        code = base64.b64encode(drawn.getvalue()).decode()
-        told = {"name": plot.name, "title": plot.title, "caption": plot.caption}
-        plots.append({**told, "image": f"data:image/png;base64,{code}"})
+        buffer = io.BytesIO()
+        plot.draw(results).savefig(buffer, format="png", dpi=130)
+        (folder / f"{plot.name}.png").write_bytes(buffer.getvalue())
+        code = base64.b64encode(buffer.getvalue()).decode()
+        plot_fields = {"name": plot.name, "title": plot.title, "caption": plot.caption}
+        plots.append({**plot_fields, "image": f"data:image/png;base64,{code}"})
     page = folder / "report.html"
     page.write_text(_page(results, plots), "utf-8", "replace")
     return page
@@ -74,8 +74,8 @@ def _areas(results: Mapping[str, Any]) -> dict[str, str]:
 
 def _columns(results: Mapping[str, Any]) -> dict[str, str]:
     """Return the metrics that some run has; there is no AUC without probabilities."""
-    known = {name for run in results["runs"].values() for name in run["metrics"]}
-    return {name: told for name, told in COLUMNS.items() if name in known}
+    names = {name for run in results["runs"].values() for name in run["metrics"]}
+    return {name: title for name, title in COLUMNS.items() if name in names}
 
 
 def figure_text(figure: Mapping[str, Any] | None) -> str:
@@ -112,13 +112,13 @@ def _add(
     runs: list[Mapping[str, Any]],
 ) -> None:
     count = len(runs)
-    told = [_short(metrics.get(each)) for each in columns]
-    shown = sum(run["shown"] for run in runs) / count
+    cells = [_short(metrics.get(each)) for each in columns]
+    mean_examples = sum(run["shown"] for run in runs) / count
     errors = sum(run["errors"] for run in runs) / count
     table.add_row(
         name,
-        f"{shown:.1f}",
-        *told,
+        f"{mean_examples:.1f}",
+        *cells,
         f"{runs[0]['majority']:.3f}",
         f"{errors:.1f}".removesuffix(".0"),
         str(sum(run["not_judged"] for run in runs)),

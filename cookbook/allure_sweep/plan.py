@@ -114,9 +114,9 @@ class Plan:
                 raise OptionError(
                     f"`{name}` must be a whole number of at least 1, got {value!r}"
                 )
-        known: set[Hashable] = {group_of(item, n) for n, item in enumerate(self.train)}
+        train_groups: set[Hashable] = {group_of(item, n) for n, item in enumerate(self.train)}
         for number, item in enumerate(self.held_out, len(self.train)):
-            if group_of(item, number) in known and not self.allow_leak:
+            if group_of(item, number) in train_groups and not self.allow_leak:
                 raise InputError(
                     f"{item['id']} is held out, but its group {item['group']!r} is among the "
                     "training items; split by group, or say `allow_leak=True`"
@@ -247,8 +247,10 @@ def plan_sweep(  # noqa: PLR0913 - what a sweep varies
         from langchain_judges.datasets import load
 
         items = load(experiment.dataset, data, **experiment.options)
-    named = [{**_checked(item), "problem": experiment.problem(item)} for item in items]
-    own = _by_groups(named, limit, seed)
+    items_with_problems = [
+        {**_checked(item), "problem": experiment.problem(item)} for item in items
+    ]
+    own = _by_groups(items_with_problems, limit, seed)
     train, measured = (own, own) if allow_leak else split_by_group(own, held_out, seed=seed)
     return Plan(
         preset,

@@ -66,10 +66,12 @@ def systems(results: Results) -> Figure:
     names = sorted({name for each in sizes for name in each["by_system"]})
     figure, axes = canvas(height=max(4.6, 0.28 * len(names) + 2))
     for place, name in enumerate(names):
-        told = [each["by_system"].get(name) for each in sizes]
+        figures_by_size = [each["by_system"].get(name) for each in sizes]
         xs = [x + spread(place, len(names)) / 2 for x in range(len(sizes))]
-        majority = next(each["majority"] for each in told if each)
-        line(axes, xs, told, label=f"{name} (majority {majority:.2f})", **style(place))
+        majority = next(each["majority"] for each in figures_by_size if each)
+        line(
+            axes, xs, figures_by_size, label=f"{name} (majority {majority:.2f})", **style(place)
+        )
     axes.set_xticks(range(len(sizes)), [_size(each) for each in sizes])
     axes.set(xlabel="examples", ylabel="accuracy", ylim=(-0.03, 1.03))
     legend(axes, "system")
@@ -79,9 +81,9 @@ def systems(results: Results) -> Figure:
 def instructions(results: Results) -> Figure:
     """Draw what each part of the prompt adds."""
     figure, axes = canvas()
-    told = results["instructions"]
-    by_metric(axes, [results["runs"][each["run"]]["metrics"] for each in told])
-    names = [each["name"] for each in told]
+    entries = results["instructions"]
+    by_metric(axes, [results["runs"][each["run"]]["metrics"] for each in entries])
+    names = [each["name"] for each in entries]
     axes.set_xticks(range(len(names)), [n if not k else f"+ {n}" for k, n in enumerate(names)])
     axes.set(ylabel="on held-out items", ylim=(-0.03, 1.03))
     majority_line(axes, results)
@@ -113,15 +115,15 @@ def skills(results: Results) -> Figure:
         return nothing("The judge made no mistake that could be remembered.")
     modes = sorted(results["examples"]["by_mode"])
     figure, axes = canvas(8, max(2.5, 0.4 * len(counts) + 1.5))
-    begun = [0] * len(counts)
+    starts = [0] * len(counts)
     for place, mode in enumerate(modes):
         widths = [each.get(mode, 0) for each in counts.values()]
         axes.barh(
-            list(counts), widths, left=begun, label=mode,
+            list(counts), widths, left=starts, label=mode,
             color=COLOURS[place % len(COLOURS)], hatch="" if place < 4 else "//",
             edgecolor="white",
         )  # fmt: skip
-        begun = [a + b for a, b in zip(begun, widths, strict=True)]
+        starts = [a + b for a, b in zip(starts, widths, strict=True)]
     axes.invert_yaxis()
     axes.set(xlabel="examples", ylabel=results["problems"])
     legend(axes, "failure mode")
@@ -130,15 +132,15 @@ def skills(results: Results) -> Figure:
 
 def example_map(results: Results) -> Figure:
     """Draw the t-SNE map of the examples under each seed."""
-    told = results["map"]
-    if not told["seeds"]:
+    layout = results["map"]
+    if not layout["seeds"]:
         return nothing("A map needs four examples.")
-    count = len(told["seeds"])
+    count = len(layout["seeds"])
     figure, several = canvas(4 * count + 1.5, 4, ncols=count, squeeze=False)
-    modes = sorted(set(told["modes"]))
-    for axes, seed, places in zip(several[0], told["seeds"], told["places"], strict=True):
+    modes = sorted(set(layout["modes"]))
+    for axes, seed, places in zip(several[0], layout["seeds"], layout["places"], strict=True):
         for place, mode in enumerate(modes):
-            own = [xy for xy, each in zip(places, told["modes"], strict=True) if each == mode]
+            own = [xy for xy, each in zip(places, layout["modes"], strict=True) if each == mode]
             look = style(place)
             axes.scatter(
                 [x for x, _ in own], [y for _, y in own], s=22, alpha=0.8, label=mode,
@@ -154,18 +156,18 @@ def turned(results: Results) -> Figure:
     items = results["turned"]["items"]
     if not items:
         return nothing("No held-out item was turned from wrong to right.")
-    shown = items[:_TURNED_SHOWN]
-    figure, axes = canvas(11, 0.95 * len(shown) + 1.1)
+    visible = items[:_TURNED_SHOWN]
+    figure, axes = canvas(11, 0.95 * len(visible) + 1.1)
     axes.axis("off")
     cells = []
-    for item in shown:
+    for item in visible:
         near = item["nearest"] or {}
-        said = str(near.get("output", "–"))
+        reply = str(near.get("output", "–"))
         cells.append(
             [
                 _short(item["output"]),
                 f"{item['before']} → {item['label']}",
-                _short(said),
+                _short(reply),
                 f"{near.get('corrected', '–')}",
                 _short(str(near.get("mode") or "none named"), 18),
             ]
@@ -179,7 +181,7 @@ def turned(results: Results) -> Figure:
     )
     table.auto_set_font_size(False)
     table.set_fontsize(8)
-    rest = len(items) - len(shown)
+    rest = len(items) - len(visible)
     more = f", {rest} more in the report" if rest else ""
     axes.set_title(f"{len(items)} turned right, {results['turned']['worsened']} wrong{more}")
     return figure

@@ -85,19 +85,19 @@ def run_sweep(  # noqa: PLR0913 - one keyword for each limit
         SweepFailed: A run judged nothing.
         JudgeError: A judge was shown an example of the item's own group; or as `judge_many`.
     """
-    given = dict(options or {})
-    if taken := OWN & set(given):
-        raise OptionError(f"a sweep sets {sorted(taken)!r} itself")
+    settings = dict(options or {})
+    if conflicts := OWN & set(settings):
+        raise OptionError(f"a sweep sets {sorted(conflicts)!r} itself")
     folder = Path(out)
     (folder / "runs").mkdir(parents=True, exist_ok=True)
     runner = _Runner(
         plan=plan,
         model=model,
         folder=folder,
-        options={**shown_as_in_the_paper(plan.preset), **given},
+        options={**shown_as_in_the_paper(plan.preset), **settings},
         embeddings=_Once(embeddings or default_embeddings()),
         max_concurrency=max_concurrency,
-        left=max_calls,
+        calls_left=max_calls,
         keep_failed=keep_failed,
         progress=progress,
         tell=tell or (lambda _: None),
@@ -119,7 +119,7 @@ class _Runner:
     options: dict[str, Any]
     embeddings: Embeddings
     max_concurrency: int
-    left: int | None
+    calls_left: int | None
     keep_failed: bool
     progress: bool
     tell: Callable[[str], object]
@@ -132,8 +132,8 @@ class _Runner:
             "held_out": [item["id"] for item in plan.held_out],
         }
         write_json(self.folder / "split.json", ids)
-        known = self._judged(Arm("none", "none", size=0), None, plan.items)
-        by_id = {row["id"]: row for row in known}
+        base_rows = self._judge(Arm("none", "none", size=0), None, plan.items)
+        by_id = {row["id"]: row for row in base_rows}
         memory = self._audited(by_id)
         memory.export(self.folder / "memory.jsonl")
         examples = memory.examples()
@@ -146,20 +146,20 @@ class _Runner:
         self.rows["none"] = [by_id[item["id"]] for item in plan.held_out]
         for number, arm in enumerate(arms[1:], 1):
             self.tell(f"run {number} of {len(arms) - 1}: {arm.name}")
-            shown = self._partly(memory, arm) if arm.kind == "curve" else memory
-            self.rows[arm.name] = self._judged(arm, shown, plan.held_out)
+            memory_of_arm = self._partly(memory, arm) if arm.kind == "curve" else memory
+            self.rows[arm.name] = self._judge(arm, memory_of_arm, plan.held_out)
         identity = Channel(self.model).identity
         runs = Runs(plan, arms, self.rows, memory)
-        found = {"model": str(identity["name"]), "options": self.options, **figures(runs)}
-        write_json(self.folder / "results.json", found)
-        return found
+        results = {"model": str(identity["name"]), "options": self.options, **figures(runs)}
+        write_json(self.folder / "results.json", results)
+        return results
 
-    def _judged(
+    def _judge(
         self, arm: Arm, memory: FailureMemory | None, items: Iterable[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
         """Judge the items as one run asks for; results of an earlier sweep are kept."""
-        given = list(items)
-        if self.left is not None and self.left < 1:
+        item_list = list(items)
+        if self.calls_left is not None and self.calls_left < 1:
             raise SweepStopped(_SPENT.format(arm.name))
         judge = create_allure_judge(
             self.model,
@@ -171,16 +171,16 @@ class _Runner:
         )
         run = judge_many(
             judge,
-            _Sized(given),
+            _Sized(item_list),
             out=self.folder / "runs" / f"{arm.name}.jsonl",
             max_concurrency=self.max_concurrency,
             progress=self.progress,
-            max_calls=self.left,
+            max_calls=self.calls_left,
             keep_failed=self.keep_failed,
         )
         rows = list(run)
-        if self.left is not None:
-            self.left -= run.summary.calls
+        if self.calls_left is not None:
+            self.calls_left -= run.summary.calls
         if run.summary.not_judged["over_budget"]:
             raise SweepStopped(_SPENT.format(arm.name))
         if rows and not any(judged_row(row) for row in rows):
@@ -190,7 +190,7 @@ class _Runner:
                 f"{times:,} by {cause}"
             )
         if memory is not None and not self.plan.allow_leak:
-            _refuse_leaks(rows, given, memory)
+            _refuse_leaks(rows, item_list, memory)
         return rows
 
     def _audited(self, rows: Mapping[str, Mapping[str, Any]]) -> FailureMemory:
@@ -237,14 +237,14 @@ class _Once(Embeddings):
 
     def __init__(self, embeddings: Embeddings) -> None:
         self._embeddings = embeddings
-        self._known: dict[str, list[float]] = {}
+        self._vectors: dict[str, list[float]] = {}
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        new = list(dict.fromkeys(text for text in texts if text not in self._known))
+        new = list(dict.fromkeys(text for text in texts if text not in self._vectors))
         if new:
-            found = self._embeddings.embed_documents(new)
-            self._known.update(zip(new, found, strict=True))
-        return [self._known[text] for text in texts]
+            vectors = self._embeddings.embed_documents(new)
+            self._vectors.update(zip(new, vectors, strict=True))
+        return [self._vectors[text] for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
         return self.embed_documents([text])[0]
@@ -264,8 +264,10 @@ def _refuse_leaks(
     groups = {example["id"]: example["group"] for example in memory.examples()}
     own = {item["id"]: item.get("group") for item in items}
     for row in rows:
-        shown = {groups.get(each) for each in row["verdict"].get("recalled", [])} - {None}
-        if own[row["id"]] in shown:
+        example_groups = {groups.get(each) for each in row["verdict"].get("recalled", [])} - {
+            None
+        }
+        if own[row["id"]] in example_groups:
             raise JudgeError(f"{row['id']} was judged with an example of its own group")
 
 

@@ -40,8 +40,8 @@ app.command()(write)
 app.command()(trust)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         from importlib.metadata import version
 
         typer.echo(version("langchain-judges"))

@@ -73,9 +73,9 @@ def attack(  # noqa: PLR0913 - one parameter for each option
         if dry_run:
             return
         limits = {"out": out, "max_concurrency": concurrency, "max_calls": max_calls}
-        judged: list[dict[str, Any]] = []
-        _, stopped = asyncio.run(run_rows(judge, rows, limits, False, judged.append))
-        _show(judged, float((scale_of(judge) or (0, 1))[1]))
+        results: list[dict[str, Any]] = []
+        _, stopped = asyncio.run(run_rows(judge, rows, limits, False, results.append))
+        _show(results, float((scale_of(judge) or (0, 1))[1]))
     except JudgeError as exc:
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
@@ -84,7 +84,7 @@ def attack(  # noqa: PLR0913 - one parameter for each option
         raise typer.Exit(INTERRUPTED)
 
 
-def _show(judged: list[dict[str, Any]], top: float) -> None:
+def _show(results: list[dict[str, Any]], top: float) -> None:
     from rich.table import Table
 
     from langchain_judges.runs.attack import attack_rates
@@ -92,7 +92,7 @@ def _show(judged: list[dict[str, Any]], top: float) -> None:
     table = Table(box=None)
     for column in ("family", "rows", "won", "rate", "95% range", "not judged"):
         table.add_column(column, justify="left" if column == "family" else "right")
-    for each in attack_rates(judged, top):
+    for each in attack_rates(results, top):
         rate = "" if each.rate is None else f"{each.rate:.0%}"
         span = f"{each.low:.0%} to {each.high:.0%}"
         table.add_row(

@@ -196,13 +196,13 @@ class Session:
         start: Any = Command(resume=answers) if answers is not None else None
         if start is None and not self.audit.get_state(self.config).next:
             start = {"items": self.items}
-        judged = calls = 0
+        items = calls = 0
         with errors.status("judging") as status:
             for update in self.audit.stream(start, self.config, stream_mode="updates"):
                 for verdicts in _verdicts(update):
-                    judged += len(verdicts)
+                    items += len(verdicts)
                     calls += sum(v["usage"]["calls"] for v in verdicts.values())
-                    status.update(f"judged {judged:,} items, {calls:,} calls")
+                    status.update(f"judged {items:,} items, {calls:,} calls")
 
 
 def _verdicts(update: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -283,9 +283,9 @@ class Elsewhere:
             from langchain_judges.methods.allure.audit.queue import send_proposals
 
             with langsmith_client() as client:
-                sent = send_proposals(request["proposals"], self.send_to, client)
+                count = send_proposals(request["proposals"], self.send_to, client)
             errors.print(
-                f"{sent} proposals are in the queue {self.send_to!r}. When they are answered, "
+                f"{count} proposals are in the queue {self.send_to!r}. When they are answered, "
                 "run the same command with --read-from.",
                 markup=False,
             )
@@ -367,8 +367,8 @@ def _review(session: Session, request: Mapping[str, Any], errors: Console) -> bo
         request["modes"],
     )
     if not desk.go_through(review):
-        left = len(request["proposals"]) - len(review.answers)
-        errors.print(f"{left} of {len(request['proposals'])} proposals are unanswered. "
+        unanswered = len(request["proposals"]) - len(review.answers)
+        errors.print(f"{unanswered} of {len(request['proposals'])} proposals are unanswered. "
                      "The same command resumes here.")  # fmt: skip
         return False
     session.go_on(errors, list(review.answers.values()))

@@ -68,8 +68,8 @@ def label(  # noqa: PLR0913 - one parameter for each option
         runs = [run for path in verdicts or [] for run in read_verdicts(path).values()]
         desk = LabelDesk(errors, read_key, labels, seed)
         answers = LabelFile(out, rows)
-        judged, strata = doubts(rows, runs)
-        places = label_next(judged, answers.points(), strata, budget, seed=seed)
+        scores, strata = doubts(rows, runs)
+        places = label_next(scores, answers.points(), strata, budget, seed=seed)
     except JudgeError as exc:
         tell_refusal(exc, errors, "")
         raise typer.Exit(MISUSED) from exc
@@ -79,5 +79,5 @@ def label(  # noqa: PLR0913 - one parameter for each option
     errors.print(f"{added} labelled now, {len(answers.rows)} in {out}: {shares}.", markup=False)
     if runs:
         pairs = "output_a" in rows[0]
-        text = estimate(judged, answers.points(), strata, pairs=pairs)
+        text = estimate(scores, answers.points(), strata, pairs=pairs)
         errors.print(text, markup=False, highlight=False)

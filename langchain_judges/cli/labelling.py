@@ -60,14 +60,14 @@ def doubts(
 
 
 def estimate(
-    judged: Sequence[float | None],
+    scores: Sequence[float | None],
     labels: Sequence[float | None],
     strata: Sequence[tuple[str, str]],
     *,
     pairs: bool,
 ) -> str:
     """Say what people would answer on all rows, from the labels so far."""
-    there = [i for i in range(len(labels)) if judged[i] is not None]
+    there = [i for i in range(len(labels)) if scores[i] is not None]
     indices = [i for i in there if labels[i] is not None]
     rest = [i for i in there if labels[i] is None]
     result = None
@@ -76,9 +76,9 @@ def estimate(
         both = [i for i in indices if strata[i] in names]
         result = stratified_ppi_mean(
             [labels[i] for i in both],
-            [judged[i] for i in both],
+            [scores[i] for i in both],
             [strata[i] for i in both],
-            [judged[i] for i in rest],
+            [scores[i] for i in rest],
             [strata[i] for i in rest],
         )
     if result is None or result.interval is None:

@@ -99,13 +99,13 @@ def rank(  # noqa: PLR0913 - one parameter for each option
     table_console().print(ranking_table(ranking))
     if json_out is not None:
         json_out.write_text(json.dumps(ranking, indent=2, ensure_ascii=False) + "\n")
-    made, possible = ranking["comparisons"], ranking["possible"]
+    comparisons, possible = ranking["comparisons"], ranking["possible"]
     errors.print(
-        f"{made:,} of {possible:,} possible comparisons ({made / possible:.0%}), "
+        f"{comparisons:,} of {possible:,} possible comparisons ({comparisons / possible:.0%}), "
         f"{ranking['not_judged']:,} not judged, {ranking['calls']:,} calls, "
         f"{ranking['tokens']:,} tokens; the order is "
         f"{'settled' if ranking['settled'] else 'not settled'}.",
         markup=False,
     )
-    if ranking["not_judged"] == made:
+    if ranking["not_judged"] == comparisons:
         raise typer.Exit(FAILED)

@@ -26,10 +26,10 @@ def reports(
     console = InertConsole(highlight=False, soft_wrap=True)
     if len(runs) == 1:
         ((name, rows),) = runs.items()
-        made = report_on(rows, table, name=name, **options)
-        console.print(made.sentence, markup=False)
-        _say(made.left_out)
-        return made
+        report = report_on(rows, table, name=name, **options)
+        console.print(report.sentence, markup=False)
+        _say(report.left_out)
+        return report
     if options.pop("baseline") is not None:
         raise OptionError(f"--baseline is for one judge, got {len(runs)}")
     several = compare(runs, table, **options)
@@ -39,14 +39,14 @@ def reports(
     return several
 
 
-def write(made: TrustReport | ComparisonReport, paths: dict[str, Path | None]) -> None:
+def write(report: TrustReport | ComparisonReport, paths: dict[str, Path | None]) -> None:
     """Write a report in each form that has a path.
 
     Raises:
         OutputError: A file cannot be written.
     """
     for form, path in paths.items():
-        _to(path, getattr(made, f"to_{form}"))
+        _to(path, getattr(report, f"to_{form}"))
 
 
 def _to(path: Path | None, writes: Callable[[Path], Any]) -> None:
@@ -60,7 +60,7 @@ def _to(path: Path | None, writes: Callable[[Path], Any]) -> None:
 
 
 def gates_passed(
-    made: TrustReport | ComparisonReport,
+    answer: TrustReport | ComparisonReport,
     min_agreement: float | None,
     max_flips: float | None,
     path: Path | None,
@@ -69,7 +69,7 @@ def gates_passed(
     from langchain_judges.report.bars import gates
     from langchain_judges.report.markdown import markdown
 
-    reports = getattr(made, "reports", None) or [made]
+    reports = getattr(answer, "reports", None) or [answer]
     console, parts, passed = error_console(), [], True
     for report in reports:
         checks = gates(report, min_agreement, max_flips)

@@ -52,11 +52,11 @@ class Review:
     @property
     def current(self) -> Mapping[str, Any] | None:
         """The proposal to show; those that were skipped come last, None comes at the end."""
-        left = [p for p in self.proposals if p["id"] not in self.answers]
-        fresh = [p for p in left if p["id"] not in self.skipped]
-        if fresh or not left:
-            return next(iter(fresh), None)
-        return min(left, key=lambda proposal: self.skipped.index(proposal["id"]))
+        open_proposals = [p for p in self.proposals if p["id"] not in self.answers]
+        unskipped = [p for p in open_proposals if p["id"] not in self.skipped]
+        if unskipped or not open_proposals:
+            return next(iter(unskipped), None)
+        return min(open_proposals, key=lambda proposal: self.skipped.index(proposal["id"]))
 
     @property
     def place(self) -> str:
@@ -77,8 +77,8 @@ class Review:
         """Take the last answer back; False if there is none."""
         if not self.answers:
             return False
-        own, taken = self.answers.popitem()
-        self.note = taken["note"]
+        own, answer = self.answers.popitem()
+        self.note = answer["note"]
         # It comes again at once, before those that were skipped.
         self.skipped = [each for each in self.skipped if each != own]
         self._save()
@@ -136,8 +136,8 @@ class Desk:
             review.answer(_PLAIN[pressed])
         elif pressed == "l":
             names = [str(label) for label in self.labels]
-            if (chosen := self._choose(names)) is not None:
-                review.answer("label", label=self.labels[names.index(chosen)])
+            if (choice := self._choose(names)) is not None:
+                review.answer("label", label=self.labels[names.index(choice)])
         elif pressed == "m":
             names = [mode["name"] for mode in self.modes]
             if (mode := self._choose(names, own=True)) is not None:

@@ -159,7 +159,7 @@ def trust(  # noqa: PLR0913 - one parameter for each option
                 "keep_failed": keep_failed,
             }
             provenance |= judge_provenance(judge.config["metadata"])
-            summary, rows = _judged(judge, method, table, limits, errors)
+            summary, rows = _judge_rows(judge, method, table, limits, errors)
             runs = {_name(rows): rows}
         else:
             runs = _finished(verdicts or [])
@@ -170,19 +170,19 @@ def trust(  # noqa: PLR0913 - one parameter for each option
             "baseline": earlier,
             "provenance": provenance,
         }
-        made = reports(runs, table, options)
-        passed = gates_passed(made, min_agreement, max_flips, markdown)
-        write(made, {"html": out, "csv": csv, "json": json})
+        report = reports(runs, table, options)
+        passed = gates_passed(report, min_agreement, max_flips, markdown)
+        write(report, {"html": out, "csv": csv, "json": json})
     except JudgeError as exc:
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
-    judged = [row for rows in runs.values() for row in rows]
-    lost = [row for row in judged if not judged_row(row)]
-    causes = Counter(cause_of({"failures": [], **row["verdict"]}) for row in lost)
-    tell_undone(len(lost), len(judged), causes, errors, address)
+    result_rows = [row for rows in runs.values() for row in rows]
+    failures = [row for row in result_rows if not judged_row(row)]
+    causes = Counter(cause_of({"failures": [], **row["verdict"]}) for row in failures)
+    tell_undone(len(failures), len(result_rows), causes, errors, address)
     if summary is not None and summary.not_judged["over_budget"]:
         raise typer.Exit(SPENT)
-    if len(lost) == len(judged) or (strict and _anything_failed(runs)):
+    if len(failures) == len(result_rows) or (strict and _anything_failed(runs)):
         raise typer.Exit(FAILED)
     if not passed:
         raise typer.Exit(UNDER_BAR)
@@ -215,8 +215,8 @@ def _table(
 
 
 def _check_labels(table: Sequence[dict[str, Any]]) -> None:
-    known = ("label", "labels", "human_votes")
-    if not any(row.get(name) not in (None, "", {}, []) for row in table for name in known):
+    fields = ("label", "labels", "human_votes")
+    if not any(row.get(name) not in (None, "", {}, []) for row in table for name in fields):
         raise InputError(
             "no row has a `label`, `labels` or `human_votes` to hold the judge against; name "
             "their column, as in --column label=COLUMN. There are "
@@ -224,7 +224,7 @@ def _check_labels(table: Sequence[dict[str, Any]]) -> None:
         )
 
 
-def _judged(
+def _judge_rows(
     judge: Any,
     method: str,
     table: Sequence[dict[str, Any]],

@@ -146,7 +146,7 @@ def load(
         OptionError: The name or an option is unknown, or the set is nowhere to be read.
         InputError: A file is damaged.
     """
-    set_name = _known(name)
+    set_name = _set_name(name)
     if set_name is None and Path(path or name).is_file():
         if unknown := set(options) - {"columns", "labels"}:
             raise OptionError(f"a table takes `columns` and `labels`, got {sorted(unknown)!r}")
@@ -207,12 +207,12 @@ def rows(
     if columns is not None or labels is not None:
         raise OptionError(f"`columns` and `labels` are for a table; {source} is no file")
     if path.is_dir():
-        if _known(path.resolve().name) is None:
+        if _set_name(path.resolve().name) is None:
             raise OptionError(
                 f"the folder {path} is not named as a known set: {', '.join(names())}"
             )
         return iter(load(path.resolve().name, path, seed=seed))
-    if _known(str(source)) is None:
+    if _set_name(str(source)) is None:
         raise OptionError(
             f"{source} is neither a file, a folder nor a known set: {', '.join(names())}"
         )
@@ -224,10 +224,10 @@ def knows(source: str | PathLike[str]) -> bool:
     path = Path(source)
     if path.is_file():
         return False
-    return _known(path.resolve().name if path.is_dir() else str(source)) is not None
+    return _set_name(path.resolve().name if path.is_dir() else str(source)) is not None
 
 
-def _known(name: str) -> str | None:
+def _set_name(name: str) -> str | None:
     plain = name.lower().replace("-", "_").replace(" ", "_")
     plain = _ALSO.get(plain, plain)
     return plain if plain in _SETS else None

@@ -250,8 +250,8 @@ def judge_bench(source: Source, seed: int, *, split: str | None = None) -> Rows:
 
 def _judge_bench_records(source: Source, split: str | None) -> Iterator[Record]:
     """Read a file, the files of a clone, or the hub's set."""
-    wanted = JUDGE_BENCH_MODELS[split or "gpt"]
-    pattern = f"dataset=judgebench,response_model={wanted}*.jsonl"
+    model = JUDGE_BENCH_MODELS[split or "gpt"]
+    pattern = f"dataset=judgebench,response_model={model}*.jsonl"
     files = [*source.matching(f"data/{pattern}"), *source.matching(pattern)]
     # The files of judges' verdicts are named alike, but are not the set.
     files = [file for file in files if "judge_name=" not in file.name]
@@ -262,7 +262,7 @@ def _judge_bench_records(source: Source, split: str | None) -> Iterator[Record]:
         return
     count = 0
     for record in (record for file in files for record in read_table(file)):
-        if split is None or str(record["response_model"]).startswith(wanted):
+        if split is None or str(record["response_model"]).startswith(model):
             count += 1
             yield record
     if not count:

@@ -103,7 +103,7 @@ def commongen_hard(
             return
         whole = record["concepts"]
         if concepts is not None and concepts < len(whole):
-            drawn = random.Random(f"{seed}|{record['idx']}")  # noqa: S311 - no secret
-            places = sorted(drawn.sample(range(len(whole)), concepts))
+            generator = random.Random(f"{seed}|{record['idx']}")  # noqa: S311 - no secret
+            places = sorted(generator.sample(range(len(whole)), concepts))
             whole = [whole[i] for i in places]
         yield {"id": f"commongen_hard:{record['idx']}", "concepts": whole}

@@ -219,15 +219,15 @@ def _judge_bench(source: Source) -> Records:
             f"'judgebench' is read from outputs/{pattern}; {source.path} has none"
         )
     for file in files:
-        named = dict(part.split("=", 1) for part in file.stem.split(",") if "=" in part)
+        fields = dict(part.split("=", 1) for part in file.stem.split(",") if "=" in part)
         for record in read_table(file):
             for order, judgment in zip(_ORDERS, record["judgments"], strict=False):
-                yield _judge_bench_verdict(record, named, order, judgment or {})
+                yield _judge_bench_verdict(record, fields, order, judgment or {})
 
 
 def _judge_bench_verdict(
     record: Mapping[str, Any],
-    named: Mapping[str, str],
+    fields: Mapping[str, str],
     order: Order,
     recording: Mapping[str, Any],
 ) -> Recorded:
@@ -236,8 +236,8 @@ def _judge_bench_verdict(
     reply = reply.get("response") if isinstance(reply, Mapping) else reply
     return {
         "id": f"judgebench:{record['pair_id']}",
-        "judge": named["judge_model"],
-        "setting": named["judge_name"],
+        "judge": fields["judge_model"],
+        "setting": fields["judge_name"],
         "order": order,
         "preference": _in_order(preference, order),
         "raw": reply if isinstance(reply, str) else None,

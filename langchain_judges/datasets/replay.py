@@ -50,7 +50,7 @@ def replay(
         `{"index", "id", "key", "label", …, "verdict", "by_order", "judge"}`, judge by judge
         in the order in which they first appear.
     """
-    wanted = orders_of(orders)
+    rule_orders = orders_of(orders)
     row_of = {row["id"]: row for row in rows}
     judges: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
     for record in records:
@@ -69,7 +69,7 @@ def replay(
                 "id": key,
                 "key": _digest(f"{name['mark']}|{key}"),
                 **{field: source[field] for field in _KNOWN_OF_IT if field in source},
-                **_outcome(own_records, wanted, orders),
+                **_outcome(own_records, rule_orders, orders),
                 "judge": name,
             }
 
@@ -79,18 +79,18 @@ def _digest(text: str) -> str:
 
 
 def _outcome(
-    records: Sequence[Mapping[str, Any]], wanted: Sequence[str], rule: OrderRule
+    records: Sequence[Mapping[str, Any]], rule_orders: Sequence[str], rule: OrderRule
 ) -> dict[str, Any]:
     if "preference" not in records[0]:
         return {"verdict": _graded(records[0])}
-    by_order = {r["order"]: r for r in records if r["order"] in wanted}
-    if len(by_order) < sum(record["order"] in wanted for record in records):
+    by_order = {r["order"]: r for r in records if r["order"] in rule_orders}
+    if len(by_order) < sum(record["order"] in rule_orders for record in records):
         raise InputError(f"{records[0]['id']!r} has two verdicts in the same order")
     return {
         "verdict": _verdict(by_order, rule),
         "by_order": {
             order: {"preference": by_order[order]["preference"]}
-            for order in wanted
+            for order in rule_orders
             if order in by_order
         },
     }

@@ -38,8 +38,8 @@ def trec_triplets(
     for query, grades in sorted(graded.items()):
         pairs = [p for p in combinations(sorted(grades), 2) if grades[p[0]] != grades[p[1]]]
         if per_query is not None and len(pairs) > per_query:
-            drawn = random.Random(f"{seed}|{query}")  # noqa: S311 - a draw, not a secret
-            pairs = drawn.sample(pairs, per_query)
+            generator = random.Random(f"{seed}|{query}")  # noqa: S311 - a draw, not a secret
+            pairs = generator.sample(pairs, per_query)
         for pair in pairs:
             better, worse = sorted(pair, key=lambda document: -grades[document])
             key = f"trec_news:{query}:{better}:{worse}"
@@ -63,10 +63,10 @@ def trec_news(source: Source, seed: int, *, per_query: int | None = 5) -> Rows:
         (str(each["query-id"]), str(each["corpus-id"]), int(each["score"]))
         for each in read_table(source.path / "qrels" / "test.tsv")
     ]
-    wanted = {document for _, document, _ in judgments}
+    judged_ids = {document for _, document, _ in judgments}
     documents = {
         each["_id"]: f"{each.get('title') or ''}\n\n{each['text']}".strip()
         for each in source.lines("corpus.jsonl")
-        if each["_id"] in wanted
+        if each["_id"] in judged_ids
     }
     return trec_triplets(queries, documents, judgments, per_query=per_query, seed=seed)

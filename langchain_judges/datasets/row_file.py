@@ -48,17 +48,17 @@ class PairsFile:
         self.bad, self.repeated = [], 0
         self.size = self.longest = 0
         # Of an id a few bytes are kept: there may be millions.
-        seen: set[int] = set()
-        good = named = 0
+        ids: set[int] = set()
+        good = with_id = 0
         for row in self._rows(self.bad):
             good += 1
             size = bytes_of(texts_read(row))
             self.size += size
             self.longest = max(self.longest, size)
             if row.get("id") is not None:
-                named += 1
-                seen.add(hash(str(row["id"])))
-        self.repeated = named - len(seen)
+                with_id += 1
+                ids.add(hash(str(row["id"])))
+        self.repeated = with_id - len(ids)
         return good
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -73,9 +73,9 @@ class Source:
         Raises:
             OptionError: `path` is a file, and one of the options is set.
         """
-        chosen = [name for name, value in options.items() if value is not None]
-        if chosen and self.path is not None and not self.path.is_dir():
-            names = " and ".join(f"`{name}`" for name in chosen)
+        options_set = [name for name, value in options.items() if value is not None]
+        if options_set and self.path is not None and not self.path.is_dir():
+            names = " and ".join(f"`{name}`" for name in options_set)
             raise OptionError(
                 f"{names} would choose a part of the set on the hub; {self.path} is read whole"
             )

@@ -151,9 +151,9 @@ def _articles(source: Source) -> Iterator[Article]:
         yield from _folder_articles(source)
         return
     # The hub's copy does not name its systems, which the other two sets are told apart by.
-    named = source.has(PAIRED) or (source.path is None and source.name != "summeval")
+    is_paired = source.has(PAIRED) or (source.path is None and source.name != "summeval")
     files = ("summaries.jsonl.gz", PAIRED)
-    records = list(source.lines(*files) if named else source.hub(SUMMEVAL))
+    records = list(source.lines(*files) if is_paired else source.hub(SUMMEVAL))
     if records and "decoded" in records[0]:
         yield from _paired_articles(records)
     else:

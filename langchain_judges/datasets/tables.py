@@ -164,17 +164,17 @@ _RIVALS = ({"output_a", "output_b"}, {"chosen", "rejected"})
 
 
 def _mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
-    used: set[str] = set()
-    named: dict[str, Any] = {}
-    for field, chosen in columns.items():
+    column_names: set[str] = set()
+    fields: dict[str, Any] = {}
+    for field, source_columns in columns.items():
         cells = []
-        for column in [chosen] if isinstance(chosen, str) else chosen:
+        for column in [source_columns] if isinstance(source_columns, str) else source_columns:
             if column not in record:
                 raise InputError(f"no column {column!r}; there are {list(record)!r}")
             cells.append(record[column])
-            used.add(column)
-        named[field] = cells[0] if isinstance(chosen, str) else cells
+            column_names.add(column)
+        fields[field] = cells[0] if isinstance(source_columns, str) else cells
     for mine, others in (_RIVALS, _RIVALS[::-1]):
-        used |= others if mine & named.keys() else set()
-    rest = {name: value for name, value in record.items() if name not in used}
-    return {**rest, **named}
+        column_names |= others if mine & fields.keys() else set()
+    rest = {name: value for name, value in record.items() if name not in column_names}
+    return {**rest, **fields}

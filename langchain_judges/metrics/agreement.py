@@ -243,7 +243,7 @@ def vote_agreement(
     Source: "Ag" of Saha et al. 2023; Zheng et al. 2023 (MT-Bench), `compute_agreement`.
     """
     one_of("ties", ties, Ties)
-    people = [as_votes(heard) for heard in as_list(votes)]
+    people = [as_votes(votes_of_row) for votes_of_row in as_list(votes)]
     labels = [row or None for row in people]
     clusters = range(len(people)) if groups is None else groups
     pairs, failed, keys = labelled(preferences, labels, clusters)
@@ -274,7 +274,7 @@ def majority_agreement(
     Source: Saha et al. 2023, Table 9.
     """
     one_of("ties", ties, Ties)
-    answers, labels = as_list(preferences), [majority_vote(heard) for heard in as_list(votes)]
+    answers, labels = as_list(preferences), [majority_vote(row) for row in as_list(votes)]
     clusters = None if groups is None else as_list(groups)
     same_length(preferences=answers, votes=labels, groups=clusters)
     if ties == "drop":

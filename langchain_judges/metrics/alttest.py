@@ -88,12 +88,12 @@ def alt_test(
                 np.asarray([p[0] for p in pairs]),
                 np.asarray([p[1] for p in pairs]),
             )
-    lost = {**failed}
+    failures = {**failed}
     if len(tested) < len(rows):
-        lost["annotator_with_few_items"] = len(rows) - len(tested)
+        failures["annotator_with_few_items"] = len(rows) - len(tested)
     if not tested:
-        none = Result.undefined("no annotator has enough items", n_failed=lost)
-        return AltTest(none, none, None, {}, 0, lost)
+        none = Result.undefined("no annotator has enough items", n_failed=failures)
+        return AltTest(none, none, None, {}, 0, failures)
     p_values = [_shortfall_p(own - theirs, epsilon) for own, theirs in tested.values()]
     rejected = benjamini_yekutieli(p_values, level).rejected
     advantages = {
@@ -104,14 +104,14 @@ def alt_test(
     }
     omega = sum(rejected) / len(rejected)
     rho = float(np.mean([float(a.advantage) for a in advantages.values()]))
-    settings: dict[str, Any] = {"n": len(tested), "n_failed": lost}
+    settings: dict[str, Any] = {"n": len(tested), "n_failed": failures}
     return AltTest(
         Result(omega, **settings),
         Result(rho, **settings),
         omega >= 0.5,
         advantages,
         len(tested),
-        lost,
+        failures,
     )
 
 
@@ -120,12 +120,12 @@ def _contests(
 ) -> list[tuple[float, float]]:
     """Return (W^f, W^h) of the items on which judge, annotator and another said something."""
     pairs = []
-    for index, (judged, own) in enumerate(zip(answers, rows[name], strict=True)):
+    for index, (answer_of_judge, own) in enumerate(zip(answers, rows[name], strict=True)):
         others = [row[index] for who, row in rows.items() if who != name]
         others = [answer for answer in others if answer is not None]
-        if judged is None or own is None or not others:
+        if answer_of_judge is None or own is None or not others:
             continue
-        ours, theirs = (_closeness(answer, others, score) for answer in (judged, own))
+        ours, theirs = (_closeness(answer, others, score) for answer in (answer_of_judge, own))
         pairs.append((float(ours >= theirs), float(theirs >= ours)))
     return pairs
 

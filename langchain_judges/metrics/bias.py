@@ -112,10 +112,10 @@ def position_bias(
 
 
 def _same(
-    pairs: Sequence[tuple[Any, Any]], whole: Sequence[bool], wanted: tuple[str, str]
+    pairs: Sequence[tuple[Any, Any]], whole: Sequence[bool], target: tuple[str, str]
 ) -> list[float | None]:
     return [
-        float(pair == wanted) if ok else None for pair, ok in zip(pairs, whole, strict=True)
+        float(pair == target) if ok else None for pair, ok in zip(pairs, whole, strict=True)
     ]
 
 
@@ -208,10 +208,10 @@ def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
     hits: list[float | None] = []
     clusters: list[Any] = []
     failed: Counter[str] = Counter()
-    for number, (judged, heard, a, b) in enumerate(zip(*columns, strict=True)):
+    for number, (answer, people, a, b) in enumerate(zip(*columns, strict=True)):
         lesser = "A" if a < b else "B"
-        cast = _votes(heard, unit).count(lesser) if a != b else 0
-        value, reason = value_of(judged)
+        cast = _votes(people, unit).count(lesser) if a != b else 0
+        value, reason = value_of(answer)
         if not cast:
             continue
         if value is None:
@@ -224,8 +224,8 @@ def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
     return share(hits, failed, "drop", None if alone else clusters, confidence)
 
 
-def _votes(heard: Any, unit: str) -> list[Any]:
-    votes = as_votes(heard)
+def _votes(value: Any, unit: str) -> list[Any]:
+    votes = as_votes(value)
     return [majority_vote(votes)] if unit == "sample" else votes
 
 

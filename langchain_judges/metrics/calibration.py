@@ -47,16 +47,16 @@ def calibrated_scores(ab: Scores, ba: Scores) -> CalibratedScores:
 
     Source: Wang et al. 2023 (FairEval, arXiv 2305.17926), MEC + BPC, and BPDE's entropy.
     """
-    heard = [[pair for pair in order if pair is not None] for order in (ab, ba)]
-    count = sum(map(len, heard))
+    score_pairs = [[pair for pair in order if pair is not None] for order in (ab, ba)]
+    count = sum(map(len, score_pairs))
     failed = len(ab) + len(ba) - count
-    if not all(heard):
+    if not all(score_pairs):
         return CalibratedScores(None, None, None, count, failed)
     means = {
-        side: fmean(fmean(pair[place] for pair in order) for order in heard)
+        side: fmean(fmean(pair[place] for pair in order) for order in score_pairs)
         for place, side in enumerate("AB")
     }
-    verdicts = [prefer({"A": a, "B": b}) for order in heard for a, b in order]
+    verdicts = [prefer({"A": a, "B": b}) for order in score_pairs for a, b in order]
     rounded = {side: round(value, 9) for side, value in means.items()}
     return CalibratedScores(means, prefer(rounded), verdict_entropy(verdicts), count, failed)
 
@@ -145,17 +145,17 @@ def _with_confidence(
     groups: Iterable[Any] | None,
 ) -> tuple[list[_Item], Counter[str]]:
     """Return the items that have all that is needed, least confident first."""
-    judged, truth = as_list(answers), as_list(labels)
+    answer_list, truth = as_list(answers), as_list(labels)
     sure = (
-        [value_of(each, "confidence")[0] for each in judged]
+        [value_of(each, "confidence")[0] for each in answer_list]
         if confidences is None
         else as_list(confidences)
     )
-    keys = list(range(len(judged))) if groups is None else as_list(groups)
-    same_length(answers=judged, labels=truth, confidences=sure, groups=keys)
+    keys = list(range(len(answer_list))) if groups is None else as_list(groups)
+    same_length(answers=answer_list, labels=truth, confidences=sure, groups=keys)
     failed = Counter[str]()
     items: list[_Item] = []
-    for answer, label, chance, key in zip(judged, truth, sure, keys, strict=True):
+    for answer, label, chance, key in zip(answer_list, truth, sure, keys, strict=True):
         value, reason = value_of(answer)
         if is_missing(label):
             failed["no_label"] += 1

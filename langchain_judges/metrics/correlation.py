@@ -191,16 +191,16 @@ def _within_groups(
     count = int(groups.max()) + 1 if len(groups) else 0
     coefficients = [_coefficient(kind, x[groups == g], y[groups == g])[0] for g in range(count)]
     defined = [value for value in coefficients if value == value]
-    lost = dict(failed)
+    failures = dict(failed)
     if len(defined) < count:
-        lost["constant_group"] = count - len(defined)
+        failures["constant_group"] = count - len(defined)
     if not defined:
-        return Result.undefined("no group in which both sides vary", n_failed=lost)
+        return Result.undefined("no group in which both sides vary", n_failed=failures)
     averaged = mean(defined, confidence=level)
     interval = averaged.interval
     if interval:
         interval = Interval(max(-1.0, interval.low), min(1.0, interval.high))
-    settings: dict[str, Any] = {"n": len(defined), "n_failed": lost, "interval": interval}
+    settings: dict[str, Any] = {"n": len(defined), "n_failed": failures, "interval": interval}
     return Result(averaged, se=averaged.se, **settings)
 
 

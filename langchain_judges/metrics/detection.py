@@ -74,12 +74,12 @@ def _part(
 ) -> Result:
     both, clusters = _matched(judge, labels, groups)
     rows = list(zip(both.judge, both.truth, strict=True))
-    chosen = [i for i, row in enumerate(rows) if row[side] == positive]
-    if not chosen:
+    positions = [i for i, row in enumerate(rows) if row[side] == positive]
+    if not positions:
         who = "no label is" if side else "the judge never says"
         return Result.undefined(f"{who} {positive!r}", n_failed=both.failed)
-    hits = [float(rows[i][1 - side] == positive) for i in chosen]
-    keys = None if groups is None else [int(clusters[i]) for i in chosen]
+    hits = [float(rows[i][1 - side] == positive) for i in positions]
+    keys = None if groups is None else [int(clusters[i]) for i in positions]
     return share(hits, both.failed, "drop", keys, confidence)
 
 
@@ -150,11 +150,11 @@ def balanced_accuracy(
     from sklearn.metrics import recall_score
 
     one_of("errors", errors, Errors)
-    judged = as_list(judge)
-    both = match(judged, labels)
+    judge_labels = as_list(judge)
+    both = match(judge_labels, labels)
     if errors == "wrong":
-        both = _with_unread(judged, as_list(labels), both)
-    clusters = group_numbers(groups, both.indices, len(judged))
+        both = _with_unread(judge_labels, as_list(labels), both)
+    clusters = group_numbers(groups, both.indices, len(judge_labels))
     labelled = classes_of(both.truth)
     if len(labelled) < 2:
         return _undefined(both, "the labels have fewer than two classes")
@@ -194,10 +194,10 @@ def matthews(
     return _with_interval(value, both, classes, numbered, _matthews, confidence, seed)
 
 
-def _with_unread(judged: list[Any], labels: list[Any], both: Matched) -> Matched:
+def _with_unread(judge_labels: list[Any], labels: list[Any], both: Matched) -> Matched:
     """Take in what was not judged, as a class of its own that is never right."""
     by_index = dict(zip(both.indices.tolist(), both.judge, strict=True))
-    indices = [i for i in range(len(judged)) if not is_missing(labels[i])]
+    indices = [i for i in range(len(judge_labels)) if not is_missing(labels[i])]
     answers = [by_index.get(index, _UNREAD) for index in indices]
     truth = [labels[index] for index in indices]
     return Matched(answers, truth, np.asarray(indices, dtype=np.int64), both.failed)
@@ -276,9 +276,9 @@ def classification(
     All labels but `positive` are taken as one class. Failed judgments are left out
     everywhere, from the accuracy too.
     """
-    judged = as_list(judge)
-    both = match(judged, labels)
-    keys = None if groups is None else group_numbers(groups, both.indices, len(judged))
+    judge_labels = as_list(judge)
+    both = match(judge_labels, labels)
+    keys = None if groups is None else group_numbers(groups, both.indices, len(judge_labels))
     answers, truth = ([int(v == positive) for v in side] for side in (both.judge, both.truth))
     settings: dict[str, Any] = {"groups": keys, "confidence": confidence}
     figures = Classification(

@@ -66,8 +66,8 @@ def ppi_mean(
     """
     check_confidence(confidence)
     f, y, _, failed = number_pairs(judged, labels)
-    unlabelled, _, lost = numbers(judged_unlabelled)
-    settings: dict[str, Any] = {"n": len(y), "n_failed": failed + lost}
+    unlabelled, _, unlabelled_failures = numbers(judged_unlabelled)
+    settings: dict[str, Any] = {"n": len(y), "n_failed": failed + unlabelled_failures}
     settings["n_unlabelled"] = len(unlabelled)
     if len(y) < 2 or len(unlabelled) < 2:
         why = "fewer than two labelled or unlabelled items"
@@ -315,12 +315,12 @@ def corrected_rate(
     Source: Rogan & Gladen 1978; Lee et al. 2025; the interval as in `rogan_gladen`.
     """
     values, _, failed = numbers(judged, "label")
-    f, y, _, lost = number_pairs(calibration_judged, calibration_labels, "label")
+    f, y, _, missing = number_pairs(calibration_judged, calibration_labels, "label")
     _must_be_binary(values, f, y)
     positives, negatives = int((y == 1).sum()), int((y == 0).sum())
     if not len(values) or not positives or not negatives:
         why = "no judged items" if not len(values) else "a class is absent from calibration"
-        return Result.undefined(why, n=len(values), n_failed=failed + lost)
+        return Result.undefined(why, n=len(values), n_failed=failed + missing)
     right1, right0 = int(((f == 1) & (y == 1)).sum()), int(((f == 0) & (y == 0)).sum())
     corrected = rogan_gladen(
         float(values.mean()),
@@ -331,7 +331,7 @@ def corrected_rate(
         n_positive=positives,
         confidence=confidence,
     )
-    return corrected.with_failed(failed + lost)
+    return corrected.with_failed(failed + missing)
 
 
 def _must_be_binary(*columns: Floats) -> None:
@@ -364,9 +364,9 @@ def post_stratified_mean(
     """
     check_confidence(confidence)
     f, y, _, failed = number_pairs(judged, labels, "label")
-    everything, _, lost = numbers(judged_all, "label")
+    everything, _, all_failures = numbers(judged_all, "label")
     _must_be_binary(f, everything)
-    settings: dict[str, Any] = {"n": len(y), "n_failed": failed + lost}
+    settings: dict[str, Any] = {"n": len(y), "n_failed": failed + all_failures}
     parts = [y[f == value] for value in (0, 1)]
     if not len(everything) or min(map(len, parts)) < 2:
         return Result.undefined(

@@ -65,10 +65,10 @@ def as_list(values: Iterable[Any]) -> list[Any]:
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
-def as_votes(heard: Any) -> list[Any]:
+def as_votes(value: Any) -> list[Any]:
     """Return people's votes on one item, of which a bare label is one; missing ones are out."""
-    alone = isinstance(heard, str) or not isinstance(heard, Iterable)
-    return [vote for vote in ([heard] if alone else as_list(heard)) if not is_missing(vote)]
+    alone = isinstance(value, str) or not isinstance(value, Iterable)
+    return [vote for vote in ([value] if alone else as_list(value)) if not is_missing(vote)]
 
 
 def is_missing(value: Any) -> bool:
@@ -178,8 +178,8 @@ def group_numbers(groups: Iterable[Any] | None, indices: Ints, size: int) -> Int
     if len(keys) != size:
         raise InputError(f"one group for each item is needed: {len(keys)} for {size} items")
     order: dict[Any, int] = {}
-    named = [object() if is_missing(keys[i]) else keys[i] for i in indices]
-    return np.asarray([order.setdefault(key, len(order)) for key in named], dtype=np.int64)
+    names = [object() if is_missing(keys[i]) else keys[i] for i in indices]
+    return np.asarray([order.setdefault(key, len(order)) for key in names], dtype=np.int64)
 
 
 def number_pairs(

@@ -269,17 +269,19 @@ def sample_noise(
 
     Source: Miller 2024, arXiv 2411.00640, section 3.
     """
-    judged = [[s for s in row if s is not None and s == s] for row in scores]
-    used = [row for row in judged if len(row) > 1]
+    valid = [[s for s in row if s is not None and s == s] for row in scores]
+    repeated = [row for row in valid if len(row) > 1]
     failed = (
-        {"fewer_than_two_samples": len(judged) - len(used)} if len(judged) > len(used) else {}
+        {"fewer_than_two_samples": len(valid) - len(repeated)}
+        if len(valid) > len(repeated)
+        else {}
     )
-    if len(used) < 2:
-        none = Result.undefined("fewer than two items", n=len(used), n_failed=failed)
+    if len(repeated) < 2:
+        none = Result.undefined("fewer than two items", n=len(repeated), n_failed=failed)
         return SampleNoise(none, none, none)
-    n, means = len(used), [float(np.mean(row)) for row in used]
+    n, means = len(repeated), [float(np.mean(row)) for row in repeated]
     total = float(np.var(means, ddof=1)) / n
-    within = float(np.mean([np.var(row, ddof=1) / len(row) for row in used])) / n
+    within = float(np.mean([np.var(row, ddof=1) / len(row) for row in repeated])) / n
     centre = mean(means, confidence=confidence)
     return SampleNoise(
         Result(centre, n=n, n_failed=failed, se=math.sqrt(total), interval=centre.interval),

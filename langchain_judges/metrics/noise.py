@@ -20,7 +20,7 @@ STEP = 1e-4
 
 
 def _log_likelihood(
-    beta: Floats, judged: Floats, lead: Floats, label: Floats, a: float
+    beta: Floats, points: Floats, lead: Floats, label: Floats, a: float
 ) -> Floats:
     """Return the log-likelihood of each item; β is (θ, φ, γ), and (α0, α1) of quality."""
     theta, phi, gamma, base, slope = beta
@@ -28,14 +28,14 @@ def _log_likelihood(
     for better in (1.0, -1.0):
         odds = theta + phi * lead + gamma * better
         quality = -np.logaddexp(0.0, -better * (base + slope * lead))
-        answer = -judged * np.logaddexp(0.0, -odds) - (1 - judged) * np.logaddexp(0.0, odds)
+        answer = -points * np.logaddexp(0.0, -odds) - (1 - points) * np.logaddexp(0.0, odds)
         right = np.where(label == 0, 0.5, np.where(label == better, a, 1 - a))
         parts.append(quality + answer + np.log(np.maximum(right, 1e-12)))
     return np.asarray(np.logaddexp(*parts))
 
 
 def noisy_slope_interval(
-    judged: Floats,
+    points: Floats,
     lead: Floats,
     label: Floats,
     label_accuracy: float,
@@ -46,7 +46,7 @@ def noisy_slope_interval(
     """Return the interval of φ in logit P(A) = θ + φ · lead + γ · quality.
 
     Args:
-        judged: How far the judge prefers A, in [0, 1].
+        points: How far the judge prefers A, in [0, 1].
         lead: The feature's lead of A.
         label: What people say: +1 for A, −1 for B, 0 for a tie, which says nothing.
         label_accuracy: How often a label names the better text, above ½.
@@ -59,7 +59,7 @@ def noisy_slope_interval(
     Source: misclassified covariates by maximum likelihood as in Carroll et al. 2006,
     Measurement Error in Nonlinear Models, chapter 15.
     """
-    items = (judged, lead, label, label_accuracy)
+    items = (points, lead, label, label_accuracy)
     start = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
     fit = optimize.minimize(
         lambda beta: -_log_likelihood(beta, *items).mean() + 1e-6 * beta @ beta, start

@@ -44,15 +44,15 @@ def people_agreement(
     Source: Zheng et al. 2023 (MT-Bench), human–human agreement.
     """
     one_of("ties", ties, Ties)
-    people = [as_votes(heard) for heard in as_list(votes)]
+    people = [as_votes(own_votes) for own_votes in as_list(votes)]
     keys = list(range(len(people))) if groups is None else as_list(groups)
     same_length(votes=people, groups=keys)
     hits: list[float] = []
     clusters: list[Any] = []
     alone = 0
     for row, key in zip(people, keys, strict=True):
-        heard = [vote for vote in row if ties == "keep" or vote != "tie"]
-        pairs = [float(a == b) for a, b in combinations(heard, 2)]
+        own_votes = [vote for vote in row if ties == "keep" or vote != "tie"]
+        pairs = [float(a == b) for a, b in combinations(own_votes, 2)]
         alone += not pairs
         hits += pairs
         clusters += [key] * len(pairs)
@@ -78,7 +78,7 @@ def oracle_agreement(
     Returns:
         The share in [0, 1] of `n` votes, an upper bound of `vote_agreement` on them.
     """
-    people = [as_votes(heard) for heard in as_list(votes)]
+    people = [as_votes(votes_of_row) for votes_of_row in as_list(votes)]
     keys = list(range(len(people))) if groups is None else as_list(groups)
     same_length(votes=people, groups=keys)
     hits: list[float] = []
@@ -140,32 +140,35 @@ def beside_people(
     """
     if not 0 <= margin < 1:
         raise OptionError(f"`margin` must lie in [0, 1), got {margin!r}")
-    judgments, people = as_list(judge), [as_votes(heard) for heard in as_list(votes)]
+    judgments, people = (
+        as_list(judge),
+        [as_votes(votes_by_row) for votes_by_row in as_list(votes)],
+    )
     keys = None if groups is None else as_list(groups)
     same_length(judge=judgments, votes=people, groups=keys)
     indices = [i for i, row in enumerate(people) if len(row) > 1]
-    heard = _comparable([people[i] for i in indices])
+    votes_by_row = _comparable([people[i] for i in indices])
     answers = [value_of(judgments[i]) for i in indices]
     failed = Counter(reason for value, reason in answers if value is None)
     if len(indices) < len(people):
         failed["fewer_than_two_votes"] = len(people) - len(indices)
     ours = [
         sum(value == vote for vote in row) / len(row)
-        for (value, _), row in zip(answers, heard, strict=True)
+        for (value, _), row in zip(answers, votes_by_row, strict=True)
     ]
-    theirs = [_pairs_alike(row) for row in heard]
+    likeness = [_pairs_alike(row) for row in votes_by_row]
     settings: dict[str, Any] = {
         "groups": keys and [keys[i] for i in indices],
         "confidence": confidence,
     }
-    lead = paired_difference(ours, theirs, **settings)
-    places = range(max(map(len, heard), default=0))
+    lead = paired_difference(ours, likeness, **settings)
+    places = range(max(map(len, votes_by_row), default=0))
     stood_in = alt_test(
-        [value for value, _ in answers], {p: [row[p] for row in heard] for p in places}
+        [value for value, _ in answers], {p: [row[p] for row in votes_by_row] for p in places}
     )
     return BesidePeople(
         judge=rate(ours, **settings).with_failed(failed),
-        people=rate(theirs, **settings).with_failed(failed),
+        people=rate(likeness, **settings).with_failed(failed),
         lead=lead.with_failed(failed),
         margin=margin,
         non_inferior=None if lead.interval is None else lead.interval.low > -margin,

@@ -128,25 +128,27 @@ def label_next(
     if budget < 1:
         raise OptionError(f"`budget` must be at least 1, got {budget!r}")
     gaps: dict[Hashable, list[float]] = {name: [] for name in where}
-    left: dict[Hashable, list[int]] = {name: [] for name in where}
+    unlabelled: dict[Hashable, list[int]] = {name: [] for name in where}
     for place, (value, label, name) in enumerate(zip(values, label_list, where, strict=True)):
         if is_missing(label):
-            left[name].append(place)
+            unlabelled[name].append(place)
         elif value is not None:
             gaps[name].append(float(label) - float(value))
-    if not any(left.values()):
+    if not any(unlabelled.values()):
         raise InputError("every row is labelled")
-    counts = _more(gaps, left, where, budget)
+    counts = _more(gaps, unlabelled, where, budget)
     rng = np.random.default_rng(seed)
-    chosen = [
-        left[name][i] for name in left for i in rng.permutation(len(left[name]))[: counts[name]]
+    places = [
+        unlabelled[name][i]
+        for name in unlabelled
+        for i in rng.permutation(len(unlabelled[name]))[: counts[name]]
     ]
-    return sorted(chosen)
+    return sorted(places)
 
 
 def _more(
     gaps: dict[Hashable, list[float]],
-    left: dict[Hashable, list[int]],
+    unlabelled: dict[Hashable, list[int]],
     where: Sequence[Hashable],
     budget: int,
 ) -> dict[Hashable, int]:
@@ -157,11 +159,13 @@ def _more(
     # A stratum without a mistake so far is not certain to have none.
     doubts = [max(spreads.get(name, worst), 0.1 * worst) for name in gaps]
     total = max(2 * len(gaps), budget + sum(map(len, gaps.values())))
-    wanted = dict(zip(gaps, neyman_allocation(sizes, doubts, total), strict=True))
-    short = {name: max(0, wanted[name] - len(gaps[name])) for name in gaps}
+    targets = dict(zip(gaps, neyman_allocation(sizes, doubts, total), strict=True))
+    short = {name: max(0, targets[name] - len(gaps[name])) for name in gaps}
     counts = dict.fromkeys(gaps, 0)
-    for _ in range(min(budget, sum(map(len, left.values())))):
-        open_ones = [name for name in gaps if counts[name] < len(left[name])]
-        best = max(open_ones, key=lambda name: (short[name] - counts[name], len(left[name])))
+    for _ in range(min(budget, sum(map(len, unlabelled.values())))):
+        open_ones = [name for name in gaps if counts[name] < len(unlabelled[name])]
+        best = max(
+            open_ones, key=lambda name: (short[name] - counts[name], len(unlabelled[name]))
+        )
         counts[best] += 1
     return counts

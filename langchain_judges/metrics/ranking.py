@@ -110,15 +110,15 @@ def bradley_terry(
             why if len(indices) else "no items", n=len(indices), n_failed=failed
         )
         return BradleyTerry(dict.fromkeys(names, none), none, len(indices), dict(failed))
-    drawn = _resampled(np.asarray(cells), numbered, size, resamples, seed, fit)
+    draws = _resampled(np.asarray(cells), numbered, size, resamples, seed, fit)
     results, units = [], int(numbered.max()) + 1
     for index, value in enumerate(fit):
         interval = (
-            percentile_interval(drawn[:, index], confidence, units)
-            if len(drawn) and units > 1
+            percentile_interval(draws[:, index], confidence, units)
+            if len(draws) and units > 1
             else None
         )
-        se = float(drawn[:, index].std(ddof=1)) if len(drawn) > 1 else None
+        se = float(draws[:, index].std(ddof=1)) if len(draws) > 1 else None
         settings: dict[str, Any] = {"n": len(indices), "n_failed": failed}
         results.append(Result(float(value), se=se, interval=interval, **settings))
     ranked = sorted(zip(names, results, strict=False), key=lambda pair: -pair[1])

@@ -97,10 +97,10 @@ def _distances(
 def _kappa(distances: Floats) -> Callable[[Floats], Floats]:
     def compute(tables: Floats) -> Floats:
         shares = tables / tables.sum(axis=(1, 2), keepdims=True)
-        seen = (shares * distances).sum(axis=(1, 2))
+        observed = (shares * distances).sum(axis=(1, 2))
         rows, columns = shares.sum(axis=2), shares.sum(axis=1)
         chance = np.einsum("ti,ij,tj->t", rows, distances, columns)
-        return np.asarray(1 - seen / chance)
+        return np.asarray(1 - observed / chance)
 
     return compute
 
@@ -138,10 +138,14 @@ def fleiss_kappa(ratings: Iterable[Sequence[Any]]) -> Result:
         from statsmodels.stats.inter_rater import fleiss_kappa as compute
 
     rows = [values_of(row)[0] for row in as_list(ratings)]
-    heard = [[value for value in row if value is not None] for row in rows]
-    most = max(map(len, heard), default=0)
-    full = [row for row in heard if len(row) == most]
-    failed = {"fewer_ratings": len(heard) - len(full)} if len(full) < len(heard) else {}
+    values_by_row = [[value for value in row if value is not None] for row in rows]
+    most = max(map(len, values_by_row), default=0)
+    full = [row for row in values_by_row if len(row) == most]
+    failed = (
+        {"fewer_ratings": len(values_by_row) - len(full)}
+        if len(full) < len(values_by_row)
+        else {}
+    )
     classes = classes_of(value for row in full for value in row)
     if most < 2 or len(classes) < 2:
         why = "no item has two ratings" if most < 2 else "only one label was ever given"
@@ -218,13 +222,13 @@ def confusion(
         classes: Their order; by default all that occur, sorted.
     """
     pairs, failed, _ = labelled(preferences, labels, None)
-    judged = [(value, label) for value, label in pairs if value is not None]
-    seen = [value for pair in pairs for value in pair if value is not None]
-    order = list(classes) if classes is not None else classes_of(seen)
-    for value in set(seen):
+    answered = [(value, label) for value, label in pairs if value is not None]
+    values = [value for pair in pairs for value in pair if value is not None]
+    order = list(classes) if classes is not None else classes_of(values)
+    for value in set(values):
         one_of("classes", value, order)
-    table = _table([label for _, label in judged], [value for value, _ in judged], order)
-    lost = Counter(label for value, label in pairs if value is None)
+    table = _table([label for _, label in answered], [value for value, _ in answered], order)
+    failures = Counter(label for value, label in pairs if value is None)
     return Confusion(
-        order, table.tolist(), [lost[label] for label in order], len(judged), dict(failed)
+        order, table.tolist(), [failures[label] for label in order], len(answered), dict(failed)
     )

@@ -142,8 +142,8 @@ def failure_rates(
     keys = None if groups is None else as_list(groups)
     reasons = [reason if value is None else None for value, reason in map(value_of, answers)]
 
-    def of(chosen: Iterable[bool]) -> Result:
-        return rate([float(hit) for hit in chosen], groups=keys, confidence=confidence)
+    def of(hits: Iterable[bool]) -> Result:
+        return rate([float(hit) for hit in hits], groups=keys, confidence=confidence)
 
     distinct = sorted({reason for reason in reasons if reason})
     return FailureRates(

@@ -47,9 +47,9 @@ def draws(groups: Ints, resamples: int, seed: int) -> Iterator[Floats]:
     step = max(1, BLOCK_CELLS // len(groups))
     for start in range(0, resamples, step):
         size = min(step, resamples - start)
-        drawn = rng.integers(0, count, (size, count))
-        drawn += np.arange(0, size * count, count)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=size * count)
+        indices = rng.integers(0, count, (size, count))
+        indices += np.arange(0, size * count, count)[:, None]
+        counts = np.bincount(indices.ravel(), minlength=size * count)
         yield counts.reshape(size, count).astype(float)
 
 
@@ -81,11 +81,11 @@ class _Ranker:
 
     def ranks(self, weights: Floats) -> Floats:
         """Return the ranks, (rows, resamples), about their mean to keep sums small."""
-        held = weights[self.order]
+        totals = weights[self.order]
         if self.ties:
-            held = np.add.reduceat(held, self.starts, axis=0)
-        middle = np.cumsum(held, axis=0)
-        middle -= held / 2
+            totals = np.add.reduceat(totals, self.starts, axis=0)
+        middle = np.cumsum(totals, axis=0)
+        middle -= totals / 2
         middle -= weights.sum(axis=0) / 2
         return np.asarray(middle[self.place])
 
@@ -159,8 +159,8 @@ def jackknife_error(
     blocks = min(count, BLOCKS)
     order = np.random.default_rng(0).permutation(count) if count > blocks else np.arange(count)
     part = (order % blocks)[groups]
-    left = [statistic(*(c[part != block] for c in columns)) for block in range(blocks)]
-    values = np.asarray([value for value in left if value == value])
+    estimates = [statistic(*(c[part != block] for c in columns)) for block in range(blocks)]
+    values = np.asarray([value for value in estimates if value == value])
     if len(values) < max(2, 0.9 * blocks):
         return math.nan, blocks
     spread = float(((values - values.mean()) ** 2).mean())
@@ -349,10 +349,10 @@ def paired_bootstrap(  # noqa: PLR0913 - the knobs of any bootstrap
 
     Source: Efron 1979; Deutsch, Dror & Roth 2021 (BOOT-INPUTS).
     """
-    chosen = statistic or ("mean" if human is None else "pearson")
-    one_of("statistic", chosen, Statistic)
-    if human is None and chosen != "mean":
-        raise OptionError(f"`statistic` {chosen!r} needs `human` values to correlate with")
+    kind = statistic or ("mean" if human is None else "pearson")
+    one_of("statistic", kind, Statistic)
+    if human is None and kind != "mean":
+        raise OptionError(f"`statistic` {kind!r} needs `human` values to correlate with")
     rows, indices, failed = _complete(
         (first, second) if human is None else (first, second, human)
     )
@@ -360,11 +360,11 @@ def paired_bootstrap(  # noqa: PLR0913 - the knobs of any bootstrap
         return _undefined("no items in common", 0, failed)
     numbered = group_numbers(groups, indices, len(indices) + failed.total())
     a, b, truth = (as_floats(c) for c in (rows[0], rows[1], rows[-1]))
-    sides = [(a - b, truth)] if chosen == "mean" else [(a, truth), (b, truth)]
-    draws = resample(chosen, sides, numbered, resamples, seed)
-    change = draws[:, 0] if chosen == "mean" else draws[:, 0] - draws[:, 1]
-    drawn = _resampled(float(change[0]), change[1:], confidence, numbered, failed)
-    if chosen != "mean" or drawn.interval is None:
-        return drawn
+    sides = [(a - b, truth)] if kind == "mean" else [(a, truth), (b, truth)]
+    draws = resample(kind, sides, numbered, resamples, seed)
+    change = draws[:, 0] if kind == "mean" else draws[:, 0] - draws[:, 1]
+    result = _resampled(float(change[0]), change[1:], confidence, numbered, failed)
+    if kind != "mean" or result.interval is None:
+        return result
     student = difference_result(a, b, numbered, confidence, failed)
-    return Resampled(drawn, **{**drawn.__dict__, "interval": student.interval})
+    return Resampled(result, **{**result.__dict__, "interval": student.interval})

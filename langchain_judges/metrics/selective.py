@@ -225,22 +225,22 @@ def selective_cascade(
         (as_list(answers), None if sure is None else as_list(sure)) for answers, sure in judges
     ]
     same_length(judges=columns, costs=costs)
-    left = [index for index, label in enumerate(truths) if not is_missing(label)]
-    total, thresholds, shares = len(left), [], []
+    rest = [index for index, label in enumerate(truths) if not is_missing(label)]
+    total, thresholds, shares = len(rest), [], []
     hits: dict[int, float] = {}
     calls = []
     for answers, sure in columns:
-        calls.append(len(left))
+        calls.append(len(rest))
         settings: dict[str, Any] = {"alpha": alpha, "delta": delta / len(columns)}
-        here = None if sure is None else [sure[i] for i in left]
-        remaining, truth = [answers[i] for i in left], [truths[i] for i in left]
+        here = None if sure is None else [sure[i] for i in rest]
+        remaining, truth = [answers[i] for i in rest], [truths[i] for i in rest]
         gate = selective_threshold(remaining, here, truth, least_items=least_items, **settings)
         rows, _ = _calibration(remaining, here, truth)
-        taken = [c is not None and c >= gate.value for c, _ in rows]
-        hits |= {i: float(r) for i, (_, r), t in zip(left, rows, taken, strict=True) if t}
-        shares.append(sum(taken) / total if total else 0.0)
+        decisions = [c is not None and c >= gate.value for c, _ in rows]
+        hits |= {i: float(r) for i, (_, r), t in zip(rest, rows, decisions, strict=True) if t}
+        shares.append(sum(decisions) / total if total else 0.0)
         thresholds.append(gate)
-        left = [i for i, t in zip(left, taken, strict=True) if not t]
+        rest = [i for i, t in zip(rest, decisions, strict=True) if not t]
     cost = None
     if costs is not None and total:
         cost = sum(n * c for n, c in zip(calls, costs, strict=True)) / (total * costs[-1])

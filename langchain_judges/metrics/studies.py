@@ -154,15 +154,17 @@ def plan_overlap(
         category: sorted(words.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
         for category, words in sorted(counts.items())
     }
-    chosen = {category: {name for name, _ in pairs} for category, pairs in commonest.items()}
+    names_by_category = {
+        category: {name for name, _ in pairs} for category, pairs in commonest.items()
+    }
     overlap = {
-        one: {other: len(a & b) / len(a | b) for other, b in chosen.items()}
-        for one, a in chosen.items()
+        one: {other: len(a & b) / len(a | b) for other, b in names_by_category.items()}
+        for one, a in names_by_category.items()
     }
     failed = {"no_plan": empty} if empty else {}
     return PlanOverlap(commonest, dict(sorted(sizes.items())), overlap, sizes.total(), failed)
 
 
 def _name(criterion: str | Mapping[str, Any]) -> str:
-    named = criterion["name"] if isinstance(criterion, Mapping) else criterion
-    return " ".join(str(named).split()).casefold()
+    name = criterion["name"] if isinstance(criterion, Mapping) else criterion
+    return " ".join(str(name).split()).casefold()

@@ -237,18 +237,18 @@ def _for_wrong_labels(
 ) -> Result:
     """Return the slope with an interval that holds it for each accuracy of the labels."""
     both = match(preferences, features["quality"])
-    judged = np.asarray([points_of(value) for value in both.judge])
+    points = np.asarray([points_of(value) for value in both.judge])
     lead = np.asarray(features["length"], dtype=float)[both.indices]
     label = np.asarray(both.truth, dtype=float)
     numbered = group_numbers(groups, both.indices, len(preferences))
     # Who errs apart from the labels cannot agree with them more often than they are right.
-    answer = np.sign(2 * judged - 1)
+    answer = np.sign(2 * points - 1)
     decided = (label != 0) & (answer != 0)
     agreed = float((answer == label)[decided].mean()) if decided.any() else 0.5
     least = min(0.99, max(min(accuracies), agreed))
     tried = {least, *(a for a in accuracies if least < a < 1)}
     intervals = [
-        noisy_slope_interval(judged, lead, label, a, groups=numbered, confidence=confidence)
+        noisy_slope_interval(points, lead, label, a, groups=numbered, confidence=confidence)
         for a in tried
     ]
     ends = [each for each in intervals if each is not None]

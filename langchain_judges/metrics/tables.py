@@ -72,20 +72,20 @@ def table_interval(
     total, prior = tables.sum(axis=0), np.full((size, size), PRIOR / size**2)
     shrink = wider = 1.0
     if clustered:
-        alone = statistic(_drawn(total + prior, seed)).var()
+        alone = statistic(_draws(total + prior, seed)).var()
         rest = statistic(total - tables + prior)
         spread = float((groups - 1) / groups * ((rest - rest.mean()) ** 2).sum())
         reach = float(stats.t.ppf((1 + confidence) / 2, groups - 1))
         wider = reach / normal_quantile(confidence)
         shrink = max(1.0, spread / float(alone)) * wider**2
-    drawn = statistic(_drawn(total / shrink + prior, seed))
+    draws = statistic(_draws(total / shrink + prior, seed))
     tail = (1 - confidence) / 2
-    low, high = (float(end) for end in np.quantile(drawn, [tail, 1 - tail]))
+    low, high = (float(end) for end in np.quantile(draws, [tail, 1 - tail]))
     interval = Interval(min(low, value), max(high, value))
-    return {"interval": interval, "se": float(drawn.std()) / wider}
+    return {"interval": interval, "se": float(draws.std()) / wider}
 
 
-def _drawn(weights: Floats, seed: int) -> Tables:
+def _draws(weights: Floats, seed: int) -> Tables:
     rng = np.random.default_rng(seed)
-    drawn = rng.gamma(weights.ravel(), size=(DRAWS, weights.size))
-    return np.asarray((drawn / drawn.sum(axis=1, keepdims=True)).reshape(-1, *weights.shape))
+    gammas = rng.gamma(weights.ravel(), size=(DRAWS, weights.size))
+    return np.asarray((gammas / gammas.sum(axis=1, keepdims=True)).reshape(-1, *weights.shape))

@@ -83,7 +83,7 @@ def tournament(points: Floats) -> Tournament:
 
 def next_pairs(
     state: Tournament,
-    left: Floats,
+    remaining: Floats,
     size: int,
     generator: Generator,
     confidence: float = 0.95,
@@ -92,33 +92,33 @@ def next_pairs(
 
     Args:
         state: What is known so far.
-        left: (systems, systems): comparisons of each pair that can still be made.
+        remaining: (systems, systems): comparisons of each pair that can still be made.
         size: How many to draw; fewer where fewer are left in doubt.
         generator: Of the draws.
         confidence: Pairs whose order is as sure as this are not drawn.
     """
-    rows, columns = np.triu_indices(len(left), 1)
+    rows, columns = np.triu_indices(len(remaining), 1)
     doubt = state.doubt[rows, columns]
-    room = np.minimum(left, left.T)[rows, columns].astype(int)
+    room = np.minimum(remaining, remaining.T)[rows, columns].astype(int)
     open_pairs = (doubt > state.allowed(confidence)) & (room > 0)
     weights = np.where(open_pairs, doubt, 0.0)
-    drawn: list[tuple[int, int]] = []
-    while len(drawn) < size and weights.sum() > 0:
+    pairs: list[tuple[int, int]] = []
+    while len(pairs) < size and weights.sum() > 0:
         place = int(generator.choice(len(weights), p=weights / weights.sum()))
-        drawn.append((int(rows[place]), int(columns[place])))
+        pairs.append((int(rows[place]), int(columns[place])))
         room[place] -= 1
         if not room[place]:
             weights[place] = 0.0
-    return drawn
+    return pairs
 
 
-def first_pairs(systems: int, rounds: int, left: Floats) -> list[tuple[int, int]]:
+def first_pairs(systems: int, rounds: int, remaining: Floats) -> list[tuple[int, int]]:
     """Return pairs with which every system meets others equally often.
 
     Args:
         systems: How many there are.
         rounds: How often each meets one on either side.
-        left: Comparisons of each pair that can be made.
+        remaining: Comparisons of each pair that can be made.
     """
     pairs: Sequence[tuple[int, int]] = [
         (min(i, other), max(i, other))
@@ -126,4 +126,4 @@ def first_pairs(systems: int, rounds: int, left: Floats) -> list[tuple[int, int]
         for i in range(systems)
         if (other := (i + step) % systems) != i
     ]
-    return [pair for pair in dict.fromkeys(pairs) if left[pair] > 0]
+    return [pair for pair in dict.fromkeys(pairs) if remaining[pair] > 0]

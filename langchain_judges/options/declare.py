@@ -76,7 +76,7 @@ class Options(BaseModel):
         Raises:
             OptionError: One is a live object, which no JSON can carry.
         """
-        sent: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
             if value == field.get_default(call_default_factory=True):
@@ -86,8 +86,8 @@ class Options(BaseModel):
                     f"`{name}` holds a live object ({type(value).__name__}), which cannot be "
                     "written as JSON; leave it out, or give it by name"
                 )
-            sent[name] = _plain(value)
-        return sent
+            values[name] = _plain(value)
+        return values
 
 
 def group(kind: type[Options]) -> Group:

@@ -77,8 +77,8 @@ def with_options(
 
         @functools.wraps(function)
         def call(*args: Any, **values: Any) -> T:
-            named = {each.name: values.pop(each.name) for each in own if each.name in values}
-            bound = heads.bind(*args, **named)
+            keywords = {each.name: values.pop(each.name) for each in own if each.name in values}
+            bound = heads.bind(*args, **keywords)
             first, second = bound.args
             return function(first, second, cast("Checked", options(**values)))
 

@@ -53,21 +53,21 @@ def answer_of(
     if sample.by_criteria:
         return _of_criteria(sample, numbers, min_agreement)
     if math.isnan(headline.result):
-        return _made("not yet", "no judged row has a label")
+        return _answer("not yet", "no judged row has a label")
     if sample.rated:
         return _of_ratings(numbers, min_agreement)
     lead = numbers["baseline.lead"]
     if lead.result.interval is None or headline.result.interval is None:
-        return _made("not yet", f"too few labels ({headline.result.n:,}) to say")
+        return _answer("not yet", f"too few labels ({headline.result.n:,}) to say")
     rule = _RULES.get(lead.note, "always giving the commonest label")
     if lead.result.interval.high < 0:
-        return _made("no", f"worse than {rule}, by {_points(lead)}")
+        return _answer("no", f"worse than {rule}, by {_points(lead)}")
     people = numbers.get("agreement.over_people")
     if people and min_agreement is None and _clearly_below(people):
         return _below_people(people, rule, better=lead.result.interval.low > 0)
     if lead.result.interval.low <= 0:
         reason = f"not shown to be better than {rule} ({value_text(lead)}, {range_text(lead)})"
-        return _made("not yet", reason)
+        return _answer("not yet", reason)
     if min_agreement is not None:
         return _beside_bar(headline, min_agreement)
     if people is not None and not math.isnan(people.result):
@@ -84,11 +84,11 @@ def _of_ratings(numbers: Mapping[str, Number], least: float | None) -> Answer:
     order, bar = numbers["ratings.spearman"], 0.0 if least is None else least
     span = f"rank correlation {value_text(order)}, {range_text(order)}"
     if order.result.interval is None:
-        return _made("not yet", f"too few ratings ({order.result.n:,}) to say")
+        return _answer("not yet", f"too few ratings ({order.result.n:,}) to say")
     if order.result.interval.high < bar or order.result.interval.high < 0:
-        return _made("no", f"it does not order texts as people do ({span})")
+        return _answer("no", f"it does not order texts as people do ({span})")
     if order.result.interval.low <= bar:
-        return _made("not yet", f"it may not order texts as people do ({span})")
+        return _answer("not yet", f"it may not order texts as people do ({span})")
     side = clearly_apart(numbers["ratings.offset"].result, 0.0)
     scale = {1: "; it rates higher than people", -1: "; it rates lower than people", 0: ""}
     return Answer("yes", f"Yes, for ordering many texts ({span}){scale[side]}.")
@@ -111,9 +111,9 @@ def _of_criteria(sample: Sample, numbers: Mapping[str, Number], least: float | N
     if words == ["yes"]:
         return Answer("yes", f"Yes, {what}, by each criterion: {', '.join(by_word['yes'])}.")
     if len(words) == 1:
-        return _made(words[0], f"by no criterion {what}: {', '.join(by_word[words[0]])}")
+        return _answer(words[0], f"by no criterion {what}: {', '.join(by_word[words[0]])}")
     parts = "; ".join(f"{word} by {', '.join(by_word[word])}" for word in words)
-    return _made("not yet", f"not by every criterion. {parts[0].upper()}{parts[1:]}")
+    return _answer("not yet", f"not by every criterion. {parts[0].upper()}{parts[1:]}")
 
 
 def _side(number: Number, bar: float) -> Word:
@@ -128,7 +128,7 @@ def whom(sample: Sample) -> str:
     return "people" if not sample.by_label else "the label" if sample.pairs else "the labels"
 
 
-def _made(word: Word, reason: str) -> Answer:
+def _answer(word: Word, reason: str) -> Answer:
     return Answer(word, f"{word.capitalize()}: {reason}.")
 
 
@@ -146,10 +146,10 @@ def _beside_bar(headline: Number, least: float) -> Answer:
     bar = f"{percent(least)}{NO_BREAK}%"
     agreement = f"agrees {value_text(headline, 0)} ({range_text(headline, 0)}) of the time"
     if interval is None or interval.low < least <= interval.high:
-        return _made("not yet", f"{agreement}, which may be under the {bar} asked for")
+        return _answer("not yet", f"{agreement}, which may be under the {bar} asked for")
     if interval.high < least:
-        return _made("no", f"{agreement}, and {bar} are asked for")
-    return _made("yes", f"{agreement}, and {bar} are asked for")
+        return _answer("no", f"{agreement}, and {bar} are asked for")
+    return _answer("yes", f"{agreement}, and {bar} are asked for")
 
 
 def _clearly_below(gap: Number) -> bool:
@@ -169,13 +169,13 @@ def _in_place_of_people(gap: Number) -> Answer:
     margin = percent(MARGIN)
     span = f"{value_text(gap)}, {range_text(gap)}"
     if interval is None:
-        return _made("not yet", "too few rows with several votes to hold it against people")
+        return _answer("not yet", "too few rows with several votes to hold it against people")
     if interval.low > -MARGIN:
         return Answer(
             "yes", f"Yes, in place of one more person: no worse by {margin} points ({span})."
         )
     text = f"it may be {margin} points or more below one more person ({span})"
-    return _made("not yet", text)
+    return _answer("not yet", text)
 
 
 def details(sample: Sample, numbers: Mapping[str, Number]) -> str:
@@ -186,10 +186,10 @@ def details(sample: Sample, numbers: Mapping[str, Number]) -> str:
         _ties(sample),
         _flips(numbers),
         _leanings(numbers),
-        _not_judged(sample),
+        _failures(sample),
     ]
-    whole = "; ".join(part for part in parts if part)
-    return f"{whole[0].upper()}{whole[1:]}."
+    sentence = "; ".join(part for part in parts if part)
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _agreed(sample: Sample, numbers: Mapping[str, Number]) -> str:
@@ -213,8 +213,8 @@ def _agreed(sample: Sample, numbers: Mapping[str, Number]) -> str:
 def _beside_people(sample: Sample, numbers: Mapping[str, Number]) -> str:
     gap = numbers.get("agreement.over_people")
     if gap is None or math.isnan(gap.result):
-        labelled = any(sample.targets)
-        return "how often people agree among themselves is unknown" if labelled else ""
+        has_labels = any(sample.targets)
+        return "how often people agree among themselves is unknown" if has_labels else ""
     points = abs(round(100 * gap.result))
     if abs(gap.result) < CLOSE:
         return "as often as people among themselves"
@@ -277,6 +277,6 @@ def _leanings(numbers: Mapping[str, Number]) -> str:
     return f"no clear lean to {' or '.join(measured)}" if measured else ""
 
 
-def _not_judged(sample: Sample) -> str:
-    lost = sum(row.answer is None for row in sample.rows)
-    return f"{lost:,} of {len(sample.rows):,} not judged"
+def _failures(sample: Sample) -> str:
+    count = sum(row.answer is None for row in sample.rows)
+    return f"{count:,} of {len(sample.rows):,} not judged"

@@ -137,10 +137,10 @@ def _waiting(result: Mapping[str, Any]) -> list[RenderableType]:
         )
     families = sorted({name for entry in result["history"] for name in entry["unmeasured"]})
     if families:
-        named = ", ".join(clean(name or "(no family)") for name in families)
+        family_names = ", ".join(clean(name or "(no family)") for name in families)
         rest = len(result["waiting"]) - fell
         what = f"{rest} accepted examples wait" if rest else "Admitted unmeasured"
-        lines.append(Text(f"{what}: no item of dev is of {named}.", style="yellow"))
+        lines.append(Text(f"{what}: no item of dev is of {family_names}.", style="yellow"))
     return lines
 
 

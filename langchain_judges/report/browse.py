@@ -43,11 +43,11 @@ def packed_rows(reports: Sequence[TrustReport]) -> Markup:
             own[number] = row
     numbered = list(enumerate(places.values()))
     numbered.sort(key=lambda pair: -max(_cost(row) for row in pair[1]))
-    left = MOST_CHARACTERS
+    room = MOST_CHARACTERS
     rows: list[dict[str, Any]] = []
     for number, judgments in numbered:
-        entry = _row(number, judgments, with_texts=left > 0)
-        left -= sum(len(text) for _, text in entry["texts"]) + len(entry["task"])
+        entry = _row(number, judgments, with_texts=room > 0)
+        room -= sum(len(text) for _, text in entry["texts"]) + len(entry["task"])
         rows.append(entry)
     rows.sort(key=lambda entry: int(entry["number"]))
     sample = reports[0].sample

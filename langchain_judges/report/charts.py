@@ -38,11 +38,11 @@ def agreement_plot(report: TrustReport) -> Markup | None:
             marks.append(_mark(number, number.title, "baseline"))
     unit = f"share of {'votes' if report.sample.by_votes else 'rows'} matched, %"
     return plots.shares(
-        marks, unit, f"Agreement: judge, people and baselines. {_spoken(marks)}"
+        marks, unit, f"Agreement: judge, people and baselines. {_description(marks)}"
     )
 
 
-def _spoken(marks: Sequence[plots.Mark]) -> str:
+def _description(marks: Sequence[plots.Mark]) -> str:
     return "; ".join(f"{mark.label}: {mark.text}" for mark in marks)
 
 
@@ -62,7 +62,7 @@ def judges_plot(reports: Sequence[TrustReport]) -> Markup | None:
         if key.startswith("baseline.") and key != "baseline.lead":
             marks.append(_mark(number, number.title, "baseline"))
     unit = f"agreement with {whom(reports[0].sample)}, %"
-    return plots.shares(marks, unit, f"All judges. {_spoken(marks)}")
+    return plots.shares(marks, unit, f"All judges. {_description(marks)}")
 
 
 def slot_plot(report: TrustReport) -> Markup | None:
@@ -80,8 +80,8 @@ def slot_plot(report: TrustReport) -> Markup | None:
         ("the second slot won both orders", second, "other"),
         ("into or out of a tie", max(0.0, flips - first - second), "baseline"),
     ]
-    spoken = "; ".join(f"{name}: {100 * share:.1f} %" for name, share, _ in parts)
-    return plots.slots(parts, f"Verdicts when the texts swap places. {spoken}")
+    description = "; ".join(f"{name}: {100 * share:.1f} %" for name, share, _ in parts)
+    return plots.slots(parts, f"Verdicts when the texts swap places. {description}")
 
 
 LEAST_ROWS = 20
@@ -113,11 +113,11 @@ def length_plot(report: TrustReport) -> Markup | None:
     steps = [part for part in steps if len(part)]
     names = [_span(part[:, 0].min(), part[:, 0].max()) for part in steps]
     shares = [[float(part[:, column].mean()) for part in steps] for column in (1, 2)]
-    spoken = "; ".join(
+    description = "; ".join(
         f"{name} characters: judge {percent(j)} %, people {percent(p)} %"
         for name, j, p in zip(names, *shares, strict=True)
     )
-    title = f"Preference for the longer text. {spoken}"
+    title = f"Preference for the longer text. {description}"
     return plots.lengths(names, shares[0], shares[1], title)
 
 
@@ -144,7 +144,7 @@ def category_plot(report: TrustReport) -> Markup | None:
         mark = _mark(number, number.title, "judge")
         marks.append(mark._replace(text=f"{value_text(number, 0)}, n = {number.result.n:,}"))
     unit = "agreement with people, %"
-    return plots.shares(marks, unit, f"Agreement by category. {_spoken(marks)}")
+    return plots.shares(marks, unit, f"Agreement by category. {_description(marks)}")
 
 
 def history_plot(report: TrustReport) -> Markup | None:
@@ -158,7 +158,7 @@ def history_plot(report: TrustReport) -> Markup | None:
         span = None if each["low"] is None else (each["low"], each["high"])
         text = f"{percent(each['agreement'], 1)} %, n = {each['n']:,}"
         marks.append(plots.Mark(each["date"] or "earlier", each["agreement"], span, text=text))
-    return plots.shares(marks, "agreement, %", f"Agreement by date. {_spoken(marks)}")
+    return plots.shares(marks, "agreement, %", f"Agreement by date. {_description(marks)}")
 
 
 def confidence_plot(report: TrustReport) -> Markup | None:
@@ -166,11 +166,16 @@ def confidence_plot(report: TrustReport) -> Markup | None:
     sample = report.sample
     if not sample.has_confidence:
         return None
-    held = metrics.confidence_calibration(sample.verdicts, sample.labels, **sample.settings)
-    if len(held.bins) < 2:
+    calibration = metrics.confidence_calibration(
+        sample.verdicts, sample.labels, **sample.settings
+    )
+    if len(calibration.bins) < 2:
         return None
     points = [
-        (each.confidence, float(each.agreement), each.agreement.interval) for each in held.bins
+        (each.confidence, float(each.agreement), each.agreement.interval)
+        for each in calibration.bins
     ]
-    spoken = "; ".join(f"confidence {percent(x)} %: right {percent(y)} %" for x, y, _ in points)
-    return plots.calibration(points, f"Agreement by confidence. {spoken}")
+    description = "; ".join(
+        f"confidence {percent(x)} %: right {percent(y)} %" for x, y, _ in points
+    )
+    return plots.calibration(points, f"Agreement by confidence. {description}")

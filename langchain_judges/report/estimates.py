@@ -43,26 +43,26 @@ def calibration(sample: Sample) -> list[Number]:
     """Return whether the judge is right as often as it says, where it has a confidence."""
     if not sample.has_confidence:
         return []
-    held = metrics.confidence_calibration(sample.verdicts, sample.labels, **sample.settings)
+    fit = metrics.confidence_calibration(sample.verdicts, sample.labels, **sample.settings)
     numbers = [
         Number(
             "confidence.ece",
             "Distance of confidence from agreement (ECE)",
-            held.ece,
+            fit.ece,
             "number",
             "0: right as often as it says",
         ),
         Number(
             "confidence.brier",
             "Squared error of the confidence (Brier)",
-            held.brier,
+            fit.brier,
             "number",
             "0 is best; always saying 50 % makes 0.25",
         ),
         Number(
             "confidence.auc",
             "Right answers have more confidence than wrong ones",
-            held.auc,
+            fit.auc,
             note="confidence that says nothing: 50 %",
         ),
     ]
@@ -80,13 +80,13 @@ def calibration(sample: Sample) -> list[Number]:
 
 def corrected(sample: Sample) -> list[Number]:
     """Return what people would say of all rows, where only some of them have a label."""
-    judged: list[float | None] = []
+    points: list[float | None] = []
     people: list[float | None] = []
     for row in sample.rows:
-        judged.append(_points(sample, [] if row.answer is None else [row.answer]))
+        points.append(_points(sample, [] if row.answer is None else [row.answer]))
         people.append(_points(sample, row.target))
     counts = Counter(
-        (j is not None, p is not None) for j, p in zip(judged, people, strict=True)
+        (j is not None, p is not None) for j, p in zip(points, people, strict=True)
     )
     if min(counts[True, True], counts[True, False]) < LEAST_ROWS:
         return []
@@ -94,8 +94,8 @@ def corrected(sample: Sample) -> list[Number]:
     alone = [place for place, value in enumerate(people) if value is None]
     result: Result = metrics.ppi_plus_plus_mean(
         [people[i] for i in both],
-        [judged[i] for i in both],
-        [judged[i] for i in alone],
+        [points[i] for i in both],
+        [points[i] for i in alone],
         confidence=sample.confidence,
     )
     what = "A's win rate" if sample.pairs else "Share of label 1"

@@ -74,10 +74,10 @@ def cost_of(row: JudgedRow) -> float:
     """Return how far the score is from what people say, times how far they agree."""
     agreed = row.votes.count(row.label) / len(row.votes) if row.votes else 1.0
     score = row.verdict.get("score")
-    wanted = preference_points([row.label]) if "preference" in row.verdict else row.label
-    if score is None or not isinstance(wanted, int | float):
+    target = preference_points([row.label]) if "preference" in row.verdict else row.label
+    if score is None or not isinstance(target, int | float):
         return agreed
-    return min(1.0, abs(float(score) - wanted)) * agreed
+    return min(1.0, abs(float(score) - target)) * agreed
 
 
 def _disagreement(row: JudgedRow) -> Disagreement:

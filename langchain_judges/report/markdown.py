@@ -21,12 +21,12 @@ def markdown(report: TrustReport, checks: Sequence[Gate] = ()) -> str:
         ]
         lines.append("")
     keys = ("baseline.lead", "agreement.people", "bias.flips", "failures.failed")
-    chosen = [report.headline, *(report.numbers[k] for k in keys if k in report.numbers)]
+    numbers = [report.headline, *(report.numbers[k] for k in keys if k in report.numbers)]
     lines += ["| | value | range | n |", "|---|---|---|---|"]
     lines += [
         f"| {_escaped(number.title)} | {value_text(number)} | {range_text(number)} "
         f"| {number.result.n:,} |"
-        for number in chosen
+        for number in numbers
     ]
     if report.left_out or report.notes:
         lines += ["", _escaped(" ".join(filter(None, [report.left_out, *report.notes])))]

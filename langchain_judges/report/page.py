@@ -31,18 +31,18 @@ _BESIDE_PEOPLE = ("ratings.", "people.", "difficulty.")
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("langchain_judges.report"),
         autoescape=True,  # the judged texts are other people's, and may hold markup
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
+    environment.filters.update(
         value=value_text, range=range_text, percent=percent, plain=_plain, p=p_text
     )
-    made.tests["undefined_number"] = lambda number: math.isnan(number.result)
-    return made
+    environment.tests["undefined_number"] = lambda number: math.isnan(number.result)
+    return environment
 
 
 def _plain(text: object) -> str:
@@ -71,14 +71,14 @@ def render(reports: Sequence[TrustReport], contests: Sequence[Contest] = ()) -> 
 def _view(report: TrustReport, number: int) -> dict[str, Any]:
     numbers = report.numbers
     sample = report.sample
-    lost = sum(row.answer is None for row in sample.rows)
+    failures = sum(row.answer is None for row in sample.rows)
     return {
         "number": number,
         "report": report,
         "numbers": numbers,
         "headline": report.headline,
         "whom": "label" if report.sample.by_label else "people",
-        "lost": lost,
+        "lost": failures,
         "more_categories": max(0, len(charts.categories(report)) - charts.MOST_CATEGORIES),
         "tiles": _tiles(report),
         "note": _tie_note(report),
@@ -205,11 +205,13 @@ def _both_errors(report: TrustReport) -> list[tuple[Number, Number]]:
 def _confusion(report: TrustReport) -> dict[str, Any]:
     table = report.confusion
     rows = []
-    for name, counts, lost in zip(table.classes, table.counts, table.not_judged, strict=True):
-        whole = sum(counts) + lost
+    for name, counts, failures in zip(
+        table.classes, table.counts, table.not_judged, strict=True
+    ):
+        whole = sum(counts) + failures
         cells = [
             {"count": n, "share": n / whole if whole else 0.0, "right": name == other}
             for n, other in zip(counts, table.classes, strict=True)
         ]
-        rows.append({"name": name, "cells": cells, "lost": lost, "whole": whole})
+        rows.append({"name": name, "cells": cells, "lost": failures, "whole": whole})
     return {"classes": table.classes, "rows": rows, "any_lost": any(table.not_judged)}

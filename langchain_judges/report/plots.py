@@ -116,10 +116,10 @@ def slots(parts: Sequence[tuple[str, float, str]], described: str) -> Markup:
         height = rows + 92
         figure = Figure(figsize=(_WIDTH / 72, height / 72))
         bar = figure.add_axes((0.02, 1 - 34 / height, 0.96, 30 / height))
-        left = 0.0
+        start = 0.0
         for _, share, kind in parts:
-            bar.barh(0, 100 * share, left=left, height=1, color=colours[kind], lw=0)
-            left += 100 * share
+            bar.barh(0, 100 * share, left=start, height=1, color=colours[kind], lw=0)
+            start += 100 * share
         bar.set_xlim(0, 100)
         bar.set_xticks(range(0, 101, 25))
         bar.set_yticks([])
@@ -245,19 +245,19 @@ def _clean(text: str) -> str:
 
 def _svg(figure: Any, described: str) -> Markup:
     figure.patch.set_alpha(0)
-    written = io.StringIO()
-    figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    drawn = written.getvalue()
-    drawn = drawn[drawn.index("<svg") :]
-    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
-    drawn = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", drawn, count=1)
-    drawn = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", drawn, count=1)
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", svg, count=1)
     # Several drawings share a page, so their names must not meet.
     own = f"p{next(_numbers)}-"
-    drawn = re.sub(r'\bid="', f'id="{own}', drawn)
-    drawn = re.sub(r'(href="#|url\(#)', rf"\g<1>{own}", drawn)
+    svg = re.sub(r'\bid="', f'id="{own}', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{own}", svg)
     for stand_in, colour in _PAGE.items():
-        drawn = drawn.replace(stand_in, colour)
+        svg = svg.replace(stand_in, colour)
     label = escape(_clean(described))
-    drawn = drawn.replace("<svg", f'<svg class="plot" role="img" aria-label="{label}"', 1)
-    return Markup(drawn)  # noqa: S704 - matplotlib escapes the texts it draws
+    svg = svg.replace("<svg", f'<svg class="plot" role="img" aria-label="{label}"', 1)
+    return Markup(svg)  # noqa: S704 - matplotlib escapes the texts it draws

@@ -22,13 +22,13 @@ def provenance_of(
 ) -> dict[str, str]:
     """Return date, package version, what the rows say of their judge, and the data's hash."""
     judge = rows[0].row.get("judge")
-    named = judge if isinstance(judge, Mapping) else {}
+    description = judge if isinstance(judge, Mapping) else {}
     parts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "langchain-judges": version("langchain-judges"),
-        "method": str(named.get("method", "")),
-        "model": str(named.get("model", "")),
-        "judge settings": str(named.get("mark", "")),
+        "method": str(description.get("method", "")),
+        "model": str(description.get("model", "")),
+        "judge settings": str(description.get("mark", "")),
         "data": data_hash(data if data is not None else [row.known for row in rows]),
         **more,
     }

@@ -58,8 +58,8 @@ class JudgedRow:
     @cached_property
     def votes(self) -> list[Any]:
         """What each person said."""
-        cast = self.known.get("human_votes") or []
-        return [vote for vote in cast if vote is not None] if isinstance(cast, list) else []
+        votes = self.known.get("human_votes") or []
+        return [vote for vote in votes if vote is not None] if isinstance(votes, list) else []
 
     @cached_property
     def label(self) -> Any:
@@ -99,8 +99,8 @@ class JudgedRow:
         by_order = self.row.get("by_order")
         if by_order:
             return (by_order.get(order) or {}).get("preference")
-        cast = self.row.get("ballots") or self.row.get("choices") or []
-        preferences = [b.get("preference") for b in cast if b.get("order") == order]
+        votes = self.row.get("ballots") or self.row.get("choices") or []
+        preferences = [b.get("preference") for b in votes if b.get("order") == order]
         return majority_vote(preferences)
 
     @property
@@ -108,8 +108,8 @@ class JudgedRow:
         """Say whether both orders were asked and what each came to is known."""
         if self.row.get("by_order"):
             return len(self.row["by_order"]) == 2
-        cast = self.row.get("ballots") or self.row.get("choices") or []
-        return {"AB", "BA"} <= {each.get("order") for each in cast}
+        votes = self.row.get("ballots") or self.row.get("choices") or []
+        return {"AB", "BA"} <= {each.get("order") for each in votes}
 
     def by_rule(self, rule: OrderRule) -> JudgedRow:
         """Return the row with its two orders combined by another rule, where both are known.
@@ -121,8 +121,8 @@ class JudgedRow:
         answers = [self.in_order(order) for order in orders_of(rule)]
         preference = None if None in answers else combine(rule, answers)
         # Score and confidence are of the judge's own rule.
-        changed = {"preference": preference, "score": None, "confidence": None}
-        row = {**self.row, "verdict": {**self.verdict, **changed}}
+        changes = {"preference": preference, "score": None, "confidence": None}
+        row = {**self.row, "verdict": {**self.verdict, **changes}}
         return JudgedRow(row, self.known, self.place)
 
 
@@ -183,10 +183,10 @@ def join(
     kinds = set(map(kind_of_result, rows))
     if len(kinds) > 1:
         raise InputError("verdicts on pairs and on single texts need separate reports")
-    judged = [row for row in rows if not _unasked(row)]
-    if not judged:
+    asked_rows = [row for row in rows if not _unasked(row)]
+    if not asked_rows:
         raise InputError("no row was asked: the budget was spent")
-    return replace(_once(_joined(judged, table)), unasked=len(rows) - len(judged))
+    return replace(_once(_joined(asked_rows, table)), unasked=len(rows) - len(asked_rows))
 
 
 def _once(joined: Joined) -> Joined:
@@ -217,7 +217,9 @@ def _joined(
 ) -> Joined:
     if table is None:
         names = [row.get("index") if _id(row) is None else _id(row) for row in rows]
-        return Joined([_beside(row, _kept(row), n) for row, n in zip(rows, names, strict=True)])
+        return Joined(
+            [_beside(row, _facts_in(row), n) for row, n in zip(rows, names, strict=True)]
+        )
     return _placed(rows, table)
 
 
@@ -259,7 +261,7 @@ def _placed(rows: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]
         elif places.older(row, place):
             stale += 1
         else:
-            joined.append(_beside(row, {**_kept(row), **table[place]}, place))
+            joined.append(_beside(row, {**_facts_in(row), **table[place]}, place))
     outcome = Joined(joined, stale, unknown)
     if not joined:
         raise InputError(f"no verdict belongs to a row of the data. {outcome.left_out}")
@@ -280,26 +282,28 @@ class _Places:
 
     def of(self, row: Mapping[str, Any]) -> int | None:
         """Return the place of the row that was judged; None if it is not there."""
-        named = self._named(row)
+        place = self._named_place(row)
         content = row.get("content") or {}
         alike = self._by_content.get(frozenset(content.items()), []) if content else []
-        if not alike or named in alike:
-            return named
+        if not alike or place in alike:
+            return place
         return row["index"] if row.get("index") in alike else alike[0]
 
     def older(self, row: Mapping[str, Any], place: int) -> bool:
         """Say whether a text of the row is not the one that was judged."""
-        now, then = self._contents[place], row.get("content") or {}
-        return any(now[field] != then[field] for field in now.keys() & then.keys())
+        current, earlier = self._contents[place], row.get("content") or {}
+        return any(
+            current[field] != earlier[field] for field in current.keys() & earlier.keys()
+        )
 
-    def _named(self, row: Mapping[str, Any]) -> int | None:
+    def _named_place(self, row: Mapping[str, Any]) -> int | None:
         own, index = _id(row), row.get("index")
         if own is not None and own in self._by_id:
             return self._by_id[own]
         if isinstance(index, int) and 0 <= index < len(self._table):
-            theirs = _id(self._table[index])
+            other = _id(self._table[index])
             # A table's rows without ids are named by their number when they are read.
-            if own is None or own == theirs:
+            if own is None or own == other:
                 return index
         return None
 
@@ -309,7 +313,7 @@ def _id(row: Mapping[str, Any]) -> str | None:
     return None if own in (None, "") else str(own)
 
 
-def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
+def _facts_in(row: Mapping[str, Any]) -> dict[str, Any]:
     texts = ("input", "output_a", "output_b", "output", "expected", "source", "reference")
     names = (*_KNOWN_OF_IT, *texts)
     return {name: row[name] for name in names if row.get(name) is not None}
@@ -317,19 +321,19 @@ def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def judges_of(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, Verdicts]:
     """Part the rows of several judges; the names are of model and method."""
-    parted: dict[str, Verdicts] = {}
+    by_mark: dict[str, Verdicts] = {}
     names: dict[str, str] = {}
     for row in verdicts:
-        named = row.get("judge")
-        judge = named if isinstance(named, Mapping) else {}
+        description = row.get("judge")
+        judge = description if isinstance(description, Mapping) else {}
         mark = str(judge.get("mark", ""))
-        parted.setdefault(mark, []).append(dict(row))
+        by_mark.setdefault(mark, []).append(dict(row))
         parts = [str(judge[part]) for part in ("model", "method") if judge.get(part)]
         names.setdefault(mark, " · ".join(parts) or "judge")
     alike = Counter(names.values())
     return {
         names[mark] if alike[names[mark]] == 1 else f"{names[mark]} ({mark[:6]})": rows
-        for mark, rows in parted.items()
+        for mark, rows in by_mark.items()
     }
 
 

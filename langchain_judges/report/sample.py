@@ -132,9 +132,9 @@ def _systems(names: Any) -> tuple[Any, Any]:
 
 def _criteria(rows: Sequence[JudgedRow]) -> list[str]:
     """Return the criteria that both sides have, in the judge's order."""
-    judged = dict.fromkeys(name for row in rows for name in row.by_criterion)
+    names = dict.fromkeys(name for row in rows for name in row.by_criterion)
     labelled = {name for row in rows for name in row.labels}
-    return [name for name in judged if name in labelled]
+    return [name for name in names if name in labelled]
 
 
 def _are_ratings(labels: Sequence[Any], answers: Sequence[Any]) -> bool:

@@ -261,11 +261,11 @@ def trust(  # noqa: PLR0913 - options
         known_as += f" (orders combined by {orders})"
         joined = replace(joined, rows=[row.by_rule(orders) for row in joined.rows])
     sample = Sample(joined.rows, confidence, joined.repeats)
-    made = TrustReport(sample, known_as, data_name, disagreements, min_agreement)
+    report = TrustReport(sample, known_as, data_name, disagreements, min_agreement)
     if table is not None:
-        made.absent = len(table) - len({row.place for row in joined.rows})
-    made.left_out = joined.left_out
-    made.provenance = provenance_of(joined.rows, table, provenance or {})
+        report.absent = len(table) - len({row.place for row in joined.rows})
+    report.left_out = joined.left_out
+    report.provenance = provenance_of(joined.rows, table, provenance or {})
     if baseline is not None:
-        made.drift = drift(made, baseline)
-    return made
+        report.drift = drift(report, baseline)
+    return report

@@ -20,8 +20,8 @@ def strengths(sample: Sample) -> list[Number]:
     if not sample.with_texts:
         return []
     part = sample.part(sample.with_texts)
-    named = [(_name(a), _name(b)) for a, b in part.systems]
-    pairs = [pair for pair in named if None not in pair]
+    name_pairs = [(_name(a), _name(b)) for a, b in part.systems]
+    pairs = [pair for pair in name_pairs if None not in pair]
     systems = {name for pair in pairs for name in pair}
     if not LEAST_SYSTEMS <= len(systems) <= MOST_SYSTEMS or any(a == b for a, b in pairs):
         return []
@@ -29,16 +29,16 @@ def strengths(sample: Sample) -> list[Number]:
     outputs: dict[str, Any] = {"outputs_a": texts[0], "outputs_b": texts[1]}
     settings = {**part.settings, **outputs}
     people = [preference_points(target) for target in part.targets]
-    judged = metrics.style_controlled_strengths(part.verdicts, named, **settings)
-    voted: Mapping[str, Result] = {}
+    by_judge = metrics.style_controlled_strengths(part.verdicts, name_pairs, **settings)
+    by_people: Mapping[str, Result] = {}
     if any(points is not None for points in people):
-        voted = metrics.style_controlled_strengths(people, named, **settings).strengths
+        by_people = metrics.style_controlled_strengths(people, name_pairs, **settings).strengths
     numbers = []
-    for name, strength in judged.strengths.items():
+    for name, strength in by_judge.strengths.items():
         numbers.append(Number(f"system.{name}.judge", name, strength, "number"))
-        if name in voted:
+        if name in by_people:
             title = f"{name}, by people"
-            numbers.append(Number(f"system.{name}.people", title, voted[name], "number"))
+            numbers.append(Number(f"system.{name}.people", title, by_people[name], "number"))
     return numbers
 
 

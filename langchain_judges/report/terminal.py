@@ -31,15 +31,15 @@ def verdict_panel(row: Mapping[str, Any]) -> RenderableType:
 
 def text_panel(row: Mapping[str, Any]) -> RenderableType:
     """Render one written text: itself, what it lacks and which step lost it."""
-    text, lost = row["text"], row.get("missing") or []
+    text, omissions = row["text"], row.get("missing") or []
     parts: list[RenderableType] = [Text(clean(text or "No usable text was written."))]
     for step in ("solve", "merge"):
-        names = [each["concept"] for each in lost if each["lost_in"] == step]
+        names = [each["concept"] for each in omissions if each["lost_in"] == step]
         if text and names:
             loss = f"lost in {step}: {', '.join(names)}"
             parts.append(Text(clean(loss), style="yellow"))
     total = len(row.get("concepts") or [])
-    headline = f"{total - len(lost)} of {total} concepts" if text else "not written"
+    headline = f"{total - len(omissions)} of {total} concepts" if text else "not written"
     return _panel(row, "text", headline, [*parts, *_costs(row)])
 
 
@@ -109,8 +109,8 @@ def summary_table(summary: Summary) -> Table:
     if summary.wrote:
         table.add_row("all concepts", f"{summary.complete:,}", f"of {summary.texts:,} texts")
         by_step = ", ".join(f"{n:,} in {step}" for step, n in summary.lost.most_common())
-        lost = f"of {summary.concepts:,} concepts{by_step and ': '}{by_step}"
-        table.add_row("missing", f"{sum(summary.lost.values()):,}", lost)
+        details = f"of {summary.concepts:,} concepts{by_step and ': '}{by_step}"
+        table.add_row("missing", f"{sum(summary.lost.values()):,}", details)
         table.add_row("not written", undone, reasons)
     else:
         for preference in summary.sides():

@@ -168,12 +168,12 @@ def _rank(report: TrustReport) -> float:
 def contests(reports: Sequence[TrustReport], confidence: float) -> list[Contest]:
     """Test every judge against every other, Holm's adjustment included."""
     drafts = [_contest(a, b, confidence) for a, b in combinations(reports, 2)]
-    exact, drawn = (
+    exact, intervals = (
         _adjusted([d[name] for d in drafts]) for name in ("mcnemar_p", "bootstrap_p")
     )
     return [
         Contest(**draft, holm_p=p, holm_bootstrap_p=q)
-        for draft, p, q in zip(drafts, exact, drawn, strict=True)
+        for draft, p, q in zip(drafts, exact, intervals, strict=True)
     ]
 
 
@@ -224,11 +224,11 @@ def _in_common(
     same: list[float | None] = []
     errors: list[float | None] = []
     for one, other in zip(*sides, strict=True):
-        judged = None not in (one.answer, other.answer)
+        both_judged = None not in (one.answer, other.answer)
         alike = one.answer == other.answer
         wrong = one.answer != one.label or other.answer != other.label
-        same.append(float(alike) if judged else None)
-        errors.append(float(alike) if judged and wrong else None)
+        same.append(float(alike) if both_judged else None)
+        errors.append(float(alike) if both_judged and wrong else None)
     settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
     return {
         "same": metrics.rate(same, **settings),

@@ -118,7 +118,7 @@ _PLEAS = (
 )
 
 
-def _written(template: str, claim: str) -> str:
+def _fill(template: str, claim: str) -> str:
     return template.format(
         claim=claim,
         quoted=json.dumps(claim),
@@ -132,7 +132,7 @@ def _all() -> Iterator[Forgery]:
     for family, disguises in _DISGUISES.items():
         for disguise, template in disguises.items():
             for name, claim in _claims().items():
-                text = _written(template, claim)
+                text = _fill(template, claim)
                 yield Forgery(f"{family}: {disguise}: {name}", family, text)
     for number, text in enumerate(_KEYS, 1):
         yield Forgery(f"keys: {number}", "keys", text)
@@ -151,8 +151,8 @@ def forgeries(per_family: int | None = None) -> list[Forgery]:
         families.setdefault(each.family, []).append(each)
     if per_family is None:
         return [each for texts in families.values() for each in texts]
-    chosen = []
+    selection = []
     for texts in families.values():
         count = min(per_family, len(texts))
-        chosen += [texts[n * len(texts) // count] for n in range(count)]
-    return chosen
+        selection += [texts[n * len(texts) // count] for n in range(count)]
+    return selection

@@ -123,8 +123,8 @@ class RecordingChatModel(BaseChatModel):
             entry, chat = self._entries.get(key), self._chat
         if entry is None:
             assert chat is not None  # noqa: S101 - for the type checker: resolved above
-            sent = {name: each for name, each in kwargs.items() if name not in self.not_sent}
-            reply = chat.invoke(messages, stop=stop, **sent)
+            options = {name: each for name, each in kwargs.items() if name not in self.not_sent}
+            reply = chat.invoke(messages, stop=stop, **options)
             entry = self._record(key, request, reply, chat)
         return _result(entry["reply"])
 
@@ -156,10 +156,10 @@ def request_of(
     messages: Sequence[BaseMessage], stop: Sequence[str] | None, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a request as plain data: what the model is shown, and the keywords of the call."""
-    named = {**settings, **({"stop": list(stop)} if stop else {})}
+    options = {**settings, **({"stop": list(stop)} if stop else {})}
     return {
         "messages": [[message.type, message.content] for message in messages],
-        "settings": json.loads(json.dumps(named, sort_keys=True, default=repr)),
+        "settings": json.loads(json.dumps(options, sort_keys=True, default=repr)),
     }
 
 

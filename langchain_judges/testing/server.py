@@ -111,9 +111,9 @@ def error(status: int, message: str = "no", **headers: str) -> Answer:
         message: What the provider says.
         headers: Further headers; an underscore in a name stands for a hyphen.
     """
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
     payload = {"error": {"message": message, "type": "fake"}}
-    return Answer(status, payload, {"retry-after-ms": "5", **named})
+    return Answer(status, payload, {"retry-after-ms": "5", **fields})
 
 
 class FakeModelServer:
@@ -210,8 +210,8 @@ class FakeModelServer:
     ) -> bool:
         """Answer one request; False if the connection is to be closed."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        named = (line.partition(":") for line in head[1:] if line)
-        headers = {name.lower(): value.strip() for name, _, value in named}
+        fields = (line.partition(":") for line in head[1:] if line)
+        headers = {name.lower(): value.strip() for name, _, value in fields}
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
         call = self._arrive(json.loads(raw) if raw else {}, headers)
         try:

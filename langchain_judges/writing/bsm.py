@@ -160,10 +160,10 @@ class _BranchSolveMerge(Writer[BSMWriter]):
         """Find a topic and divide concepts into groups."""
         concepts, topic = work["concepts"], work["topic"]
         groups = min(self.options.groups, len(concepts))
-        wanted = texts.SETTLED.format(topic=topic) if topic else texts.PROPOSE
+        instruction = texts.SETTLED.format(topic=topic) if topic else texts.PROPOSE
         reply = yield from self.ask(
             "split",
-            {**self.material(work), "topic": wanted, "groups": groups},
+            {**self.material(work), "topic": instruction, "groups": groups},
             work["unit"],
             shape=split_shape(groups, len(concepts)),
         )

@@ -83,12 +83,12 @@ def present(concept: str, text: str, *, strict: bool = False, language: str = EN
 
     Source: Saha et al. 2023, section 4.2 (missing concepts); the matching is our reading.
     """
-    wanted = " ".join(fold(concept).split())
-    if not wanted:
+    phrase = " ".join(fold(concept).split())
+    if not phrase:
         return False
-    parts = tuple(_WORD.findall(wanted))
-    if strict or _UNSPACED.search(wanted) or _WORD.sub("", wanted).strip(" -") or not parts:
-        return _literally(wanted, fold(text))
+    parts = tuple(_WORD.findall(phrase))
+    if strict or _UNSPACED.search(phrase) or _WORD.sub("", phrase).strip(" -") or not parts:
+        return _literally(phrase, fold(text))
     words = _words(text)
     size = len(parts)
     same = _is_form if language == ENGLISH else _same_stem(language)
@@ -135,19 +135,19 @@ def losses(
     drafted = {
         concept: draft for group, draft in zip(groups, drafts, strict=True) for concept in group
     }
-    lost: list[Missing] = []
+    omissions: list[Missing] = []
     how: dict[str, Any] = {"strict": strict, "language": language}
     for concept in missing(concepts, text or "", **how):
         in_draft = present(concept, drafted.get(concept) or "", **how)
-        lost.append({"concept": concept, "lost_in": "merge" if in_draft else "solve"})
-    return lost
+        omissions.append({"concept": concept, "lost_in": "merge" if in_draft else "solve"})
+    return omissions
 
 
-def _literally(wanted: str, text: str) -> bool:
-    pattern = re.escape(wanted).replace(r"\ ", r"\s+")
-    if not _UNSPACED.search(wanted):
-        before = rf"(?<!{_LETTER})" if wanted[0].isalnum() else ""
-        after = rf"(?!{_LETTER})" if wanted[-1].isalnum() else ""
+def _literally(phrase: str, text: str) -> bool:
+    pattern = re.escape(phrase).replace(r"\ ", r"\s+")
+    if not _UNSPACED.search(phrase):
+        before = rf"(?<!{_LETTER})" if phrase[0].isalnum() else ""
+        after = rf"(?!{_LETTER})" if phrase[-1].isalnum() else ""
         pattern = before + pattern + after
     return re.search(pattern, text) is not None
 

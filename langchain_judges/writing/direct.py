@@ -84,8 +84,8 @@ class DirectWriter(WriterOptions):
 
     def calls(self) -> int:
         """Return the calls for a text, every rewrite included."""
-        chosen = self.samples > 1 and self.choose == "model"
-        return self.plan + self.samples + chosen + self.rewrites
+        extra_call = self.samples > 1 and self.choose == "model"
+        return self.plan + self.samples + extra_call + self.rewrites
 
     def build(self, model: str | BaseChatModel) -> JudgeGraph:
         """Return the writer."""
@@ -156,17 +156,17 @@ class _Direct(Writer[DirectWriter]):
 
     def choose(self, state: WriteState) -> Steps[Update]:
         """Choose among the texts: by the model, or by what they lack."""
-        written = [piece["text"] for piece in state["pieces"] if piece["text"]]
-        if not written or len(written) == 1:
-            return {"text": written[0] if written else None}
+        candidates = [piece["text"] for piece in state["pieces"] if piece["text"]]
+        if not candidates or len(candidates) == 1:
+            return {"text": candidates[0] if candidates else None}
         if self.options.choose == "coverage":
-            return {"text": min(written, key=lambda text: len(self.lacking(state, text)))}
+            return {"text": min(candidates, key=lambda text: len(self.lacking(state, text)))}
         reply = yield from self.ask(
             "choose",
-            self.material(state, [{"concepts": [], "text": text} for text in written]),
-            shape=pick_shape(len(written)),
+            self.material(state, [{"concepts": [], "text": text} for text in candidates]),
+            shape=pick_shape(len(candidates)),
         )
-        text = written[int(reply.data["choice"]) - 1] if reply.data else None
+        text = candidates[int(reply.data["choice"]) - 1] if reply.data else None
         return {"text": text, "failures": reply.failures, "usages": [reply.usage]}
 
     def check(self, state: WriteState) -> Update:

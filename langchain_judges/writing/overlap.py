@@ -149,8 +149,8 @@ def _moverscore(
 
     def score(texts: list[str], refs: list[str]) -> list[float]:
         words = _word_vectors(name, [*texts, *refs])
-        seen = Counter(word for ids, _ in words for word in set(ids.tolist()))
-        weighed = [(vectors, _idf(seen, len(words), ids)) for ids, vectors in words]
+        document_counts = Counter(word for ids, _ in words for word in set(ids.tolist()))
+        weighed = [(vectors, _idf(document_counts, len(words), ids)) for ids, vectors in words]
         half = len(texts)
         return [_transport(x, y) for x, y in zip(weighed[:half], weighed[half:], strict=True)]
 
@@ -171,11 +171,13 @@ def _transport(one: tuple[Any, Any], other: tuple[Any, Any]) -> float:
     return float(1 - ot.emd2(p, q, cost))
 
 
-def _idf(seen: Mapping[int, int], total: int, ids: Any) -> Any:
+def _idf(document_counts: Mapping[int, int], total: int, ids: Any) -> Any:
     import numpy as np
 
     # A word of every text weighs next to nothing, but a text of such words has a sum.
-    weights = np.array([np.log((total + 1) / (seen[word] + 1)) + 1e-6 for word in ids.tolist()])
+    weights = np.array(
+        [np.log((total + 1) / (document_counts[word] + 1)) + 1e-6 for word in ids.tolist()]
+    )
     return weights / weights.sum() if len(weights) else weights
 
 

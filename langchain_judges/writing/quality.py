@@ -160,14 +160,14 @@ def _checked(results: Iterable[Mapping[str, Any]], side: str = "") -> list[dict[
         row = dict(result) if isinstance(result, Mapping) else result
         try:
             check_task(row)
-            _check_written(row)
+            _check_text_row(row)
         except InputError as exc:
             raise InputError(f"row {number}{side}: {exc}") from exc
         rows.append({**row, "text": row["text"] if (row.get("text") or "").strip() else None})
     return rows
 
 
-def _check_written(row: Mapping[str, Any]) -> None:
+def _check_text_row(row: Mapping[str, Any]) -> None:
     text, groups, drafts = row.get("text"), row.get("groups"), row.get("drafts")
     if text is not None and not isinstance(text, str):
         raise InputError(f"`text` must be a text or null, got {type(text).__name__}")
@@ -219,26 +219,26 @@ def _measured(
     verdicts: list[Mapping[str, Any]],
     counting: Counting,
 ) -> Writing:
-    written = [row for row in rows if row.get("text")]
+    text_rows = [row for row in rows if row.get("text")]
     shares: list[float] = []
     lost_in: Counter[str] = Counter()
     sources: Counter[str] = Counter()
     drafted = 0
-    for row in written:
+    for row in text_rows:
         concepts = distinct(row["concepts"])
         shares.append(len(missing(concepts, row["text"], **counting)) / len(concepts))
         if row.get("groups") and row.get("drafts"):
             drafted += 1
-            lost = losses(concepts, row["groups"], row["drafts"], row["text"], **counting)
-            steps = [each["lost_in"] for each in lost]
+            omissions = losses(concepts, row["groups"], row["drafts"], row["text"], **counting)
+            steps = [each["lost_in"] for each in omissions]
             lost_in.update(steps)
             sources.update(["solve" if "solve" in steps else "merge"] if steps else [])
-    complete = bool(written) and drafted == len(written)
+    complete = bool(text_rows) and drafted == len(text_rows)
     return {
         "tasks": len(rows),
-        "written": len(written),
+        "written": len(text_rows),
         "all_present": _share(shares.count(0), len(rows)),
-        "missing": _share(sum(shares), len(written)),
+        "missing": _share(sum(shares), len(text_rows)),
         "lost_in": {step: lost_in[step] for step in ("solve", "merge")},
         "failing": {step: sources[step] / drafted for step in ("solve", "merge")}
         if complete

@@ -121,7 +121,7 @@ class Tree:
         self.groups: Groups = []
         self.drafts: list[str | None] = []
         self._divided = {each["path"]: each["groups"] for each in branchings}
-        self._made = {(each["step"], each["unit"]): each["text"] for each in pieces}
+        self._texts = {(each["step"], each["unit"]): each["text"] for each in pieces}
         self._depth = depth
         self._pairwise = pairwise
         _, root = self._node("", concepts)
@@ -134,7 +134,7 @@ class Tree:
         if level == self._depth or len(concepts) < 2:
             return self._leaf(path, concepts)
         if path not in self._divided:
-            self.next.append(ToDo("split", _named(path), path, concepts))
+            self.next.append(ToDo("split", _name_of(path), path, concepts))
             return False, None
         children = [
             self._node(f"{path}.{number}".lstrip("."), group)
@@ -146,10 +146,10 @@ class Tree:
 
     def _leaf(self, path: str, concepts: list[str]) -> tuple[bool, Part | None]:
         unit = f"group {path or 1}"
-        text = self._made.get(("solve", unit))
+        text = self._texts.get(("solve", unit))
         self.groups.append(concepts)
         self.drafts.append(text)
-        if ("solve", unit) not in self._made:
+        if ("solve", unit) not in self._texts:
             self.next.append(ToDo("solve", unit, path, concepts))
             return False, None
         return True, Part(path, concepts, text) if text else None
@@ -161,19 +161,19 @@ class Tree:
             parts, waiting = [], False
             for batch in batches:
                 label = "+".join(part.label for part in batch)
-                unit = _named(path) if len(batches) == 1 else f"groups {label}"
+                unit = _name_of(path) if len(batches) == 1 else f"groups {label}"
                 concepts = [concept for part in batch for concept in part.concepts]
                 if len(batch) == 1:
                     parts += batch
-                elif ("merge", unit) not in self._made:
+                elif ("merge", unit) not in self._texts:
                     self.next.append(ToDo("merge", unit, path, concepts, batch))
                     waiting = True
-                elif text := self._made["merge", unit]:
+                elif text := self._texts["merge", unit]:
                     parts.append(Part(label, concepts, text))
             if waiting:
                 return False, None
         return True, Part(path, parts[0].concepts, parts[0].text) if parts else None
 
 
-def _named(path: str) -> str:
+def _name_of(path: str) -> str:
     return f"group {path}" if path else ""
