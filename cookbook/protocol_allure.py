@@ -43,15 +43,7 @@ from protocols import (
 from rich.console import Console
 
 from langchain_judges import resolve_model
-from langchain_judges.cli.common import (
-    FAILED,
-    SPENT,
-    address_of,
-    check_settable,
-    error_console,
-    set_options,
-    tell_refusal,
-)
+from langchain_judges.cli.messages import FAILED, SPENT, address_of, error_console, tell_refusal
 from langchain_judges.cli.options import (
     SECONDS,
     DryRun,
@@ -60,6 +52,7 @@ from langchain_judges.cli.options import (
     Settings,
     Timeout,
 )
+from langchain_judges.cli.settings import check_settable, set_options
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import METHODS
 

@@ -61,7 +61,7 @@ from protocols import (
 from rich.console import Console
 
 from langchain_judges import judge_many, load_judge, resolve_model
-from langchain_judges.cli.common import table_console
+from langchain_judges.cli.messages import table_console
 from langchain_judges.datasets import load
 from langchain_judges.datasets.summaries import NEWS_RULES
 from langchain_judges.errors import MissingExtraError

@@ -50,7 +50,7 @@ from sc2_sets import ROWS, SETS, USUAL, parted, read
 
 from langchain_judges import learn_aspects
 from langchain_judges.asking.models import model_identity, resolve_model
-from langchain_judges.cli.common import table_console
+from langchain_judges.cli.messages import table_console
 from langchain_judges.methods.registry import METHODS, load_judge, within_budget
 from langchain_judges.report.side_by_side import comparison_table
 from langchain_judges.runs.contest import Comparison, compare, save

@@ -17,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import message_to_dict, messages_from_dict
 from langchain_core.outputs import ChatGeneration, Generation
 
-from langchain_judges.cli.common import MISUSED, end_stopped, error_console
+from langchain_judges.cli.messages import MISUSED, end_stopped, error_console
 from langchain_judges.cli.options import BaseUrl, Concurrency, Model
 from langchain_judges.errors import JudgeError
 

@@ -27,7 +27,7 @@ from protocols import program
 from rich.table import Table
 from sc2_figures import results
 
-from langchain_judges.cli.common import table_console
+from langchain_judges.cli.messages import table_console
 from langchain_judges.errors import InputError
 from langchain_judges.methods.sc2.table_view import render_table
 from langchain_judges.metrics import decision_aid

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from langchain_judges import report
 from langchain_judges.asking.faults import diagnosis
 from langchain_judges.cli import app
-from langchain_judges.cli.common import tell_refusal
+from langchain_judges.cli.messages import tell_refusal
 from langchain_judges.errors import OutputError
 from langchain_judges.methods.sc2 import render_table
 from langchain_judges.report.terminal import text_panel, verdict_panel

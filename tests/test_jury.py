@@ -18,7 +18,7 @@ from langchain_judges import (
     load_judge,
 )
 from langchain_judges.cli import app
-from langchain_judges.cli.common import check_of
+from langchain_judges.cli.row_files import check_of
 from langchain_judges.cli.specs import model_spec
 from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.methods.registry import COMBINATIONS, leaf_of

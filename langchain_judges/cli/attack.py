@@ -7,15 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from langchain_judges.cli.common import (
+from langchain_judges.cli.judges import build_judge, models_of
+from langchain_judges.cli.messages import (
     INTERRUPTED,
     MISUSED,
     address_of,
-    build_judge,
     error_console,
-    models_of,
-    run_rows,
-    set_options,
     table_console,
     tell_refusal,
     tell_stopped,
@@ -34,6 +31,8 @@ from langchain_judges.cli.options import (
     Settings,
     Timeout,
 )
+from langchain_judges.cli.running import run_rows
+from langchain_judges.cli.settings import set_options
 from langchain_judges.errors import JudgeError
 
 

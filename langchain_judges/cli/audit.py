@@ -16,20 +16,9 @@ import typer
 from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 
-from langchain_judges.cli.common import (
-    INTERRUPTED,
-    MISUSED,
-    build_judge,
-    chat_model,
-    checked,
-    error_console,
-    kept_apart,
-    open_memory,
-    rows_of,
-    set_options,
-    setting,
-)
+from langchain_judges.cli.judges import build_judge, chat_model, open_memory
 from langchain_judges.cli.keys import read_key
+from langchain_judges.cli.messages import INTERRUPTED, MISUSED, error_console
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
@@ -42,12 +31,9 @@ from langchain_judges.cli.options import (
     Timeout,
 )
 from langchain_judges.cli.review import Desk, Review
-from langchain_judges.errors import (
-    InputError,
-    JudgeError,
-    OptionError,
-    OutputError,
-)
+from langchain_judges.cli.row_files import checked, kept_apart, rows_of
+from langchain_judges.cli.settings import set_options, setting
+from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
 from langchain_judges.rows.console import InertConsole
 from langchain_judges.rows.printable import inert_json
 

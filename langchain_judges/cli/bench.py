@@ -7,26 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from langchain_judges.cli.common import (
-    MISUSED,
-    Sized,
-    address_of,
-    chat_model,
-    check_labelled_pair,
-    checked,
-    end_stopped,
-    error_console,
-    named_columns,
-    set_options,
-    settings_named,
-    tell_refusal,
-)
 from langchain_judges.cli.contests import (
     announce,
     names_in,
     pair_methods,
     print_comparison,
     settings_by_method,
+)
+from langchain_judges.cli.judges import chat_model
+from langchain_judges.cli.messages import (
+    MISUSED,
+    address_of,
+    end_stopped,
+    error_console,
+    tell_refusal,
 )
 from langchain_judges.cli.options import (
     SECONDS,
@@ -46,6 +40,8 @@ from langchain_judges.cli.options import (
     Strict,
     Timeout,
 )
+from langchain_judges.cli.row_files import Sized, check_labelled_pair, checked, named_columns
+from langchain_judges.cli.settings import set_options, settings_named
 from langchain_judges.datasets.row_file import open_rows
 from langchain_judges.errors import JudgeError
 

@@ -8,14 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from langchain_judges.cli.common import (
+from langchain_judges.cli.messages import (
     MISUSED,
-    Sized,
     address_of,
-    checked,
     end_stopped,
     error_console,
-    rows_of,
     tell_refusal,
 )
 from langchain_judges.cli.options import (
@@ -34,6 +31,7 @@ from langchain_judges.cli.options import (
     Timeout,
     flag,
 )
+from langchain_judges.cli.row_files import Sized, checked, rows_of
 from langchain_judges.cli.specs import judge_of
 from langchain_judges.errors import JudgeError
 from langchain_judges.runs.options import CalibrationOptions

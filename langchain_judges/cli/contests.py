@@ -9,14 +9,9 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.common import (
-    FAILED,
-    check_settable,
-    kind_of,
-    set_options,
-    table_console,
-    tell_undone,
-)
+from langchain_judges.cli.judges import kind_of
+from langchain_judges.cli.messages import FAILED, table_console, tell_undone
+from langchain_judges.cli.settings import check_settable, set_options
 from langchain_judges.errors import OptionError
 
 

@@ -10,22 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.common import (
-    MISUSED,
-    Sized,
-    address_of,
-    build_judge,
-    checked,
-    error_console,
-    filled_memory,
-    kind_of,
-    leave_with,
-    models_of,
-    rows_of,
-    run_to_the_end,
-    set_options,
-    tell_refusal,
-)
+from langchain_judges.cli.judges import build_judge, filled_memory, kind_of, models_of
+from langchain_judges.cli.messages import MISUSED, address_of, error_console, tell_refusal
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
@@ -57,6 +43,9 @@ from langchain_judges.cli.options import (
     TokensAMinute,
     WithTexts,
 )
+from langchain_judges.cli.row_files import Sized, checked, rows_of
+from langchain_judges.cli.running import leave_with, run_to_the_end
+from langchain_judges.cli.settings import set_options
 from langchain_judges.cli.specs import described_by, model_spec
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.rows.console import InertConsole

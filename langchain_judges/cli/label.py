@@ -8,16 +8,10 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.common import (
-    MISUSED,
-    checked,
-    error_console,
-    kept_apart,
-    named_columns,
-    tell_refusal,
-)
 from langchain_judges.cli.keys import read_key
+from langchain_judges.cli.messages import MISUSED, error_console, tell_refusal
 from langchain_judges.cli.options import Columns, Limit, SkipBad
+from langchain_judges.cli.row_files import checked, kept_apart, named_columns
 from langchain_judges.datasets.row_file import open_rows
 from langchain_judges.errors import JudgeError, OptionError
 

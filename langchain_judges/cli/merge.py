@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.common import MISUSED, error_console, tell_refusal
+from langchain_judges.cli.messages import MISUSED, error_console, tell_refusal
 from langchain_judges.errors import JudgeError
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.common import MISUSED, NOT_ON_A_SHELL, error_console, tell_refusal
+from langchain_judges.cli.messages import MISUSED, error_console, tell_refusal
+from langchain_judges.cli.settings import NOT_ON_A_SHELL
 from langchain_judges.errors import OptionError
 from langchain_judges.options import Options, described
 from langchain_judges.rows.console import InertConsole

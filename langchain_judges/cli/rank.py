@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.common import (
+from langchain_judges.cli.messages import (
     FAILED,
     MISUSED,
     address_of,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from langchain_judges.cli.common import error_console
+from langchain_judges.cli.messages import error_console
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.console import InertConsole
 

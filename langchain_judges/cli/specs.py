@@ -6,13 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.cli.common import (
-    check_settable,
-    names_of,
-    set_options,
-    setting,
-    settings_named,
-)
+from langchain_judges.cli.judges import names_of
+from langchain_judges.cli.settings import check_settable, set_options, setting, settings_named
 from langchain_judges.errors import OptionError
 
 

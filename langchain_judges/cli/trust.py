@@ -12,23 +12,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.common import (
+from langchain_judges.cli.judges import build_judge, filled_memory, models_of
+from langchain_judges.cli.messages import (
     FAILED,
     INTERRUPTED,
     MISUSED,
     SPENT,
     UNDER_BAR,
     address_of,
-    build_judge,
-    check_of,
-    checked,
     error_console,
-    filled_memory,
-    kept_apart,
-    models_of,
-    named_columns,
-    run_rows,
-    set_options,
     tell_refusal,
     tell_stopped,
     tell_undone,
@@ -52,6 +44,9 @@ from langchain_judges.cli.options import (
     Timeout,
 )
 from langchain_judges.cli.reports import gates_passed, reports, write
+from langchain_judges.cli.row_files import check_of, checked, kept_apart, named_columns
+from langchain_judges.cli.running import run_rows
+from langchain_judges.cli.settings import set_options
 from langchain_judges.datasets.row_file import Check, open_rows
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.orders import OrderRule

@@ -8,19 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.common import (
-    MISUSED,
-    Sized,
-    address_of,
-    chat_model,
-    check_settable,
-    checked,
-    error_console,
-    run_to_the_end,
-    set_options,
-    settings_named,
-    tell_refusal,
-)
+from langchain_judges.cli.judges import chat_model
+from langchain_judges.cli.messages import MISUSED, address_of, error_console, tell_refusal
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
@@ -38,6 +27,9 @@ from langchain_judges.cli.options import (
     Strict,
     Timeout,
 )
+from langchain_judges.cli.row_files import Sized, checked
+from langchain_judges.cli.running import run_to_the_end
+from langchain_judges.cli.settings import check_settable, set_options, settings_named
 from langchain_judges.datasets.row_file import PairsFile
 from langchain_judges.errors import JudgeError
 from langchain_judges.rows.texts import check_task

@@ -1,0 +1,82 @@
+"""What commands say on the terminal: consoles, refusals, exit codes."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import urlsplit
+
+from rich.console import Console
+
+from langchain_judges.errors import JudgeError
+from langchain_judges.rows.console import InertConsole
+
+if TYPE_CHECKING:
+    pass
+
+FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
+"""Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
+Ctrl-C."""
+
+
+def error_console() -> Console:
+    """Return where commands say what they do and what is wrong."""
+    return InertConsole(stderr=True, highlight=False, soft_wrap=True)
+
+
+def table_console() -> Console:
+    """Return where tables of many columns go; a file or a pipe has no edge to fit into."""
+    edge = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return InertConsole(highlight=False, width=None if edge else 240)
+
+
+_UNREACHED = re.compile("connect|time(d )?out", re.I)
+
+
+def tell_refusal(exc: JudgeError, errors: Console, address: str = "") -> None:
+    """Print why a command was refused, and which server could not be reached."""
+    at = f" ({address})" if address and _UNREACHED.search(str(exc)) else ""
+    errors.print(f"{exc}{at}", style="red", markup=False)
+
+
+def tell_undone(
+    undone: int, rows: int, causes: Counter[str], errors: Console, address: str = ""
+) -> None:
+    """Print how many rows were not judged, and the commonest reason."""
+    if not undone:
+        return
+    cause, times = causes.most_common(1)[0] if causes else ("unknown", undone)
+    at = f" ({address})" if address and _UNREACHED.search(cause) else ""
+    errors.print(
+        f"{undone:,} of {rows:,} rows could not be judged; {times:,} by {cause}{at}",
+        style="yellow",
+        markup=False,
+    )
+
+
+def tell_stopped(errors: Console, *, saved: bool = True) -> None:
+    """Print what becomes of a run that Ctrl-C ended."""
+    promise = (
+        "the same command resumes where it stopped" if saved else "without -o nothing is saved"
+    )
+    errors.print(f"Stopped; {promise}.")
+
+
+def end_stopped(errors: Console, *, saved: bool = True) -> NoReturn:
+    """End the process at once: a reply may be minutes away, and threads cannot be ended."""
+    tell_stopped(errors, saved=saved)
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)
+
+
+def address_of(model: str | None, base_url: str | None) -> str:
+    """Return the address of a model's server as far as it was named, without any secret."""
+    if base_url is None and str(model).startswith(("openai:", "gpt-")):
+        base_url = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
+    if not base_url:
+        return ""
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

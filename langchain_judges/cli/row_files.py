@@ -1,0 +1,170 @@
+"""The rows that a command reads: found, checked, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import typer
+from rich.console import Console
+
+from langchain_judges.cli.hints import hint
+from langchain_judges.cli.messages import MISUSED
+from langchain_judges.cli.settings import json_hint
+from langchain_judges.datasets.row_file import Check, PairsFile, PairsSet, open_rows
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.rows.labels import check_annotations
+from langchain_judges.rows.texts import check_item, check_pair
+
+if TYPE_CHECKING:
+    pass
+
+
+def checked(
+    file: PairsFile, skip_bad: bool, errors: Console, work: str = "pair to judge"
+) -> int:
+    """Return how many good rows there are; stop, or list them, where there are bad ones."""
+    there = isinstance(file, PairsSet)
+    if not there and not file.path.exists():
+        problem = f"There is no file {file.path}, and no public data set has this name."
+        errors.print(problem, style="red", markup=False)
+        raise typer.Exit(MISUSED)
+    if not there and not file.path.is_file():
+        problem = f"{file.path} is neither a file nor a folder named after a public data set."
+        errors.print(problem, style="red", markup=False)
+        raise typer.Exit(MISUSED)
+    rows = file.count()
+    _name_bad(file, "row" if there else "line", errors)
+    if file.bad and not skip_bad:
+        errors.print(
+            f"{len(file.bad)} of {rows + len(file.bad)} rows are bad; nothing was asked. "
+            "Fix them, or skip them with --skip-bad.",
+            style="red",
+        )
+        if words := hint([problem for _, problem in file.bad]):
+            errors.print(words, markup=False)
+        raise typer.Exit(MISUSED)
+    if not rows:
+        errors.print(f"{file.path} has no {work}.", style="red", markup=False)
+        raise typer.Exit(MISUSED)
+    if file.bad:
+        errors.print(f"Bad rows left out: {len(file.bad):,}.")
+    if file.repeated:
+        errors.print(
+            f"Rows with the id of an earlier row: {file.repeated:,}; each counts as a row.",
+            style="yellow",
+        )
+    return rows
+
+
+def _name_bad(file: PairsFile, what: str, errors: Console) -> None:
+    if len(file.bad) > 1 and len({problem for _, problem in file.bad}) == 1:
+        (first, problem), more = file.bad[0], len(file.bad) - 1
+        line = f"{file.path}, {what} {first} and {more:,} more: {problem}"
+        errors.print(line, markup=False)
+        return
+    for number, problem in file.bad[:20]:
+        errors.print(f"{file.path}, {what} {number}: {problem}", markup=False)
+    if len(file.bad) > 20:
+        errors.print(f"… and {len(file.bad) - 20} more bad lines")
+
+
+def rows_of(
+    path: Path,
+    method: str,
+    limit: int | None,
+    columns: Sequence[str] | None = None,
+    preset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> PairsFile:
+    """Return the rows that a method judges, pairs or items, yet unread."""
+    check = check_of(method, preset, settings or {})
+    return open_rows(path, limit, check, named_columns(columns))
+
+
+def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Check:
+    """Return the check of a row by what its judge will need of it.
+
+    It reads the label of an item as one of the judge's.
+
+    Raises:
+        OptionError: There is no such method: rows that another one takes must not seem bad.
+    """
+    from langchain_judges.methods.registry import kind_of_rows, method_of
+    from langchain_judges.methods.rubric.options import LabelOptions
+
+    method_options = method_of(method)
+    if kind_of_rows(method, options) == "pair":
+        return check_labelled_pair
+    chosen = {**method_options.presets.get(preset or "", {}), **options}
+    if isinstance(labels := chosen.get("labels"), str):
+        hint = json_hint("labels", labels)
+        raise OptionError(f"`--set labels` must be a list, got {labels!r}{hint}")
+    own = method_options(**chosen)
+    # What the members of a jury need of a row, each says itself.
+    labelled = own if isinstance(own, LabelOptions) else None
+    by_text = {str(label): label for label in labelled.known_labels} if labelled else {}
+
+    def check_labelled_item(row: object) -> None:
+        check_item(row)
+        item = cast("dict[str, Any]", row)
+        if labelled:
+            labelled.check(item)
+        check_annotations(item)
+        label = item.get("label")
+        if isinstance(label, str) and label and by_text and label not in by_text:
+            raise InputError(f"`label` must be one of {', '.join(by_text)}, got {label!r}")
+        if label is not None:
+            # A cell of CSV has no type: 1 may be the judge's "1", and "1" its 1.
+            item["label"] = by_text.get(str(label), label)
+
+    return check_labelled_item
+
+
+def check_labelled_pair(row: object) -> None:
+    """Check a pair and what people know of it.
+
+    Raises:
+        InputError: A field cannot be used.
+    """
+    check_pair(row)
+    check_annotations(cast("dict[str, Any]", row))
+
+
+def named_columns(columns: Sequence[str] | None) -> dict[str, str] | None:
+    """Return the columns that `--column` named, by field; None if it named none."""
+    named: dict[str, str] = {}
+    for each in columns or ():
+        field, equals, column = each.partition("=")
+        if not equals:
+            raise OptionError(f"--column takes FIELD=COLUMN, got {each!r}")
+        named[field.strip()] = column
+    return named or None
+
+
+def kept_apart(read: Iterable[Path | None], written: Iterable[Path | None]) -> None:
+    """Check that a command writes over nothing that it reads.
+
+    Raises:
+        OptionError: It would.
+    """
+    own = {path.resolve() for path in read if path}
+    for path in written:
+        if path and path.resolve() in own:
+            raise OptionError(f"{path} is read by this command; name another file to write")
+
+
+class Sized:
+    """Rows read as they are wanted, whose number is known."""
+
+    def __init__(self, file: PairsFile, rows: int) -> None:
+        """Promise that `file` yields so many rows."""
+        self._file = file
+        self._rows = rows
+
+    def __iter__(self) -> Any:
+        return iter(self._file)
+
+    def __length_hint__(self) -> int:
+        return self._rows

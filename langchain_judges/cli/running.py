@@ -1,0 +1,101 @@
+"""A judge or writer run over rows until its end or Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from langchain_judges.cli.messages import (
+    FAILED,
+    INTERRUPTED,
+    SPENT,
+    error_console,
+    tell_stopped,
+    tell_undone,
+)
+from langchain_judges.rows.console import InertConsole
+
+if TYPE_CHECKING:
+    from langchain_judges.runs.summary import Summary
+
+
+def run_to_the_end(
+    worker: Any,
+    rows: Any,
+    options: dict[str, Any],
+    show: bool,
+    strict: bool,
+    address: str = "",
+) -> None:
+    """Run a judge or writer over the rows and leave with the code that tells the end."""
+    summary, interrupted = asyncio.run(run_rows(worker, rows, options, show))
+    leave_with(summary, strict, address, interrupted=interrupted, saved=bool(options["out"]))
+
+
+def leave_with(
+    summary: Summary,
+    strict: bool,
+    address: str,
+    *,
+    interrupted: bool = False,
+    saved: bool = True,
+) -> None:
+    """Tell what was not judged, and leave with the code that tells the end."""
+    errors = error_console()
+    undone = sum(summary.not_judged.values())
+    tell_undone(undone, summary.rows, summary.causes, errors, address)
+    if interrupted:
+        tell_stopped(errors, saved=saved)
+        raise typer.Exit(INTERRUPTED)
+    if summary.not_judged["over_budget"]:
+        raise typer.Exit(SPENT)
+    if undone == summary.rows or (strict and summary.failures):
+        raise typer.Exit(FAILED)
+
+
+async def run_rows(
+    judge: Any,
+    pairs: Any,
+    options: dict[str, Any],
+    show: bool,
+    collect: Callable[[dict[str, Any]], object] | None = None,
+) -> tuple[Any, bool]:
+    """Run the judge over the pairs; return the summary and whether Ctrl-C ended it.
+
+    `collect` gets every row as it comes.
+    """
+    from langchain_judges.report.terminal import summary_table, text_panel, verdict_panel
+    from langchain_judges.runs.many import ajudge_many
+
+    console = InertConsole(highlight=False)
+    run = ajudge_many(judge, pairs, **options)
+    pressed: list[int] = []
+
+    def interrupt() -> None:
+        if pressed:
+            # A reply may still be minutes away, and threads cannot be ended.
+            os._exit(INTERRUPTED)
+        pressed.append(1)
+        InertConsole(stderr=True).print(
+            "Stopping: calls in flight may finish. Press Ctrl-C again to stop at once."
+        )
+        run.stop()
+
+    with contextlib.suppress(NotImplementedError):  # no such handlers on Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        async for row in run:
+            if show:
+                console.print(text_panel(row) if row["kind"] == "task" else verdict_panel(row))
+            if collect:
+                collect(row)
+    finally:
+        if run.summary.rows:
+            console.print(summary_table(run.summary))
+    return run.summary, bool(pressed)
