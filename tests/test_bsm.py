@@ -357,7 +357,7 @@ def test_samples_reach_a_cache_of_langchain_apart():
     finally:
         set_llm_cache(None)
     assert len(model.prompts) == 3
-    assert [settings["seed"] for settings in model.settings] == [0, 1, 2]
+    assert {settings["seed"] for settings in model.settings} == {0, 1, 2}
     assert result["verdict"]["usage"]["calls"] == 3
 
 

@@ -46,7 +46,8 @@ EXTRAS = {
 """The modules that each extra brings, as far as the package imports them."""
 BROUGHT = set().union(*EXTRAS.values())
 IN_CORE = {
-    "annotated_types", "httpx", "markupsafe", "openai", "pydantic_core", "requests", "yaml",
+    "annotated_types", "httpx", "markupsafe", "openai", "pydantic_core", "requests",
+    "tiktoken", "yaml",
 }  # fmt: skip
 """What is imported though another package of the core brings it."""
 
