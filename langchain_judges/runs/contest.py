@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -20,7 +19,7 @@ from langchain_judges.runs.line_up import Contestant
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
 from langchain_judges.runs.results import judged_row
-from langchain_judges.runs.summary import Summary, cause_of
+from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.workload import Rows
 
 
@@ -112,10 +111,9 @@ def compare(
         InputError, ModelAccessError, RepeatedFailureError, OutputError: As `judge_many`.
     """
     rows = rows if not hasattr(rows, "__next__") else list(rows)
-    counts: dict[str, _Count] = {}
+    entries: dict[str, _Entry] = {}
     for contestant in contestants:
         name = contestant["name"]
-        count = counts[name] = _Count(contestant["options"], contestant["calls"])
         run = judge_many(
             contestant["judge"],
             rows,
@@ -125,85 +123,65 @@ def compare(
             keep_failed=options.keep_failed,
             prices=options.prices,
         )
+        entry = entries[name] = _Entry(contestant, run.summary)
         with run:
             for row in run:
-                count.add(row)
-        count.end(run.summary)
+                entry.add(row)
     return {
         "budget": options.budget,
-        "methods": {name: count.standing() for name, count in counts.items()},
+        "methods": {name: entry.standing() for name, entry in entries.items()},
         "agreement": [
-            {"methods": [a, b], "rate": _same(counts[a].preferences, counts[b].preferences)}
-            for a, b in combinations(counts, 2)
+            {"methods": [a, b], "rate": _same(entries[a].preferences, entries[b].preferences)}
+            for a, b in combinations(entries, 2)
         ],
         "skipped": dict(options.skipped or {}),
     }
 
 
 @dataclass
-class _Count:
-    """The counts of one method, updated while it runs."""
+class _Entry:
+    """The run of one method, and what its summary does not count: earlier rows' costs too."""
 
-    options: dict[str, Any]
-    calls_each: int
+    contestant: Contestant
+    summary: Summary
     preferences: dict[int, str] = field(default_factory=dict)
     """The preference for every judged row, by the row's number."""
-    rows: int = 0
-    flips: int = 0
-    both_orders: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
-    causes: Counter[str] = field(default_factory=Counter)
+    labels: int = 0
+    """Rows with a label A, B or tie, judged or not."""
     calls: int = 0
     tokens: int = 0
-    labelled: int = 0
-    agreed: int = 0
-    seconds: float = 0.0
-    priced: bool = False
+    cost: float = 0.0
     unpriced: int = 0
-    dollars: float = 0.0
-
-    def end(self, summary: Summary) -> None:
-        self.seconds = summary.seconds
-        self.priced = bool(summary.prices)
 
     def add(self, row: Mapping[str, Any]) -> None:
         verdict = row["verdict"]
-        self.rows += 1
         if judged_row(row):
             self.preferences[row["index"]] = verdict["preference"]
-        else:
-            self.causes[cause_of(verdict)] += 1
-        if verdict["flipped"] is not None:
-            self.both_orders += 1
-            self.flips += verdict["flipped"]
-        self.failures.update(failure["reason"] for failure in verdict["failures"])
-        usage = verdict["usage"]
+        self.labels += row.get("label") in SIDES
+        usage, cost = verdict["usage"], row.get("cost")
         self.calls += usage["calls"]
-        cost = row.get("cost")
-        self.dollars += cost or 0.0
-        self.unpriced += cost is None and usage["calls"] > 0
         self.tokens += usage["input_tokens"] + usage["output_tokens"]
-        if row.get("label") in SIDES:
-            self.labelled += 1
-            self.agreed += row["label"] == verdict["preference"]
+        self.cost += cost or 0.0
+        self.unpriced += cost is None and usage["calls"] > 0
 
     def standing(self) -> Standing:
-        verdicts = Counter(self.preferences.values())
+        summary = self.summary
+        priced = summary.prices and not self.unpriced
         return {
-            "options": _plain(self.options),
-            "calls_each": self.calls_each,
-            "rows": self.rows,
-            "verdicts": {side: verdicts[side] for side in ("A", "B", "tie")},
-            "not_judged": self.rows - len(self.preferences),
-            "flips": self.flips,
-            "both_orders": self.both_orders,
-            "failures": dict(self.failures),
-            "causes": dict(self.causes.most_common(5)),
+            "options": _plain(self.contestant["options"]),
+            "calls_each": self.contestant["calls"],
+            "rows": summary.rows,
+            "verdicts": {side: summary.preferences[side] for side in ("A", "B", "tie")},
+            "not_judged": summary.not_judged.total(),
+            "flips": summary.flips,
+            "both_orders": summary.both_orders,
+            "failures": dict(summary.failures),
+            "causes": dict(summary.causes.most_common(5)),
             "calls": self.calls,
             "tokens": self.tokens,
-            "seconds": self.seconds,
-            "dollars": self.dollars if self.priced and not self.unpriced else None,
-            "labelled": rate(self.agreed, self.labelled) if self.labelled else None,
+            "seconds": summary.seconds,
+            "dollars": self.cost if priced else None,
+            "labelled": rate(summary.agreed, self.labels) if self.labels else None,
         }
 
 
