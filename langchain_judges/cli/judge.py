@@ -200,9 +200,10 @@ def _batched(
 ) -> BaseChatModel:
     """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
     from langchain_judges.asking.batches import batch_model
+    from langchain_judges.runs.remote import url_of
 
-    if out is None:
-        raise OptionError("--batch needs --out, beside which the jobs are remembered")
+    if out is None or url_of(out):
+        raise OptionError("--batch needs --out, a file beside which the jobs are remembered")
     if isinstance(chat, list | None):
         raise OptionError("--batch takes a method of one model, not a jury")
 

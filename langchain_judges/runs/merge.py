@@ -15,6 +15,7 @@ from typing import Any
 from langchain_judges.errors import OptionError, OutputError, needs
 from langchain_judges.rows.files import read_lines
 from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.runs.remote import Remote, url_of
 from langchain_judges.runs.results import judged_row, outcome_of
 from langchain_judges.runs.shards import Receipt, Shard, parts_of
 
@@ -70,7 +71,8 @@ def merge(
     """Join the parts of a sharded run, in the order of its rows, or convert a results file.
 
     Args:
-        source: The folder that the shards wrote to, or one results file.
+        source: The folder that the shards wrote to, or one results file; a path or a URL such
+            as `s3://bucket/folder`.
         out: The table to write: `.jsonl` (unchanged rows), `.csv` or `.parquet` (a
             column for each part of a verdict, and the whole row as JSON in `result`).
         mark: Selects the rows of one judge; required if `source` holds several.
@@ -85,14 +87,44 @@ def merge(
         OptionError: The suffix of `out` is none of these.
         MissingExtraError: Parquet needs the extra `hub`.
     """
-    place, target = Path(source), Path(out)
-    writers: dict[str, Callable[[Path, Iterable[Mapping[str, Any]]], None]] = {
-        ".jsonl": _write_lines,
-        ".csv": _write_csv,
-        ".parquet": _write_parquet,
-    }
-    if target.suffix not in writers:
-        raise OptionError(f"`out` must end in {', '.join(writers)}, got {target.name!r}")
+    if Path(out).suffix not in _WRITERS:
+        raise OptionError(f"`out` must end in {', '.join(_WRITERS)}, got {Path(out).name!r}")
+    with _fetched(source) as place, _delivered(out) as target:
+        return _merge(place, target, mark, whole)
+
+
+@contextlib.contextmanager
+def _fetched(source: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give the parts or the file to read; what is in an object store is fetched."""
+    url = url_of(source)
+    if url is None:
+        yield Path(source)
+        return
+    is_file = Path(source).suffix == ".jsonl"
+    remote = Remote(url.rpartition("/")[0] if is_file else url)
+    try:
+        for name in [Path(source).name] if is_file else remote.names():
+            if name.endswith((".jsonl", ".done.json")):
+                remote.fetch(name)
+        yield remote.folder / Path(source).name if is_file else remote.folder
+    finally:
+        remote.close()
+
+
+@contextlib.contextmanager
+def _delivered(out: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give the table to write; it is copied to an object store if it belongs there."""
+    url = url_of(out)
+    if url is None:
+        yield Path(out)
+        return
+    remote = Remote(url.rpartition("/")[0])
+    yield remote.folder / Path(out).name
+    remote.push(Path(out).name)
+    remote.close()
+
+
+def _merge(place: Path, target: Path, mark: str | None, whole: bool) -> Merged:
     if not place.exists():
         raise OutputError(f"There is no {place}.")
     parts = _check_parts(place, whole) if place.is_dir() else [place]
@@ -105,7 +137,7 @@ def merge(
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        writers[target.suffix](draft, _count(_in_order(parts, places), counts))
+        _WRITERS[target.suffix](draft, _count(_in_order(parts, places), counts))
         draft.replace(target)
     except OSError as exc:
         raise OutputError(f"{target} cannot be written: {exc}") from exc
@@ -272,3 +304,11 @@ def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
                 writer.write_table(pa.Table.from_pylist(batch, schema))
                 batch.clear()
         writer.write_table(pa.Table.from_pylist(batch, schema))
+
+
+_WRITERS: dict[str, Callable[[Path, Iterable[Mapping[str, Any]]], None]] = {
+    ".jsonl": _write_lines,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}
+"""What writes a table, by the ending of its name."""

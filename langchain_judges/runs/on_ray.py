@@ -21,6 +21,7 @@ from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.errors import JudgeError, OptionError, OutputError, needs
 from langchain_judges.runs.merge import merge
+from langchain_judges.runs.remote import url_of
 from langchain_judges.runs.summary import Summary
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
         )
     if not ray.is_initialized():
         ray.init(address, include_dashboard=False, log_to_driver=False)
-    folder = Path(out).resolve()
+    folder = url_of(out) or str(Path(out).resolve())
     # A judge mostly waits for its model, and reading the rows needs the CPUs too.
     kind = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy="SPREAD")
     rate: Any = None
@@ -110,7 +111,7 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
             rate,
             {
                 **_shares(options, number, actors),
-                "out": str(folder),
+                "out": folder,
                 "shard": f"{number}/{actors}",
                 "max_concurrency": _share(max_concurrency, number, actors),
             },
@@ -128,9 +129,9 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
     for outcome in outcomes:
         if isinstance(outcome, JudgeError):
             raise outcome
-    table = folder / "verdicts.parquet"
+    table = f"{folder}/verdicts.parquet"
     merge(folder, table, whole=not summary.not_judged["over_budget"])
-    return JudgedDataset(read_parquet(str(table)), summary)
+    return JudgedDataset(read_parquet(table), summary)
 
 
 def _share(places: int, number: int, actors: int) -> int:

@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -36,6 +35,7 @@ from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_pair, check_task
 from langchain_judges.runs.judge_mark import marks_of, name_of
 from langchain_judges.runs.options import RunOptions
+from langchain_judges.runs.place import Place
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
 from langchain_judges.runs.shards import Receipt, Shard
@@ -138,7 +138,9 @@ class Workload:
             )
         self.name = name_of(self.marks)
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
-        self._part = _results_path(options, self._shard)
+        if self._shard and options.out is None:
+            raise OptionError("`shard` needs `out`, the folder of the parts")
+        self._place = None if options.out is None else Place(options.out, self._shard)
         self._read_rows = self._own_rows = 0
         self._ended = False
         self.when_stopped: Callable[[], object] | None = None
@@ -158,11 +160,9 @@ class Workload:
 
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""
-        if self._part is not None:
-            mark, keep_failed = self.name["mark"], self.options.keep_failed
-            self.results = Results(self._part, mark, keep_failed=keep_failed)
-            if self._shard:
-                Receipt.of(self._part).unlink(missing_ok=True)
+        if self._place is not None:
+            keep_failed = self.options.keep_failed
+            self.results = self._place.open(self.name["mark"], keep_failed=keep_failed)
         self.summary.others = self.results.others if self.results else 0
 
     def take(self) -> Work | None:
@@ -270,13 +270,15 @@ class Workload:
         self.summary.seconds_full = window.seconds_full
         if self.results is not None:
             self.results.close()
-        self._sign()
+        if self._place is not None and self.results is not None:
+            self._place.close(self._receipt())
 
-    def _sign(self) -> None:
-        """Write the receipt of a shard whose rows are all in its part."""
+    def _receipt(self) -> Receipt | None:
+        """Return the receipt of a shard whose rows are all in its part."""
         is_complete = self._ended and self._next is None and self.summary.rows == self._own_rows
-        if self._shard and self._part and is_complete and not (self.exhausted or self.fatal):
-            Receipt(self.name["mark"], self._read_rows, self._own_rows).write(self._part)
+        if not self._shard or not is_complete or self.exhausted or self.fatal:
+            return None
+        return Receipt(self.name["mark"], self._read_rows, self._own_rows)
 
     def display(self) -> AbstractContextManager[Any]:
         """Return what shows the progress while it is entered."""
@@ -437,8 +439,9 @@ class Workload:
         if self.gate.prices is None:
             row.pop("cost", None)
         with self._lock:
-            if self.results is not None:
+            if self.results is not None and self._place is not None:
                 self.results.append(row)
+                self._place.appended()
             self.summary.add(row)
             self._watch(row)
             calls = outcome_of(row)["usage"]["calls"]
@@ -460,23 +463,6 @@ class Workload:
             return
         detail = next(f["detail"] for f in outcome_of(row)["failures"] if common_error([f]))
         self.fail(RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}"))
-
-
-def _results_path(options: RunOptions, shard: Shard | None) -> Path | None:
-    """Return the file that a run writes to; None if it writes none."""
-    if options.out is None:
-        if shard:
-            raise OptionError("`shard` needs `out`, the folder of the parts")
-        return None
-    path = Path(options.out)
-    if shard:
-        return shard.part(path)
-    if path.suffix in (".csv", ".tsv", ".parquet", ".xlsx"):
-        raise OptionError(
-            f"`out` is written as JSONL, so that a run can resume; got {path.name!r}. Write "
-            f"{path.with_suffix('.jsonl').name!r} and convert it by `langchain-judges merge`"
-        )
-    return path
 
 
 def _check(kind: RowKind, row: object) -> None:
