@@ -188,3 +188,30 @@ def test_the_command_joins_parts_and_names_what_is_missing(whole, tmp_path):
     assert (done.exit_code, "20 rows of 4 parts, 20 of them judged" in done.output) == (0, True)
     Path(next(whole.glob("*.done.json"))).unlink()
     assert CliRunner().invoke(app, command).exit_code == 2
+
+
+def test_the_total_of_a_shard_is_about_its_share(tmp_path):
+    run = judge_many(judge(), ROWS, out=tmp_path, shard="1/4", progress=False)
+    assert run.summary.total == 5
+
+
+def test_a_shard_without_rows_has_done_its_work(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    row = {"input": "Name a fruit.", "output_a": "good", "output_b": "pear"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    empty = next(n for n in (1, 2) if not Shard(n, 2).holds(row))
+    words = ["judge", str(tmp_path / "rows.jsonl"), "--model", "openai:m", "-o"]
+    words += [str(tmp_path / "out"), "--shard", f"{empty}/2"]
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, f"Shard {empty}/2 judges about 0 of them" in done.stderr) == (
+        0,
+        True,
+    )
+    assert len(list((tmp_path / "out").glob("*.done.json"))) == 1
+
+
+def test_flags_of_ray_are_refused_without_it(tmp_path):
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROWS[0]))
+    words = ["judge", str(tmp_path / "rows.jsonl"), "--model", "openai:m", "--actors", "3"]
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, "--actors is for --engine ray" in done.stderr) == (2, True)

@@ -97,7 +97,9 @@ def judge(  # noqa: PLR0913 - one parameter for each option
         Literal["here", "ray"],
         typer.Option(help="Judge in this process, or on Ray; --out is then a folder."),
     ] = "here",
-    actors: Annotated[int, typer.Option(min=1, help="Processes on Ray.")] = 2,
+    actors: Annotated[
+        int | None, typer.Option(min=1, help="Processes on Ray; by default 2.")
+    ] = None,
     rpm: RequestsAMinute = None,
     tpm: TokensAMinute = None,
     show: Annotated[
@@ -127,8 +129,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
         read = leaf_of(described or {"method": method, "preset": preset, "options": settings})
         file = rows_of(pairs, read[0], limit, column, read[1], read[2])
         rows = checked(file, skip_bad, errors, f"{kind_of(read[0], read[2])} to judge")
-        if live_after is not None and not batch:
-            raise OptionError("--live-after is for --batch")
+        _check_ways(engine, actors, batch=batch, live_after=live_after)
         if engine == "ray":
             _check_for_ray(out, batch=batch, memory=memory, shard=shard, show=show)
         if described is not None and not batch:
@@ -151,6 +152,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             more = {} if memory is None else {"memory": filled_memory(memory)}
             built = build_judge(method, chat, preset, settings, **more)
         _announce(built, rows, errors)
+        _announce_shard(shard, rows, errors)
         price_list = _prices(prices)
         _warn_of_size(file, errors)
         if dry_run:
@@ -176,7 +178,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
                 **({"preset": preset} if preset else {}),
             }
             source = partial(rows_of, pairs, read[0], limit, column, read[1], read[2])
-            options |= {"actors": actors, "rpm": rpm, "tpm": tpm}
+            options |= {"actors": actors or 2, "rpm": rpm, "tpm": tpm}
             _on_ray(source, spec_now, options, strict, address)
             return
         options["rate_limiter"] = _limiter(rpm, tpm)
@@ -221,6 +223,16 @@ def _prices(path: Path | None) -> PriceList | None:
     from langchain_judges.runs.prices import Prices as Table
 
     return Table.read(str(path))
+
+
+def _check_ways(
+    engine: str, actors: int | None, *, batch: bool, live_after: float | None
+) -> None:
+    """Refuse what belongs to another way of judging: it would be ignored."""
+    if live_after is not None and not batch:
+        raise OptionError("--live-after is for --batch")
+    if actors is not None and engine != "ray":
+        raise OptionError("--actors is for --engine ray")
 
 
 def _check_for_ray(out: Path | None, **flags: Any) -> None:
@@ -283,6 +295,15 @@ def _tell_estimate(
         text += f", ${cost.dollars:,.2f} by" if known else ", no price is known in"
         text += f" {prices.source}"
     errors.print(f"{text}; {cost.counted}.", markup=False)
+
+
+def _announce_shard(shard: str | None, rows: int, errors: Console) -> None:
+    if shard is None:
+        return
+    from langchain_judges.runs.shards import Shard
+
+    of = Shard.parse(shard).of
+    errors.print(f"Shard {shard} judges about {rows / of:,.0f} of them.", markup=False)
 
 
 def _announce(judge: Any, rows: int, errors: Console) -> None:

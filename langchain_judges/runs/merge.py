@@ -153,9 +153,8 @@ def _check_parts(folder: Path, whole: bool) -> list[Path]:
     if not parts:
         raise OutputError(f"{folder} holds no part of a run.")
     if len({shard.of for shard in shards}) > 1:
-        raise OutputError(
-            f"{folder} holds parts of different runs: of {sorted({s.of for s in shards})}."
-        )
+        sizes = " and ".join(map(str, sorted({shard.of for shard in shards})))
+        raise OutputError(f"{folder} holds parts of different runs, of {sizes} shards.")
     of = next(iter(shards)).of
     if lacking := [str(s) for n in range(1, of + 1) if (s := Shard(n, of)) not in shards]:
         raise OutputError(f"{folder} lacks the parts {', '.join(lacking)}.")

@@ -262,8 +262,10 @@ def _sum_up(summary: Summary, outcomes: Iterable[Summary | JudgeError]) -> None:
     parts = [outcome for outcome in outcomes if isinstance(outcome, Summary)]
     for field in fields(Summary):
         values = [getattr(part, field.name) for part in parts]
-        if field.name in ("seconds", "held_back", "seconds_full", "total"):
-            value: Any = max((each for each in values if each is not None), default=None)
+        if field.name in ("seconds", "held_back", "seconds_full"):
+            value: Any = max(values, default=None)
+        elif field.name == "total":
+            value = sum(filter(None, values)) or None
         elif field.name == "prices":
             value = next(filter(None, values), None)
         elif field.name == "wrote":

@@ -21,7 +21,7 @@ class Summary:
     """The counts of a run."""
 
     total: int | None = None
-    """Total number of rows, if known before they are read."""
+    """Total number of rows, if known before they are read; of a shard about its share."""
     rows: int = 0
     resumed: int = 0
     """Rows taken from an earlier run."""

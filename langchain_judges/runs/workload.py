@@ -116,8 +116,10 @@ class Workload:
             limiter=options.rate_limiter,
         )
         self.results: Results | None = None
+        self._shard = Shard.parse(options.shard) if options.shard is not None else None
         self.summary = Summary(
-            total=operator.length_hint(rows, 0) or None,
+            total=operator.length_hint(rows, 0) // (self._shard.of if self._shard else 1)
+            or None,
             prices=prices.source if prices else None,
         )
         self.fatal: BaseException | None = None
@@ -137,7 +139,6 @@ class Workload:
                 'version by `.with_config(metadata={"method": "my judge, version 1"})`'
             )
         self.name = name_of(self.marks)
-        self._shard = Shard.parse(options.shard) if options.shard is not None else None
         if self._shard and options.out is None:
             raise OptionError("`shard` needs `out`, the folder of the parts")
         self._place = None if options.out is None else Place(options.out, self._shard)
