@@ -5,6 +5,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
+from langchain_judges import create_absolute_judge, judge_many
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import run
@@ -98,3 +99,28 @@ def test_the_sdk_does_not_retry_beside_us(serve):
     assert quiet.root_client.max_retries == 0
     assert quiet.root_async_client.max_retries == 0
     assert model.root_client.max_retries == 5
+
+
+class RefusesTemperature(FakeToolModel):
+    """Answers like a provider whose model takes no temperature."""
+
+    def _generate(self, messages, stop=None, run_manager=None, **settings):
+        if "temperature" in settings:
+            refusal = ValueError("unsupported")
+            refusal.status_code = 400
+            refusal.body = {"error": {"param": "temperature", "message": "unsupported"}}
+            raise refusal
+        return super()._generate(messages, stop, run_manager, **settings)
+
+
+def test_a_row_says_what_it_was_asked_without():
+    reply = {"score_1": 8, "score_2": 2, "explanation": "because"}
+    pair = {"input": "Why?", "output_a": "good", "output_b": "bad"}
+    asked_without = [
+        row.get("asked_without")
+        for model in (RefusesTemperature, FakeToolModel)
+        for row in judge_many(
+            create_absolute_judge(model(replies=lambda _: reply)), [pair], progress=False
+        )
+    ]
+    assert asked_without == [["temperature"], None]

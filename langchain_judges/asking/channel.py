@@ -117,6 +117,7 @@ class Channel:
         ]
         """Kinds of content that its profile says it does not take."""
         self.rungs = _rungs(self.model, self.kin)
+        self._best = self.rungs[0]
         self.refused: set[str] = set()
         self.answered = False
         """Whether a reply has come: what is refused after that is one request, not access."""
@@ -156,6 +157,19 @@ class Channel:
             request = self._request(rung, shape, model, settings)
             place.requests[key] = request._replace(sent=tuple(sampling))
         return place.requests[key]
+
+    def lacking(self, request: Request, *, seed: bool, logprobs: bool) -> set[str]:
+        """Return what a request should have carried, had the model not refused it before.
+
+        Args:
+            request: What was sent.
+            seed: Whether a seed was wanted.
+            logprobs: Whether log-probabilities were wanted.
+        """
+        wanted = {"temperature"} | ({"seed"} if seed else set())
+        wanted |= {"logprobs", "top_logprobs"} if logprobs else set()
+        lower = {"structured output"} if request.rung != self._best else set()
+        return (self.refused & wanted - set(request.sent)) | lower
 
     def _place(self) -> _Place:
         """Return what belongs to the running event loop, or to no loop."""

@@ -267,6 +267,8 @@ class Ledger:
     run_id: UUID | None = None
     """Of the row's run in traces, where its cost is noted."""
     usage: Usage = field(default_factory=no_usage)
+    lacking: set[str] = field(default_factory=set)
+    """What its requests lacked because a model refused it, such as `temperature`."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _dollars: float = 0.0
     _priced: bool = True

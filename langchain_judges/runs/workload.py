@@ -427,6 +427,7 @@ class Workload:
             "judged": judged_row({**outcome, "kind": work.kind}),
             "judge": self.name,
         }
+        ledger = self._active.get(work.index)
         row: Result = {
             **head,
             "id": work.pair.get("id"),
@@ -434,7 +435,8 @@ class Workload:
             **(self._judged_part(work.pair) if self.options.with_texts else {}),
             **{field: work.pair[field] for field in _ANNOTATIONS if field in work.pair},
             **outcome,
-            **({"cost": ledger.cost} if (ledger := self._active.get(work.index)) else {}),
+            **({"cost": ledger.cost} if ledger else {}),
+            **({"asked_without": sorted(ledger.lacking)} if ledger and ledger.lacking else {}),
             **head,
         }
         if self.gate.prices is None:
