@@ -31,6 +31,7 @@ from langchain_judges.methods.sc2.inference import (
     disputed,
     most_comparisons,
     next_round,
+    not_asked,
     rounds_of,
 )
 from langchain_judges.methods.sc2.judge import SC2
@@ -196,11 +197,16 @@ def test_presets_cost_what_their_metadata_say_and_mirror_swapped_texts(preset):
 # The search, as pure functions.
 
 
-def play(mode, quality, seed):
+def play(mode, quality, seed, *, adaptive=False):
     """Play a search to its end; the table with the larger quality always wins."""
-    entrants = sorted(quality)
+    best = lambda tables: max(tables, key=quality.__getitem__)  # noqa: E731
+    return play_by(mode, sorted(quality), seed, best, adaptive=adaptive)
+
+
+def play_by(mode, entrants, seed, winner_of, *, adaptive=False):
+    """Play a search to its end by a comparator; return the champion and the matches."""
     played: list[Match] = []
-    while drawn := next_round(mode, entrants, played, seed):
+    while drawn := next_round(mode, entrants, played, seed, adaptive=adaptive):
         number = max((m["round"] for m in played), default=0) + 1
         for pairing in drawn:
             played.append(
@@ -208,7 +214,9 @@ def play(mode, quality, seed):
                     "round": number,
                     "match": pairing.match,
                     "tables": list(pairing.tables),
-                    "winner": max(pairing.tables, key=quality.__getitem__),
+                    "winner": winner_of(pairing.tables)
+                    if len(pairing.tables) == 2
+                    else pairing.tables[0],
                     "decided_by": "comparator" if len(pairing.tables) == 2 else "bye",
                     "why": "",
                     "asked": len(pairing.tables) == 2,
@@ -230,6 +238,44 @@ def test_a_transitive_comparator_crowns_the_same_table_in_every_mode(order, coun
         assert asked == most_comparisons(mode, count)
         if mode in {"tournament", "double_round", "swiss"}:
             assert max((m["round"] for m in played), default=0) == rounds_of(count)
+
+
+@given(st.integers(2, 8), st.integers(0, 10_000))
+@pytest.mark.parametrize("mode", ["exact", "exact_unordered"])
+def test_comparisons_that_are_left_out_never_change_which_table_wins(mode, count, seed):
+    chance = random.Random(seed)
+    said = {p: chance.choice(p) for p in itertools.permutations(range(1, count + 1), 2)}
+    entrants = list(range(1, count + 1))
+    whole, _ = play_by(mode, entrants, "s", said.__getitem__)
+    early, played = play_by(mode, entrants, "s", said.__getitem__, adaptive=True)
+    assert early == whole
+    left = not_asked(mode, entrants, played, "s")
+    assert len(played) + len(left) == most_comparisons(mode, count)
+
+
+def test_a_table_that_beats_all_needs_few_comparisons():
+    winner, played = play("exact_unordered", dict(enumerate(range(8), 1)), "s", adaptive=True)
+    # At least 7, for each of the others must lose once; all with all are 28.
+    assert (winner, len(played) < 14) == (8, True)
+
+
+def test_a_pair_says_how_many_comparisons_it_left_out():
+    def numbered(prompt):
+        return rows(prompt, common=f"point {next(numbers)}")
+
+    numbers = itertools.count()
+    answers = {"table": numbered}
+    options = {"samples": 6, "inference": "exact_unordered", "adaptive": True}
+    result, model = judged(answers=answers, **options)
+    left = result["comparisons"]["not_asked"]
+    assert left > 0
+    assert steps(model).count("match") + left == 15
+    assert f"{left} not asked, for they could not" in result["verdict"]["rationale"]
+
+
+def test_a_knockout_has_nothing_to_leave_out():
+    with pytest.raises(OptionError, match="`adaptive` needs `inference='exact'`"):
+        judged(adaptive=True)
 
 
 @given(st.integers(2, 16), st.integers(0, 10_000))

@@ -21,6 +21,7 @@ from typing import Any
 from langchain_judges import (
     create_bsm_judge,
     create_drpe_judge,
+    create_sc2_judge,
     create_self_consistency_judge,
 )
 from tests.fakes import FakeChatModel
@@ -43,6 +44,21 @@ def scores(prompt: str, a_first: bool, chance: random.Random, right: float) -> s
     b = min(5, max(1, 3 - lead // 2))
     first, second = (a, b) if a_first else (b, a)
     return json.dumps({"score_1": first, "score_2": second, "explanation": ""})
+
+
+def tables(prompt: str, a_first: bool, chance: random.Random, right: float) -> str:
+    """Return a table whose cells carry its quality, a comparison by it, or a preference."""
+    if "set them side by side" in prompt:
+        grade = f"grade {chance.randrange(1000):03}"
+        cells = {"common": grade, "only_1": "alpha", "only_2": "omega"}
+        return json.dumps({f"aspect_{n}": cells for n in range(1, 6)})
+    if "two tables that were made" in prompt:
+        first, second = re.findall(r"grade (\d+)", prompt)[::5][:2]
+        slot = "12"[(first > second) != (chance.random() < right)]
+        return json.dumps({"more_consistent": slot, "justification": ""})
+    return json.dumps(
+        {"comparison": "", "preferred": "12"[(chance.random() < right) != a_first]}
+    )
 
 
 class Simulated:
@@ -79,6 +95,12 @@ METHODS: dict[str, tuple[Any, Reply, dict[str, Any], str]] = {
         "adaptive",
     ),
     "DRPE, 7 roles alone": (create_drpe_judge, choice, {"roles": ROLES}, "voting"),
+    "SC², 8 tables, all with all": (
+        create_sc2_judge,
+        tables,
+        {"aspects": CRITERIA, "inference": "exact_unordered"},
+        "adaptive",
+    ),
     "BSM, 5 criteria": (create_bsm_judge, scores, {"criteria": CRITERIA}, "adaptive"),
 }
 """Factory, replies, options and what holds `adaptive`, by name."""
@@ -110,7 +132,7 @@ def main() -> None:
     for name in [each for each in METHODS if each.startswith(only)]:
         for world, figures in worlds.items():
             whole, calls = judged(name, False, figures, pairs)
-            for adaptive in (True, 0.95, 0.99):
+            for adaptive in (True,) if name.startswith("SC²") else (True, 0.95, 0.99):
                 early, fewer = judged(name, adaptive, figures, pairs)
                 same = sum(a == b for a, b in zip(whole, early, strict=True)) / pairs
                 saved = 1 - fewer / calls

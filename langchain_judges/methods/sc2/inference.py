@@ -50,7 +50,12 @@ def seeded(*parts: object) -> random.Random:
 
 
 def next_round(
-    mode: Inference, entrants: Sequence[int], played: Sequence[Match], seed: str
+    mode: Inference,
+    entrants: Sequence[int],
+    played: Sequence[Match],
+    seed: str,
+    *,
+    adaptive: bool = False,
 ) -> list[Pairing]:
     """Return who meets whom next; nobody if the search is over.
 
@@ -59,9 +64,13 @@ def next_round(
         entrants: The numbers of the tables.
         played: All matches so far, every one decided.
         seed: Of the shuffle and of which table stands first.
+        adaptive: Whether the matches of all with all are drawn while they can change who wins.
     """
     if mode == "random" or len(entrants) < 2:
         return []
+    if adaptive and mode in {"exact", "exact_unordered"}:
+        left = not_asked(mode, entrants, played, seed)
+        return _worth_asking(entrants, played, left, seed)
     number = max((match["round"] for match in played), default=0) + 1
     coin = seeded(seed, "slots", number)
     if mode == "exact":
@@ -80,6 +89,50 @@ def next_round(
         if mode == "double_round" and len(group) == 2:
             pairings.append(Pairing(i + 1, tuple(reversed(first))))
     return pairings
+
+
+def _worth_asking(
+    entrants: Sequence[int], played: Sequence[Match], left: Sequence[Pairing], seed: str
+) -> list[Pairing]:
+    """Return the next matches of all with all, each table in one; none once the winner is sure.
+
+    Of those that may still win, the ones that can reach most wins meet, each other first.
+    """
+    wins = _wins(entrants, played)
+    place = {one: i for i, one in enumerate(_shuffled(entrants, seed))}
+    most = {e: wins[e] + sum(e in pairing.tables for pairing in left) for e in entrants}
+    leader = min(entrants, key=lambda e: (-wins[e], place[e]))
+    rivals = [
+        e
+        for e in entrants
+        if most[e] > wins[leader] or (most[e] == wins[leader] and place[e] < place[leader])
+    ]
+    if set(rivals) <= {leader}:
+        return []
+    waiting = sorted({leader, *rivals}, key=lambda e: (-most[e], -wins[e], place[e]))
+    waiting += [e for e in entrants if e not in waiting]
+    drawn: list[Pairing] = []
+    best = 0
+    while waiting:
+        one = waiting.pop(0)
+        if drawn and most[one] < best:
+            break
+        legs = {other: [p for p in left if set(p.tables) == {one, other}] for other in waiting}
+        if other := next((each for each in waiting if legs[each]), None):
+            best = best or most[one]
+            waiting.remove(other)
+            drawn += legs[other]
+    return drawn
+
+
+def not_asked(
+    mode: Inference, entrants: Sequence[int], played: Sequence[Match], seed: str
+) -> list[Pairing]:
+    """Return the matches of all with all that were not needed."""
+    if mode not in {"exact", "exact_unordered"}:
+        return []
+    met = {(match["match"], tuple(match["tables"])) for match in played}
+    return [each for each in next_round(mode, entrants, [], seed) if each not in met]
 
 
 def disputed(played: Sequence[Match], seed: str) -> list[Match]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, StateGraph
-from pydantic import PlainValidator
+from pydantic import PlainValidator, model_validator
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.nodes import Next, Route
+from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.few_shot import FewShot
@@ -126,6 +127,9 @@ class SC2(FewShot):
     `"exact_unordered"`, half of them; `"double_round"`, a knockout in both orders
     (2(|C| - 1)), a coin where they disagree; `"swiss"`, as many rounds as a knockout in which
     nobody drops out; `"random"`, one table of the |C| and no comparison."""
+    adaptive: bool = False
+    """Where all tables meet all (`"exact"`, `"exact_unordered"`): compare in rounds, and stop
+    when no comparison that is left can change which table wins."""
     task: AboutTask = "helpful"
     """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or `{"question",
     "quality"}` of your own."""
@@ -161,6 +165,15 @@ class SC2(FewShot):
     """Finds near-duplicate aspects and serves the table check; default all-MiniLM-L6-v2."""
     seed: Seed = 0
     """Of tables, aspects, shuffles and coins."""
+
+    @model_validator(mode="after")
+    def _all_meet_all(self) -> Self:
+        if self.adaptive and self.inference not in {"exact", "exact_unordered"}:
+            raise OptionError(
+                "`adaptive` needs `inference='exact'` or `'exact_unordered'`: the others leave "
+                "no comparison out"
+            )
+        return self
 
     @property
     def phrases(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from langchain_judges.methods.sc2.inference import (
     cyclic_triples,
     disputed,
     next_round,
+    not_asked,
     seeded,
 )
 from langchain_judges.methods.sc2.parse import parse_decision
@@ -66,7 +67,7 @@ class MatchSteps(SC2Steps):
             "bracket": decided,
             "pending": [],
             "table": self._crowned(state["aspects"], tables, played, seed),
-            "comparisons": self._counted(tables, played),
+            "comparisons": self._counted(state["aspects"], tables, played, seed),
         }
 
     def ask_each(self, state: SC2State) -> list[Send]:
@@ -119,7 +120,9 @@ class MatchSteps(SC2Steps):
         while True:
             done = [*played, *decided]
             number = max((match["round"] for match in done), default=0) + 1
-            pairings = next_round(self.own.inference, sorted(tables), done, seed)
+            pairings = next_round(
+                self.own.inference, sorted(tables), done, seed, adaptive=self.own.adaptive
+            )
             pending: list[Match] = []
             for pairing in pairings:
                 match = _drawn(pairing, number, lane)
@@ -185,18 +188,30 @@ class MatchSteps(SC2Steps):
         rows = [tables[winners[a]]["rows"][i] for i, a in enumerate(aspects)]
         return {"number": 0, "rows": rows, "valid": True}
 
-    def _counted(self, tables: Mapping[int, Table], played: Sequence[Match]) -> Comparisons:
+    def _counted(
+        self,
+        aspects: Sequence[str],
+        tables: Mapping[int, Table],
+        played: Sequence[Match],
+        seed: str,
+    ) -> Comparisons:
         """Return what the search took."""
-        mode = self.own.inference
+        mode, entrants = self.own.inference, sorted(tables)
+        left = 0
+        for lane in self.lanes(aspects):
+            own = [match for match in played if match["aspect"] == lane]
+            left += len(not_asked(mode, entrants, own, f"{seed}:{lane}"))
         # Two legs are one entry where neither had to be asked.
         legs = 2 if mode == "double_round" else 1
-        circles = None if self.own.row_wise else cyclic_triples(mode, sorted(tables), played)
+        whole = not self.own.row_wise and not left
+        circles = cyclic_triples(mode, entrants, played) if whole else None
         return {
             "mode": mode,
             "spent": sum(match["asked"] for match in played),
             "saved": sum(match["decided_by"] == "check" for match in played) * legs,
             "rounds": max((match["round"] for match in played), default=0),
             "cyclic_triples": circles,
+            "not_asked": left,
         }
 
     def _fallback(self) -> Failure:

@@ -77,6 +77,8 @@ class Comparisons(TypedDict):
     rounds: int
     cyclic_triples: int | None
     """Triples of tables that beat each other in a circle; None where not all met."""
+    not_asked: int
+    """Comparisons that could not change which table wins (`adaptive=True`)."""
 
 
 class Choice(TypedDict):

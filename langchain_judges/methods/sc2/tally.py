@@ -140,6 +140,8 @@ def how_found(table: Table | None, sampled: int, comparisons: Comparisons | None
     parts = [f"{spent} comparison{'s' * (spent != 1)}"]
     if saved:
         parts.append(f"{saved} saved by the table check")
+    if left := comparisons["not_asked"]:
+        parts.append(f"{left} not asked, for they could not change which table wins")
     if circles := comparisons["cyclic_triples"]:
         parts.append(f"{circles} circle{'s' * (circles != 1)}")
     return f"{name} won: {', '.join(parts)}."
