@@ -130,6 +130,10 @@ if TYPE_CHECKING:
         hard_label_auc,
         signal_detection,
     )
+    from langchain_judges.metrics.slots import (
+        calibrated_slots,
+        slot_probabilities,
+    )
     from langchain_judges.metrics.studies import (
         decision_aid,
         decision_aid_by_arm,
@@ -167,6 +171,7 @@ _HOMES = {
     "bootstrap": "resampling",
     "bradley_terry": "ranking",
     "calibrated_scores": "calibration",
+    "calibrated_slots": "slots",
     "certainty": "doubt",
     "classification": "detection",
     "clustered_standard_error": "intervals",
@@ -232,6 +237,7 @@ _HOMES = {
     "self_enhancement": "bias",
     "sign_flip_test": "comparisons",
     "signal_detection": "signals",
+    "slot_probabilities": "slots",
     "spearman": "correlation",
     "stratified_ppi_mean": "fewlabels",
     "style_controlled_strengths": "arena",
@@ -261,6 +267,7 @@ __all__ = [
     "bootstrap",
     "bradley_terry",
     "calibrated_scores",
+    "calibrated_slots",
     "certainty",
     "classification",
     "clustered_standard_error",
@@ -326,6 +333,7 @@ __all__ = [
     "self_enhancement",
     "sign_flip_test",
     "signal_detection",
+    "slot_probabilities",
     "spearman",
     "stratified_ppi_mean",
     "style_controlled_strengths",
