@@ -13,31 +13,42 @@ from langchain_judges.cli.audit import audit
 from langchain_judges.cli.bench import bench
 from langchain_judges.cli.calibrate import calibrate
 from langchain_judges.cli.compare import compare
+from langchain_judges.cli.guide import GuidedCommand
 from langchain_judges.cli.judge import judge
 from langchain_judges.cli.label import label
 from langchain_judges.cli.merge import merge
 from langchain_judges.cli.methods import methods
 from langchain_judges.cli.models import models
+from langchain_judges.cli.power import power
 from langchain_judges.cli.prompts import prompts
 from langchain_judges.cli.rank import rank
 from langchain_judges.cli.trust import trust
 from langchain_judges.cli.write import write
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-app.command()(attack)
-app.command()(audit)
-app.command()(bench)
-app.command()(calibrate)
-app.command()(judge)
-app.command()(compare)
-app.command()(label)
-app.command()(merge)
-app.command()(methods)
-app.command()(models)
-app.command()(rank)
-app.command()(prompts)
-app.command()(write)
-app.command()(trust)
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its frames leave too little room, and flags seem to take a value
+)
+for command in (
+    attack,
+    audit,
+    bench,
+    calibrate,
+    compare,
+    judge,
+    label,
+    merge,
+    methods,
+    models,
+    power,
+    prompts,
+    rank,
+    trust,
+    write,
+):
+    app.command(cls=GuidedCommand)(command)
 
 
 def _version(show: bool) -> None:

@@ -47,7 +47,7 @@ def audit(  # noqa: PLR0913 - one parameter for each option
     ] = "normalised_sequence",
     check_option: Annotated[
         list[str] | None,
-        typer.Option("--check-set", help="An option of the check: NAME=VALUE."),
+        typer.Option("--check-set", metavar="NAME=VALUE", help="An option of the check."),
     ] = None,
     auditor: Annotated[
         str, typer.Option(help="human, or the name of a model that audits.")

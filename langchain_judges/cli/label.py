@@ -24,8 +24,9 @@ def label(  # noqa: PLR0913 - one parameter for each option
     verdicts: Annotated[
         list[Path] | None,
         typer.Option(
+            metavar="<path>",
             help="Results of a judge: doubtful rows come first, and the labels correct its "
-            "win rate; repeat it for several judges."
+            "win rate; repeat it for several judges.",
         ),
     ] = None,
     budget: Annotated[int, typer.Option(min=1, help="How many rows to label now.")] = 20,

@@ -27,8 +27,6 @@ def merge(
     """Join the parts of a sharded run into one table, or convert results.
 
     Nothing is written unless all parts are there, finished, and of one judge.
-
-    Example: langchain-judges merge out/ -o verdicts.parquet
     """
     # Loaded here: other commands need nothing of it.
     from langchain_judges.runs.merge import merge as join

@@ -25,10 +25,7 @@ def methods(
         typer.Argument(help="A method, such as bsm, to list its presets and options."),
     ] = None,
 ) -> None:
-    """List the methods; with NAME, list its presets and the options that --set takes.
-
-    Examples: langchain-judges methods; langchain-judges methods bsm.
-    """
+    """List the methods; with NAME, list its presets and the options that --set takes."""
     from langchain_judges.methods.registry import COMBINATIONS, METHODS, method_of
 
     if name is None:

@@ -54,6 +54,7 @@ Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
+        metavar="NAME=VALUE",
         help="An option of the method: NAME=VALUE, with VALUE as JSON, such as "
         'criteria=\'["Accuracy", "Tone"]\'. langchain-judges methods METHOD lists them.',
     ),
@@ -83,6 +84,7 @@ ModelSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--model-set",
+        metavar="NAME=VALUE",
         help="A setting of the model: NAME=VALUE, such as reasoning_effort=low; repeat it for "
         "several.",
     ),
@@ -128,6 +130,7 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--column",
+        metavar="FIELD=COLUMN",
         help="A column of the table: FIELD=COLUMN, such as label=winner; repeat it "
         "for several. Other columns keep their names.",
     ),

@@ -14,10 +14,7 @@ from langchain_judges.errors import OptionError
 def prompts(
     name: Annotated[str, typer.Argument(help="A method, such as bsm, or a ready rubric.")],
 ) -> None:
-    """Print the prompts of a method with their variables, or the text of a ready rubric.
-
-    Examples: langchain-judges prompts bsm; langchain-judges prompts groundedness.
-    """
+    """Print the prompts of a method with their variables, or the text of a ready rubric."""
     from langchain_judges.methods.registry import method_of
     from langchain_judges.methods.rubric.ready import ready_text
 

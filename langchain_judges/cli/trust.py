@@ -68,7 +68,8 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     verdicts: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Results of a finished run instead of a model; repeat it for several."
+            metavar="<path>",
+            help="Results of a finished run instead of a model; repeat it for several.",
         ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(

@@ -1,0 +1,108 @@
+"""`langchain-judges power`: how many labels tell which of two judges is better."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from langchain_judges.cli.common import MISUSED, error_console, named_columns, tell_refusal
+from langchain_judges.cli.options import Columns
+from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.rows.console import InertConsole
+
+LEADS = (0.01, 0.02, 0.05, 0.1, 0.2)
+USUAL = 0.2
+"""The disagreement of two good judges that are not of one family, where none is named."""
+
+
+def power(  # noqa: PLR0913 - one parameter for each option
+    data: Annotated[
+        str | None, typer.Argument(help="The judged rows, with labels where there are any.")
+    ] = None,
+    verdicts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="<path>",
+            help="Results of a judge; name two, and their disagreement is counted.",
+        ),
+    ] = None,
+    lead: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1,
+            help="How much more often one is right, such as 0.05.",
+        ),
+    ] = None,
+    disagreement: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1,
+            help="Share of rows on which one alone is right; default: 0.2.",
+        ),
+    ] = None,
+    chance: Annotated[
+        float, typer.Option("--power", min=0.01, max=0.999, help="How often to find the lead.")
+    ] = 0.8,
+    level: Annotated[
+        float, typer.Option(min=0.0001, max=0.5, help="Level of the test.")
+    ] = 0.05,
+    column: Columns = None,
+) -> None:
+    """Say how many labels it takes to find out which of two judges is better.
+
+    One of the two may be a rule, such as always picking the longer text. The test is McNemar's,
+    as `trust` and `compare` make it; its power is simulated. Exit codes: 0 done, 2 wrong use.
+    """
+    # Loaded here: statistics take a second.
+    from langchain_judges.metrics import labels_needed
+
+    errors, console = error_console(), InertConsole(highlight=False, soft_wrap=True)
+    try:
+        if verdicts and (len(verdicts) != 2 or disagreement is not None):
+            raise OptionError("name --verdicts twice, or --disagreement")
+        apart = _counted(data, verdicts, column or [], console) if verdicts else disagreement
+        share = USUAL if apart is None else apart
+        leads = [each for each in LEADS if each <= share] if lead is None else [lead]
+        needed = {each: labels_needed(each, share, chance, level=level) for each in leads}
+    except JudgeError as exc:
+        tell_refusal(exc, errors)
+        raise typer.Exit(MISUSED) from exc
+    _print(needed, share, chance, console)
+
+
+def _counted(data: str | None, verdicts: list[Path], columns: list[str], console: Any) -> float:
+    """Count how far two judges are apart, and say it."""
+    from langchain_judges.datasets.row_file import open_rows
+    from langchain_judges.report.planning import how_far_apart
+    from langchain_judges.report.rows import read_verdicts
+
+    runs = [run for path in verdicts for run in read_verdicts(path).values()]
+    if len(runs) != 2:
+        raise OptionError(f"--verdicts must name two judges in all, got {len(runs)}")
+    table = None
+    if data is not None:
+        table = list(open_rows(Path(data), None, lambda row: None, named_columns(columns)))
+    apart = how_far_apart(*runs, table)
+    share = f"{100 * apart.disagreement:.1f} % of {apart.rows:,} rows"
+    if apart.lead is None:
+        console.print(f"The judges differ on {share}, and one alone is right on at most these.")
+    else:
+        lead = f"{100 * apart.lead:+.1f} points for the first"
+        console.print(f"One judge alone is right on {share} with labels; so far {lead}.")
+    if not apart.disagreement:
+        raise OptionError("the judges never differ: no number of labels parts them")
+    return apart.disagreement
+
+
+def _print(needed: dict[float, int], share: float, chance: float, console: Any) -> None:
+    console.print(
+        f"Labels to find a lead in {100 * chance:.0f} of 100 samples, where one judge alone is "
+        f"right on {100 * share:.0f} % of rows:"
+    )
+    for each, labels in needed.items():
+        console.print(f"  {100 * each:5.1f} points  {labels:>9,} labels")
+    console.print("Rows that share a question count as one: label that many questions.")
