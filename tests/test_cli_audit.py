@@ -14,7 +14,7 @@ from langchain_judges.cli import app, keys
 from langchain_judges.cli.review import Desk, Review
 from langchain_judges.errors import InputError
 from langchain_judges.methods.allure.audit.review import from_jsonl
-from langchain_judges.report.audit import proposal_screen
+from langchain_judges.report.audit import proposal_screen, rounds_tables
 from langchain_judges.rows.printable import clean
 from langchain_judges.testing import reply
 from tests.memories import ListMemory
@@ -314,3 +314,17 @@ def test_langsmith_out_of_reach_is_one_sentence(auditing, monkeypatch, way):
 
 def refused(*_, **__):
     raise LangSmithConnectionError("no way")
+
+
+def test_the_rounds_of_an_audit_fit_a_narrow_terminal_in_full():
+    names = ("evaluated", "doubted", "proposed", "accepted", "rejected", "check_wrong")
+    counts = dict.fromkeys([*names, "remembered", "waiting"], 123456)
+    score = {"balanced_accuracy": 0.5}
+    entry = {**counts, "usage": {"calls": 1234567}, "dev": score, "dev_before": score}
+    history = [{**entry, "round": number} for number in range(1, 8)]
+    with open(os.devnull, "w") as nowhere:
+        console = Console(width=80, record=True, file=nowhere)
+        console.print(*rounds_tables({"history": history}))
+    text = console.export_text()
+    assert text.count("0.50 → 0.50") == text.count("1,234,567") == 7
+    assert "…" not in text

@@ -93,23 +93,38 @@ def choices(names: Sequence[str]) -> Text:
     return Text("\n".join(f"  {number}  {clean(name)}" for number, name in enumerate(names, 1)))
 
 
-def rounds_table(result: Mapping[str, Any]) -> Table:
-    """Render what the rounds of an audit came to."""
+ROUNDS_BESIDE = 5
+"""Rounds that stand beside each other on 80 columns."""
+
+_COUNTS = {
+    "judged": "evaluated",
+    "doubted": "doubted",
+    "asked": "proposed",
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "check wrong": "check_wrong",
+    "learnt": "remembered",
+    "waiting": "waiting",
+}
+"""What a line of the table is called, and its entry in the history."""
+
+
+def rounds_tables(result: Mapping[str, Any]) -> list[Table]:
+    """Render what the rounds of an audit came to, one column a round."""
+    history = result["history"]
+    starts = range(0, len(history), ROUNDS_BESIDE)
+    return [_rounds_table(history[start : start + ROUNDS_BESIDE]) for start in starts]
+
+
+def _rounds_table(history: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for column in ("round", "judged", "doubted", "asked", "accepted", "rejected"):
-        table.add_column(column, justify="right")
-    for column in ("check wrong", "learnt", "waiting", "dev", "calls"):
-        table.add_column(column, justify="right", no_wrap=column == "dev")
-    for entry in result["history"]:
-        counts = ("round", "evaluated", "doubted", "proposed", "accepted", "rejected")
-        table.add_row(
-            *(f"{entry[name]:,}" for name in counts),
-            f"{entry['check_wrong']:,}",
-            f"{entry['remembered']:,}",
-            f"{entry['waiting']:,}",
-            _gain(entry),
-            f"{entry['usage']['calls']:,}",
-        )
+    table.add_column("")
+    for entry in history:
+        table.add_column(f"round {entry['round']}", justify="right", no_wrap=True)
+    for name, key in _COUNTS.items():
+        table.add_row(name, *(f"{entry[key]:,}" for entry in history))
+    table.add_row("dev", *map(_gain, history))
+    table.add_row("calls", *(f"{entry['usage']['calls']:,}" for entry in history))
     return table
 
 
@@ -146,7 +161,10 @@ def _waiting(result: Mapping[str, Any]) -> list[RenderableType]:
 
 def audit_report(result: Mapping[str, Any]) -> RenderableType:
     """Render what an audit came to."""
-    parts: list[RenderableType] = [rounds_table(result), Text(_WHY.get(result["stopped"], ""))]
+    parts: list[RenderableType] = [
+        *rounds_tables(result),
+        Text(_WHY.get(result["stopped"], "")),
+    ]
     dev = result["history"][-1]["dev"] if result["history"] else None
     if dev:
         parts.append(
