@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -15,7 +16,7 @@ from langchain_judges.methods.allure.audit.checks import CHECKS
 from langchain_judges.methods.registry import COMBINATIONS, METHODS
 from langchain_judges.writing.registry import WRITERS
 
-COMMANDS = get_command(app).commands
+COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
 JUDGES = METHODS | COMBINATIONS
 LISTED = {"judge": JUDGES, "trust": JUDGES, "attack": JUDGES, "write": WRITERS, "audit": CHECKS}
 

@@ -144,6 +144,7 @@ def judged(number):
 
 GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "allure.md": lambda: {"saver": InMemorySaver(), "items": planning(6)},
+    "baselines.md": dict,
     "bsm.md": dict,
     "drpe.md": dict,
     "jury.md": lambda: {"pair": many(1)[0], "pairs": many(4), "labelled": many(40)},

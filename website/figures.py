@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.runnables.graph import Graph
 
-from langchain_judges import create_cascade, create_jury, load_judge
+from langchain_judges import create_bsm_writer, create_cascade, create_jury, load_judge
 from langchain_judges.testing import FakeChatModel
 
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
@@ -28,6 +28,7 @@ def judges() -> dict[str, Any]:
     model = FakeChatModel(replies=[])
     found: dict[str, Any] = {name: load_judge(name, model) for name in ALONE}
     members = [load_judge(name, model) for name in ("relative", "bsm")]
+    found["writing"] = create_bsm_writer(model)
     return found | {"jury": create_jury(members), "cascade": create_cascade(members)}
 
 

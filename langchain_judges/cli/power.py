@@ -86,7 +86,8 @@ def _counted(data: str | None, verdicts: list[Path], columns: list[str], console
     table = None
     if data is not None:
         table = list(open_rows(Path(data), None, lambda row: None, named_columns(columns)))
-    apart = how_far_apart(*runs, table)
+    first, second = runs
+    apart = how_far_apart(first, second, table)
     share = f"{100 * apart.disagreement:.1f} % of {apart.rows:,} rows"
     if apart.lead is None:
         console.print(f"The judges differ on {share}, and one alone is right on at most these.")

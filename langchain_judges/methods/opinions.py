@@ -42,7 +42,7 @@ def opinion_sketch(key: str, *more: str) -> Sketch:
         from rich.table import Table
         from rich.text import Text
 
-        from langchain_judges.rows.printable import clean
+        from langchain_judges.rows.printable import clean, shortened
 
         if not row.get(key):
             return []
@@ -51,7 +51,7 @@ def opinion_sketch(key: str, *more: str) -> Sketch:
             table.add_column(column)
         for each in row[key]:
             cells = ["-" if each[name] is None else f"{each[name]:.2f}" for name in more]
-            reason = Text(clean(each["rationale"][:120]))
+            reason = Text(clean(shortened(each["rationale"], 120)))
             table.add_row(Text(clean(each["member"])), _said_by(each), *cells, reason)
         return [table]
 

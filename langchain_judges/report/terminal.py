@@ -50,7 +50,8 @@ def _costs(outcome: Mapping[str, Any]) -> list[RenderableType]:
         clean(f"! {f['step']} {f['unit']}: {f['reason']}: {f['detail']}"[:200])
         for f in outcome["failures"]
     ]
-    cost = Text(f"{usage['calls']} calls, {tokens:,} tokens", style="dim")
+    calls = f"{usage['calls']:,} {'call' if usage['calls'] == 1 else 'calls'}"
+    cost = Text(f"{calls}, {tokens:,} tokens", style="dim")
     return [*(Text(each, style="red") for each in lines), cost]
 
 

@@ -24,6 +24,18 @@ def clean(text: str) -> str:
     return _STEERING.sub("�", text.replace("\r\n", "\n"))
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most so many characters, cut at a word and marked where it is longer.
+
+    >>> shortened("one long sentence of terms", 20)
+    'one long sentence …'
+    """
+    if len(text) <= most:
+        return text
+    head = text[: most - 2]
+    return (head.rpartition(" ")[0] or head).rstrip(" ,;:") + " …"
+
+
 def inert_json(text: str) -> str:
     r"""Return equivalent JSON with characters that would control a terminal as escapes.
 

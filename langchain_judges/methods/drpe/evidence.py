@@ -26,7 +26,7 @@ def sketch(row: Mapping[str, Any]) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    from langchain_judges.rows.printable import clean
+    from langchain_judges.rows.printable import clean, shortened
 
     if not row.get("votes"):
         return []
@@ -35,6 +35,6 @@ def sketch(row: Mapping[str, Any]) -> list[Any]:
         table.add_column(column)
     for vote in row["votes"]:
         weight = "-" if vote["confidence"] is None else f"{vote['confidence']:.2f}"
-        reason = Text(clean(vote["reason"][:120]))
+        reason = Text(clean(shortened(vote["reason"], 120)))
         table.add_row(Text(clean(vote["role"])), vote["preference"] or "-", weight, reason)
     return [table]

@@ -11,7 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from langchain_judges.methods.sc2.table_view import render_table
-from langchain_judges.rows.printable import clean
+from langchain_judges.rows.printable import clean, shortened
 
 _MOST = 12
 """Matches that are listed one by one, where all met."""
@@ -65,7 +65,7 @@ def _line(match: Mapping[str, Any]) -> Text:
     how = "" if match["decided_by"] in {"comparator", "bye"} else f" by {match['decided_by']}"
     why = f": {match['why']}" if losers and match["why"] else ""
     head = Text(f"match {match['round']}.{match['match']}  ", style="dim")
-    return head + winner + Text(clean(f"{beat}{how}{why}"[:150]))
+    return head + winner + Text(clean(shortened(f"{beat}{how}{why}", 150)))
 
 
 def _list(played: Sequence[Mapping[str, Any]], comparisons: Mapping[str, Any]) -> Table:

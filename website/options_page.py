@@ -1,0 +1,61 @@
+"""Write docs/options.md from the options themselves: `python -m website.options_page`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.methods.options import GraphOptions, JudgeOptions
+from langchain_judges.methods.registry import COMBINATIONS, METHODS
+from langchain_judges.options import described, type_of
+from langchain_judges.writing.registry import WRITERS
+
+PAGE = Path(__file__).parents[1] / "docs" / "options.md"
+SHARED = {*GraphOptions.model_fields, *JudgeOptions.model_fields}
+HEAD = """# Options
+
+Every option of every method, made from the classes that declare them. On the command line:
+`--set NAME=VALUE`, the value as JSON. A preset is a set of options by name:
+`load_judge("bsm", model, preset="paper")`, or `--preset paper`.
+"""
+
+
+def row(kind: type[GraphOptions], name: str, field: Any) -> str:
+    """Return the line of an option: its type, its default and what it is."""
+    default = field.get_default(call_default_factory=True)
+    words = " ".join((field.description or "").split()).replace("|", "\\|")
+    kinds = type_of(kind, name).replace("|", "\\|")
+    return f"| `{name}` | `{kinds}` | `{default!r}` | {words} |"
+
+
+def table(kind: type[GraphOptions], *, shared: bool = False) -> str:
+    """Return the options that a method declares, or those that it shares with others."""
+    lines = ["| option | type | default | what it is |", "|---|---|---|---|"]
+    own = [(name, field) for name, field in described(kind) if (name in SHARED) == shared]
+    return "\n".join(lines + [row(kind, name, field) for name, field in own])
+
+
+def summary(method: type[Any]) -> str:
+    """Return what a method is, and its presets."""
+    presets = ", ".join(f"`{preset}`" for preset in method.presets) or "none"
+    return f"{method.summary} Presets: {presets}."
+
+
+def page() -> str:
+    """Return the page."""
+    parts = [HEAD, "## What every judge takes\n", table(JudgeOptions, shared=True)]
+    tables: dict[str, Mapping[str, type[Any]]] = {
+        "Judges": METHODS,
+        "Judges made of judges": COMBINATIONS,
+        "Writers": WRITERS,
+    }
+    for title, methods in tables.items():
+        parts.append(f"\n## {title}")
+        for name, method in methods.items():
+            parts += [f"\n### `{name}`\n", summary(method) + "\n", table(method)]
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
