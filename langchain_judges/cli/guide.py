@@ -94,7 +94,7 @@ GUIDES: dict[str, Guide] = {
         f"pairs with {_PAIRS}, and a label: {_TABLE}, or a public set.",
         (
             "bench pairs.jsonl --model openai:gpt-5-mini -o bench",
-            "bench pairs.csv --model local --methods relative,bsm --limit 20",
+            "bench pairs.csv --model local --methods relative --limit 20",
         ),
         (("Methods, for --methods", lambda: _judges(items=False)),),
     ),
@@ -103,7 +103,7 @@ GUIDES: dict[str, Guide] = {
         f"rows as `judge` takes them, with a label: {_TABLE}.",
         (
             "calibrate rows.jsonl --spec cascade.json --save tuned.json",
-            "calibrate rows.csv --model openai:gpt-5-nano,openai:gpt-5 --save a.json",
+            "calibrate rows.csv --model local,openai:gpt-5 --save my.json",
         ),
     ),
     "compare": Guide(
