@@ -11,9 +11,13 @@ PAIRS_allure := cookbook/data/items.jsonl
 PAIRS_drpe := cookbook/data/summaries.jsonl
 SET_sc2 := --set samples=2 --set 'aspects=["Correctness", "Clarity"]'
 COMMAND_write := write
-SET_write := --set temperature=0.7
-LIMIT_write := 1
-PAIRS_write := cookbook/data/concepts.jsonl
+SET_write := --method direct --preset best_coverage --set samples=3
+PAIRS_write := cookbook/data/demo_writing.jsonl
+SHOWS_bsm := Branch-Solve-Merge: criteria are planned, each scored in both orders, and summed.
+SHOWS_drpe := DRPE: static and generated role-players vote, each with a reason.
+SHOWS_sc2 := SC2: tables of what both texts share and where they differ; the most consistent decides.
+SHOWS_allure := ALLURE: one text is labelled by whether it is right.
+SHOWS_write := Three drafts are written for each task, and the one that uses most of its concepts is kept.
 DEMO := $(or $(COMMAND_$(METHOD)),judge --method $(METHOD))
 PAIRS := $(or $(PAIRS_$(METHOD)),cookbook/data/pairs.jsonl)
 
@@ -43,7 +47,7 @@ help:
 	@touch $@
 
 demo: .venv/.package
-	@echo "This shows how a method works, step by step. It does not show good verdicts: the model has 135M parameters."
+	@echo "$(SHOWS_$(METHOD)) It shows the steps, not good $(if $(COMMAND_$(METHOD)),texts,verdicts): the model has 135M parameters."
 	@$(BIN)/langchain-judges $(DEMO) $(PAIRS) --model local --limit $(or $(LIMIT_$(METHOD)),3) --show $(SET_$(METHOD))
 	@echo "With a real model: $(BIN)/langchain-judges $(DEMO) $(PAIRS) --model openai:gpt-5-mini --show"
 

@@ -29,12 +29,23 @@ def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, fai
 
 
 @pytest.mark.system
-def test_the_demo_says_first_what_it_shows_and_last_how_to_use_a_real_model(tmp_path):
+@pytest.mark.parametrize(
+    ("method", "shown", "not_shown"),
+    [
+        ("bsm", "each scored in both orders", "not good verdicts"),
+        ("write", "Three drafts", "not good texts"),
+    ],
+)
+def test_the_demo_says_first_what_it_shows_and_last_how_to_use_a_real_model(
+    tmp_path, method, shown, not_shown
+):
     program = tmp_path / "langchain-judges"
     program.write_text("#!/bin/sh\necho verdicts\n")
     program.chmod(0o755)
-    command = ["make", "-s", "-C", str(ROOT), "demo", f"BIN={tmp_path}", "-o", ".venv/.package"]
+    command = ["make", "-s", "-C", str(ROOT), "demo", f"BIN={tmp_path}", f"METHOD={method}"]
+    command += ["-o", ".venv/.package"]
     first, verdicts, last = subprocess.check_output(command, text=True).splitlines()
-    assert "does not show good verdicts" in first
+    assert shown in first
+    assert not_shown in first
     assert verdicts == "verdicts"
     assert last.endswith("--model openai:gpt-5-mini --show")
