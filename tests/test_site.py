@@ -12,7 +12,7 @@ import langchain_judges
 from tests.chromium import Chromium, needed
 from website.figures import FOLDER, figures
 from website.first_verdict import first_verdict
-from website.hooks import outside
+from website.hooks import LINK, outside
 
 ROOT = Path(__file__).parents[1]
 CONFIG = (ROOT / "mkdocs.yml").read_text()
@@ -47,14 +47,28 @@ def test_the_readme_shows_the_recorded_verdict_as_it_is():
     assert f"```\n{first_verdict()}```\n" in (ROOT / "README.md").read_text()
 
 
-def test_a_link_that_leaves_the_docs_leads_into_the_repository():
+@pytest.mark.parametrize(
+    ("link", "page", "shown"),
+    [
+        ("[how](../../SECURITY.md#a)", "recipes/rag.md", "[how]({}/blob/main/SECURITY.md#a)"),
+        ("[trust](../trust.md)", "recipes/rag.md", "[trust](../trust.md)"),
+    ],
+)
+def test_a_link_that_leaves_the_docs_leads_into_the_repository(link, page, shown):
     there = "https://example.org/me/judges"
-    assert (
-        outside("../../SECURITY.md", "recipes/rag.md", there)
-        == f"{there}/blob/main/SECURITY.md"
-    )
-    assert outside("../cookbook/a.png", "trust.md", there) == f"{there}/raw/main/cookbook/a.png"
-    assert outside("../trust.md", "recipes/rag.md", there) == "../trust.md"
+    assert outside(LINK.fullmatch(link), page, there) == shown.format(there)
+
+
+def test_without_an_address_such_a_link_is_its_text():
+    assert outside(LINK.fullmatch("[how](../SECURITY.md)"), "trust.md", "") == "how"
+
+
+def test_no_page_names_an_address_of_the_repository_that_does_not_exist():
+    files = ["README.md", "pyproject.toml", "mkdocs.yml", "CITATION.cff", "CONTRIBUTING.md"]
+    paths = [*(ROOT / name for name in files), *(ROOT / "docs").rglob("*.md")]
+    assert not [
+        path.name for path in paths if "/langchain-judges/langchain" in path.read_text()
+    ]
 
 
 @pytest.fixture(scope="module")

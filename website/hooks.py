@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
@@ -11,22 +12,32 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page
 
-LINK = re.compile(r"(?<=\]\()(\.\./[^)\s#]*)")
+LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)\s#]*)(#[^)]*)?\)")
+"""A link, its text and its target; a picture's link is one too."""
 
 
-def outside(path: str, page: str, repository: str) -> str:
-    """Return a page's relative link; one that leaves docs/ becomes one into the repository."""
+def repository() -> str:
+    """Return the repository's public address, which stands in pyproject.toml; "": none yet."""
+    settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    return str(settings["tool"]["langchain-judges"]["repository"])
+
+
+def outside(link: re.Match[str], page: str, address: str) -> str:
+    """Return a page's relative link; one that leaves docs/ leads into the repository.
+
+    While the repository has no address such a link becomes its text.
+    """
+    text, path, anchor = link[1], link[2], link[3] or ""
     place = normpath(PurePosixPath("docs", page).parent / path)
     if place.startswith("docs/"):
-        return path
-    kind = "raw" if place.endswith(".png") else "blob"
-    return f"{repository}/{kind}/main/{place}"
+        return link[0]
+    return f"[{text}]({address}/blob/main/{place}{anchor})" if address else text
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point links that leave docs/ into the repository."""
-    address, source = str(config.extra["repository"]), page.file.src_uri
-    return LINK.sub(lambda link: outside(link[1], source, address), markdown)
+    address, source = repository(), page.file.src_uri
+    return LINK.sub(lambda link: outside(link, source, address), markdown)
 
 
 def summary(page: Page) -> str:
@@ -47,7 +58,7 @@ def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> None:
 
 def on_post_build(config: MkDocsConfig) -> None:
     """Write llms.txt: the pages by section, each with what it is."""
-    address = str(config.site_url)
+    address = config.site_url or ""
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
     for item in config.extra["nav"].items:
         among = item.children if isinstance(item, Section) else [item]
