@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from langchain_judges.cli.common import MISUSED, error_console, named_columns, tell_refusal
+from langchain_judges.cli.messages import MISUSED, error_console, tell_refusal
 from langchain_judges.cli.options import Columns
+from langchain_judges.cli.row_files import named_columns
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.rows.console import InertConsole
 
