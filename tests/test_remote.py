@@ -1,5 +1,7 @@
 """Results in an object store: here fsspec's store in memory."""
 
+from typing import Any
+
 import pytest
 
 from langchain_judges import judge_many
@@ -59,8 +61,10 @@ def test_one_file_in_a_store_is_resumed_too(store):
 def test_a_shard_that_is_begun_again_withdraws_its_receipt(store, tmp_path):
     run(shard="1/1")
     judge = of_method("relative", orders="none")
-    options = {"out": OUT, "shard": "1/1", "max_concurrency": 1, "progress": False}
-    with judge_many(judge, [*ROWS, {**ROWS[0], "id": "new"}], **options) as stopped:
+    options: dict[str, Any] = {"out": OUT, "shard": "1/1", "max_concurrency": 1}
+    with judge_many(
+        judge, [*ROWS, {**ROWS[0], "id": "new"}], progress=False, **options
+    ) as stopped:
         next(stopped)
     with pytest.raises(OutputError, match="not finished: 1/1"):
         merge(OUT, tmp_path / "all.jsonl")
@@ -68,9 +72,14 @@ def test_a_shard_that_is_begun_again_withdraws_its_receipt(store, tmp_path):
 
 def test_rows_are_copied_while_the_run_lasts(store, monkeypatch):
     monkeypatch.setattr(remote, "PERIOD", -1.0)  # a copy is always due
-    pushed = []
+    pushed: list[str] = []
     push = Remote.push
-    monkeypatch.setattr(Remote, "push", lambda self, name: pushed.append(push(self, name)))
+
+    def count(self, name):
+        pushed.append(name)
+        push(self, name)
+
+    monkeypatch.setattr(Remote, "push", count)
     run(out="memory://bucket/verdicts.jsonl")
     assert len(pushed) > 1
 
