@@ -69,6 +69,7 @@ def test_no_address_name_or_key_is_told_and_none_decides_which_model_it_is():
         {"model_kwargs": {"stop_token_ids": [7]}},
         {"model_kwargs": {"adapter_name": "poet"}},
         {"model_kwargs": {"lora_name": "poet"}},
+        {"model_kwargs": {"lora": {"name": "poet"}}},
         {"model_kwargs": {"base_model": "large"}},
     ],
 )

@@ -310,7 +310,9 @@ def _without_access(value: Any) -> Any:
     """Return a setting without what says how a model is reached, however deep it stands."""
     if isinstance(value, Mapping):
         inner = {k: _without_access(v) for k, v in value.items() if isinstance(k, str)}
-        return {k: v for k, v in inner.items() if k in _SAMPLING or not _NO_IDENTITY.search(k)}
+        # A bare `name` is that of what the setting is about, such as an adapter.
+        known = _SAMPLING | {"name"}
+        return {k: v for k, v in inner.items() if k in known or not _NO_IDENTITY.search(k)}
     if isinstance(value, list | tuple):
         return [_without_access(each) for each in value]
     return value
