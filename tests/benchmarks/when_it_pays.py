@@ -116,10 +116,11 @@ def measured(skill: float, world: World, number: int) -> dict[str, tuple[float, 
     contestants, _ = line_up(list(OPTIONS), model, budget=None, options=OPTIONS)
     rows = pairs(number)
     done = compare(contestants, rows, progress=False, max_concurrency=1)["methods"]
-    return {
-        name: ((each["labelled"] or {}).get("share") or 0.0, each["calls"] / each["rows"])
-        for name, each in done.items()
-    }
+    found: dict[str, tuple[float, float]] = {}
+    for name, each in done.items():
+        share = each["labelled"]["share"] if each["labelled"] else None
+        found[name] = (share or 0.0, each["calls"] / each["rows"])
+    return found
 
 
 def majority(skill: float, looks: int) -> float:
