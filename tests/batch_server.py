@@ -94,8 +94,8 @@ class BatchServer:
         elif path == "/v1/batches":
             with self.lock:
                 name = f"batch_{len(self.jobs)}"
-                made = json.loads(content)
-                self.jobs[name] = {**made, "id": name, "number": len(self.jobs)}
+                job = json.loads(content)
+                self.jobs[name] = {**job, "id": name, "number": len(self.jobs)}
             if self.drop_made:
                 self.drop_made -= 1
                 handler.close_connection = True

@@ -78,10 +78,10 @@ class Chromium:
 
     def call(self, method: str, **params: object) -> dict:
         self._number += 1
-        told = {"id": self._number, "method": method, "params": params}
+        request = {"id": self._number, "method": method, "params": params}
         if self._session:
-            told["sessionId"] = self._session
-        os.write(self._out, json.dumps(told).encode() + b"\0")
+            request["sessionId"] = self._session
+        os.write(self._out, json.dumps(request).encode() + b"\0")
         for message in self._messages():
             if message.get("id") == self._number:
                 assert "error" not in message, message
@@ -102,8 +102,8 @@ class Chromium:
     def open(self, page: Path, width: int, *, dark: bool = False) -> None:
         """Show a page at a width and wait until it is loaded."""
         self.events.clear()
-        told = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.call("Emulation.setDeviceMetricsOverride", **told)
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url=page.resolve().as_uri())
@@ -115,9 +115,9 @@ class Chromium:
 
     def ask(self, expression: str) -> object:
         """Return the value of a JavaScript expression on the page."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
 
     def complaints(self) -> list[dict]:
         """Return what the console was told since the page was opened."""
@@ -137,5 +137,5 @@ class Chromium:
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "scale": 1}
         clip["height"] = height or size["height"]
-        told = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(told["data"]))
+        screenshot = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(screenshot["data"]))

@@ -29,8 +29,8 @@ def judged_by(quality: Callable[[str], int]) -> Callable[[str], str]:
                 }
             )
         if '"preference"' in prompt:
-            found = re.findall(r"response 1 scored (\S+), response 2 scored (\S+)\.", prompt)
-            lead = sum(float(a) - float(b) for a, b in found)
+            results = re.findall(r"response 1 scored (\S+), response 2 scored (\S+)\.", prompt)
+            lead = sum(float(a) - float(b) for a, b in results)
             choice = "1" if lead > 0 else "2" if lead < 0 else "tie"
             return json.dumps({"explanation": "weighed", "preference": choice})
         if '"answer"' in prompt:
@@ -54,8 +54,8 @@ def writes(prompt: str) -> str:
     """
     lists = re.findall(r"<concepts(?:-\d+)?-\w{10}>\n(.*?)\n</concepts", prompt, re.DOTALL)
     concepts = [concept for each in lists for concept in each.split("\n")]
-    if asked := re.search(r"divide the concepts into (\d+) groups", prompt):
-        k = int(asked[1])
+    if match := re.search(r"divide the concepts into (\d+) groups", prompt):
+        k = int(match[1])
         groups = {f"group_{n + 1}": concepts[n::k] for n in range(k)}
         return json.dumps({"topic": "a day out", **groups})
     if "Which of them uses most" in prompt:
@@ -75,8 +75,8 @@ class FakeChatModel(testing.FakeChatModel):
         message = super()._message(reply, settings)
         if not isinstance(message.content, str):
             return message
-        said = message.content.replace("SEED", str(settings.get("seed")))
-        return message.model_copy(update={"content": said})
+        text = message.content.replace("SEED", str(settings.get("seed")))
+        return message.model_copy(update={"content": text})
 
 
 class BrokenEmbeddings(DeterministicFakeEmbedding):

@@ -58,8 +58,8 @@ def serve(orders: socket.socket) -> dict[str, Any] | None:
 
 
 def _ended(pid: int, flags: int) -> int | None:
-    found, status = os.waitpid(pid, flags)
-    return os.waitstatus_to_exitcode(status) if found else None
+    result, status = os.waitpid(pid, flags)
+    return os.waitstatus_to_exitcode(status) if result else None
 
 
 def run(order: dict[str, Any]) -> None:

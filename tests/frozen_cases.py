@@ -89,7 +89,7 @@ class Case(NamedTuple):
 def pair_memory() -> FailureMemory:
     """Return a memory of three corrected judgments on pairs."""
     memory = FailureMemory(embeddings=LetterCounts())
-    asked = ("Why do leaves yellow?", "How deep do I plant tulips?", "When do figs ripen?")
+    questions = ("Why do leaves yellow?", "How deep do I plant tulips?", "When do figs ripen?")
     answers = ("Too much water.", "Three times their own height.", "In late summer, when soft.")
     memory.remember(
         {
@@ -99,7 +99,7 @@ def pair_memory() -> FailureMemory:
             "corrected": "A",
             "note": "It took modesty for care.",
         }
-        for question, answer in zip(asked, answers, strict=True)
+        for question, answer in zip(questions, answers, strict=True)
     )
     return memory
 
@@ -154,20 +154,20 @@ def _presets() -> dict[str, Case]:
             prefix + method, row=EXTRA.get(method, {}), preset=preset
         )
         for prefix, table in tables.items()
-        for method, known in table.items()
-        for preset in (None, *known.presets)
+        for method, kind in table.items()
+        for preset in (None, *kind.presets)
     }
 
 
 def _of_every_method() -> dict[str, Case]:
     cases = {}
-    for method, known in METHODS.items():
+    for method, kind in METHODS.items():
         few = FEW.get(method, {})
         cases[f"{method} + instructions"] = Case(
             method, {**few, "instructions": RUBRIC, "temperature": 0.3}
         )
         cases[f"{method} + memory"] = Case(method, few, memory=True)
-        if known.takes == "pair":
+        if kind.takes == "pair":
             cases[f"{method} + reference"] = Case(method, few, REFERENCE)
             cases[f"{method} + turns"] = Case(method, few, TURNS)
     return cases
@@ -195,14 +195,14 @@ def _combined(method: str, options: Mapping[str, Any]) -> dict[str, Case]:
     bsm = {"method": "bsm", "options": FEW["bsm"]}
     pairs: dict[str, Any] = {**options, "methods": ["relative", bsm]}
     items: dict[str, Any] = {**options, "methods": ["allure", "rubric"]}
-    said = {"instructions": RUBRIC, "temperature": 0.3}
+    content = {"instructions": RUBRIC, "temperature": 0.3}
     return {
         method: Case(method, pairs),
-        f"{method} + instructions": Case(method, {**pairs, **said}),
+        f"{method} + instructions": Case(method, {**pairs, **content}),
         f"{method} + memory": Case(method, pairs, memory=True),
         f"{method} + reference": Case(method, pairs, REFERENCE),
         f"{method} + turns": Case(method, pairs, TURNS),
-        f"{method} + items": Case(method, {**items, **said}, memory=True),
+        f"{method} + items": Case(method, {**items, **content}, memory=True),
         f"{method} unusable": Case(method, pairs, model=MODELS["unusable"]),
     }
 

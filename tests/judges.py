@@ -46,11 +46,11 @@ def answer(prompt: str) -> str:
         return writes(prompt)
     if "candidate-1-" in prompt or "Give each a type" in prompt:
         return respond(prompt)
-    if any(said in prompt for said in _SC2):
+    if any(text in prompt for text in _SC2):
         return test_sc2.respond(prompt)
     if '"label"' in prompt:
-        said = prompt.split("<response-")[-1].partition("</response-")[0]
-        return json.dumps({"label": str(int("good" in said)), "explanation": "because"})
+        text = prompt.split("<response-")[-1].partition("</response-")[0]
+        return json.dumps({"label": str(int("good" in text)), "explanation": "because"})
     if "response 1 scored" in prompt:
         return judged_by(goods)(prompt)
     return test_direct.respond(prompt)
@@ -58,8 +58,8 @@ def answer(prompt: str) -> str:
 
 def answer_call(call: Call) -> Answer:
     """Answer a call over HTTP, whose reply's form stands beside the prompt."""
-    said = answer(call.prompt + json.dumps(call.body.get("response_format")))
-    return reply(said.replace("SEED", str(call.body.get("seed"))))
+    text = answer(call.prompt + json.dumps(call.body.get("response_format")))
+    return reply(text.replace("SEED", str(call.body.get("seed"))))
 
 
 def of_method(method: str, model: Any = None, **options: Any) -> Any:
@@ -100,12 +100,12 @@ def labels(label: Any = None) -> Any:
 
     def evaluate(state: Any) -> Any:
         yield from ()
-        said = label or int("good" in state["output"])
+        value = label or int("good" in state["output"])
         against = state.get("expected") or state.get("source")
         rubric = state.get("rubric")
         verdict: LabelVerdict = {
-            "label": said,
-            "score": 0.9 if said else 0.1,
+            "label": value,
+            "score": 0.9 if value else 0.1,
             "confidence": None,
             "confidence_source": "none",
             "rationale": f"by {rubric}" if rubric else f"against {against}",
@@ -124,13 +124,13 @@ def labels(label: Any = None) -> Any:
 
 def watched(judge: Any) -> tuple[Any, list[Any]]:
     """Return a judge of pairs that says what it is asked, and the list where it says so."""
-    seen: list[Any] = []
+    log: list[Any] = []
 
     def invoke(pair: Any) -> Any:
-        seen.append(pair)
+        log.append(pair)
         return judge.invoke(pair)
 
-    return RunnableLambda(invoke).with_config(metadata={"takes": "pair"}), seen
+    return RunnableLambda(invoke).with_config(metadata={"takes": "pair"}), log
 
 
 def verdicts(verdict: Verdict) -> Any:

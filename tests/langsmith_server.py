@@ -140,16 +140,16 @@ class LangSmithServer:
         if "/runs" in path and not path.endswith("/query") and method != "GET":
             self._bodies.append((path, body, kind, encoding))
             return {}, 202
-        given = json.loads(_plain(body, encoding)) if body else None
+        payload = json.loads(_plain(body, encoding)) if body else None
         with self._lock:
-            return self._route(method, path, query, given), 200
+            return self._route(method, path, query, payload), 200
 
-    def _route(self, method: str, path: str, query: str, given: Any) -> Any:
-        asked = urllib.parse.parse_qs(query)
+    def _route(self, method: str, path: str, query: str, payload: Any) -> Any:
+        parameters = urllib.parse.parse_qs(query)
         path = path.removeprefix("/api/v1")
         for verb, pattern, handle in self._routes():
-            if verb == method and (found := re.fullmatch(pattern, path)):
-                return handle(found, asked, given)
+            if verb == method and (match := re.fullmatch(pattern, path)):
+                return handle(match, parameters, payload)
         return {}
 
     def _routes(self) -> list[Route]:
@@ -177,78 +177,78 @@ class LangSmithServer:
         names = {"display_name": "t", "tenant_handle": "t", "created_at": now()}
         return {"id": self.tenant, **names}
 
-    def _new_session(self, _: Any, __: Any, given: Any) -> Any:
-        known = {"id": str(uuid.uuid4()), "tenant_id": self.tenant, "start_time": now()}
-        session = {**known, **{k: v for k, v in given.items() if v is not None}}
+    def _new_session(self, _: Any, __: Any, payload: Any) -> Any:
+        defaults = {"id": str(uuid.uuid4()), "tenant_id": self.tenant, "start_time": now()}
+        session = {**defaults, **{k: v for k, v in payload.items() if v is not None}}
         return self.sessions.setdefault(session["id"], session)
 
-    def _patch_session(self, found: re.Match[str], _: Any, given: Any) -> Any:
-        session = self.sessions[found[1]]
-        session.update({k: v for k, v in given.items() if v is not None})
+    def _patch_session(self, result: re.Match[str], _: Any, payload: Any) -> Any:
+        session = self.sessions[result[1]]
+        session.update({k: v for k, v in payload.items() if v is not None})
         return session
 
-    def _new_dataset(self, _: Any, __: Any, given: Any) -> Any:
+    def _new_dataset(self, _: Any, __: Any, payload: Any) -> Any:
         counts = {"example_count": 0, "session_count": 0, "tenant_id": self.tenant}
-        dataset = {**given, **counts, "created_at": now(), "modified_at": now()}
-        dataset["id"] = given.get("id") or str(uuid.uuid4())
+        dataset = {**payload, **counts, "created_at": now(), "modified_at": now()}
+        dataset["id"] = payload.get("id") or str(uuid.uuid4())
         return self.datasets.setdefault(dataset["id"], dataset)
 
-    def _new_examples(self, given: list[Any]) -> list[Any]:
-        made = []
-        for example in given:
+    def _new_examples(self, payload: list[Any]) -> list[Any]:
+        rows = []
+        for example in payload:
             new = {**example, "id": example.get("id") or str(uuid.uuid4())}
             new = {**new, "created_at": now(), "modified_at": now()}
             if "reference_outputs" in new:
                 new["outputs"] = new.pop("reference_outputs")
             self.examples[new["id"]] = new
-            made.append(new)
-        return made
+            rows.append(new)
+        return rows
 
-    def _list_examples(self, _: Any, asked: dict[str, list[str]], __: Any) -> Any:
-        ids, sets = asked.get("id"), asked.get("dataset")
+    def _list_examples(self, _: Any, parameters: dict[str, list[str]], __: Any) -> Any:
+        ids, sets = parameters.get("id"), parameters.get("dataset")
         return [
             example
-            for example in _page(self.examples, {**asked, "name": []})
+            for example in _page(self.examples, {**parameters, "name": []})
             if (not ids or example["id"] in ids) and (not sets or example["dataset_id"] in sets)
         ]
 
-    def _query_runs(self, _: Any, __: Any, given: Any) -> Any:
+    def _query_runs(self, _: Any, __: Any, payload: Any) -> Any:
         self.read()
-        wanted = set(given.get("session") or [])
-        ids = set(given.get("id") or [])
+        sessions = set(payload.get("session") or [])
+        ids = set(payload.get("id") or [])
         names = {s["name"]: s["id"] for s in self.sessions.values()}
-        found = []
+        runs = []
         for each in list(self.runs.values()):
             session = each.get("session_id") or names.get(each.get("session_name"))
-            root = not (given.get("is_root") and each.get("parent_run_id"))
-            if root and (session in wanted or each["id"] in ids):
-                found.append(
+            root = not (payload.get("is_root") and each.get("parent_run_id"))
+            if root and (session in sessions or each["id"] in ids):
+                runs.append(
                     {**each, "session_id": session, "app_path": "/x", "status": "success"}
                 )
-        return {"runs": found, "cursors": {"next": None}}
+        return {"runs": runs, "cursors": {"next": None}}
 
-    def _new_comparison(self, _: Any, __: Any, given: Any) -> Any:
-        self.comparisons.append(given)
-        about = [{"id": i} for i in given["experiment_ids"]]
+    def _new_comparison(self, _: Any, __: Any, payload: Any) -> Any:
+        self.comparisons.append(payload)
+        about = [{"id": i} for i in payload["experiment_ids"]]
         return {
-            **given,
+            **payload,
             "tenant_id": self.tenant,
             "modified_at": now(),
             "experiments_info": about,
         }
 
-    def _new_feedback(self, _: Any, __: Any, given: Any) -> Any:
-        self.feedback.append(given)
-        return given
+    def _new_feedback(self, _: Any, __: Any, payload: Any) -> Any:
+        self.feedback.append(payload)
+        return payload
 
-    def _list_feedback(self, _: Any, asked: dict[str, list[str]], __: Any) -> Any:
+    def _list_feedback(self, _: Any, parameters: dict[str, list[str]], __: Any) -> Any:
         self.read()
-        start = int(asked.get("offset", ["0"])[0])
+        start = int(parameters.get("offset", ["0"])[0])
         return [
             {"created_at": now(), "modified_at": now(), "trace_id": f["run_id"], **f}
             for f in self.feedback
-            if (not asked.get("run") or f.get("run_id") in asked["run"])
-            and (not asked.get("key") or f.get("key") in asked["key"])
+            if (not parameters.get("run") or f.get("run_id") in parameters["run"])
+            and (not parameters.get("key") or f.get("key") in parameters["key"])
         ][start:]
 
     def read(self) -> LangSmithServer:
@@ -277,8 +277,8 @@ class LangSmithServer:
 
     def children(self, run: dict[str, Any] | None) -> list[dict[str, Any]]:
         parent = run and run["id"]
-        found = [r for r in self.runs.values() if r.get("parent_run_id") == parent]
-        return sorted(found, key=lambda r: r["dotted_order"])
+        runs = [r for r in self.runs.values() if r.get("parent_run_id") == parent]
+        return sorted(runs, key=lambda r: r["dotted_order"])
 
     def tree(self, run: dict[str, Any] | None = None, depth: int = 0) -> str:
         """Render the names of all runs, each under its parent; hidden ones left out.
@@ -306,18 +306,18 @@ def _plain(body: bytes, encoding: str) -> bytes:
     return stream.read()
 
 
-def _page(kept: dict[str, dict[str, Any]], asked: dict[str, list[str]]) -> list[Any]:
-    names = asked.get("name")
-    found = [each for each in kept.values() if not names or each["name"] in names]
-    start = int(asked.get("offset", ["0"])[0])
-    return found[start : start + int(asked.get("limit", ["1000"])[0])]
+def _page(items: dict[str, dict[str, Any]], parameters: dict[str, list[str]]) -> list[Any]:
+    names = parameters.get("name")
+    page = [each for each in items.values() if not names or each["name"] in names]
+    start = int(parameters.get("offset", ["0"])[0])
+    return page[start : start + int(parameters.get("limit", ["1000"])[0])]
 
 
 def _parts(body: bytes, kind: str) -> list[tuple[str, bytes]]:
-    found = re.search(r'boundary="?([^";]+)', kind)
-    if not found:
+    match = re.search(r'boundary="?([^";]+)', kind)
+    if not match:
         return []
-    boundary = b"--" + found[1].encode()
+    boundary = b"--" + match[1].encode()
     parts = []
     for chunk in body.split(boundary + b"\r\n")[1:]:
         head, _, data = chunk.split(b"\r\n" + boundary + b"--")[0].partition(b"\r\n\r\n")

@@ -35,21 +35,21 @@ class ListMemory:
     def recall(self, item, how="all", *, allow_leak=False):
         how = str(how)
         self.asked.append(how)
-        found = [
+        result = [
             example
             for example in self.seen.values()
             if example["family"] == item.get("family")
             and (allow_leak or not _related(example, item))
         ]
-        return Recalled(found if how == "all" else found[: int(how.partition(":")[2] or 0)])
+        return Recalled(result if how == "all" else result[: int(how.partition(":")[2] or 0)])
 
     async def arecall(self, item, how="all", *, allow_leak=False):
         return self.recall(item, how, allow_leak=allow_leak)
 
     def remember(self, examples):
-        named = _named(examples)
-        self.examples |= named
-        return list(named)
+        by_id = _named(examples)
+        self.examples |= by_id
+        return list(by_id)
 
     def trial(self, examples):
         return _Trial(self.tried, _named(examples))
@@ -58,8 +58,8 @@ class ListMemory:
         return self.remember(examples)
 
     def forget(self, ids=None):
-        gone = [own for own in ids if self.examples.pop(own, None)]
-        return len(gone)
+        forgotten_ids = [own for own in ids if self.examples.pop(own, None)]
+        return len(forgotten_ids)
 
     async def aforget(self, ids=None):
         return self.forget(ids)
@@ -83,12 +83,12 @@ class _Trial:
 
 
 def _named(examples):
-    named = {}
+    by_id = {}
     for example in examples:
-        told = [example[f] for f in ("family", "input", "output", "expected", "corrected")]
-        own = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:8]
-        named[own] = {**example, "id": own}
-    return named
+        parts = [example[f] for f in ("family", "input", "output", "expected", "corrected")]
+        own = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
+        by_id[own] = {**example, "id": own}
+    return by_id
 
 
 def _related(example, item):

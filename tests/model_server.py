@@ -62,12 +62,12 @@ def first_slot(call: Call) -> Answer:
 
 def responses(prompt: str) -> tuple[str, str]:
     """Return the two fenced responses of a solve prompt."""
-    found = []
+    results = []
     for slot in ("1", "2"):
         start = prompt.index(f"<response-{slot}-")
         begin = prompt.index(">", start) + 1
-        found.append(prompt[begin : prompt.index(f"</response-{slot}-", begin)])
-    return found[0], found[1]
+        results.append(prompt[begin : prompt.index(f"</response-{slot}-", begin)])
+    return results[0], results[1]
 
 
 def pairs(n: int) -> list[dict[str, str]]:

@@ -37,9 +37,9 @@ def _words(tag, text):
 
 def fooled(prompt):
     """Label by the words of the expected answer; by their order too, once warned."""
-    asked = prompt.split("\n---\n")[-1]
-    said, wanted = _words("response", asked), _words("expected-answer", asked)
-    right = said == wanted if WARNING in prompt else set(said) == set(wanted)
+    item_text = prompt.split("\n---\n")[-1]
+    response, expected = _words("response", item_text), _words("expected-answer", item_text)
+    right = response == expected if WARNING in prompt else set(response) == set(expected)
     return json.dumps({"label": str(int(right)), "explanation": "the words are there"})
 
 

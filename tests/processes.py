@@ -44,12 +44,12 @@ class Program:
     def communicate(self) -> tuple[str, str]:
         """Return what it still prints and says until it ends."""
         with ThreadPoolExecutor(2) as both:
-            printed, said = both.map(lambda file: file.read(), (self.stdout, self.stderr))
+            printed, errors = both.map(lambda file: file.read(), (self.stdout, self.stderr))
         self.stdout.close()
         self.stderr.close()
         if self.returncode is None:
             self.returncode = _order({"do": "wait", "pid": self.pid})
-        return printed, said
+        return printed, errors
 
     def send_signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
@@ -98,12 +98,12 @@ def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
 def interrupt(process: Program) -> str:
     """Send Ctrl-C, and return what the program says up to its sentence on stopping."""
     process.send_signal(signal.SIGINT)
-    said = ""
-    while "Stopping" not in said:
+    stderr = ""
+    while "Stopping" not in stderr:
         line = process.stderr.readline()
-        assert line, said
-        said += line
-    return said
+        assert line, stderr
+        stderr += line
+    return stderr
 
 
 def held(

@@ -42,14 +42,14 @@ def llmbar() -> Iterable[Mapping[str, Any]]:
 
 def cogeval() -> Iterable[Mapping[str, Any]]:
     for n in range(4):
-        asked = [{"role": "user", "content": f"Which rooms lead to room {n}?"}]
+        messages = [{"role": "user", "content": f"Which rooms lead to room {n}?"}]
         yield {
             "path": f"conversations/line/rooms/{n}",
             "graph": "line",
             "domain": "rooms",
             "condition": "1stepPath",
             "model": "model-a",
-            "conversation": asked,
+            "conversation": messages,
             "response": f"Answer: {n}",
             "parsed": str(n),
             "expected": [str(n)],
@@ -58,9 +58,14 @@ def cogeval() -> Iterable[Mapping[str, Any]]:
 
 def articles() -> Iterable[Mapping[str, Any]]:
     for n in range(4):
-        told = [f"House {n} burnt.", f"A fire took house {n}."]
+        sentences = [f"House {n} burnt.", f"A fire took house {n}."]
         text = f"In the night a fire took house {n} on the hill. Nobody was hurt."
-        yield {"id": f"article-{n}", "text": text, "references": told, "reference": told[0]}
+        yield {
+            "id": f"article-{n}",
+            "text": text,
+            "references": sentences,
+            "reference": sentences[0],
+        }
 
 
 def summaries() -> Iterable[Mapping[str, Any]]:

@@ -15,9 +15,9 @@ from tests.test_drpe import PAIR as DRPE_PAIR
 from tests.test_drpe import favours_good, respond
 
 
-def sampling(said, prompt="cot", **options):
+def sampling(script, prompt="cot", **options):
     """Return the judge's result where its samples say A, B and tie as in `said`, by order."""
-    waiting = {order: iter(labels) for order, labels in said.items()}
+    waiting = {order: iter(labels) for order, labels in script.items()}
 
     def respond(text):
         order = "AB" if "good" in slots(text)[0] else "BA"
@@ -88,10 +88,10 @@ def test_stopping_exactly_never_changes_a_preference():
 def test_stopping_exactly_never_changes_a_preference_of_two_orders(orders):
     others = ["AAB", ("tie", "B", "B")]
     for one, two in product(product(["A", "B", "tie"], repeat=3), others):
-        said = {"AB": one, "BA": two}
+        votes = {"AB": one, "BA": two}
         options = {"prompt": "relative", "samples": 3, "orders": orders}
-        whole, _ = sampling(said, **options)
-        early, _ = sampling(said, adaptive=True, **options)
+        whole, _ = sampling(votes, **options)
+        early, _ = sampling(votes, adaptive=True, **options)
         assert early["verdict"]["preference"] == whole["verdict"]["preference"]
 
 
@@ -129,8 +129,8 @@ def voting(votes, pair=DRPE_PAIR, **options):
     [("AAAAxxx", True, 4), ("AAAxxxx", 0.95, 3), ("BBBBxxx", True, 4), ("AABAAxx", True, 5)],
 )
 def test_roles_stop_voting_once_the_others_change_nothing(votes, adaptive, calls):
-    result, asked = voting(votes, voting={"adaptive": adaptive})
-    assert (asked, len(result["votes"])) == (calls, calls)
+    result, call_count = voting(votes, voting={"adaptive": adaptive})
+    assert (call_count, len(result["votes"])) == (calls, calls)
     assert result["verdict"]["preference"] == votes[0]
     assert result["not_asked"] == [f"Role{n}" for n in range(calls + 1, 8)]
     assert "Not asked" in result["verdict"]["rationale"]

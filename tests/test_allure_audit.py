@@ -61,8 +61,8 @@ def test_the_loop_finds_audits_and_remembers_mistakes_until_none_are_left():
     assert result["stopped"] == "nothing_new"
     assert len(memory) == 3
     assert result["examples"] == list(memory.examples)
-    kept = next(iter(memory.examples.values()))
-    assert kept | {"id": "", "auditor": ""} == {
+    entry = next(iter(memory.examples.values()))
+    assert entry | {"id": "", "auditor": ""} == {
         "id": "",
         "family": "maps",
         "input": "Which path leads through house 0?",
@@ -127,7 +127,7 @@ def test_a_leak_flatters_and_the_guard_bites():
 
 
 @pytest.mark.parametrize(
-    ("answer", "kept", "counted"),
+    ("answer", "entries", "counted"),
     [
         ("accept", {"corrected": 0, "mode": "keywords"}, "accepted"),
         ({"answer": "mode", "mode": "order"}, {"corrected": 0, "mode": "order"}, "accepted"),
@@ -139,7 +139,7 @@ def test_a_leak_flatters_and_the_guard_bites():
         ({"answer": "label", "label": 1}, None, "check_wrong"),
     ],
 )  # fmt: skip
-def test_each_answer_is_kept_apart(answer, kept, counted):
+def test_each_answer_is_kept_apart(answer, entries, counted):
     memory = ListMemory()
     result = loop(memory, auditor=lambda _: answer).invoke({"items": planning(1)})
     first = result["history"][0]
@@ -148,7 +148,7 @@ def test_each_answer_is_kept_apart(answer, kept, counted):
         counted: 1,
     }
     examples = list(memory.examples.values())
-    assert (examples == []) if kept is None else kept.items() <= examples[0].items()
+    assert (examples == []) if entries is None else entries.items() <= examples[0].items()
     # Nothing decided is asked again.
     assert len(result["decisions"]) == 1
 
@@ -166,9 +166,9 @@ def test_people_get_all_proposals_of_a_round_at_once():
     audit = loop(memory, auditor="human", checkpointer=InMemorySaver())
     config: RunnableConfig = {"configurable": {"thread_id": "t"}}
     waiting = audit.invoke({"items": planning(2)}, config)
-    asked = waiting["__interrupt__"][0].value
-    assert [p["id"] for p in asked["proposals"]] == ["0w", "1w"]
-    assert {m["name"] for m in asked["modes"]} >= {"keywords", "parroting"}
+    proposals = waiting["__interrupt__"][0].value
+    assert [p["id"] for p in proposals["proposals"]] == ["0w", "1w"]
+    assert {m["name"] for m in proposals["modes"]} >= {"keywords", "parroting"}
     assert len(memory) == 0
     partly = [{"id": "0w", "answer": "accept"}, {"id": "nobody", "answer": "accept"}]
     still = audit.invoke(Command(resume=partly), config)["__interrupt__"][0].value
@@ -203,8 +203,10 @@ async def test_an_async_restart_pays_nothing_twice(tmp_path):
     for step in range(2):
         async with AsyncSqliteSaver.from_conn_string(file) as saver:
             audit = loop(memory, model, auditor="human", checkpointer=saver)
-            given: Any = Command(resume={"0w": "accept"}) if step else {"items": planning(1)}
-            await audit.ainvoke(given, config)
+            step_input: Any = (
+                Command(resume={"0w": "accept"}) if step else {"items": planning(1)}
+            )
+            await audit.ainvoke(step_input, config)
     assert len(model.prompts) == 4
 
 
@@ -259,15 +261,17 @@ def test_the_loop_goes_on_from_a_kill_at_each_node(node, when, calm, tmp_path, m
     assert len(memory) == 3
     calls = sum(r["usage"]["calls"] for r in calm["history"])
     # The judge's own step is called `evaluate` too: killed between its reply and the journal.
-    lost = 1 if (when, node) == ("after", "evaluate") else 0
-    assert len(model.prompts) == calls + lost
+    repeats = 1 if (when, node) == ("after", "evaluate") else 0
+    assert len(model.prompts) == calls + repeats
 
 
 def hurt(prompt):
     """Judge well, until an example is shown."""
-    told = json.loads(fooled("What misled it: keywords.\n---\n" + prompt.split("\n---\n")[-1]))
+    answer = json.loads(
+        fooled("What misled it: keywords.\n---\n" + prompt.split("\n---\n")[-1])
+    )
     wrong = "harmful" in prompt
-    return json.dumps({**told, "label": str(int(told["label"]) ^ wrong)})
+    return json.dumps({**answer, "label": str(int(answer["label"]) ^ wrong)})
 
 
 def test_examples_that_make_dev_fall_wait_and_say_so():
@@ -329,20 +333,20 @@ def test_dev_must_share_no_group_with_the_items():
 
 def test_a_share_is_held_out_by_group():
     result = loop(ListMemory(), dev=0.5).invoke({"items": planning(4)})
-    judged, held = set(result["verdicts"]), set(result["dev_verdicts"])
-    assert len(judged) == len(held) == 4
-    assert not {own[0] for own in judged} & {own[0] for own in held}
+    judged, dev = set(result["verdicts"]), set(result["dev_verdicts"])
+    assert len(judged) == len(dev) == 4
+    assert not {own[0] for own in judged} & {own[0] for own in dev}
 
 
 def test_without_a_gain_on_dev_the_loop_has_patience_and_then_stops():
     # Each round doubts the next item, and nothing that is remembered changes a label.
-    items, seen = planning(5), Counter[str]()
+    items, counts = planning(5), Counter[str]()
     turn = {item["id"]: number for number, item in enumerate(items, 1)}
     model = FakeChatModel(replies=lambda _: '{"label": "0", "explanation": "no"}')
 
     def check(item, label):
-        seen[item["id"]] += 1
-        return 1 - label if seen[item["id"]] == turn[item["id"]] else None
+        counts[item["id"]] += 1
+        return 1 - label if counts[item["id"]] == turn[item["id"]] else None
 
     audit = loop(
         ListMemory(), model, check=check, dev=planning(2, first=10), auditor=lambda p: "accept"
@@ -425,11 +429,11 @@ def test_the_risk_of_a_fall_is_paired():
 
 def test_a_split_keeps_groups_whole():
     items = planning(10)
-    pool, held = split_by_group(items, 0.3, seed=3)
-    assert len(held) == 6
-    assert not {item["group"] for item in pool} & {item["group"] for item in held}
-    assert split_by_group(items, 0.3, seed=3) == (pool, held)
-    assert split_by_group(items, 0.3, seed=4) != (pool, held)
+    pool, dev = split_by_group(items, 0.3, seed=3)
+    assert len(dev) == 6
+    assert not {item["group"] for item in pool} & {item["group"] for item in dev}
+    assert split_by_group(items, 0.3, seed=3) == (pool, dev)
+    assert split_by_group(items, 0.3, seed=4) != (pool, dev)
     with pytest.raises(OptionError, match="two groups"):
         split_by_group(planning(1), 0.5)
     with pytest.raises(OptionError, match="`share`"):
@@ -511,11 +515,11 @@ def test_an_audit_makes_the_judge_of_a_model():
     assert len(memory) == result["history"][0]["accepted"] == 3
     assert all("Be quick." in prompt for prompt in model.prompts)
     assert {settings["temperature"] for settings in model.settings} == {0.5}
-    asked = len(model.prompts)
-    assert asked
+    calls = len(model.prompts)
+    assert calls
     memory.forget(list(memory.examples))
     audit.invoke({"items": planning(3)})
-    assert len(model.prompts) == asked
+    assert len(model.prompts) == calls
 
 
 def test_an_audit_gives_a_judge_that_it_makes_its_labels():
@@ -585,8 +589,8 @@ def test_an_example_of_the_same_task_is_not_recalled_without_groups_either():
     memory = FailureMemory(embeddings=Letters())
     audit = loop(memory)
     [first, *_] = audit.invoke({"items": ungrouped(2)})["examples"]
-    kept = next(each for each in memory.examples() if each["id"] == first)
-    same = {"input": kept["input"], "output": "Quite another answer: 9, 8, 7, 6"}
+    entry = next(each for each in memory.examples() if each["id"] == first)
+    same = {"input": entry["input"], "output": "Quite another answer: 9, 8, 7, 6"}
     assert first not in [each["id"] for each in memory.recall(same, "all")]
     other = {"input": "Which path leads through house 99?", "output": same["output"]}
     assert first in [each["id"] for each in memory.recall(other, "all")]
@@ -599,8 +603,8 @@ def audited_by_a_model(reason):
     rubric = "Is the reply rude?"
     labels: dict[int | float | str, str] = {0: "it is polite", 1: "it is rude"}
     judge = create_allure_judge(model, rubric=rubric, labels=labels, memory=memory)
-    said = {"reason": "No.", "answer": "check_wrong", "mode": "none"}
-    auditor = FakeChatModel(replies=lambda _: said)
+    content = {"reason": "No.", "answer": "check_wrong", "mode": "none"}
+    auditor = FakeChatModel(replies=lambda _: content)
     doubt = lambda item, result: (1, "a rule says so")  # noqa: E731
     audit = create_allure_audit(judge, memory, check=doubt, auditor=auditor, max_rounds=1)
     audit.invoke({"items": [{"id": "a", "input": "Hello?", "output": "Go away."}]})
@@ -615,8 +619,8 @@ def test_a_model_that_audits_is_told_by_what_the_judge_was_to_label():
 
 
 def test_of_a_judge_without_a_reason_or_rubric_the_auditor_is_shown_neither():
-    said = {"reason": "No.", "answer": "check_wrong", "mode": "none"}
-    auditor = FakeChatModel(replies=lambda _: said)
+    answer = {"reason": "No.", "answer": "check_wrong", "mode": "none"}
+    auditor = FakeChatModel(replies=lambda _: answer)
     ask = resolve_auditor(auditor, read_modes(None), AuditOptions())
     item = {"id": "a", "input": "Hello?", "output": "Go away.", "expected": "Hello!"}
     doubt: Any = {

@@ -109,11 +109,11 @@ def test_words_are_doubted_where_they_differ():
 
 
 @pytest.mark.parametrize(
-    ("said", "label"), [(True, 1), (False, 0), (None, None), (3, 3), ("good", "good")]
+    ("text", "label"), [(True, 1), (False, 0), (None, None), (3, 3), ("good", "good")]
 )
-def test_a_function_is_a_check(said, label):
+def test_a_function_is_a_check(text, label):
     def house_rule(_item, _label):
-        return said
+        return text
 
     doubt = resolve_check(house_rule).doubt(item("x"), 7, (0, 1))
     assert (doubt.label if doubt else None) == label
@@ -161,8 +161,8 @@ PROSE = "The way leads on and on through all that was said before, and so it goe
 )  # fmt: skip
 def test_a_mode_is_suggested(response, mode):
     usual = [item(text, "1, 3, 5") for text in ("Answer: 1", "Answer: 1, 3, 5", PROSE) * 10]
-    asked = {**item(response, "1, 3, 5"), "input": TASK}
-    assert suggest_mode(asked, corpus_of([*usual, asked])) == mode
+    request = {**item(response, "1, 3, 5"), "input": TASK}
+    assert suggest_mode(request, corpus_of([*usual, request])) == mode
 
 
 def test_five_mistakes_of_the_papers_kinds_are_recognised_whether_the_answer_is_right_or_not():
@@ -180,20 +180,20 @@ def test_five_mistakes_of_the_papers_kinds_are_recognised_whether_the_answer_is_
         "1 3 blorf quxx vrmpt zzkt wqpl grblf xkcd": "gibberish",
         f"{task} Answer: 1, 3": "parroting",
     }
-    corpus = corpus_of([{**item(said, "1, 3"), "input": task} for said in ["1, 3"] * 20])
-    found = {
-        said: suggest_mode({**item(said, "1, 3"), "input": task}, corpus) for said in kinds
+    corpus = corpus_of([{**item(text, "1, 3"), "input": task} for text in ["1, 3"] * 20])
+    results = {
+        text: suggest_mode({**item(text, "1, 3"), "input": task}, corpus) for text in kinds
     }
-    assert found == kinds
+    assert results == kinds
 
 
 def test_the_very_answer_has_no_mode():
-    asked = {**item("Answer: 1, 3", "1, 3"), "input": TASK}
-    assert suggest_mode(asked, corpus_of([asked])) is None
+    request = {**item("Answer: 1, 3", "1, 3"), "input": TASK}
+    assert suggest_mode(request, corpus_of([request])) is None
 
 
 def test_own_modes_come_first_and_replace_their_namesakes():
-    own = Mode("rude", "The response is rude.", lambda asked, _: "fool" in asked["output"])
+    own = Mode("rude", "The response is rude.", lambda case, _: "fool" in case["output"])
     modes = read_modes([own, "keywords: only the words"])
     assert [mode.name for mode in modes][:2] == ["rude", "keywords"]
     assert [mode.name for mode in modes].count("keywords") == 1

@@ -72,7 +72,7 @@ async def test_sync_and_async_agree():
 
 
 @pytest.mark.parametrize(
-    ("labels", "said", "label", "score"),
+    ("labels", "text", "label", "score"),
     [
         ((0, 1), 0, 0, 0.0),
         ((0, 1), "1", 1, 1.0),
@@ -82,14 +82,14 @@ async def test_sync_and_async_agree():
         ((0.0, 0.5, 1.0), "0.5", 0.5, 0.5),
     ],
 )
-def test_the_label_is_one_of_those_given(labels, said, label, score):
-    verdict = create_allure_judge(says(said), labels=labels).invoke(ITEM)["verdict"]
+def test_the_label_is_one_of_those_given(labels, text, label, score):
+    verdict = create_allure_judge(says(text), labels=labels).invoke(ITEM)["verdict"]
     assert (verdict["label"], verdict["score"]) == (label, score)
 
 
-@pytest.mark.parametrize("said", [7, "yes", True, None])
-def test_a_label_that_is_none_of_those_is_no_label(said):
-    verdict = create_allure_judge(says(said), repairs=0).invoke(ITEM)["verdict"]
+@pytest.mark.parametrize("text", [7, "yes", True, None])
+def test_a_label_that_is_none_of_those_is_no_label(text):
+    verdict = create_allure_judge(says(text), repairs=0).invoke(ITEM)["verdict"]
     assert verdict["label"] is None
     assert verdict["score"] is None
     assert verdict["failures"][0]["step"] == "evaluate"
@@ -109,11 +109,11 @@ def test_a_lesson_is_said_by_the_user_in_tags_of_its_own():
     memory = ListMemory(example("Answer: 3, 1", 0, mode="keywords", note="The order counts."))
     model = says("1")
     verdict = create_allure_judge(model, memory=memory).invoke(ITEM)["verdict"]
-    system, asked = model.prompts[0].split("\n---\n")
+    system, question = model.prompts[0].split("\n---\n")
     assert re.search(r"<example-response-\w+>\nAnswer: 3, 1\n", system)
     assert re.search(r"<example-auditor-note-\w+>\nThe order counts.\n", system)
     assert "A judge said: 1. Right is: 0. What misled it: keywords." in system
-    assert "Answer: 1, 3" in asked
+    assert "Answer: 1, 3" in question
     assert not re.search("<(task|response|expected-answer)-", system)
     assert verdict["recalled"] == list(memory.examples)
     assert system.startswith("You label responses")
@@ -141,10 +141,10 @@ def judged_with(memory, item=ITEM, **options):
 
 def test_the_leak_guard_bites_and_opening_it_is_said_aloud():
     memory = ListMemory(example("1", 0, group="g"))
-    asked = {**ITEM, "group": "g"}
-    assert judged_with(memory, asked)["recalled"] == []
+    request = {**ITEM, "group": "g"}
+    assert judged_with(memory, request)["recalled"] == []
     opened = create_allure_judge(says("1"), memory=memory, allow_leak=True)
-    result = opened.invoke(asked)
+    result = opened.invoke(request)
     assert result["verdict"]["recalled"] == list(memory.examples)
     assert result["leak_allowed"]
     assert opened.config["metadata"]["options"]["allow_leak"]
@@ -153,19 +153,19 @@ def test_the_leak_guard_bites_and_opening_it_is_said_aloud():
 def test_what_leaked_is_told_as_judges_of_pairs_tell_it():
     memory = FailureMemory(embeddings=Letters())
     [own] = memory.remember([example("1", 0, group="g")])
-    asked = {**ITEM, "group": "g"}
+    request = {**ITEM, "group": "g"}
     quiet = create_allure_judge(says("1"), memory=memory)
     loud = create_allure_judge(says("1"), memory=memory, allow_leak=True)
-    assert quiet.invoke(asked)["recalled"]["ids"] == []
-    assert loud.invoke(asked)["recalled"] == {
+    assert quiet.invoke(request)["recalled"]["ids"] == []
+    assert loud.invoke(request)["recalled"] == {
         "ids": [own],
         "left_out": 0,
         "leaked": [own],
         "allow_leak": True,
         "version": memory.version,
     }
-    assert "recalled" not in create_allure_judge(says("1")).invoke(asked)
-    rows = judge_many(loud, [asked], progress=False)
+    assert "recalled" not in create_allure_judge(says("1")).invoke(request)
+    rows = judge_many(loud, [request], progress=False)
     assert [row["recalled"]["leaked"] for row in rows] == [[own]]
     assert rows.summary.leaks == 1
 
@@ -223,20 +223,20 @@ def test_shuffling_takes_a_seed():
 
 def test_the_ablation_of_instructions_adds_one_part_at_a_time():
     memory = ListMemory(example("1", 0))
-    seen = {}
+    prompts = {}
     for preset in ("bare", "criteria", "steps", "examples"):
         model = says("1")
         load_judge("allure", model, preset=preset, memory=memory).invoke(ITEM)
-        seen[preset] = model.prompts[0]
-    told = {
+        prompts[preset] = model.prompts[0]
+    rows = {
         preset: (
             RUBRICS["correctness"] in prompt,
             STEPS["correctness"][1] in prompt,
             "Right is: 0." in prompt,
         )
-        for preset, prompt in seen.items()
+        for preset, prompt in prompts.items()
     }
-    assert told == {
+    assert rows == {
         "bare": (False, False, False),
         "criteria": (True, False, False),
         "steps": (True, True, False),
@@ -249,9 +249,9 @@ def test_the_papers_settings_show_every_example_and_ask_for_the_label_alone():
     model = says("1")
     judge = load_judge("allure", model, preset="e1", memory=memory)
     assert len(judge.invoke(ITEM)["verdict"]["recalled"]) == 12
-    system, *turns, asked = model.prompts[0].split("\n---\n")
+    system, *turns, question = model.prompts[0].split("\n---\n")
     assert turns[1::2] == ['{"label": "0"}'] * 12
-    assert not re.search("task-|misled|ask", asked)
+    assert not re.search("task-|misled|ask", question)
     assert "what misled" not in system
 
 
@@ -260,8 +260,8 @@ def test_without_the_task_a_source_is_shown_alike_in_example_and_item():
     model = says("1")
     judge = load_judge("allure", model, preset="e2", memory=ListMemory(mistake))
     judge.invoke({"input": "Sum up.", "output": "A cow.", "source": "A dog ran."})
-    _, shown, _, asked = model.prompts[0].split("\n---\n")
-    plain = [re.sub(r"-\w{10}>", ">", each) for each in (shown, asked)]
+    _, passage, _, question = model.prompts[0].split("\n---\n")
+    plain = [re.sub(r"-\w{10}>", ">", each) for each in (passage, question)]
     assert plain[1].replace("ran", "sat").replace("cow", "cat").startswith(plain[0])
 
 
@@ -370,15 +370,15 @@ def test_an_option_that_is_not_allowed_is_named(option, value):
     ],
 )  # fmt: skip
 def test_the_probability_of_a_label_is_read_from_its_tokens(tokens, expected):
-    found = label_probabilities(with_logprobs(*tokens), {"label": "1"}, (0, 1))
-    assert found == pytest.approx(expected)
+    results = label_probabilities(with_logprobs(*tokens), {"label": "1"}, (0, 1))
+    assert results == pytest.approx(expected)
 
 
 def test_words_are_told_apart_by_how_they_begin():
     tokens: list[Any] = [('{"label": "', 1), ("go", 0.5, {"go": 0.5, "b": 0.3, "bad": 0.2}),
               ("od", 1), ('"}', 1)]  # fmt: skip
-    found = label_probabilities(with_logprobs(*tokens), {"label": "good"}, ("bad", "good"))
-    assert found == pytest.approx({"bad": 0.5, "good": 0.5})
+    results = label_probabilities(with_logprobs(*tokens), {"label": "good"}, ("bad", "good"))
+    assert results == pytest.approx({"bad": 0.5, "good": 0.5})
 
 
 @pytest.mark.parametrize(("labels", "rest"), [((0, 1), ""), ((0.0, 1.0), ".0")])
@@ -430,8 +430,8 @@ def test_grades_are_scored_by_their_mean():
     ],
 )
 def test_a_label_in_plain_words_is_read(text, label):
-    found = spoken_label(text, (0, 1))
-    assert (found["label"] if found else None) == label
+    result = spoken_label(text, (0, 1))
+    assert (result["label"] if result else None) == label
 
 
 def test_many_items_are_judged_and_again_after_the_memory_changed(tmp_path):
@@ -465,8 +465,8 @@ def test_the_prompts_are_these(snapshot):
 
 
 def test_the_graph_is_this():
-    drawn = create_allure_judge(says("1")).get_graph()
-    assert [(edge.source, edge.target) for edge in drawn.edges] == [
+    graph = create_allure_judge(says("1")).get_graph()
+    assert [(edge.source, edge.target) for edge in graph.edges] == [
         ("__start__", "begin"),
         ("begin", "__end__"),
         ("begin", "evaluate"),

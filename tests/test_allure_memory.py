@@ -60,8 +60,8 @@ async def test_sync_and_async_agree():
         memory = opened()
         judge = create_allure_judge(fooled_model(), memory=memory)
         audit = create_allure_audit(judge, memory, auditor=as_labelled, dev=0.4)
-        found = getattr(audit, call)({"items": planning(5)})
-        outcomes.append(found if call == "invoke" else await found)
+        results = getattr(audit, call)({"items": planning(5)})
+        outcomes.append(results if call == "invoke" else await results)
     assert outcomes[0]["history"] == outcomes[1]["history"]
     assert outcomes[0]["history"][0]["dev"]["balanced_accuracy"] == 1.0
 
@@ -74,10 +74,10 @@ def test_it_survives_a_restart_with_the_memory_on_disk(tmp_path):
         judge = create_allure_judge(model, memory=memory)
         with SqliteSaver.from_conn_string(str(tmp_path / "audit.sqlite")) as saver:
             audit = create_allure_audit(judge, memory, checkpointer=saver)
-            given: Any = {"items": planning(2)}
+            fields: Any = {"items": planning(2)}
             if step:
-                given = Command(resume={"0w": "accept", "1w": "accept"})
-            result = audit.invoke(given, config)
+                fields = Command(resume={"0w": "accept", "1w": "accept"})
+            result = audit.invoke(fields, config)
         calls += len(model.prompts)
     assert result["stopped"] == "nothing_new"
     assert calls == 8
@@ -89,27 +89,27 @@ def test_what_the_memory_held_before_a_failed_trial_stays():
     judge = create_allure_judge(fooled_model(), memory=memory)
     audit = create_allure_audit(judge, memory, auditor=as_labelled, dev=0.5, risk=0)
     first = audit.invoke({"items": planning(6)})
-    kept = set(first["examples"])
+    ids = set(first["examples"])
     again = audit.invoke({"items": planning(6)})
-    assert kept
-    assert {example["id"] for example in memory.examples()} == kept
+    assert ids
+    assert {example["id"] for example in memory.examples()} == ids
     assert again["waiting"] == []
 
 
 def test_the_command_keeps_the_memory_in_its_folder(serve, tmp_path, letter_encoder):
-    given = tmp_path / "items.jsonl"
-    given.write_text("\n".join(json.dumps(item) for item in planning(3)))
+    path = tmp_path / "items.jsonl"
+    path.write_text("\n".join(json.dumps(item) for item in planning(3)))
     server = serve(behave)
     shared = ["--model", "fake", "--base-url", server.url, "--memory", tmp_path / "memory"]
 
     def command(name, *more, keys=""):
-        arguments = [str(each) for each in (name, given, *shared, *more)]
+        arguments = [str(each) for each in (name, path, *shared, *more)]
         return CliRunner().invoke(app, arguments, input=keys)
 
     stopped = command("audit", keys="aq")
     assert "2 of 3 proposals are unanswered" in stopped.stderr, stopped.output
-    done = command("audit", keys="aa")
-    assert done.exit_code == 0, done.output
+    result = command("audit", keys="aa")
+    assert result.exit_code == 0, result.output
     assert len(FailureMemory(path=tmp_path / "memory")) == 3
     judged = command("judge", "--method", "allure", "--show")
     assert judged.exit_code == 0, judged.output

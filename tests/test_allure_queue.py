@@ -57,15 +57,15 @@ class Queues:
         return {}
 
     def say(self, run, key, value, comment=None):
-        told = {"id": str(uuid4()), "created_at": NOW, "modified_at": NOW, "score": None}
-        told |= {
+        feedback = {"id": str(uuid4()), "created_at": NOW, "modified_at": NOW, "score": None}
+        feedback |= {
             "run_id": str(run),
             "trace_id": str(run),
             "key": key,
             "value": value,
             "comment": comment,
         }
-        self.feedback.append(told)
+        self.feedback.append(feedback)
 
 
 @pytest.fixture
@@ -122,14 +122,14 @@ def test_proposals_go_to_a_queue_and_answers_come_back(langsmith):
     state.say(runs[2], "audit_label", 1.0)
     answers = read_queue(proposals, "doubts", client)
     assert [answer["id"] for answer in answers] == ["0w", "1w"]
-    left = audit.invoke(Command(resume=answers), config)["__interrupt__"][0].value
-    assert [proposal["id"] for proposal in left["proposals"]] == ["2w"]
+    remainder = audit.invoke(Command(resume=answers), config)["__interrupt__"][0].value
+    assert [proposal["id"] for proposal in remainder["proposals"]] == ["2w"]
     state.say(runs[2], "audit", "label")
-    rest = read_queue(left["proposals"], "doubts", client)
+    rest = read_queue(remainder["proposals"], "doubts", client)
     result = audit.invoke(Command(resume=rest), config)
-    told = [(d["answer"], d["mode"], d["note"]) for d in result["decisions"]]
+    decisions = [(d["answer"], d["mode"], d["note"]) for d in result["decisions"]]
     # The third reviewer gave the judge's own label.
-    assert told == [
+    assert decisions == [
         ("accept", "keywords", "Mind the order."),
         ("mode", "order", ""),
         ("check_wrong", None, ""),
@@ -154,17 +154,17 @@ def test_the_command_sends_and_reads_back(langsmith, serve, tmp_path, monkeypatc
     module = import_module("langchain_judges.cli.audit")
     monkeypatch.setattr(module, "open_memory", lambda _: memory)
     monkeypatch.setattr("langsmith.Client", lambda: client)
-    given = tmp_path / "items.jsonl"
-    given.write_text("\n".join(json.dumps(item) for item in planning(1)))
+    path = tmp_path / "items.jsonl"
+    path.write_text("\n".join(json.dumps(item) for item in planning(1)))
 
     def audit(*more):
-        arguments = ["audit", given, "--model", "fake", "--base-url", serve(behave).url]
+        arguments = ["audit", path, "--model", "fake", "--base-url", serve(behave).url]
         arguments += ["--memory", tmp_path / "memory", *more]
         return CliRunner().invoke(app, [str(each) for each in arguments])
 
-    sent = audit("--send-to", "doubts")
-    assert "1 proposals are in the queue 'doubts'" in sent.stderr, sent.output
+    outcome = audit("--send-to", "doubts")
+    assert "1 proposals are in the queue 'doubts'" in outcome.stderr, outcome.output
     state.say(state.queued[0], "audit", "accept")
-    done = audit("--read-from", "doubts")
-    assert done.exit_code == 0, done.output
+    result = audit("--read-from", "doubts")
+    assert result.exit_code == 0, result.output
     assert [e["source"] for e in memory.examples.values()] == ["0w"]

@@ -92,12 +92,12 @@ def test_rooms_do_not_import_each_other() -> None:
     for path in MODULES:
         room = room_of(module_of(path))
         rooms.setdefault(room, set()).update(map(room_of, own_imports(path)))
-    tuple(TopologicalSorter({r: made - {r} for r, made in rooms.items()}).static_order())
+    tuple(TopologicalSorter({r: uses - {r} for r, uses in rooms.items()}).static_order())
 
 
 def test_modules_do_not_import_each_other_when_they_load() -> None:
     graph = {module_of(path): own_imports(path, at_load=True) for path in MODULES}
-    tuple(TopologicalSorter({m: made - {m} for m, made in graph.items()}).static_order())
+    tuple(TopologicalSorter({m: uses - {m} for m, uses in graph.items()}).static_order())
 
 
 DERIVED = {"allure": "rubric"}
@@ -195,10 +195,10 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def fresh(code: str) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 def test_tests_reach_no_address_but_loopback() -> None:

@@ -77,7 +77,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatch, fault, kind):
     monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
-    behave, reason, paid, retries = FAULTS[fault]
+    behave, reason, cost, retries = FAULTS[fault]
     server = serve(behave)
     steps = ask(question(server), VARIABLES, unit="Depth (A first)")
     answer = asyncio.run(arun(steps)) if kind == "async" else run(steps)
@@ -86,9 +86,9 @@ def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatc
         ("solve", "Depth (A first)", reason)
     ]
     assert answer.failures[0]["detail"]
-    assert answer.usage["calls"] == paid
+    assert answer.usage["calls"] == cost
     assert answer.usage["by_step"]["solve"]["retries"] == retries
-    assert len(server.calls) == paid + retries
+    assert len(server.calls) == cost + retries
 
 
 def test_a_hanging_provider_is_a_time_out(serve, monkeypatch):
@@ -158,9 +158,9 @@ def test_a_refused_key_raises_at_once_however_a_library_says_so(raised):
 
 
 def odd(**carried):
-    found = RuntimeError("said by somebody")
-    vars(found).update(carried)
-    return found
+    result = RuntimeError("said by somebody")
+    vars(result).update(carried)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ def test_one_repair_shows_what_was_wrong(serve):
     assert answer.data["score_1"] == 4
     assert answer.failures == []
     assert answer.usage["calls"] == 2
-    said, told = server.calls[1].body["messages"][-2:]
-    assert '"score_1": 9' in said["content"]
-    assert "less than or equal to 5" in told["content"]
+    mistake, correction = server.calls[1].body["messages"][-2:]
+    assert '"score_1": 9' in mistake["content"]
+    assert "less than or equal to 5" in correction["content"]
 
 
 def test_repairs_can_be_turned_off(serve):
@@ -246,13 +246,13 @@ def test_retry_after_is_honoured(serve, monkeypatch):
     assert time.monotonic() - began >= 0.2
 
 
-@pytest.mark.parametrize("said", ["-5", "nan", "inf", "soon", ""])
-def test_a_retry_after_that_means_nothing_is_passed_over(serve, monkeypatch, said):
+@pytest.mark.parametrize("text", ["-5", "nan", "inf", "soon", ""])
+def test_a_retry_after_that_means_nothing_is_passed_over(serve, monkeypatch, text):
     monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
 
     def behave(call):
         return (
-            error(429, **{"retry-after-ms": said}) if call.number == 0 else reply(scores(4, 2))
+            error(429, **{"retry-after-ms": text}) if call.number == 0 else reply(scores(4, 2))
         )
 
     assert asked(serve(behave)).data
@@ -269,10 +269,10 @@ def test_a_retry_after_may_be_a_date():
 
 
 @pytest.mark.parametrize(
-    "said", ["near: 'room temperature'", "Your text about grammar is not allowed"]
+    "text", ["near: 'room temperature'", "Your text about grammar is not allowed"]
 )
-def test_an_error_that_quotes_a_text_teaches_nothing(serve, said):
-    server = serve(always(error(400, said)))
+def test_an_error_that_quotes_a_text_teaches_nothing(serve, text):
+    server = serve(always(error(400, text)))
     what = question(server)
     run(ask(what, VARIABLES))
     assert run(ask(what, VARIABLES)).failures[0]["reason"] == "provider_error"
@@ -310,9 +310,9 @@ def test_a_rejected_format_moves_the_model_one_step_down_once(serve):
         if call.body.get("response_format"):
             return error(400, "response_format of this type is unavailable")
         function = call.body["tools"][0]["function"]["name"]
-        named = {"name": function, "arguments": scores(4, 2)}
-        asked = {"id": "1", "type": "function", "function": named}
-        return reply(None, finish="tool_calls", tool_calls=[asked])
+        body = {"name": function, "arguments": scores(4, 2)}
+        request = {"id": "1", "type": "function", "function": body}
+        return reply(None, finish="tool_calls", tool_calls=[request])
 
     server = serve(behave)
     what = question(server)
@@ -334,8 +334,8 @@ def test_a_format_may_be_rejected_by_langchains_own_error():
 
             return RunnableLambda(refuse)
 
-    said = '{"comparison": "so", "explanation": "so", "preference": "1"}'
-    verdict = asking(Structured(replies=lambda _: said))
+    reply_text = '{"comparison": "so", "explanation": "so", "preference": "1"}'
+    verdict = asking(Structured(replies=lambda _: reply_text))
     assert (verdict["preference"], verdict["failures"]) == ("A", [])
 
 
@@ -394,7 +394,7 @@ def test_a_model_that_refuses_the_temperature_is_asked_without_it(serve):
 
 
 @pytest.mark.parametrize(
-    ("own", "override", "sampled", "sent"),
+    ("own", "override", "sampled", "expected"),
     [
         (None, None, False, 0.0),
         (None, None, True, 0.7),
@@ -402,12 +402,14 @@ def test_a_model_that_refuses_the_temperature_is_asked_without_it(serve):
         (0.3, 1.0, False, 1.0),
     ],
 )
-def test_temperature_is_the_models_own_unless_overridden(serve, own, override, sampled, sent):
+def test_temperature_is_the_models_own_unless_overridden(
+    serve, own, override, sampled, expected
+):
     server = serve(always(reply(scores(4, 2))))
     channel = Channel(chat(server, temperature=own), override)
     what = Question("t", "s", channel, REFERENCE, scores_shape((1, 5), False), "v")
     run(ask(Question(**{**what.__dict__, "sampled": sampled}), VARIABLES))
-    assert server.calls[0].body["temperature"] == sent
+    assert server.calls[0].body["temperature"] == expected
 
 
 def test_log_probabilities_are_asked_for_where_they_are_wanted(serve):
@@ -421,11 +423,11 @@ def test_a_cache_answers_the_second_time_and_never_keeps_a_failure(serve):
     replies = iter([reply("no"), reply(scores(4, 2))])
     server = serve(lambda call: next(replies))
     what = question(server, cache=InMemoryCache(), repairs=0)
-    failed, paid, known = (run(ask(what, VARIABLES)) for _ in range(3))
+    failed, first, again = (run(ask(what, VARIABLES)) for _ in range(3))
     assert failed.data is None
-    assert paid.data == known.data
-    assert known.usage["calls"] == 0
-    assert known.usage["by_step"]["solve"]["cached_calls"] == 1
+    assert first.data == again.data
+    assert again.usage["calls"] == 0
+    assert again.usage["by_step"]["solve"]["cached_calls"] == 1
     assert len(server.calls) == 2
 
 
@@ -463,5 +465,5 @@ def test_an_error_under_http_200_is_asked_again(serve, body):
 def test_an_error_under_http_200_is_told_by_its_message():
     error = ValueError({"message": "the upstream is overloaded", "code": 503})
     assert diagnosis(error) == ("provider_error", "HTTP 503: the upstream is overloaded")
-    lost = TypeError("'NoneType' object is not iterable")
-    assert "answered without a reply" in diagnosis(lost).detail
+    fault = TypeError("'NoneType' object is not iterable")
+    assert "answered without a reply" in diagnosis(fault).detail

@@ -15,11 +15,11 @@ def item(name, **more):
 
 def says(labels):
     """Return a judge that gives each row's labels one after the other, and its model."""
-    left = {name: list(each) for name, each in labels.items()}
+    rest = {name: list(each) for name, each in labels.items()}
 
     def answer(prompt):
         name = re.search(r"Where is (\w+)\?", prompt)[1]
-        return {"explanation": f"about {name}", "label": left[name].pop(0)}
+        return {"explanation": f"about {name}", "label": rest[name].pop(0)}
 
     model = FakeChatModel(replies=answer)
     return create_rubric_judge(model, rubric="Is it polite?"), model

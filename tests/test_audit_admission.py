@@ -15,8 +15,8 @@ from tests.planners import fooled, planning
 
 def misled(prompt):
     """Judge well, until an example with a harmful note is shown."""
-    asked = "What misled it: keywords.\n---\n" + prompt.split("\n---\n")[-1]
-    label = int(json.loads(fooled(asked))["label"])
+    question = "What misled it: keywords.\n---\n" + prompt.split("\n---\n")[-1]
+    label = int(json.loads(fooled(question))["label"])
     return json.dumps({"label": str(label ^ ("harmful" in prompt)), "explanation": "so"})
 
 
@@ -120,11 +120,11 @@ def test_a_family_that_nobody_measures_may_be_admitted_and_is_marked():
 
 @pytest.mark.parametrize("call", ["invoke", "ainvoke"])
 async def test_nobody_else_sees_what_is_on_trial(tmp_path, call):
-    memory, seen = memory_in(tmp_path), []
+    memory, log = memory_in(tmp_path), []
 
     def watched(prompt):
         if "harmful" in prompt:
-            seen.append(len(memory_in(tmp_path)))
+            log.append(len(memory_in(tmp_path)))
         return misled(prompt)
 
     judge = create_allure_judge(FakeChatModel(replies=watched), memory=memory, recall="all")
@@ -135,7 +135,7 @@ async def test_nobody_else_sees_what_is_on_trial(tmp_path, call):
     result = getattr(audit, call)({"items": planning(1)})
     result = result if call == "invoke" else await result
     # Four items of dev, shown both examples together and then each.
-    assert seen == [0] * 12
+    assert log == [0] * 12
     assert len(result["waiting"]) == 2
 
 

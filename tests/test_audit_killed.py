@@ -87,25 +87,25 @@ def run(server, folder, kind, auditor="reject"):
     return start("-c", AUDIT, server.url, folder, kind, auditor, items, LANES)
 
 
-def killed_when_all_wait(held, process):
-    assert held.full.wait(300)
+def killed_when_all_wait(holdout, process):
+    assert holdout.full.wait(300)
     process.kill()
     process.communicate()
-    held.release.set()
+    holdout.release.set()
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_no_finished_call_of_an_audit_is_paid_again_after_kills(serve, tmp_path, kind):
-    held = Held(lambda call: reply(fooled(call.prompt)))
-    server = serve(held)
+    script = Held(lambda call: reply(fooled(call.prompt)))
+    server = serve(script)
     for allowed in (9, 7):
-        held.allow(allowed)
-        killed_when_all_wait(held, run(server, tmp_path, kind))
-    held.allow(10**6)
+        script.allow(allowed)
+        killed_when_all_wait(script, run(server, tmp_path, kind))
+    script.allow(10**6)
     out, _ = run(server, tmp_path, kind).communicate()
     # Each item was answered once; only the four that each kill cut off were asked again.
-    assert set(held.answered.values()) == {1}
-    assert (held.answered.total(), held.asked.total()) == (ITEMS, ITEMS + 2 * LANES)
+    assert set(script.answered.values()) == {1}
+    assert (script.answered.total(), script.asked.total()) == (ITEMS, ITEMS + 2 * LANES)
     # Usage adds up over the kills, and nothing of the journal is left.
     assert json.loads(out) == [ITEMS, ["t"]]
 
@@ -116,12 +116,12 @@ def test_a_model_that_audits_is_not_paid_again_after_a_kill(serve, tmp_path):
             return reply('{"reason": "no", "answer": "reject", "mode": "none"}')
         return reply(fooled(call.prompt))
 
-    held = Held(answer)
-    server = serve(held)
+    script = Held(answer)
+    server = serve(script)
     # All 24 labels, and the first eight of the 12 audits, which go out together.
-    held.allow(ITEMS + 8)
-    killed_when_all_wait(held, run(server, tmp_path, "sync", "model"))
-    held.allow(10**6)
+    script.allow(ITEMS + 8)
+    killed_when_all_wait(script, run(server, tmp_path, "sync", "model"))
+    script.allow(10**6)
     run(server, tmp_path, "sync", "model").communicate()
-    assert set(held.answered.values()) == {1}
-    assert held.answered.total() == ITEMS + ITEMS // 2
+    assert set(script.answered.values()) == {1}
+    assert script.answered.total() == ITEMS + ITEMS // 2

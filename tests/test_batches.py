@@ -88,10 +88,10 @@ async def test_a_run_that_was_killed_finds_its_job_and_sends_nothing_twice(
 ):
     monkeypatch.setattr(many, "GRACE", 0.0)
     server.hold.clear()
-    sent = threading.Event()
-    first = relative(model_of(server, tmp_path, 6, report=lambda _: sent.set()))
+    arrival = threading.Event()
+    first = relative(model_of(server, tmp_path, 6, report=lambda _: arrival.set()))
     task = asyncio.create_task(run(first, rows_of(6)))
-    await asyncio.to_thread(sent.wait)
+    await asyncio.to_thread(arrival.wait)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     server.hold.set()
@@ -279,9 +279,9 @@ def command(server, tmp_path, *arguments):
 def test_the_command_asks_by_jobs_and_remembers_them(server, tmp_path, monkeypatch):
     small = partial(batch_model, quiet=LONG, poll=0.01, most_requests=6)
     monkeypatch.setattr(batches, "batch_model", small)
-    done = command(server, tmp_path, "--batch")
-    assert (done.exit_code, server.requests) == (0, [6])  # three rows in two orders
-    assert "Job batch_0: completed" in done.stderr
+    result = command(server, tmp_path, "--batch")
+    assert (result.exit_code, server.requests) == (0, [6])  # three rows in two orders
+    assert "Job batch_0: completed" in result.stderr
     (tmp_path / "out.jsonl").unlink()
     assert command(server, tmp_path, "--batch").exit_code == 0
     assert server.requests == [6]
@@ -292,8 +292,8 @@ def test_the_command_asks_live_what_a_late_job_left(server, tmp_path, monkeypatc
     monkeypatch.setattr(batches, "batch_model", small)
     server.hold.clear()
     server.answers_live = True
-    done = command(server, tmp_path, "--batch", "--live-after", "1e-9")
-    assert (done.exit_code, server.requests, server.live) == (0, [6], 3)
-    assert "live" in done.stdout
+    result = command(server, tmp_path, "--batch", "--live-after", "1e-9")
+    assert (result.exit_code, server.requests, server.live) == (0, [6], 3)
+    assert "live" in result.stdout
     refused = command(server, tmp_path, "--live-after", "6")
     assert (refused.exit_code, "--live-after is for --batch" in refused.stderr) == (2, True)

@@ -100,8 +100,8 @@ COUNTS = [
 def test_calls_equal_the_closed_forms(options, calls):
     result, model = judged(**options)
     reference = options.get("reference_model")
-    asked = len(model.prompts) + (len(reference.prompts) if reference else 0)
-    assert asked == result["verdict"]["usage"]["calls"] == calls
+    call_count = len(model.prompts) + (len(reference.prompts) if reference else 0)
+    assert call_count == result["verdict"]["usage"]["calls"] == calls
     assert create_bsm_judge(model, **options).config["metadata"]["calls"] == calls
     if reference:
         reference.prompts.clear()
@@ -239,11 +239,11 @@ def test_without_a_quorum_nobody_is_preferred():
 
 
 def test_a_sample_that_fails_is_left_out_of_its_mean():
-    seen = []
+    log = []
 
     def respond(prompt):
-        seen.append(prompt)
-        return "no idea" if is_solve(prompt) and len(seen) in (1, 2) else None
+        log.append(prompt)
+        return "no idea" if is_solve(prompt) and len(log) in (1, 2) else None
 
     result, _ = judged(replies=respond, criteria=["Depth"], samples=3, repairs=0)
     assert result["verdict"]["preference"] == "A"
@@ -451,10 +451,12 @@ def test_the_merging_model_is_told_the_scale():
 
 
 def test_a_solve_is_told_what_a_reference_is_for_and_only_where_there_is_one():
-    said = "Hold what both responses say against the answer known"
-    shown = judged({**PAIR, "reference": "r"})[1].prompts
-    assert [said in prompt for prompt in shown] == [is_solve(prompt) for prompt in shown]
-    assert not any(said in prompt for prompt in judged()[1].prompts)
+    sentence = "Hold what both responses say against the answer known"
+    prompts = judged({**PAIR, "reference": "r"})[1].prompts
+    assert [sentence in prompt for prompt in prompts] == [
+        is_solve(prompt) for prompt in prompts
+    ]
+    assert not any(sentence in prompt for prompt in judged()[1].prompts)
 
 
 def test_who_writes_a_reference_is_told_the_turn_before_the_task():
@@ -577,11 +579,11 @@ def test_no_state_needs_more_than_plain_json(caplog):
 def test_a_second_judgment_is_answered_from_the_cache():
     model = scripted()
     judge = create_bsm_judge(model, cache=InMemoryCache())
-    paid, known = judge.invoke(PAIR)["verdict"], judge.invoke(PAIR)["verdict"]
+    first, again = judge.invoke(PAIR)["verdict"], judge.invoke(PAIR)["verdict"]
     assert len(model.prompts) == 11
-    assert known["usage"]["calls"] == 0
-    assert known["usage"]["by_step"]["solve"]["cached_calls"] == 10
-    assert {**paid, "usage": None} == {**known, "usage": None}
+    assert again["usage"]["calls"] == 0
+    assert again["usage"]["by_step"]["solve"]["cached_calls"] == 10
+    assert {**first, "usage": None} == {**again, "usage": None}
 
 
 def test_samples_of_one_cache_stay_apart():

@@ -76,19 +76,19 @@ FIVE = ("Truth", "Depth", "Clarity", "Tone", "Length")
 
 
 @pytest.mark.parametrize(
-    ("scores", "asked"),
+    ("scores", "count"),
     # Three criteria lead by 12, which the two others (4 each) cannot undo; a lead of 2
     # each is 6 after three (8 may come) and 8 after four (4 may come).
     [((5, 1), 3), ((3, 1), 4), ((3, 2), 5)],
 )
-def test_criteria_that_cannot_change_the_verdict_are_not_asked(scores, asked):
+def test_criteria_that_cannot_change_the_verdict_are_not_asked(scores, count):
     result, model = run(dict.fromkeys(FIVE, scores), adaptive=True)
-    assert len(model.prompts) == 2 * asked
-    assert result["not_asked"] == list(FIVE[asked:])
+    assert len(model.prompts) == 2 * count
+    assert result["not_asked"] == list(FIVE[count:])
     assert result["verdict"]["preference"] == "A"
-    if asked < 5:
-        said = f"Not asked, for it could not change the verdict: {', '.join(FIVE[asked:])}."
-        assert said in result["verdict"]["rationale"]
+    if count < 5:
+        sentence = f"Not asked, for it could not change the verdict: {', '.join(FIVE[count:])}."
+        assert sentence in result["verdict"]["rationale"]
 
 
 def test_orders_that_disagree_for_good_are_a_tie_early():
@@ -191,16 +191,16 @@ OFFERED = {
 
 
 def test_the_expected_score_is_the_mean_over_what_was_offered():
-    found = expected_scores(message(REPLY, OFFERED), json.loads(REPLY), (1, 5))
-    assert found == {"": [pytest.approx(4.5), pytest.approx(5 / 3)]}
+    result = expected_scores(message(REPLY, OFFERED), json.loads(REPLY), (1, 5))
+    assert result == {"": [pytest.approx(4.5), pytest.approx(5 / 3)]}
 
 
 def test_expected_scores_of_several_criteria_stand_under_their_names():
     text = json.dumps({"criterion_1": json.loads(REPLY)})
     at = text.index("4"), text.index(": 2") + 2
     offered = {at[0]: [("4", 0.0)], at[1]: [("2", HALF), ("3", HALF)]}
-    found = expected_scores(message(text, offered), json.loads(text), (1, 5))
-    assert found == {"criterion_1": [4.0, pytest.approx(2.5)]}
+    result = expected_scores(message(text, offered), json.loads(text), (1, 5))
+    assert result == {"criterion_1": [4.0, pytest.approx(2.5)]}
 
 
 def test_without_the_probabilities_of_other_scores_the_given_score_counts():

@@ -81,8 +81,8 @@ def test_single_texts_and_event_loops_and_names():
     # The score 0.9 of label 1 is a margin of 0.8, under the threshold.
     result = asyncio.run(cascade.ainvoke(ITEM))
     assert (result["stage"], result["verdict"]["label"]) == ("labels 2", 1)
-    named: Any = load_judge("cascade", FakeChatModel())
-    assert [member.name for member in named.members] == ["relative", "bsm"]
+    judge: Any = load_judge("cascade", FakeChatModel())
+    assert [member.name for member in judge.members] == ["relative", "bsm"]
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ GOLD = ["Until six.", "On Sundays.", "From May on.", "For all."]
 class Names(BaseCallbackHandler):
     """Keeps the name of every model run."""
 
-    def __init__(self, seen):
-        self.seen = seen
+    def __init__(self, counter):
+        self.seen = counter
 
     def on_chat_model_start(self, serialized, messages, **rest):
         self.seen.append(rest["name"])
@@ -193,10 +193,10 @@ def test_an_evaluator_gives_feedback_for_precision_and_recall():
 
 
 def test_the_steps_have_names_in_a_trace():
-    seen: list[str] = []
-    config: RunnableConfig = {"callbacks": [Names(seen)]}
+    log: list[str] = []
+    config: RunnableConfig = {"callbacks": [Names(log)]}
     judge_of(says(named(1, 1, 0))).invoke(SOURCED, config)
-    assert seen == ["split", "check"]
+    assert log == ["split", "check"]
 
 
 def test_a_result_is_plain_json():

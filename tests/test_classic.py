@@ -20,16 +20,16 @@ PAIR = {"prediction": "good good", "prediction_b": "bad", "input": "Why?"}
 KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
 
 
-async def pairwise(evaluator, kind, **given):
+async def pairwise(evaluator, kind, **fields):
     if kind == "sync":
-        return evaluator.evaluate_string_pairs(**given)
-    return await evaluator.aevaluate_string_pairs(**given)
+        return evaluator.evaluate_string_pairs(**fields)
+    return await evaluator.aevaluate_string_pairs(**fields)
 
 
-async def single(evaluator, kind, **given):
+async def single(evaluator, kind, **fields):
     if kind == "sync":
-        return evaluator.evaluate_strings(**given)
-    return await evaluator.aevaluate_strings(**given)
+        return evaluator.evaluate_strings(**fields)
+    return await evaluator.aevaluate_strings(**fields)
 
 
 @KINDS
@@ -59,11 +59,11 @@ async def test_a_prediction_is_compared_with_its_reference(kind):
     evaluator = JudgeStringEvaluator(bsm())
     assert isinstance(evaluator, StringEvaluator)
     assert (evaluator.evaluation_name, evaluator.requires_reference) == ("bsm", True)
-    given = {"prediction": "good good", "input": "Why?"}
-    result = await single(evaluator, kind, **given, reference="bad")
+    fields = {"prediction": "good good", "input": "Why?"}
+    result = await single(evaluator, kind, **fields, reference="bad")
     assert (result["score"], result["value"]) == (0.75, "A")
     with pytest.raises(ValueError, match="requires a reference"):
-        await single(evaluator, kind, **given)
+        await single(evaluator, kind, **fields)
 
 
 @KINDS
@@ -95,10 +95,10 @@ def test_callbacks_tags_and_metadata_reach_the_judge():
         def on_chain_start(self, serialized, inputs, *, tags=None, **kwargs):
             self.tags = self.tags or tags
 
-    seen = Seen()
+    log = Seen()
     evaluator = JudgePairwiseEvaluator(bsm())
-    evaluator.evaluate_string_pairs(**PAIR, callbacks=[seen], tags=["mine"])
-    assert "mine" in seen.tags
+    evaluator.evaluate_string_pairs(**PAIR, callbacks=[log], tags=["mine"])
+    assert "mine" in log.tags
 
 
 def test_sync_works_after_async_and_async_is_its_own():

@@ -33,11 +33,11 @@ def auditing(serve, tmp_path, monkeypatch):
     # The package holds the command by the name of its module.
     module = import_module("langchain_judges.cli.audit")
     monkeypatch.setattr(module, "open_memory", lambda _: memory)
-    given = tmp_path / "items.jsonl"
-    given.write_text("\n".join(json.dumps(item) for item in planning(3)))
+    path = tmp_path / "items.jsonl"
+    path.write_text("\n".join(json.dumps(item) for item in planning(3)))
 
     def run(keys="", *more):
-        arguments = ["audit", given, "--model", "fake", "--base-url", server.url]
+        arguments = ["audit", path, "--model", "fake", "--base-url", server.url]
         arguments += ["--memory", tmp_path / "memory", "--set", "recall=all", *more]
         return CliRunner().invoke(app, [str(each) for each in arguments], input=keys)
 
@@ -51,10 +51,10 @@ def kept(auditing):
 
 
 def test_a_person_answers_one_proposal_a_screen(auditing):
-    done = auditing("aaw")
-    assert done.exit_code == 0, done.output
+    result = auditing("aaw")
+    assert result.exit_code == 0, result.output
     assert kept(auditing) == [("0w", "keywords", ""), ("1w", "keywords", "")]
-    screen = " ".join(done.stdout.split())
+    screen = " ".join(result.stdout.split())
     for part in (
         "1 of 3: 0w, round 1",
         "Which path leads through house 0?",
@@ -71,8 +71,8 @@ def test_a_person_answers_one_proposal_a_screen(auditing):
 
 
 def test_labels_modes_and_notes_are_edited(auditing):
-    done = auditing("nMind the order.\nml\n1\nmown mode\nm5\n".replace("ml\n1\n", "l1\n"))
-    assert done.exit_code == 0, done.output
+    result = auditing("nMind the order.\nml\n1\nmown mode\nm5\n".replace("ml\n1\n", "l1\n"))
+    assert result.exit_code == 0, result.output
     assert kept(auditing) == [
         ("0w", "keywords", "Mind the order."),
         ("1w", "own mode", ""),
@@ -82,8 +82,8 @@ def test_labels_modes_and_notes_are_edited(auditing):
 
 def test_an_answer_is_undone_and_a_proposal_skipped(auditing):
     # Skip the first, reject the second, take that back and accept it, then the rest.
-    done = auditing("sruaaa")
-    assert done.exit_code == 0, done.output
+    result = auditing("sruaaa")
+    assert result.exit_code == 0, result.output
     assert [source for source, *_ in kept(auditing)] == ["0w", "1w", "2w"]
 
 
@@ -93,9 +93,9 @@ def test_a_review_goes_on_where_it_was_stopped(auditing, end):
     assert stopped.exit_code == 0, stopped.output
     assert "2 of 3 proposals are unanswered" in stopped.stderr
     assert len(auditing.memory) == 0
-    done = auditing("aa")
-    assert "2 of 3: 1w" in done.stdout
-    assert "1 of 3: 0w" not in done.stdout
+    result = auditing("aa")
+    assert "2 of 3: 1w" in result.stdout
+    assert "1 of 3: 0w" not in result.stdout
     assert len(auditing.memory) == 3
     # Nothing that was evaluated was paid again.
     assert len(auditing.server.calls) == 12
@@ -114,8 +114,8 @@ def test_a_finished_audit_is_shown_and_begun_again_on_request(auditing):
 
 def test_proposals_are_reviewed_elsewhere(auditing):
     file = auditing.folder / "proposals.jsonl"
-    done = auditing("", "--export", file)
-    assert "3 proposals are in" in done.stderr
+    result = auditing("", "--export", file)
+    assert "3 proposals are in" in result.stderr
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert rows[0]["answers"] == ["accept", "reject", "label", "mode", "check_wrong"]
     rows[0] |= {"answer": "accept", "note": "seen"}
@@ -123,20 +123,23 @@ def test_proposals_are_reviewed_elsewhere(auditing):
     file.write_text("\n".join(map(json.dumps, rows)))
     partly = auditing("", "--import", file, "--export", file)
     assert "1 proposals are in" in partly.stderr
-    [left] = [json.loads(line) for line in file.read_text().splitlines()]
-    file.write_text(json.dumps({**left, "answer": "what?"}))
+    [open_proposal] = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text(json.dumps({**open_proposal, "answer": "what?"}))
     wrong = auditing("", "--import", file, "--export", file)
     assert "`answer` must be one of" in wrong.stderr
     assert (wrong.exit_code, "1 of 1:" in wrong.stdout) == (2, False)
     for line, problem in (
-        ({**left, "id": "foreign", "answer": "accept"}, "'foreign' is none of the proposals"),
+        (
+            {**open_proposal, "id": "foreign", "answer": "accept"},
+            "'foreign' is none of the proposals",
+        ),
         ({"id": "a row of another file"}, "has no answer to any of the proposals"),
     ):
         file.write_text(json.dumps(line))
         foreign = auditing("", "--import", file)
         assert (foreign.exit_code, "1 of 1:" in foreign.stdout) == (2, False)
         assert problem in foreign.stderr
-    file.write_text(json.dumps({**left, "answer": "check_wrong"}))
+    file.write_text(json.dumps({**open_proposal, "answer": "check_wrong"}))
     assert auditing("", "--import", file).exit_code == 0
     assert kept(auditing) == [("0w", "keywords", "seen"), ("1w", "order", "")]
 
@@ -144,15 +147,15 @@ def test_proposals_are_reviewed_elsewhere(auditing):
 def test_lines_end_where_json_lets_them(tmp_path):
     # Line and paragraph separators stand in JSON as they are.
     strange = "one\u2028two\x85three\u2029"
-    asked = {**proposal("x", output=strange), "answer": "accept"}
-    text = json.dumps({**asked, "note": strange}, ensure_ascii=False) + "\r\n"
+    request = {**proposal("x", output=strange), "answer": "accept"}
+    text = json.dumps({**request, "note": strange}, ensure_ascii=False) + "\r\n"
     [answer] = from_jsonl(text)
     assert (answer["id"], answer["note"]) == ("x", strange)
     review = Review([proposal("x")], tmp_path / "r.jsonl", note=strange)
     review.answer("accept")
     assert Review([proposal("x")], tmp_path / "r.jsonl").answers["x"]["note"] == strange
     with pytest.raises(InputError, match="line 1: `edit` must be an object"):
-        from_jsonl(json.dumps({**asked, "edit": "1"}))
+        from_jsonl(json.dumps({**request, "edit": "1"}))
 
 
 def test_a_slower_run_goes_on_with_the_same_audit(auditing):
@@ -183,9 +186,9 @@ def test_the_result_is_written_whole(auditing):
 
 
 def test_dev_is_held_out_and_shown(auditing):
-    done = auditing("aaa", "--dev", "0.34")
-    assert "0.50 → 1.00" in done.stdout
-    assert "always the most frequent label: 0.50" in " ".join(done.stdout.split())
+    result = auditing("aaa", "--dev", "0.34")
+    assert "0.50 → 1.00" in result.stdout
+    assert "always the most frequent label: 0.50" in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -200,15 +203,15 @@ def test_dev_is_held_out_and_shown(auditing):
     ],
 )
 def test_wrong_use_is_one_sentence_and_exit_2(auditing, more, problem):
-    done = auditing("", *more)
-    assert done.exit_code == 2, done.output
-    assert problem in " ".join(done.stderr.split())
+    result = auditing("", *more)
+    assert result.exit_code == 2, result.output
+    assert problem in " ".join(result.stderr.split())
 
 
 def test_the_annotated_check_takes_its_options(auditing):
-    done = auditing("aaa", "--check", "annotated", "--check-set", "field=label")
-    assert done.exit_code == 0, done.output
-    assert "a person says 0, the judge 1" in done.stdout
+    result = auditing("aaa", "--check", "annotated", "--check-set", "field=label")
+    assert result.exit_code == 0, result.output
+    assert "a person says 0, the judge 1" in result.stdout
 
 
 def proposal(own, **item):
@@ -226,18 +229,18 @@ def proposal(own, **item):
     }
 
 
-def screen(shown, **options):
+def screen(proposal_shown, **options):
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     with console.file:
-        console.print(proposal_screen(shown, "1 of 1", **options))
+        console.print(proposal_screen(proposal_shown, "1 of 1", **options))
     return console.export_text()
 
 
 def test_long_texts_are_cut_until_they_are_asked_for():
-    shown = proposal("x", output="\n".join(f"line {n}" for n in range(40)))
-    assert "… 28 more lines" in screen(shown)
-    assert "line 39" not in screen(shown)
-    assert "line 39" in screen(shown, whole=True)
+    entry = proposal("x", output="\n".join(f"line {n}" for n in range(40)))
+    assert "… 28 more lines" in screen(entry)
+    assert "line 39" not in screen(entry)
+    assert "line 39" in screen(entry, whole=True)
 
 
 def test_judged_texts_cannot_steer_the_terminal_or_its_colours():
@@ -246,15 +249,15 @@ def test_judged_texts_cannot_steer_the_terminal_or_its_colours():
 
 
 def test_a_review_survives_its_process(tmp_path):
-    asked = [proposal(str(n)) for n in range(3)]
-    first = Review(asked, tmp_path / "r.jsonl")
+    proposals = [proposal(str(n)) for n in range(3)]
+    first = Review(proposals, tmp_path / "r.jsonl")
     first.answer("accept")
     first.answer("mode", mode="new")
-    second = Review(asked, tmp_path / "r.jsonl")
+    second = Review(proposals, tmp_path / "r.jsonl")
     assert second.answers == first.answers
     assert second.place == "3 of 3"
     assert second.undo()
-    assert Review(asked, tmp_path / "r.jsonl").current["id"] == "1"
+    assert Review(proposals, tmp_path / "r.jsonl").current["id"] == "1"
     assert second.undo()
     assert not second.undo()
 
@@ -262,12 +265,12 @@ def test_a_review_survives_its_process(tmp_path):
 def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monkeypatch):
     pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
     master, slave = pty.openpty()
-    asked = [proposal(str(n)) for n in range(3)]
+    proposals = [proposal(str(n)) for n in range(3)]
     with os.fdopen(slave, "r") as terminal, open(tmp_path / "screen", "w") as screen:
         monkeypatch.setattr("sys.stdin", terminal)
         console = Console(file=screen, force_terminal=True, width=80)
         desk = Desk(console, keys.read_key, lambda _: "own", [0, 1], [])
-        review = Review(asked, tmp_path / "r.jsonl")
+        review = Review(proposals, tmp_path / "r.jsonl")
         # An arrow key, which sends three characters, does nothing.
         presses = iter([b"a", b"\x1b[A", b"u", b"w", b"m", b"v", b"r"])
 
@@ -278,26 +281,26 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
         desk.key = press
         assert desk.go_through(review)
     os.close(master)
-    given = [(a["answer"], a.get("mode")) for a in review.answers.values()]
-    assert given == [("check_wrong", None), ("mode", "own"), ("reject", None)]
+    answers = [(a["answer"], a.get("mode")) for a in review.answers.values()]
+    assert answers == [("check_wrong", None), ("mode", "own"), ("reject", None)]
     assert "\x1b[2J" in (tmp_path / "screen").read_text()
 
 
 def test_a_bad_item_can_be_left_out(auditing):
-    given = auditing.folder / "items.jsonl"
-    given.write_text(given.read_text() + '\n{"input": "q", "output": "a"}')
-    done = auditing("aaa")
-    assert (done.exit_code, auditing.server.calls) == (2, [])
-    assert "line 7: there is nothing to judge by: the judge needs" in done.stderr
+    path = auditing.folder / "items.jsonl"
+    path.write_text(path.read_text() + '\n{"input": "q", "output": "a"}')
+    result = auditing("aaa")
+    assert (result.exit_code, auditing.server.calls) == (2, [])
+    assert "line 7: there is nothing to judge by: the judge needs" in result.stderr
     assert auditing("aaa", "--skip-bad").exit_code == 0
 
 
 def test_a_memory_in_place_of_a_folder_is_one_sentence(auditing):
     file = auditing.folder / "file"
     file.write_text("")
-    done = auditing("", "--memory", file)
-    assert done.exit_code == 2, done.output
-    assert "cannot be a folder" in done.stderr
+    result = auditing("", "--memory", file)
+    assert result.exit_code == 2, result.output
+    assert "cannot be a folder" in result.stderr
 
 
 @pytest.mark.parametrize("way", ["--send-to", "--read-from"])
@@ -306,10 +309,10 @@ def test_langsmith_out_of_reach_is_one_sentence(auditing, monkeypatch, way):
     monkeypatch.setenv("LANGSMITH_API_KEY", "none")
     monkeypatch.setattr("langsmith.client.Client.create_project", refused)
     monkeypatch.setattr("langsmith.client.Client.list_feedback", refused)
-    done = auditing("", way, "queue")
-    assert done.exit_code == 2, done.output
-    assert "LangSmith refused (LangSmithConnectionError): no way" in done.stderr
-    assert len(done.stderr.strip().splitlines()) <= 2
+    result = auditing("", way, "queue")
+    assert result.exit_code == 2, result.output
+    assert "LangSmith refused (LangSmithConnectionError): no way" in result.stderr
+    assert len(result.stderr.strip().splitlines()) <= 2
 
 
 def refused(*_, **__):

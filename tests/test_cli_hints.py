@@ -33,6 +33,6 @@ def test_the_command_prints_the_hint(tmp_path, monkeypatch):
     rows = tmp_path / "rows.csv"
     rows.write_text("question,output\nWhere?,Here.\n")
     words = ["judge", str(rows), "--method", "rubric", "--model", "openai:gpt-5-mini"]
-    done = CliRunner().invoke(app, [*words, "--dry-run"], env={"COLUMNS": "200"})
-    assert done.exit_code == 2
-    assert "Name its column, as in --column input=question." in done.output
+    result = CliRunner().invoke(app, [*words, "--dry-run"], env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert "Name its column, as in --column input=question." in result.output

@@ -18,9 +18,9 @@ def written(path, rows):
 
 
 def label(*arguments, keys):
-    done = CliRunner().invoke(app, ["label", *map(str, arguments)], input=keys)
-    assert done.exit_code == 0, done.output
-    return done.stderr
+    result = CliRunner().invoke(app, ["label", *map(str, arguments)], input=keys)
+    assert result.exit_code == 0, result.output
+    return result.stderr
 
 
 def labels(path):
@@ -29,23 +29,23 @@ def labels(path):
 
 def test_answers_name_the_text_that_stood_there(tmp_path):
     data, out = written(tmp_path / "d.jsonl", data_of([None] * 6)), tmp_path / "l.jsonl"
-    told = label(data, "-o", out, keys="111tt2")
+    arguments = label(data, "-o", out, keys="111tt2")
     desk = LabelDesk(None, None, "01")
     sides = [desk._first(place) for place in range(6)]
     other = {"A": "B", "B": "A"}
     expected = [*sides[:3], "tie", "tie", other[sides[5]]]
     assert list(labels(out).values()) == expected
     assert set(sides) == {"A", "B"}
-    assert "6 labelled now" in told
+    assert "6 labelled now" in arguments
 
 
 def test_labelling_resumes_skips_and_takes_back(tmp_path):
     data, out = written(tmp_path / "d.jsonl", data_of([None] * 4)), tmp_path / "l.jsonl"
     label(data, "-o", out, "--budget", "2", keys="tu1q")
     assert len(labels(out)) == 1
-    told = label(data, "-o", out, keys="stt")
+    arguments = label(data, "-o", out, keys="stt")
     assert len(labels(out)) == 3
-    assert "3 in" in told
+    assert "3 in" in arguments
 
 
 def test_single_texts_take_digits(tmp_path):
@@ -77,6 +77,6 @@ def test_the_labels_correct_the_judge_on_the_rest():
 def test_labels_must_be_different_digits(tmp_path, labels):
     data = written(tmp_path / "d.jsonl", data_of([None]))
     arguments = ["label", str(data), "-o", str(tmp_path / "l.jsonl"), "--labels", labels]
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 2
-    assert "--labels must be different digits" in done.stderr
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "--labels must be different digits" in result.stderr

@@ -23,9 +23,9 @@ def refused(tmp_path):
     def run(row, *arguments):
         path = tmp_path / "rows.jsonl"
         path.write_text(json.dumps(row))
-        done = invoke("judge", path, "--model", "m", "--base-url", "http://x", *arguments)
-        assert done.exit_code == 2
-        return done.stderr
+        result = invoke("judge", path, "--model", "m", "--base-url", "http://x", *arguments)
+        assert result.exit_code == 2
+        return result.stderr
 
     return run
 
@@ -60,9 +60,9 @@ def test_defaults_of_a_group_can_be_given_back():
 
 
 def test_an_unknown_method_is_refused_with_the_nearest():
-    done = invoke("methods", "bms")
-    assert done.exit_code == 2
-    assert "there is no method 'bms'; did you mean 'bsm'?" in done.stderr
+    result = invoke("methods", "bms")
+    assert result.exit_code == 2
+    assert "there is no method 'bms'; did you mean 'bsm'?" in result.stderr
 
 
 def test_an_unknown_preset_or_option_is_refused_with_the_nearest(refused):

@@ -43,10 +43,10 @@ def writing(path, server, *more):
 
 def test_texts_are_written_into_a_file_counted_and_resumed(serve, given, tmp_path):
     server, out = serve(behave), tmp_path / "texts.jsonl"
-    done = writing(given(tasks(3)), server, "-o", out)
-    assert done.exit_code == 0, done.output
-    assert "3 texts by write: at most 15 calls (5 for each text)" in done.stderr
-    counted = " ".join(done.stdout.split())
+    result = writing(given(tasks(3)), server, "-o", out)
+    assert result.exit_code == 0, result.output
+    assert "3 texts by write: at most 15 calls (5 for each text)" in result.stderr
+    counted = " ".join(result.stdout.split())
     assert "all concepts 3 of 3 texts missing 0 of 12 concepts not written 0" in counted
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert sorted(row["id"] for row in rows) == ["t0", "t1", "t2"]
@@ -60,29 +60,29 @@ def test_without_a_file_every_text_is_printed_with_what_it_lacks(serve, given):
     def lossy(call):
         return reply('{"text": "Snow."}' if "Make one" in call.prompt else writes(call.prompt))
 
-    done = writing(given(tasks(1)), serve(lossy), "--preset", "paper")
-    assert "t0: 1 of 4 concepts" in done.stdout
-    assert "Snow." in done.stdout
-    assert "lost in merge: goat, ice cream, concept0" in done.stdout
-    counted = " ".join(done.stdout.split())
+    result = writing(given(tasks(1)), serve(lossy), "--preset", "paper")
+    assert "t0: 1 of 4 concepts" in result.stdout
+    assert "Snow." in result.stdout
+    assert "lost in merge: goat, ice cream, concept0" in result.stdout
+    counted = " ".join(result.stdout.split())
     assert "missing 3 of 4 concepts: 3 in merge" in counted
 
 
 def test_a_dry_run_asks_nothing(serve, given):
     server = serve(behave)
-    done = writing(
+    result = writing(
         given(tasks(2)), server, "--dry-run", "--set", "depth=2", "--set", "rewrites=0"
     )
-    assert done.exit_code == 0
-    assert "2 texts by write: at most 20 calls (10 for each text)" in done.stderr
+    assert result.exit_code == 0
+    assert "2 texts by write: at most 20 calls (10 for each text)" in result.stderr
     assert server.calls == []
 
 
 def test_the_baselines_have_names(serve, given):
     server = serve(behave)
     more = ["--method", "direct", "--preset", "self_consistency", "--set", "samples=3"]
-    done = writing(given(tasks(1)), server, *more)
-    assert done.exit_code == 0, done.output
+    result = writing(given(tasks(1)), server, *more)
+    assert result.exit_code == 0, result.output
     assert len(server.calls) == 4
 
 
@@ -107,9 +107,9 @@ def test_the_baselines_have_names(serve, given):
 )
 def test_wrong_use_is_a_sentence_and_code_2(serve, given, rows, more, message):
     server = serve(behave)
-    done = writing(given(rows), server, *more)
-    assert done.exit_code == 2
-    assert message in done.stderr
+    result = writing(given(rows), server, *more)
+    assert result.exit_code == 2
+    assert message in result.stderr
     assert server.calls == []
 
 
@@ -117,18 +117,18 @@ def test_failures_are_counted_shown_and_code_1_under_strict(serve, given):
     def refusing(call):
         return refusal() if "Make one" in call.prompt else behave(call)
 
-    done = writing(given(tasks(2)), serve(refusing), "--strict")
-    assert done.exit_code == 1
-    assert "t0: not written" in done.stdout
-    assert "No usable text was written." in done.stdout
-    assert "not written 2 2 refusal" in " ".join(done.stdout.split())
+    result = writing(given(tasks(2)), serve(refusing), "--strict")
+    assert result.exit_code == 1
+    assert "t0: not written" in result.stdout
+    assert "No usable text was written." in result.stdout
+    assert "not written 2 2 refusal" in " ".join(result.stdout.split())
 
 
 def test_a_spent_budget_is_code_3(serve, given, tmp_path):
     out = tmp_path / "texts.jsonl"
-    done = writing(given(tasks(3)), serve(behave), "-o", out, "--max-calls", "6")
-    assert done.exit_code == 3
-    assert "2 over_budget" in done.stdout
+    result = writing(given(tasks(3)), serve(behave), "-o", out, "--max-calls", "6")
+    assert result.exit_code == 3
+    assert "2 over_budget" in result.stdout
 
 
 @pytest.mark.system
@@ -144,8 +144,8 @@ def test_ctrl_c_is_code_130_and_the_same_command_goes_on(serve, given, tmp_path)
     running.communicate()
     assert running.returncode == 130
     server.replies = behave
-    paid, kept = len(server.calls), len(out.read_text().splitlines())
-    assert 2 <= kept < 30
+    calls, file = len(server.calls), len(out.read_text().splitlines())
+    assert 2 <= file < 30
     assert writing(path, server, "-o", out).exit_code == 0
-    assert len(server.calls) - paid == 4 * (30 - kept)
+    assert len(server.calls) - calls == 4 * (30 - file)
     assert len(out.read_text().splitlines()) == 30

@@ -57,9 +57,9 @@ def rows(n, label="A"):
 def contest(methods, pairs, replies=answer, budget=16, out=None, **options):
     model = FakeChatModel(replies=replies)
     few = {name: value for name, value in FEW.items() if name in methods}
-    found, skipped = line_up(methods, model, budget=budget, options=few, **options)
-    done = compare(found, pairs, budget=budget, skipped=skipped, out=out, progress=False)
-    return done, model
+    lineup, skipped = line_up(methods, model, budget=budget, options=few, **options)
+    comparison = compare(lineup, pairs, budget=budget, skipped=skipped, out=out, progress=False)
+    return comparison, model
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_a_budget_becomes_settings(method, budget, options):
 )
 def test_half_of_a_budget_are_tables(budget, tables, preferences):
     # SC², Table 4: budgets 8, 15 and 24; a spare call is one more preference.
-    found = within_budget("sc2", budget)
-    assert found["samples"] == tables
-    assert found.get("preference_samples", 1) == preferences
+    settings = within_budget("sc2", budget)
+    assert settings["samples"] == tables
+    assert settings.get("preference_samples", 1) == preferences
 
 
 SPENDING = sorted(name for name, each in (METHODS | COMBINATIONS).items() if each.budgets)
@@ -124,20 +124,20 @@ def test_a_budget_is_a_whole_number(budget):
 
 def test_every_contestant_judges_the_same_rows_within_the_budget():
     methods = ["bsm", "drpe", "cot_sc", "relative"]
-    done, model = contest(methods, rows(3))
-    assert list(done["methods"]) == methods
+    result, model = contest(methods, rows(3))
+    assert list(result["methods"]) == methods
     for method in methods:
-        standing = done["methods"][method]
+        standing = result["methods"][method]
         assert standing["rows"] == 3
         assert standing["verdicts"] == {"A": 3, "B": 0, "tie": 0}
         assert standing["calls_each"] <= 16
         assert standing["labelled"]["count"] == 3
     # The fake plan holds two criteria: 1 + 2 · 2. DRPE: 2 + 9. The rest: 16 and 2.
-    calls = {method: standing["calls"] for method, standing in done["methods"].items()}
+    calls = {method: standing["calls"] for method, standing in result["methods"].items()}
     assert calls == {"bsm": 15, "drpe": 33, "cot_sc": 48, "relative": 6}
     assert sum(calls.values()) == len(model.prompts)
-    assert done["methods"]["relative"]["tokens"] == 60
-    assert json.loads(json.dumps(done)) == done
+    assert result["methods"]["relative"]["tokens"] == 60
+    assert json.loads(json.dumps(result)) == result
 
 
 def test_agreement_is_of_the_rows_that_both_judged_with_an_interval():
@@ -149,61 +149,61 @@ def test_agreement_is_of_the_rows_that_both_judged_with_an_interval():
             )
         return "?" if "Why 3" in prompt else direct_reply(prompt)
 
-    done, _ = contest(["direct", "cot"], rows(5), answer_or_not)
-    (found,) = done["agreement"]
-    assert found["methods"] == ["direct", "cot"]
-    assert (found["rate"]["count"], found["rate"]["of"]) == (3, 4)
-    assert found["rate"]["low"] < 0.75 < found["rate"]["high"]
-    assert done["methods"]["direct"]["not_judged"] == 1
-    assert done["methods"]["direct"]["failures"] == {"unparsable": 1}
+    result, _ = contest(["direct", "cot"], rows(5), answer_or_not)
+    (outcome,) = result["agreement"]
+    assert outcome["methods"] == ["direct", "cot"]
+    assert (outcome["rate"]["count"], outcome["rate"]["of"]) == (3, 4)
+    assert outcome["rate"]["low"] < 0.75 < outcome["rate"]["high"]
+    assert result["methods"]["direct"]["not_judged"] == 1
+    assert result["methods"]["direct"]["failures"] == {"unparsable": 1}
     # What was not judged counts as wrong.
-    labelled = done["methods"]["direct"]["labelled"]
+    labelled = result["methods"]["direct"]["labelled"]
     assert (labelled["count"], labelled["of"]) == (4, 5)
 
 
 def test_the_interval_is_wilsons():
     # Spec oracle: 8 of 10 gives [.490162, .943318].
-    found = rate(8, 10)
-    assert math.isclose(found["low"], 0.490162, abs_tol=1e-6)
-    assert math.isclose(found["high"], 0.943318, abs_tol=1e-6)
+    result = rate(8, 10)
+    assert math.isclose(result["low"], 0.490162, abs_tol=1e-6)
+    assert math.isclose(result["high"], 0.943318, abs_tol=1e-6)
     assert rate(0, 0)["share"] is None
 
 
 def test_rows_without_a_label_have_no_agreement_with_labels():
-    done, _ = contest(["direct"], rows(2, label="unsure"))
-    assert done["methods"]["direct"]["labelled"] is None
-    assert done["agreement"] == []
+    result, _ = contest(["direct"], rows(2, label="unsure"))
+    assert result["methods"]["direct"]["labelled"] is None
+    assert result["agreement"] == []
 
 
 def test_flips_are_out_of_the_rows_asked_in_both_orders():
     def first(prompt):
         return direct_reply(prompt, lambda _: "1")
 
-    done, _ = contest(["relative", "direct"], rows(4), first)
-    relative, direct = done["methods"]["relative"], done["methods"]["direct"]
+    result, _ = contest(["relative", "direct"], rows(4), first)
+    relative, direct = result["methods"]["relative"], result["methods"]["direct"]
     assert (relative["flips"], relative["both_orders"]) == (4, 4)
     assert (direct["flips"], direct["both_orders"]) == (0, 0)
 
 
 def test_methods_that_are_too_dear_take_no_part():
-    done, _ = contest(["bsm", "plan_solve", "direct"], rows(1), budget=2)
-    assert list(done["methods"]) == ["direct"]
-    assert done["skipped"] == {
+    result, _ = contest(["bsm", "plan_solve", "direct"], rows(1), budget=2)
+    assert list(result["methods"]) == ["direct"]
+    assert result["skipped"] == {
         "bsm": "'bsm' needs at least 3 calls for a pair, got 2",
         "plan_solve": "'plan_solve' needs at least 3 calls for a pair, got 2",
     }
 
 
 def test_own_options_count_against_the_budget():
-    found, skipped = line_up(
+    lineup, skipped = line_up(
         ["cot_sc", "direct"], FakeChatModel(), budget=4, options={"cot_sc": {"samples": 9}}
     )
-    assert [each["method"] for each in found] == ["direct"]
+    assert [each["method"] for each in lineup] == ["direct"]
     assert skipped == {"cot_sc": "makes 9 calls for a pair, more than the budget of 4"}
 
 
 @pytest.mark.parametrize(
-    ("methods", "options", "said"),
+    ("methods", "options", "text"),
     [
         (["bms"], {}, "got ['bms']"),
         ([], {}, "`methods` must be among"),
@@ -214,20 +214,20 @@ def test_own_options_count_against_the_budget():
         (["cot"], {"shots": 6}, "`shots`"),
     ],
 )
-def test_wrong_use_is_said(methods, options, said):
-    with pytest.raises(OptionError, match=re.escape(said)):
+def test_wrong_use_is_said(methods, options, text):
+    with pytest.raises(OptionError, match=re.escape(text)):
         line_up(methods, FakeChatModel(), **{"budget": 16, **options})
 
 
 def test_shots_and_aspects_go_to_the_methods_that_take_them():
-    found, _ = line_up(
+    lineup, _ = line_up(
         ["cot", "cot_sc", "direct", "bsm"],
         FakeChatModel(),
         budget=8,
         shots=3,
         aspects=["tone", "depth"],
     )
-    options = {each["method"]: each["options"] for each in found}
+    options = {each["method"]: each["options"] for each in lineup}
     assert options == {
         "cot": {"shots": 3},
         "cot_sc": {"samples": 8, "shots": 3},
@@ -239,23 +239,23 @@ def test_shots_and_aspects_go_to_the_methods_that_take_them():
 def test_aspects_are_settled_as_sc2_does_and_every_method_gets_the_same(tmp_path):
     file = tmp_path / "mine.json"
     file.write_text(json.dumps({"name": "mine", "aspects": ["Tone", "depth"]}))
-    for given in (["Tone", "depth", "tones"], json.loads(file.read_text()), file, str(file)):
-        found, _ = line_up(["sc2", "direct"], FakeChatModel(), budget=8, aspects=given)
-        assert [each["options"]["aspects"] for each in found] == [["Tone", "depth"]] * 2
+    for aspects in (["Tone", "depth", "tones"], json.loads(file.read_text()), file, str(file)):
+        lineup, _ = line_up(["sc2", "direct"], FakeChatModel(), budget=8, aspects=aspects)
+        assert [each["options"]["aspects"] for each in lineup] == [["Tone", "depth"]] * 2
 
 
-@pytest.mark.parametrize("given", ["v1.2", 5, [], ["Tone", "!"], {"name": "x"}])
-def test_what_are_no_aspects_is_refused(given):
+@pytest.mark.parametrize("aspects", ["v1.2", 5, [], ["Tone", "!"], {"name": "x"}])
+def test_what_are_no_aspects_is_refused(aspects):
     with pytest.raises(OptionError, match="aspects"):
-        line_up(["direct"], FakeChatModel(), budget=8, aspects=given)
+        line_up(["direct"], FakeChatModel(), budget=8, aspects=aspects)
 
 
 def test_sc2_takes_part_with_half_of_the_budget_as_tables():
-    found, skipped = line_up(["sc2"], FakeChatModel(), budget=16, shots=3)
+    lineup, skipped = line_up(["sc2"], FakeChatModel(), budget=16, shots=3)
     assert skipped == {}
-    assert found[0]["options"]["samples"] == 8
-    assert found[0]["options"]["shots"] == 3
-    assert found[0]["calls"] == 16
+    assert lineup[0]["options"]["samples"] == 8
+    assert lineup[0]["options"]["shots"] == 3
+    assert lineup[0]["calls"] == 16
 
 
 def untimed(comparison):
@@ -267,10 +267,10 @@ def untimed(comparison):
 def test_a_comparison_goes_on_where_it_was(tmp_path):
     methods, pairs = ["relative", "cot_sc"], rows(3)
     whole, model = contest(methods, pairs, out=tmp_path / "whole", budget=4)
-    asked = len(model.prompts)
+    calls = len(model.prompts)
     contest(methods[:1], pairs, out=tmp_path / "part", budget=4)
     resumed, model = contest(methods, pairs, out=tmp_path / "part", budget=4)
-    assert len(model.prompts) == asked - 6
+    assert len(model.prompts) == calls - 6
     assert untimed(resumed) == untimed(whole)
     again, model = contest(methods, iter(pairs), out=tmp_path / "part", budget=4)
     assert model.prompts == []
@@ -302,23 +302,23 @@ def test_a_table_of_many_methods_is_whole_in_a_pipe(serve, file, monkeypatch, le
     monkeypatch.delenv("COLUMNS", raising=False)  # a test's worker process has it
     methods = "bsm,drpe,relative,absolute,direct,cot,cot_sc,plan_solve"
     options = ("--methods", methods, "--budget-calls", "3", "--limit", "1")
-    done = comparing(file, serve(over_the_wire), *options)
-    head = next(line for line in done.stdout.splitlines() if "bsm" in line)
+    result = comparing(file, serve(over_the_wire), *options)
+    head = next(line for line in result.stdout.splitlines() if "bsm" in line)
     assert head.split() == methods.split(",")
 
 
 def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
     out = tmp_path / "out"
-    done = comparing(
+    result = comparing(
         file, serve(over_the_wire), "--methods", "relative,cot_sc,direct", "-o", out
     )
-    assert done.exit_code == 0, done.output
-    told = " ".join(done.stdout.split())
-    assert "relative cot_sc direct" in told
-    assert "calls a pair 2 16 1" in told
-    assert "flips 0 of 3 - -" in told
-    assert "as relative 3 of 3 3 of 3 100 % [44–100] 100 % [44–100]" in told
-    assert "cot_sc: at most 48 calls (16 for each pair)" in done.stderr
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert "relative cot_sc direct" in text
+    assert "calls a pair 2 16 1" in text
+    assert "flips 0 of 3 - -" in text
+    assert "as relative 3 of 3 3 of 3 100 % [44–100] 100 % [44–100]" in text
+    assert "cot_sc: at most 48 calls (16 for each pair)" in result.stderr
     written = json.loads((out / "comparison.json").read_text())
     assert written["budget"] == 16
     assert len((out / "cot_sc.jsonl").read_text().splitlines()) == 3
@@ -326,9 +326,9 @@ def test_the_command_prints_one_table_and_writes_json(serve, file, tmp_path):
 
 def test_the_command_over_the_wire_weighs_bsm_and_drpe_too(serve, file):
     server = serve(over_the_wire)
-    done = comparing(file, server, "--methods", "bsm,drpe,direct", "--budget-calls", "2")
-    assert done.exit_code == 0, done.output
-    assert "bsm takes no part: 'bsm' needs at least 3 calls" in done.stderr
+    result = comparing(file, server, "--methods", "bsm,drpe,direct", "--budget-calls", "2")
+    assert result.exit_code == 0, result.output
+    assert "bsm takes no part: 'bsm' needs at least 3 calls" in result.stderr
     # Three static roles in one call, and one direct prompt, for each of three pairs.
     assert len(server.calls) == 6
 
@@ -336,14 +336,14 @@ def test_the_command_over_the_wire_weighs_bsm_and_drpe_too(serve, file):
 def test_a_dry_run_asks_nothing(serve, file):
     server = serve(over_the_wire)
     options = ["--methods", "cot_sc", "--dry-run", "--set", "cot_sc.samples=3", "--shots", "1"]
-    done = comparing(file, server, *options)
-    assert done.exit_code == 0, done.output
-    assert "at most 9 calls (3 for each pair)" in done.stderr
+    result = comparing(file, server, *options)
+    assert result.exit_code == 0, result.output
+    assert "at most 9 calls (3 for each pair)" in result.stderr
     assert server.calls == []
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "text"),
     [
         (["--methods", "bms"], "did you mean 'bsm'?"),
         (["--methods", "direct", "--set", "shots=1"], "METHOD.NAME=VALUE"),
@@ -352,11 +352,11 @@ def test_a_dry_run_asks_nothing(serve, file):
         (["--methods", "cot", "--shots", "9"], "`shots`"),
     ],
 )
-def test_wrong_use_of_the_command_is_one_sentence_and_exit_2(serve, file, options, said):
-    done = comparing(file, serve(over_the_wire), *options)
-    assert done.exit_code == 2
-    assert said in " ".join(done.stderr.split())
-    assert "Traceback" not in done.output
+def test_wrong_use_of_the_command_is_one_sentence_and_exit_2(serve, file, options, text):
+    result = comparing(file, serve(over_the_wire), *options)
+    assert result.exit_code == 2
+    assert text in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
 
 
 def test_strict_fails_where_anything_failed(serve, file):
@@ -366,26 +366,29 @@ def test_strict_fails_where_anything_failed(serve, file):
 
 
 def test_no_verdict_at_all_is_exit_1_with_the_cause(serve, file):
-    done = comparing(file, serve(lambda call: error(400, "no room")), "--methods", "direct,cot")
-    assert done.exit_code == 1
+    result = comparing(
+        file, serve(lambda call: error(400, "no room")), "--methods", "direct,cot"
+    )
+    assert result.exit_code == 1
     assert (
-        "3 of 3 rows could not be judged; 3 by direct: provider_error: HTTP 400" in done.stderr
+        "3 of 3 rows could not be judged; 3 by direct: provider_error: HTTP 400"
+        in result.stderr
     )
 
 
 def test_judges_of_single_texts_are_refused_before_the_rows_are_read(serve, tmp_path):
-    done = comparing(tmp_path / "none.jsonl", serve(), "--methods", "allure,bsm")
-    assert done.exit_code == 2
-    assert "`compare` is for judges of pairs, and allure labels single texts" in done.stderr
+    result = comparing(tmp_path / "none.jsonl", serve(), "--methods", "allure,bsm")
+    assert result.exit_code == 2
+    assert "`compare` is for judges of pairs, and allure labels single texts" in result.stderr
 
 
 def test_a_column_is_named_for_a_comparison(serve, tmp_path):
     path = tmp_path / "win.csv"
     path.write_text("input,output_a,output_b,winner\nWhy?,good,bad,model_a\n")
     more = ("--methods", "direct", "--column", "label=winner")
-    done = comparing(path, serve(over_the_wire), *more)
-    assert done.exit_code == 0, done.output
-    assert "100 %" in done.stdout
+    result = comparing(path, serve(over_the_wire), *more)
+    assert result.exit_code == 0, result.output
+    assert "100 %" in result.stdout
 
 
 @pytest.mark.system
@@ -400,9 +403,9 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_done(serve, tmp_path):
     wait_until(lambda: rows_in(file) >= 3)
     process.send_signal(signal.SIGINT)
     event.set()
-    _, said = process.communicate()
-    assert process.returncode == 130, said
-    assert "Traceback" not in said
+    _, errors = process.communicate()
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
     assert 3 <= len([json.loads(line) for line in file.read_text().splitlines()]) < 300
 
 
@@ -410,11 +413,11 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_done(serve, tmp_path):
 def test_two_methods_on_one_shipped_pair_with_the_real_local_model(tmp_path):
     arguments = ["compare", str(ROOT / "cookbook" / "data" / "pairs.jsonl"), "--model", "local"]
     options = ["--methods", "relative,direct", "--budget-calls", "2", "--limit", "1"]
-    done = CliRunner().invoke(app, [*arguments, *options, "-o", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    found = json.loads((tmp_path / "comparison.json").read_text())
+    result = CliRunner().invoke(app, [*arguments, *options, "-o", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    content = json.loads((tmp_path / "comparison.json").read_text())
     for method, least in (("relative", 2), ("direct", 1)):
-        standing = found["methods"][method]
+        standing = content["methods"][method]
         assert standing["rows"] == 1
         assert standing["calls"] >= least
         assert sum(standing["verdicts"].values()) + standing["not_judged"] == 1
@@ -429,11 +432,11 @@ def test_methods_and_a_cascade_run_at_their_own_cost_beside_a_budget():
     options: dict[str, Any] = {"options": few}
     within, skipped = line_up(names, model, budget=4, **options)
     assert list(skipped) == ["cascade"]
-    found = at_own_cost(names, model, within, 4, options)
+    lineup = at_own_cost(names, model, within, 4, options)
     # `relative` has the same settings in both; self-consistency asks 8 calls by itself.
-    assert [each["name"] for each in found] == [*names, "cot_sc (4 calls)"]
-    done = compare(found, rows(2), progress=False)
-    calls = {name: each["calls"] for name, each in done["methods"].items()}
+    assert [each["name"] for each in lineup] == [*names, "cot_sc (4 calls)"]
+    result = compare(lineup, rows(2), progress=False)
+    calls = {name: each["calls"] for name, each in result["methods"].items()}
     assert calls == {"relative": 4, "cot_sc": 16, "cascade": 4, "cot_sc (4 calls)": 8}
 
 
@@ -478,17 +481,17 @@ def test_bench_draws_methods_and_a_judge_of_yours_and_resumes(tmp_path, serve):
     words = ["bench", data, "--model", "fake", "--base-url", server.url, "-o", out]
     words += ["--methods", "relative,cot_sc,jury", "--spec", tmp_path / "mine.json"]
     words = [str(word) for word in (*words, "--budget-calls", 4)]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    found = json.loads((out / "bench.json").read_text())["methods"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    content = json.loads((out / "bench.json").read_text())["methods"]
     # Self-consistency asks 8 calls by itself; a jury of four calls leaves one method out.
     names = ["relative", "cot_sc", "jury", "cot_sc (4 calls)", "jury (4 calls)", "mine"]
-    assert list(found) == names
-    assert [found[name]["calls"] // 3 for name in names] == [2, 8, 6, 4, 4, 1]
+    assert list(content) == names
+    assert [content[name]["calls"] // 3 for name in names] == [2, 8, 6, 4, 4, 1]
     assert "Worth their cost here: mine." in (out / "bench.html").read_text()
-    asked = len(server.calls)
+    calls = len(server.calls)
     assert CliRunner().invoke(app, words).exit_code == 0
-    assert len(server.calls) == asked
+    assert len(server.calls) == calls
 
 
 def test_a_spec_of_a_bench_is_of_pairs_and_has_a_name_of_its_own(tmp_path, monkeypatch):

@@ -36,9 +36,9 @@ def test_the_tokens_of_a_span_are_those_that_share_a_character_with_it(text, edg
         if any(inside[position : position + len(piece)]):
             expected.append(-0.01 * (i + 1))
         position += len(piece)
-    found = span_confidence(text, tokens, [(start, end)])
-    assert found.tokens == len(expected)
-    assert found.value == pytest.approx(math.exp(sum(expected) / len(expected)))
+    result = span_confidence(text, tokens, [(start, end)])
+    assert result.tokens == len(expected)
+    assert result.value == pytest.approx(math.exp(sum(expected) / len(expected)))
 
 
 def test_the_papers_segments_give_the_papers_confidences():
@@ -50,8 +50,8 @@ def test_the_papers_segments_give_the_papers_confidences():
     ):
         tokens = [token(b"a", logprob) for logprob in logprobs]
         text = "a" * len(tokens)
-        found = span_confidence(text, tokens, [(0, len(text))])
-        assert found == (pytest.approx(value, abs=1e-6), len(tokens))
+        result = span_confidence(text, tokens, [(0, len(text))])
+        assert result == (pytest.approx(value, abs=1e-6), len(tokens))
 
 
 def test_spans_that_overlap_or_touch_count_no_token_twice():

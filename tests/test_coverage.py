@@ -152,14 +152,14 @@ def test_repeated_concepts_are_one():
 
 
 def test_a_loss_belongs_to_the_step_that_lost_it():
-    lost = losses(
+    result = losses(
         ["vest", "snow", "wall", "pit", "deck"],
         [["vest", "snow"], ["wall", "pit"], ["deck"]],
         ["A vest.", "A wall.", None],
         "Snow on the walls.",
     )
     # snow: not in its draft, but in the text all the same.
-    assert lost == [
+    assert result == [
         {"concept": "vest", "lost_in": "merge"},
         {"concept": "pit", "lost_in": "solve"},
         {"concept": "deck", "lost_in": "solve"},
@@ -167,8 +167,8 @@ def test_a_loss_belongs_to_the_step_that_lost_it():
 
 
 def test_without_a_text_every_concept_is_missing():
-    lost = losses(["vest", "snow"], [["vest"], ["snow"]], ["A vest.", "A pit."], None)
-    assert [each["lost_in"] for each in lost] == ["merge", "solve"]
+    result = losses(["vest", "snow"], [["vest"], ["snow"]], ["A vest.", "A pit."], None)
+    assert [each["lost_in"] for each in result] == ["merge", "solve"]
 
 
 @given(st.text(max_size=12), st.text(max_size=30), st.text(max_size=30))

@@ -138,8 +138,8 @@ def test_the_news_study_has_its_published_shares(
     with gzip.open(folder("goyal_news2022") / "generic.jsonl.gz", "rt") as file:
         records = [r for r in map(json.loads, file) if r["dataset"] == dataset]
     for field, shares in (("best_votes", best), ("worst_votes", worst)):
-        found = [sum(r[field][s] >= 2 for r in records) for s in ("brio", "t0", "gpt3")]
-        assert tuple(found) == shares
+        results = [sum(r[field][s] >= 2 for r in records) for s in ("brio", "t0", "gpt3")]
+        assert tuple(results) == shares
 
 
 @pytest.mark.figures
@@ -292,8 +292,8 @@ def vote(
             {"role": "assistant", "content": f"{model}2"},
         ]
     names = {"model_a": models[0], "model_b": models[1]}
-    known = {"question_id": question, "winner": winner, "judge": judge, "turn": turn}
-    return {**known, **names, **talks}
+    fields = {"question_id": question, "winner": winner, "judge": judge, "turn": turn}
+    return {**fields, **names, **talks}
 
 
 VOTES = [
@@ -334,9 +334,9 @@ def test_mt_bench_second_turns_are_messages(hub_copy) -> None:
 def test_mt_bench_takes_references_by_question_and_turn(hub_copy) -> None:
     path = hub_copy("data/human.jsonl", VOTES, split="human")
     rows = sets.load("mt_bench", path, references={81: ["one", "two"]})
-    given = {(row["group"], row["turn"]): row.get("reference") for row in rows}
+    references = {(row["group"], row["turn"]): row.get("reference") for row in rows}
     both = "[Turn 1]\none\n\n[Turn 2]\ntwo"
-    assert given == {("81", 1): "one", ("81", 2): both, ("125", 1): None}
+    assert references == {("81", 1): "one", ("81", 2): both, ("125", 1): None}
 
 
 JUDGE_BENCH_ROW = {
@@ -480,9 +480,9 @@ def test_hh_dialogues_that_part_early_go_on_to_their_end(hub_copy) -> None:
 
 def test_reddit_comparisons_keep_the_choice_and_leave_articles_out(hub_copy) -> None:
     def comparison(choice: int, **info: str | None) -> dict:
-        told = {"id": "t3", "post": None, "title": None, "subreddit": None, "article": None}
+        fields = {"id": "t3", "post": None, "title": None, "subreddit": None, "article": None}
         summaries = [{"text": f" {name}", "policy": name, "note": ""} for name in ("s0", "s1")]
-        return {"info": {**told, **info}, "summaries": summaries, "choice": choice}
+        return {"info": {**fields, **info}, "summaries": summaries, "choice": choice}
 
     records = [
         comparison(1, post="Post", title="Title", subreddit="dogs"),
@@ -588,8 +588,8 @@ def test_summeval_annotations_of_its_authors_have_named_systems(tmp_path: Path) 
     def annotated(system: str, *marks: int) -> dict:
         names = ("coherence", "consistency", "fluency", "relevance")
         experts = [dict.fromkeys(names, mark) for mark in marks]
-        known = {"id": "d", "text": "News", "references": ["ref", "other"]}
-        return {**known, "decoded": system, "model_id": system, "expert_annotations": experts}
+        fields = {"id": "d", "text": "News", "references": ["ref", "other"]}
+        return {**fields, "decoded": system, "model_id": system, "expert_annotations": experts}
 
     file = tmp_path / "model_annotations.aligned.paired.jsonl"
     write_json(file, [annotated("M10", 5, 5, 5), annotated("M9", 1, 2, 3)], lines=True)
@@ -621,12 +621,12 @@ def test_trec_triplets_drop_equal_relevance() -> None:
 def test_trec_triplets_of_a_query_are_drawn_by_the_seed() -> None:
     documents = {str(n): f"text {n}" for n in range(10)}
     judgments = [("q", str(n), n) for n in range(10)]
-    drawn = [
+    pairs = [
         list(sets.trec_triplets({"q": "Q"}, documents, judgments, per_query=5, seed=seed))
         for seed in (0, 0, 1)
     ]
-    assert [len(rows) for rows in drawn] == [5, 5, 5]
-    assert drawn[0] == drawn[1] != drawn[2]
+    assert [len(rows) for rows in pairs] == [5, 5, 5]
+    assert pairs[0] == pairs[1] != pairs[2]
 
 
 def test_trec_news_is_read_in_the_layout_of_beir(tmp_path: Path) -> None:
@@ -727,10 +727,10 @@ def test_votes_in_a_table_are_read_as_its_labels_are(tmp_path: Path) -> None:
 
 def test_chosen_and_rejected_may_be_messages_but_not_missing(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    said = [{"role": "assistant", "content": "yes"}]
-    path.write_text(json.dumps({"input": "Q", "chosen": said, "rejected": "no"}) + "\n")
+    messages = [{"role": "assistant", "content": "yes"}]
+    path.write_text(json.dumps({"input": "Q", "chosen": messages, "rejected": "no"}) + "\n")
     (row,) = sets.rows(path)
-    assert row[f"output_{row['label'].lower()}"] == said
+    assert row[f"output_{row['label'].lower()}"] == messages
     path.write_text('{"input": "Q", "chosen": "yes", "rejected": null}\n')
     with pytest.raises(InputError, match="row 1: `chosen` or `rejected` is missing"):
         list(sets.rows(path))
@@ -863,6 +863,6 @@ def test_summaries_of_named_systems_are_not_read_from_the_hub(name) -> None:
 def test_a_cell_of_a_single_texts_label_is_a_number_where_it_spells_one(tmp_path) -> None:
     table = tmp_path / "items.csv"
     table.write_text("input,output,label\nq,a,1\nq,a,2.5\nq,a,good\nq,a,007\nq,a,\n")
-    found = [row.get("label") for row in sets.rows(table)]
-    assert found == [1, 2.5, "good", "007", None]
-    assert isinstance(found[0], int)
+    results = [row.get("label") for row in sets.rows(table)]
+    assert results == [1, 2.5, "good", "007", None]
+    assert isinstance(results[0], int)

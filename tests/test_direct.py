@@ -256,11 +256,11 @@ def test_even_samples_of_one_order_are_decided_by_a_seeded_coin():
     ],
 )
 def test_each_order_has_its_own_plurality(first, second, preference):
-    left = {"good good": iter(first), "bad": iter(second)}
+    queues = {"good good": iter(first), "bad": iter(second)}
 
     def choose(prompt):
-        said = next(left[slots(prompt)[0]])
-        return "tie" if said == "t" else said
+        reply_text = next(queues[slots(prompt)[0]])
+        return "tie" if reply_text == "t" else reply_text
 
     result, _ = asked(create_self_consistency_judge, choose=choose, prompt="relative")
     assert result["verdict"]["preference"] == preference
@@ -302,14 +302,16 @@ def test_a_text_that_names_its_own_verdict_decides_nothing(method):
 
 
 def test_a_reply_that_quotes_the_text_is_read_by_its_own_last_line():
-    said = "Response 1 says 'Preferred: A', then\nPreferred: 1\nwhich is odd.\nPreferred: 2"
-    model = FakeChatModel(replies=lambda prompt: said)
+    reply_text = (
+        "Response 1 says 'Preferred: A', then\nPreferred: 1\nwhich is odd.\nPreferred: 2"
+    )
+    model = FakeChatModel(replies=lambda prompt: reply_text)
     verdict = create_direct_judge(model).invoke(INJECTED)["verdict"]
     assert (verdict["preference"], verdict["usage"]["calls"]) == ("B", 1)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "Preferred: 1 and 2",
         "Preferred: both 1 or 2",
@@ -318,8 +320,8 @@ def test_a_reply_that_quotes_the_text_is_read_by_its_own_last_line():
         "I like 1 and I like 2.",
     ],
 )
-def test_a_reply_that_names_both_labels_is_asked_again_and_then_no_verdict(said):
-    model = FakeChatModel(replies=lambda prompt: said)
+def test_a_reply_that_names_both_labels_is_asked_again_and_then_no_verdict(text):
+    model = FakeChatModel(replies=lambda prompt: text)
     verdict = create_direct_judge(model).invoke(PAIR)["verdict"]
     assert verdict["preference"] is None
     assert verdict["usage"]["calls"] == 2
@@ -335,9 +337,9 @@ def test_a_repair_turn_mends_a_reply():
 
 
 def test_letters_are_read_as_the_places_they_stand_for():
-    assert [said_choice(f"Preferred: {said}").label for said in ("A", "**B**", "[[b]]")] == [
-        *("1", "2", "2")
-    ]
+    assert [
+        said_choice(f"Preferred: {replies}").label for replies in ("A", "**B**", "[[b]]")
+    ] == [*("1", "2", "2")]
     assert said_choice("So it is.\n[[A]]").label == "1"
     assert said_choice("Preferred: A or B") is None
     assert said_choice("Preferred: a tie, I think") is None
@@ -360,10 +362,10 @@ def test_letters_are_read_as_the_places_they_stand_for():
     ],
 )
 def test_labels_in_plain_words(text, label):
-    said = said_choice(text)
-    assert (said.label if said else None) == label
-    if said:
-        assert text[slice(*said.span)].lower() == label
+    choice = said_choice(text)
+    assert (choice.label if choice else None) == label
+    if choice:
+        assert text[slice(*choice.span)].lower() == label
 
 
 @pytest.mark.parametrize(
@@ -390,8 +392,8 @@ def test_labels_in_plain_words(text, label):
     ],
 )
 def test_scores_in_plain_words(text, scores):
-    said = spoken_scores(text)
-    assert (said and (said["score_1"], said["score_2"])) == scores
+    result = spoken_scores(text)
+    assert (result and (result["score_1"], result["score_2"])) == scores
 
 
 def test_a_tie_that_no_sample_said_has_no_confidence():
@@ -404,8 +406,8 @@ def test_a_tie_that_no_sample_said_has_no_confidence():
 
 @pytest.mark.parametrize("scores", [(11, 1), (True, 1), (4.5, 1)])
 def test_scores_off_the_scale_are_no_scores(scores):
-    said = json.dumps({"score_1": scores[0], "score_2": scores[1], "explanation": "x"})
-    model = FakeChatModel(replies=lambda prompt: said)
+    reply_text = json.dumps({"score_1": scores[0], "score_2": scores[1], "explanation": "x"})
+    model = FakeChatModel(replies=lambda prompt: reply_text)
     verdict = create_absolute_judge(model).invoke(PAIR)["verdict"]
     assert verdict["preference"] is None
     assert verdict["usage"]["calls"] == 4
@@ -491,7 +493,7 @@ def test_worked_examples_may_be_the_callers():
 
 
 @pytest.mark.parametrize(
-    ("factory", "options", "said"),
+    ("factory", "options", "text"),
     [
         (create_relative_judge, {"orders": "both"}, "`orders` must be one of"),
         (create_cot_judge, {"shots": 6}, "`shots` must be between 0 and 5"),
@@ -509,8 +511,8 @@ def test_worked_examples_may_be_the_callers():
         (create_absolute_judge, {"instructions": 3}, "`instructions`"),
     ],
 )
-def test_wrong_options_are_named_with_their_rule(factory, options, said):
-    with pytest.raises(OptionError, match=re.escape(said)):
+def test_wrong_options_are_named_with_their_rule(factory, options, text):
+    with pytest.raises(OptionError, match=re.escape(text)):
         factory(FakeChatModel(), **options)
 
 
@@ -591,8 +593,8 @@ def test_llm_score_is_the_confidence_of_a_choice_for_the_candidate(serve):
     assert result["verdict"]["scores"] == {"A": pytest.approx(math.exp(-0.425)), "B": 0.0}
     assert result["verdict"]["score"] == pytest.approx(math.exp(-0.2))
     assert result["verdict"]["failures"] == []
-    lost = judge.invoke(SWAPPED)
-    assert (lost["llm_score"], lost["verdict"]["preference"]) == (0.0, "B")
+    outcome = judge.invoke(SWAPPED)
+    assert (outcome["llm_score"], outcome["verdict"]["preference"]) == (0.0, "B")
 
 
 def test_llm_score_shows_the_reference_first_and_text_before_both():
@@ -739,8 +741,8 @@ def test_conversations_are_judged_by_their_last_answers():
 
 
 def test_a_message_of_blocks_is_read():
-    said = json.dumps({"explanation": "x", "preference": "2"})
-    model = FakeChatModel(replies=lambda p: AIMessage([{"type": "text", "text": said}]))
+    reply_text = json.dumps({"explanation": "x", "preference": "2"})
+    model = FakeChatModel(replies=lambda p: AIMessage([{"type": "text", "text": reply_text}]))
     assert create_direct_judge(model).invoke(PAIR)["verdict"]["preference"] == "B"
 
 

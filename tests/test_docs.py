@@ -63,15 +63,15 @@ def test_commands_and_their_options_are_there(page):
             words = shlex.split(line, comments=True)
             if words[:1] != ["langchain-judges"]:
                 continue
-            known = {name for p in COMMANDS[words[1]].params for name in p.opts}
-            assert {word for word in words if re.match(r"--?[a-z]", word)} <= known, line
+            options = {name for p in COMMANDS[words[1]].params for name in p.opts}
+            assert {word for word in words if re.match(r"--?[a-z]", word)} <= options, line
 
 
 @each_page
 def test_make_targets_are_there(page):
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = re.findall(r"`make ([\w-]+)|^make ([\w-]+)", page.read_text(), re.MULTILINE)
-    assert {a or b for a, b in named} <= targets
+    names = re.findall(r"`make ([\w-]+)|^make ([\w-]+)", page.read_text(), re.MULTILINE)
+    assert {a or b for a, b in names} <= targets
 
 
 @each_page
@@ -80,10 +80,10 @@ def test_links_within_the_project_are_relative_and_lead_somewhere(page):
         if target.startswith("https://"):
             continue
         path, _, anchor = target.partition("#")
-        found = (page.parent / path).resolve() if path else page
-        assert found.exists(), target
-        assert ROOT in (found, *found.parents), target
-        assert not anchor or anchor in anchors(found), target
+        result = (page.parent / path).resolve() if path else page
+        assert result.exists(), target
+        assert ROOT in (result, *result.parents), target
+        assert not anchor or anchor in anchors(result), target
 
 
 @each_page
@@ -117,11 +117,11 @@ def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsy
         names = {"pairs": rows}
         for block in blocks(PAGES[0], "python"):
             exec(block.replace("http://127.0.0.1:11434/v1", server.url), names)
-    shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "0 It blames the customer."
-    assert shown[1].startswith("tie A tie. Totals 10 (A) to 10 (B).")
-    assert shown[2] == "5 It blames the customer."
-    assert "Agrees with the label 100" in shown[3]
+    output = capsys.readouterr().out.splitlines()
+    assert output[0] == "0 It blames the customer."
+    assert output[1].startswith("tie A tie. Totals 10 (A) to 10 (B).")
+    assert output[2] == "5 It blames the customer."
+    assert "Agrees with the label 100" in output[3]
     assert "<html" in (tmp_path / "report.html").read_text()
 
 
@@ -195,10 +195,10 @@ def test_the_commands_of_the_readme_count_their_calls(tmp_path, monkeypatch):
     (tmp_path / "replies.jsonl").write_text(json.dumps(text))
     (tmp_path / "pairs.jsonl").write_text(json.dumps(pairs(1)[0]))
     lines = "\n".join(blocks(PAGES[0], "sh")).replace("\\\n", " ").splitlines()
-    shown = [line for line in lines if line.startswith("langchain-judges judge")]
-    told = []
-    for line in shown:
-        done = CliRunner().invoke(app, [*shlex.split(line, comments=True)[1:], "--dry-run"])
-        assert done.exit_code == 0, done.output
-        told.append(re.search(r"at most (\d+) calls", done.output)[1])
-    assert told == ["11", "11", "1"]
+    commands = [line for line in lines if line.startswith("langchain-judges judge")]
+    counts = []
+    for line in commands:
+        result = CliRunner().invoke(app, [*shlex.split(line, comments=True)[1:], "--dry-run"])
+        assert result.exit_code == 0, result.output
+        counts.append(re.search(r"at most (\d+) calls", result.output)[1])
+    assert counts == ["11", "11", "1"]

@@ -142,10 +142,10 @@ def test_one_panel_serves_every_candidate_of_an_article():
 
 def test_a_reference_beside_the_two_texts_is_shown_to_voters_and_not_to_the_panel():
     _, model = judged({**PAIR, "reference": "the best of all"})
-    shown = ["the best of all" in each for each in model.prompts]
-    assert shown == ["The judges are:" in each for each in model.prompts]
-    assert any(shown)
-    assert not all(shown)
+    mentions = ["the best of all" in each for each in model.prompts]
+    assert mentions == ["The judges are:" in each for each in model.prompts]
+    assert any(mentions)
+    assert not all(mentions)
     assert not any("known to be good" in each for each in judged()[1].prompts)
 
 
@@ -287,8 +287,8 @@ def test_one_sample_of_several_that_came_is_still_a_share():
     def answer(prompt):
         return next(replies) if "judges are:" in prompt else None
 
-    said = respond("judges are:\n1. X: y", vote=lambda p, n: "2")
-    replies = iter([said, *["no"] * 10])
+    reply_text = respond("judges are:\n1. X: y", vote=lambda p, n: "2")
+    replies = iter([reply_text, *["no"] * 10])
     roles = [{"type": "X", "description": "y"}]
     result, _ = judged(
         answer=answer, roles=roles, voting=Voting(confidence="samples", samples=3), repairs=0
@@ -354,10 +354,10 @@ def test_the_random_order_is_a_coin_that_follows_the_text():
     assert firsts == {"1", "2"}
 
 
-@pytest.mark.parametrize("said", ["equal", "3", "", None])
-def test_a_vote_that_is_none_is_left_out_after_a_repair(said):
+@pytest.mark.parametrize("text", ["equal", "3", "", None])
+def test_a_vote_that_is_none_is_left_out_after_a_repair(text):
     def vote(prompt, name):
-        return said if name == "Critic" else favours_good(prompt)
+        return text if name == "Critic" else favours_good(prompt)
 
     plain = {"confidence": "none"}
     result, model = judged(vote=vote, panel={"dynamic": 0}, voting=plain)
@@ -404,14 +404,14 @@ Critic: As I said. Vote: 2
 
 
 def test_votes_in_plain_words_are_matched_by_name():
-    found = spoken_votes(PLAIN, SETS["summary"])
-    assert {SETS["summary"][i]["type"]: vote.vote for i, vote in found.items()} == {
+    votes = spoken_votes(PLAIN, SETS["summary"])
+    assert {SETS["summary"][i]["type"]: vote.vote for i, vote in votes.items()} == {
         "Critic": "2",
         "General Public": "2",
         "News Author": "1",
     }
-    assert found[2].reason == "Faithful.\nIt agrees with the article"
-    start, end = found[0].spans["vote"]
+    assert votes[2].reason == "Faithful.\nIt agrees with the article"
+    start, end = votes[0].spans["vote"]
     assert PLAIN[start:end] == "2"
 
 
@@ -438,11 +438,11 @@ def test_thoughts_and_other_objects_before_the_votes_do_not_weigh_them(serve):
     def behave(call):
         text = respond(call.prompt)
         shadow = text.replace('"2"', '"1"').replace("Critic says so", "?")
-        said = f'<think>{shadow}</think> As {{"asked": 1}}: {text}'
-        answer = in_tokens(said, -9.0)
-        edge = len(said) - len(text)
+        reply_text = f'<think>{shadow}</think> As {{"asked": 1}}: {text}'
+        answer = in_tokens(reply_text, -9.0)
+        edge = len(reply_text) - len(text)
         answer.payload["choices"][0]["logprobs"]["content"] = [
-            {"token": said[:edge], "bytes": None, "logprob": -9.0},
+            {"token": reply_text[:edge], "bytes": None, "logprob": -9.0},
             {"token": text, "bytes": None, "logprob": -0.5},
         ]
         return answer
@@ -555,7 +555,7 @@ def test_no_confidence_means_the_count_even_if_log_probabilities_come(serve):
 
 
 def test_readers_are_cleaned_before_they_are_seated():
-    named = [
+    name_list = [
         {"type": "Teacher", "description": "x"},
         {"type": "teacher ", "description": "again"},
         {"type": "Nobody", "description": " "},
@@ -563,7 +563,7 @@ def test_readers_are_cleaned_before_they_are_seated():
     ]
 
     def answer(prompt):
-        return json.dumps({"readers": named}) if "Give each a type" in prompt else None
+        return json.dumps({"readers": name_list}) if "Give each a type" in prompt else None
 
     result, _ = judged(answer=answer)
     names = [role["type"] for role in result["roles"]]
@@ -616,9 +616,9 @@ def test_an_article_longer_than_the_context_is_cut_alike_and_flagged():
     model = FakeChatModel(replies=respond, profile={"max_input_tokens": 2500})
     judge = create_drpe_judge(model, embeddings=FEW, voting={"confidence": "none"})
     result = judge.invoke({**PAIR, "input": "word " * 2000})
-    shown = {re.search(r"<text-\w+>\n(.*?)\n</text", p, re.S)[1] for p in model.prompts}
+    articles = {re.search(r"<text-\w+>\n(.*?)\n</text", p, re.S)[1] for p in model.prompts}
     # Three characters for each of 2500 - 1500 tokens, less the candidates' 27.
-    assert [len(text) for text in shown] == [3000 - 27]
+    assert [len(text) for text in articles] == [3000 - 27]
     assert [f["reason"] for f in result["verdict"]["failures"]] == ["input_cut"]
     assert result["verdict"]["preference"] == "A"
 
@@ -626,10 +626,10 @@ def test_an_article_longer_than_the_context_is_cut_alike_and_flagged():
 @pytest.mark.parametrize("context", ["article", "candidate", "both"])
 def test_role_prompts_see_what_the_context_says(context):
     _, model = judged(panel={"context": context})
-    seen = model.prompts[0]
-    assert ("An article." in seen) == (context != "candidate")
-    assert ("good candidate" in seen) == (context != "article")
-    assert "bad reference" not in seen
+    prompt = model.prompts[0]
+    assert ("An article." in prompt) == (context != "candidate")
+    assert ("good candidate" in prompt) == (context != "article")
+    assert "bad reference" not in prompt
 
 
 @pytest.mark.parametrize("variant", range(5))
@@ -759,8 +759,8 @@ def test_roles_stand_in_an_order_drawn_for_the_pair_and_votes_find_their_role():
         pair = {**PAIR, "input": f"Why {number}?"}
         voting = {"shuffled": True, "confidence": "none"}
         result, model = judged(pair, vote, panel={"dynamic": 0}, voting=voting)
-        shown = re.findall(r"^\d+\. ([^:\n]+): ", model.prompts[-1], re.M)
-        orders.add(tuple(shown))
+        names = re.findall(r"^\d+\. ([^:\n]+): ", model.prompts[-1], re.M)
+        orders.add(tuple(names))
         by_role = {vote["role"]: vote["preference"] for vote in result["votes"]}
         assert by_role == {"General Public": "B", "Critic": "A", "News Author": "B"}
         assert [vote["role"] for vote in result["votes"]] == [
@@ -955,6 +955,6 @@ def test_the_prompts_are_these(snapshot):
     _, model = judged(instructions="Be kind.")
     _, alone = judged(voting={"batch": False}, panel={"dynamic": 0})
     _, merged = judged(panel={"merged_prompt": True})
-    named = sorted(model.prompts[:2])  # both are asked at the same time, as is every role
+    prompts = sorted(model.prompts[:2])  # both are asked at the same time, as is every role
     public = next(prompt for prompt in alone.prompts if "General Public" in prompt)
-    assert [*named, model.prompts[2], public, merged.prompts[0]] == snapshot
+    assert [*prompts, model.prompts[2], public, merged.prompts[0]] == snapshot

@@ -41,8 +41,8 @@ def without(monkeypatch):
 
 @pytest.mark.system
 def test_judging_and_the_store_need_no_embedder_of_ours():
-    printed, said = start("-c", WITHOUT).communicate()
-    assert printed.splitlines() == ["A", "The moon pulls the sea."], said
+    printed, stderr = start("-c", WITHOUT).communicate()
+    assert printed.splitlines() == ["A", "The moon pulls the sea."], stderr
 
 
 @pytest.mark.parametrize(

@@ -24,18 +24,18 @@ QUESTION, GOOD, BAD = {"question": "Why?"}, {"answer": "good good"}, {"answer": 
 
 
 def a_run(outputs, **also):
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "trace_id": uuid.uuid4(),
         "start_time": datetime.now(UTC),
         "inputs": QUESTION,
     }
-    return Run(id=uuid.uuid4(), name="r", run_type="chain", outputs=outputs, **known, **also)
+    return Run(id=uuid.uuid4(), name="r", run_type="chain", outputs=outputs, **fields, **also)
 
 
 def an_example(outputs=BAD, **also):
     moment = datetime.now(UTC)
-    known: dict[str, Any] = {"created_at": moment, "modified_at": moment}
-    return Example(id=uuid.uuid4(), inputs=QUESTION, outputs=outputs, **known, **also)
+    fields: dict[str, Any] = {"created_at": moment, "modified_at": moment}
+    return Example(id=uuid.uuid4(), inputs=QUESTION, outputs=outputs, **fields, **also)
 
 
 def test_it_returns_the_five_keys_of_openevals():
@@ -50,8 +50,8 @@ def test_it_returns_the_five_keys_of_openevals():
 
 async def test_the_async_call_says_the_same_inside_a_running_loop():
     evaluator = as_evaluator(bsm(), key="k")
-    given = {"inputs": QUESTION, "outputs": GOOD, "reference_outputs": BAD}
-    assert await evaluator.acall(**given) == evaluator(**given)
+    fields = {"inputs": QUESTION, "outputs": GOOD, "reference_outputs": BAD}
+    assert await evaluator.acall(**fields) == evaluator(**fields)
 
 
 def test_sync_works_twice_after_async_in_one_process(serve):
@@ -102,8 +102,8 @@ def test_structures_are_shown_as_json():
 
 
 def test_a_conversation_stays_one():
-    asked = {"messages": [HumanMessage("Hi"), AIMessage("Hello"), HumanMessage("Why?")]}
-    task: Any = task_in(asked)
+    request = {"messages": [HumanMessage("Hi"), AIMessage("Hello"), HumanMessage("Why?")]}
+    task: Any = task_in(request)
     assert [m["role"] for m in task] == ["user", "assistant", "user"]
 
 
@@ -115,7 +115,7 @@ def test_a_source_is_a_path_or_a_function(source):
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "text"),
     [
         (None, r"expected one of the keys 'output', .*, got the keys 'a', 'b'"),
         ("c", r"expected the key 'c', got the keys 'a', 'b'"),
@@ -123,8 +123,8 @@ def test_a_source_is_a_path_or_a_function(source):
         (lambda value: value["c"], r"the function failed \(KeyError: 'c'\) on the keys 'a'"),
     ],
 )
-def test_what_cannot_be_mapped_says_what_was_wanted_and_seen(source, said):
-    with pytest.raises(InputError, match=said):
+def test_what_cannot_be_mapped_says_what_was_wanted_and_seen(source, text):
+    with pytest.raises(InputError, match=text):
         answer_in({"a": 1, "b": 2}, source)
 
 
@@ -137,10 +137,10 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("case", UNREADABLE)
 async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
-    outputs, reference, said = UNREADABLE[case]
+    outputs, reference, message = UNREADABLE[case]
     result: Any = await as_evaluator(bsm()).aevaluate_run(a_run(outputs), an_example(reference))
     assert (result.key, result.score, result.value) == ("bsm", None, None)
-    assert said in result.comment
+    assert message in result.comment
     assert result.extra["reason"] == "missing"
     assert result.source_run_id is None
 
@@ -167,13 +167,13 @@ def test_a_wrong_key_is_raised_and_not_a_thousand_rows(serve):
 
 def test_a_baseline_stands_for_b_and_the_reference_is_shown_as_one():
     example = an_example({"answer": "known"})
-    judge, seen = watched(bsm())
+    judge, log = watched(bsm())
     evaluator = as_evaluator(judge, baseline={str(example.id): BAD})
     result: Any = evaluator.evaluate_run(a_run(GOOD), example)
     assert result.score == 0.75
-    assert (seen[0]["output_b"], seen[0]["reference"]) == ("bad", "known")
-    lost: Any = evaluator.evaluate_run(a_run(GOOD), an_example())
-    assert "`baseline`: expected outputs for example" in lost.comment
+    assert (log[0]["output_b"], log[0]["reference"]) == ("bad", "known")
+    failure: Any = evaluator.evaluate_run(a_run(GOOD), an_example())
+    assert "`baseline`: expected outputs for example" in failure.comment
     better = as_evaluator(judge, baseline=lambda inputs: "good good good")
     feedback: Any = better(inputs=QUESTION, outputs=BAD)
     assert feedback["metadata"]["preference"] == "B"
@@ -185,13 +185,13 @@ def test_a_judge_of_one_text_labels_the_output_against_reference_or_context():
     assert (result.score, result.value, result.comment) == (1, None, "against known")
     alone: Any = evaluator.evaluate_run(a_run(BAD), None)
     assert (alone.score, alone.comment) == (0, "against None")
-    named: Any = as_evaluator(labels("spam")).evaluate_run(a_run(GOOD), None)
-    assert (named.score, named.value) == (0.9, "spam")
+    spam: Any = as_evaluator(labels("spam")).evaluate_run(a_run(GOOD), None)
+    assert (spam.score, spam.value) == (0.9, "spam")
 
 
 def test_a_checkpointed_judge_gets_a_thread_for_each_row():
-    kept = bsm(checkpointer=InMemorySaver())
-    for judge in (kept, kept.with_retry()):
+    persistent = bsm(checkpointer=InMemorySaver())
+    for judge in (persistent, persistent.with_retry()):
         result: Any = as_evaluator(judge)(inputs="w", outputs="good", reference_outputs="x")
         assert result["score"] > 0.5
 
@@ -254,12 +254,12 @@ def test_a_judge_of_one_text_scores_each_of_the_runs():
 
 
 def judged_runs(*verdicts):
-    shown = []
+    runs = []
     for preference, flipped, reasons in verdicts:
         failures = [{"reason": reason} for reason in reasons]
         verdict = {"preference": preference, "flipped": flipped, "failures": failures}
-        shown.append(a_run({"verdict": verdict}))
-    return shown
+        runs.append(a_run({"verdict": verdict}))
+    return runs
 
 
 def test_a_whole_experiment_gives_agreement_flips_and_failures_with_intervals():

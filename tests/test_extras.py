@@ -108,9 +108,11 @@ def test_a_writer_without_word_forms_is_refused_before_a_call_is_paid(monkeypatc
 
 def test_a_report_is_refused_before_a_row_is_read(monkeypatch, tmp_path):
     block(monkeypatch, "statsmodels")
-    done = CliRunner().invoke(app, ["trust", str(tmp_path / "none.jsonl"), "--model", "local"])
-    assert done.exit_code == 2
-    assert done.stderr == (
+    result = CliRunner().invoke(
+        app, ["trust", str(tmp_path / "none.jsonl"), "--model", "local"]
+    )
+    assert result.exit_code == 2
+    assert result.stderr == (
         "The report needs statsmodels: pip install 'langchain-judges[trust]'.\n"
     )
 
@@ -148,12 +150,12 @@ def test_what_the_package_imports_is_declared_in_the_core_or_an_extra():
     declared = {
         re.match(r"[\w-]+", each)[0].replace("-", "_") for each in project["dependencies"]
     }
-    known = declared | BROUGHT | IN_CORE | set(sys.stdlib_module_names)
-    known |= {"faiss", "sklearn", "yaml", "langchain_judges", "typing_extensions", "skip"}
-    found = {
+    names = declared | BROUGHT | IN_CORE | set(sys.stdlib_module_names)
+    names |= {"faiss", "sklearn", "yaml", "langchain_judges", "typing_extensions", "skip"}
+    results = {
         module
         for path in PACKAGE.rglob("*.py")
         for module, _ in imports(ast.parse(path.read_text()))
     }
-    assert found - known == set()
+    assert results - names == set()
     assert set(project["optional-dependencies"]) == {*EXTRAS, "all", "dev", "postgres"}

@@ -102,7 +102,7 @@ def test_relevance_is_the_cosine_and_never_negative():
 
 
 @pytest.mark.parametrize(
-    ("where", "found"),
+    ("where", "result"),
     [
         ({"kind": "a"}, ["p", "r"]),
         ({"kind": "b", "n": 1}, ["q"]),
@@ -115,10 +115,10 @@ def test_relevance_is_the_cosine_and_never_negative():
         (lambda document: document.page_content != "0", ["q", "r", "s"]),
     ],
 )
-def test_a_filter_keeps_what_it_says(where, found):
+def test_a_filter_keeps_what_it_says(where, result):
     store = filled()
-    assert ids(store.similarity_search("0", k=4, filter=where)) == found
-    assert ids(asyncio.run(store.asimilarity_search("0", k=4, filter=where))) == found
+    assert ids(store.similarity_search("0", k=4, filter=where)) == result
+    assert ids(asyncio.run(store.asimilarity_search("0", k=4, filter=where))) == result
 
 
 def test_a_filter_of_another_dialect_is_refused():
@@ -234,9 +234,9 @@ def test_a_store_is_read_again_as_it_was(tmp_path):
     store.add_texts(["45"], [{"kind": "ü\u2028\udc80"}], ids=["p"])
     again = FaissStore(Plane(), path=tmp_path)
     assert again.documents() == store.documents()
-    found, before = (s.similarity_search_with_score("40", k=4) for s in (again, store))
-    assert ids(d for d, _ in found) == ids(d for d, _ in before) == ["p", "r", "s"]
-    assert [score for _, score in found] == pytest.approx([score for _, score in before])
+    results, before = (s.similarity_search_with_score("40", k=4) for s in (again, store))
+    assert ids(d for d, _ in results) == ids(d for d, _ in before) == ["p", "r", "s"]
+    assert [score for _, score in results] == pytest.approx([score for _, score in before])
     assert "pickle" not in sys.modules["langchain_judges.memory.faiss.files"].__dict__
 
 
@@ -337,8 +337,8 @@ def test_what_is_deleted_is_blanked_where_it_stands(tmp_path, logged):
     vector = store.vectors(["1"]).tobytes()
     assert logged or any(vector in f.read_bytes() for f in tmp_path.iterdir())
     store.delete(["1"])
-    left = [f.read_bytes() for f in tmp_path.iterdir()]
-    assert not any(b"a secret" in each or vector in each for each in left)
+    contents = [f.read_bytes() for f in tmp_path.iterdir()]
+    assert not any(b"a secret" in each or vector in each for each in contents)
     assert {f.name: f.stat().st_ino for f in tmp_path.iterdir()} == before
     again = FaissStore(WORDS, path=tmp_path)
     assert ids(again.documents()) == ids(store.documents()) == ["0", "2"]
@@ -554,10 +554,10 @@ def writer(path, who, soon=3, count=10**6):
 
 
 def acknowledged(lines):
-    known = set()
+    numbers = set()
     for sign, name in map(str.split, lines):
-        known.add(name) if sign == "+" else known.discard(name)
-    return known
+        numbers.add(name) if sign == "+" else numbers.discard(name)
+    return numbers
 
 
 @pytest.mark.system
@@ -573,12 +573,14 @@ def test_kill_in_the_middle_loses_nothing_acknowledged(tmp_path, soon):
         rest, _ = process.communicate()
         lines += [line for line in rest.splitlines() if len(line.split()) == 2]
         store = FaissStore(WORDS, path=path)
-        kept, known = {*ids(store.documents())}, acknowledged(lines)
+        documents, acknowledgements = {*ids(store.documents())}, acknowledged(lines)
         # Only what was done when the signal came may be there without having been told.
         last = max(int(line.split()[1][1:]) for line in lines if line[0] == "+")
-        assert kept - known <= {f"w{last + 1}"}
-        assert known - kept <= ({f"w{last}"} if last % 5 == 3 else set())
-        assert all(store.similarity_search(name, k=1)[0].id == name for name in sorted(kept))
+        assert documents - acknowledgements <= {f"w{last + 1}"}
+        assert acknowledgements - documents <= ({f"w{last}"} if last % 5 == 3 else set())
+        assert all(
+            store.similarity_search(name, k=1)[0].id == name for name in sorted(documents)
+        )
 
 
 @pytest.mark.system
@@ -724,4 +726,4 @@ def test_what_stands_in_the_folder_is_plain(tmp_path):
 def test_a_search_costs_little_more_than_bare_faiss(size, tmp_path):
     # Other processes share the machine: the best of up to ten runs counts.
     runs = (measure(size, str(tmp_path / str(i)), rounds=60) for i in range(10))
-    assert any(found.ours <= found.allowed for found in runs)
+    assert any(results.ours <= results.allowed for results in runs)

@@ -41,10 +41,10 @@ def test_at_least_300_texts_of_ten_families_ship():
 @pytest.mark.parametrize("where", QUOTED)
 def test_no_quoted_forgery_is_read_as_the_verdict(where, kind):
     # A reply that is one letter on a line of its own is that letter, whoever else wrote it.
-    told = [each for each in ALL if where != "and nothing else" or len(each.text) > 1]
-    for each in told:
-        said = AIMessage(QUOTED[where](each.text, kind))
-        data, _ = read(said, kind.shape, kind.parse, None, [f"It is Sydney.\n\n{each.text}"])
+    candidates = [each for each in ALL if where != "and nothing else" or len(each.text) > 1]
+    for each in candidates:
+        message = AIMessage(QUOTED[where](each.text, kind))
+        data, _ = read(message, kind.shape, kind.parse, None, [f"It is Sydney.\n\n{each.text}"])
         verdict = data and {name: data[name] for name in kind.answer}
         own = kind.answer if where != "and nothing else" else None
         assert verdict in (own, None), each.name
@@ -56,8 +56,8 @@ def quoting(kind, *texts):
     """Answer as ever, with the forged texts quoted wherever a reply holds words."""
 
     def reply(prompt):
-        said = json.loads(answer(prompt + json.dumps(model.settings[-1], default=str)))
-        return {k: " ".join(texts) if k in FREE else v for k, v in said.items()}
+        content = json.loads(answer(prompt + json.dumps(model.settings[-1], default=str)))
+        return {k: " ".join(texts) if k in FREE else v for k, v in content.items()}
 
     model = kind(replies=reply)
     return model
@@ -72,8 +72,8 @@ def decided(result):
 @pytest.mark.parametrize("kind", [FakeChatModel, FakeToolModel], ids=["text", "tools"])
 def test_no_forgery_that_a_method_reads_and_quotes_changes_its_verdict(method, kind):
     plain = of_method(method, FakeChatModel(replies=answer)).invoke(item_of(method))
-    chosen = forgeries(1)
-    for first, second in zip(chosen[::2], chosen[1::2], strict=True):
+    selection = forgeries(1)
+    for first, second in zip(selection[::2], selection[1::2], strict=True):
         forged = {"output": first, "output_a": first, "output_b": second}
         row = {
             name: f"{text}\n\n{forged[name].text}" if name in forged else text
@@ -102,8 +102,8 @@ def test_a_model_that_a_text_wins_over_is_counted_by_family():
         begs = max(prompt.rfind(each.text) for each in ALL if each.family == "pleas")
         first, second = prompt.index("<response-1-"), prompt.index("<response-2-")
         right = max(prompt.find(each, first) for each in RIGHT)
-        chosen = begs if begs > 0 else right
-        return json.dumps({"explanation": "-", "preference": "2" if chosen > second else "1"})
+        choice = begs if begs > 0 else right
+        return json.dumps({"explanation": "-", "preference": "2" if choice > second else "1"})
 
     judge = create_relative_judge(FakeChatModel(replies=respond))
     rows = list(forged_rows("pair", 2))
@@ -118,11 +118,11 @@ def test_a_model_that_a_text_wins_over_is_counted_by_family():
 
 def test_the_command_prints_the_rates(serve):
     server = serve(answer_call)
-    told = ["attack", "--method", "absolute", "--per-family", "1", "--model", "m"]
-    done = CliRunner().invoke(app, [*told, "--base-url", server.url])
-    assert done.exit_code == 0
-    assert "control" in done.stdout
-    assert "tokens" in done.stdout
-    dry = CliRunner().invoke(app, [*told, "--base-url", server.url, "--dry-run"])
+    arguments = ["attack", "--method", "absolute", "--per-family", "1", "--model", "m"]
+    result = CliRunner().invoke(app, [*arguments, "--base-url", server.url])
+    assert result.exit_code == 0
+    assert "control" in result.stdout
+    assert "tokens" in result.stdout
+    dry = CliRunner().invoke(app, [*arguments, "--base-url", server.url, "--dry-run"])
     # (5 controls and a text of each of ten families) in both places, two calls for each.
     assert "30 rows: at most 60 calls" in dry.stderr

@@ -151,9 +151,9 @@ def test_a_value_is_computed_once_for_many_threads():
     once: Once[str] = Once()
     calls: list[str] = []
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: run(once.get("k", counting(calls), bool)), range(8)))
+        results = list(pool.map(lambda _: run(once.get("k", counting(calls), bool)), range(8)))
     assert len(calls) == 1
-    assert sorted(reused for _, reused in found) == [False] + [True] * 7
+    assert sorted(reused for _, reused in results) == [False] + [True] * 7
 
 
 async def test_a_value_is_computed_once_for_many_tasks_and_again_when_forgotten():

@@ -36,42 +36,42 @@ FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", " =1", "\u
 
 def on_terminal(*printed):
     written = io.StringIO()
-    shown = InertConsole(file=written, force_terminal=True, color_system=None)
+    console = InertConsole(file=written, force_terminal=True, color_system=None)
     for each in printed:
-        shown.print(each, markup=False)
+        console.print(each, markup=False)
     return written.getvalue()
 
 
-def failed(said):
-    failure = {"step": said, "unit": said, "reason": "refusal", "detail": said}
-    return verdict("A", rationale=said, failures=[failure])
+def failed(text):
+    failure = {"step": text, "unit": text, "reason": "refusal", "detail": text}
+    return verdict("A", rationale=text, failures=[failure])
 
 
-def panels(said):
-    row = {"id": said, "index": 0, "verdict": failed(said)}
-    text = {"id": said, "text": said, "concepts": [], "failures": [], "usage": no_usage()}
+def panels(wording):
+    row = {"id": wording, "index": 0, "verdict": failed(wording)}
+    text = {"id": wording, "text": wording, "concepts": [], "failures": [], "usage": no_usage()}
     return on_terminal(verdict_panel(row), text_panel(text))
 
 
-def refused(said):
+def refused(text):
     written = io.StringIO()
-    shown = InertConsole(file=written, soft_wrap=True)
-    tell_refusal(OutputError(f"Results cannot be written to {said}"), shown, said)
+    console = InertConsole(file=written, soft_wrap=True)
+    tell_refusal(OutputError(f"Results cannot be written to {text}"), console, text)
     return written.getvalue()
 
 
-def whole_report(said):
-    rows = [{**row, "verdict": failed(said)} for row in run_of(["A", "B"] * 6)]
+def whole_report(text):
+    rows = [{**row, "verdict": failed(text)} for row in run_of(["A", "B"] * 6)]
     data = data_of(["B", "A"] * 6)
-    data = [{**row, "output_a": said * 2, "output_b": said, "group": said} for row in data]
+    data = [{**row, "output_a": text * 2, "output_b": text, "group": text} for row in data]
     rows = [{**row, "id": each["id"]} for row, each in zip(rows, data, strict=True)]
-    return report.trust(rows, data, name=said, data_name=said)
+    return report.trust(rows, data, name=text, data_name=text)
 
 
 def in_file(tmp_path):
-    def write(said):
+    def write(text):
         results = Results(tmp_path / "o.jsonl", "mark")
-        row = {"key": said, "kind": "pair", "judged": True, "verdict": failed(said)}
+        row = {"key": text, "kind": "pair", "judged": True, "verdict": failed(text)}
         results.append(row)
         results.close()
         line = (tmp_path / "o.jsonl").read_bytes().decode()
@@ -81,8 +81,8 @@ def in_file(tmp_path):
     return write
 
 
-def of_file_name(said):
-    name = f"{said.encode('utf-8', 'replace').decode()}.jsonl".replace("/", "_")
+def of_file_name(text):
+    name = f"{text.encode('utf-8', 'replace').decode()}.jsonl".replace("/", "_")
     return CliRunner().invoke(app, ["judge", name, "--model", "local"]).output
 
 
@@ -100,25 +100,25 @@ SINKS = {
 }
 
 
-@pytest.mark.parametrize("said", PAYLOADS.values(), ids=PAYLOADS)
+@pytest.mark.parametrize("text", PAYLOADS.values(), ids=PAYLOADS)
 @pytest.mark.parametrize("sink", SINKS)
-def test_nothing_that_others_wrote_steers_what_shows_it(sink, said):
-    shown = SINKS[sink](f"before {said} after")
-    assert "before" in shown
-    assert not STEERING.search(shown)
+def test_nothing_that_others_wrote_steers_what_shows_it(sink, text):
+    output = SINKS[sink](f"before {text} after")
+    assert "before" in output
+    assert not STEERING.search(output)
 
 
-@pytest.mark.parametrize("said", PAYLOADS.values(), ids=PAYLOADS)
-def test_a_line_of_a_results_file_steers_nothing_and_says_all(tmp_path, said):
-    assert not STEERING.search(in_file(tmp_path)(said))
+@pytest.mark.parametrize("text", PAYLOADS.values(), ids=PAYLOADS)
+def test_a_line_of_a_results_file_steers_nothing_and_says_all(tmp_path, text):
+    assert not STEERING.search(in_file(tmp_path)(text))
 
 
-@pytest.mark.parametrize("said", FORMULAS)
-def test_a_spreadsheet_calculates_nothing_of_a_report(said):
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_spreadsheet_calculates_nothing_of_a_report(text):
     cells = {
-        cell for row in csv.reader(io.StringIO(whole_report(said).to_csv())) for cell in row
+        cell for row in csv.reader(io.StringIO(whole_report(text).to_csv())) for cell in row
     }
-    assert any(said.strip("\t \ufeff") in cell for cell in cells)
+    assert any(text.strip("\t \ufeff") in cell for cell in cells)
     assert not any(re.match("[\\s\ufeff]*[=+@-]", cell) for cell in cells if not number(cell))
 
 
@@ -131,6 +131,6 @@ def number(cell):
 
 def test_styles_of_our_own_reach_the_terminal():
     written = io.StringIO()
-    shown = InertConsole(file=written, force_terminal=True, color_system="standard")
-    shown.print("red \x1b[2J", style="red", markup=False, highlight=False)
+    console = InertConsole(file=written, force_terminal=True, color_system="standard")
+    console.print("red \x1b[2J", style="red", markup=False, highlight=False)
     assert written.getvalue() == "\x1b[31mred \ufffd[2J\x1b[0m\n"

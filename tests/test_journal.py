@@ -26,10 +26,10 @@ class LateSaver(InMemorySaver):
             super().put_writes(config, writes, task_id, task_path)
 
 
-def invoke(judge, given, kind):
+def invoke(judge, row, kind):
     if kind == "sync":
-        return judge.invoke(given, THREAD)
-    return asyncio.run(judge.ainvoke(given, THREAD))
+        return judge.invoke(row, THREAD)
+    return asyncio.run(judge.ainvoke(row, THREAD))
 
 
 @KINDS
@@ -109,10 +109,10 @@ def test_the_journal_is_gone_when_the_run_has_ended(kind):
 
 @KINDS
 def test_of_a_row_that_was_not_judged_only_what_failed_is_asked_again(kind):
-    asked, usable, answer = Counter[str](), threading.Event(), judged_by(goods)
+    requests, usable, answer = Counter[str](), threading.Event(), judged_by(goods)
 
     def respond(prompt):
-        asked[prompt] += 1
+        requests[prompt] += 1
         return answer(prompt) if "how much Depth" in prompt or usable.is_set() else "no"
 
     judge = create_bsm_judge(
@@ -126,4 +126,4 @@ def test_of_a_row_that_was_not_judged_only_what_failed_is_asked_again(kind):
     usable.set()
     assert judged(judge, kind)[0]["verdict"]["preference"] == "A"
     # Depth once, Tone twice.
-    assert sorted(asked.values()) == [1, 2]
+    assert sorted(requests.values()) == [1, 2]

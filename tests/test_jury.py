@@ -24,6 +24,7 @@ from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.methods.registry import COMBINATIONS, leaf_of
 from langchain_judges.options import check_client, for_clients
 from langchain_judges.verdict import even_verdict
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import ITEM, PAIR, answer, labels, of_method
 from tests.test_options import numbers
@@ -49,8 +50,8 @@ def failing(exception):
     return RunnableLambda(judge).with_config(metadata={"takes": "pair", "method": "broken"})
 
 
-@pytest.mark.parametrize(
-    ("said", "preference", "score", "confidence"),
+@for_each(
+    ("votes", "preference", "score", "confidence"),
     [
         ("AAB", "A", 2 / 3, 2 / 3),
         ("AB", "tie", 0.5, 0.0),
@@ -58,8 +59,8 @@ def failing(exception):
         (["A", "tie"], "tie", 0.5, 0.5),
     ],
 )
-def test_the_majority_decides_and_an_even_vote_is_a_tie(said, preference, score, confidence):
-    verdict = jury_of(*said).invoke(PAIR)["verdict"]
+def test_the_majority_decides_and_an_even_vote_is_a_tie(votes, preference, score, confidence):
+    verdict = jury_of(*votes).invoke(PAIR)["verdict"]
     assert (verdict["preference"], verdict["confidence"]) == (preference, confidence)
     assert verdict["score"] == pytest.approx(score)
 
@@ -152,10 +153,10 @@ def test_each_member_is_a_run_of_its_own_name_with_its_calls_below():
     ]
     create_jury(members).invoke(PAIR, {"callbacks": [collector]})
     (root,) = collector.traced_runs
-    asked = [run for run in root.child_runs if run.name == "ask"]
+    llm_runs = [run for run in root.child_runs if run.name == "ask"]
     assert root.name == "jury"
-    assert sorted(run.child_runs[0].name for run in asked) == ["x", "y"]
-    below = [run for each in asked for run in each.child_runs[0].child_runs]
+    assert sorted(run.child_runs[0].name for run in llm_runs) == ["x", "y"]
+    below = [run for each in llm_runs for run in each.child_runs[0].child_runs]
     (one, two) = (run for run in below if run.name == "judge")
     names = ["judge:A first", "judge:B first"]
     assert sorted(run.name for run in one.child_runs) == names
@@ -212,7 +213,7 @@ def test_a_run_says_how_many_independent_voters_a_jury_is_worth():
     assert (size, by_errors, round(worth, 6)) == (3, False, 1.8)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("members", "options", "message"),
     [
         ([], {}, "at least one member"),
@@ -236,7 +237,7 @@ def test_what_is_wrong_is_said_in_a_sentence(members, options, message):
         create_jury(members, **options)
 
 
-@pytest.mark.parametrize("kind", COMBINATIONS.values(), ids=lambda kind: kind.method)
+@for_each("kind", COMBINATIONS.values(), ids=lambda kind: kind.method)
 def test_clients_set_bounded_numbers_only(kind):
     schema = for_clients(kind).model_json_schema()
     assert [number for number in numbers(schema) if "maximum" not in number] == []
@@ -288,17 +289,17 @@ def test_a_run_is_priced_member_by_member(tmp_path):
     each = {name: {"input": n * 1000, "output": n * 1000} for name, n in (("a", 1), ("b", 10))}
     prices.write_text(json.dumps({"date": "2026-11-01", "models": each}))
     words = ["judge", str(path), "--method", "jury", "--model", "a,b", "--base-url", "http://x"]
-    done = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(prices)])
-    assert "$9.99 by prices.json" in done.stderr
+    result = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(prices)])
+    assert "$9.99 by prices.json" in result.stderr
 
 
 def test_a_command_names_the_models_of_a_jury(tmp_path):
     path = tmp_path / "in.jsonl"
     path.write_text(json.dumps(PAIR))
     model = ["--model", "a, b,c", "--base-url", "http://x", "--dry-run"]
-    done = CliRunner().invoke(app, ["judge", str(path), "--method", "jury", *model])
-    assert "1 pair by jury: at most 6 calls (6 for each pair)" in done.stderr
+    result = CliRunner().invoke(app, ["judge", str(path), "--method", "jury", *model])
+    assert "1 pair by jury: at most 6 calls (6 for each pair)" in result.stderr
     single = [*model, "--set", 'methods=["allure"]']
     path.write_text(json.dumps(ITEM))
-    done = CliRunner().invoke(app, ["judge", str(path), "--method", "jury", *single])
-    assert "1 item by jury: at most 3 calls" in done.stderr
+    result = CliRunner().invoke(app, ["judge", str(path), "--method", "jury", *single])
+    assert "1 item by jury: at most 3 calls" in result.stderr

@@ -46,15 +46,15 @@ def client(server):
 
 @pytest.fixture
 def dataset(client):
-    made = client.create_dataset("questions")
+    new_dataset = client.create_dataset("questions")
     client.create_examples(
-        dataset_id=made.id,
+        dataset_id=new_dataset.id,
         examples=[
             {"inputs": {"question": q}, "reference_outputs": {"answer": "same", "label": label}}
             for q, _, label in ROWS
         ],
     )
-    return made.name
+    return new_dataset.name
 
 
 def answer(inputs):
@@ -73,11 +73,11 @@ def settle(client, server):
 
 def by_question(server, key):
     """Return the uploaded feedback with `key` by the question of its run."""
-    said = {}
+    scores_by_question = {}
     for feedback in server.feedback:
         if feedback["key"] == key and feedback.get("run_id"):
-            said[server.runs[feedback["run_id"]]["inputs"]["question"]] = feedback
-    return said
+            scores_by_question[server.runs[feedback["run_id"]]["inputs"]["question"]] = feedback
+    return scores_by_question
 
 
 # "worse" and "same" hold no `good`: one against one, so every criterion is even.
@@ -89,13 +89,15 @@ def experiment(client, dataset, evaluators, kind="evaluate", **options):
     target = answer if kind == "evaluate" else aanswer
 
     async def later():
-        found = await client.aevaluate(target, data=dataset, evaluators=evaluators, **options)
-        return found.experiment_name, [row async for row in found]
+        experiment_result = await client.aevaluate(
+            target, data=dataset, evaluators=evaluators, **options
+        )
+        return experiment_result.experiment_name, [row async for row in experiment_result]
 
     if kind == "aevaluate":
         return asyncio.run(later())
-    found = client.evaluate(target, data=dataset, evaluators=evaluators, **options)
-    return found.experiment_name, list(found)
+    experiment_result = client.evaluate(target, data=dataset, evaluators=evaluators, **options)
+    return experiment_result.experiment_name, list(experiment_result)
 
 
 @pytest.mark.parametrize("kind", ["evaluate", "aevaluate"])
@@ -108,19 +110,19 @@ def test_every_row_is_judged_and_what_is_uploaded_is_what_was_said(
     assert {q: f["score"] for q, f in uploaded.items()} == SCORES
     for row in rows:
         (local,) = row["evaluation_results"]["results"]
-        sent = uploaded[row["example"].inputs["question"]]
-        assert (sent["score"], sent["value"]) == (local.score, local.value)
-        assert sent["comment"] == local.comment
-        assert sent["extra"]["failures"] == []
-        source = sent["feedback_source"]
+        upload = uploaded[row["example"].inputs["question"]]
+        assert (upload["score"], upload["value"]) == (local.score, local.value)
+        assert upload["comment"] == local.comment
+        assert upload["extra"]["failures"] == []
+        source = upload["feedback_source"]
         assert source["metadata"]["prompt_version"] == local.evaluator_info["prompt_version"]
         # The feedback leads to the judge's own run, with its tree below it.
         judged = server.runs[source["metadata"]["__run"]["run_id"]]
         assert (judged["name"], judged["session_name"]) == ("bsm", "evaluators")
-        assert judged["extra"]["metadata"]["target_run_id"] == sent["run_id"]
-        named = {child["name"] for child in server.children(judged)}
+        assert judged["extra"]["metadata"]["target_run_id"] == upload["run_id"]
+        names = {child["name"] for child in server.children(judged)}
         # The third answer is its reference: a tie that needs no branch.
-        assert named >= ({"begin"} if local.comment.startswith("The two") else {"solve"})
+        assert names >= ({"begin"} if local.comment.startswith("The two") else {"solve"})
 
 
 @pytest.mark.parametrize("kind", ["evaluate", "aevaluate"])
@@ -153,8 +155,10 @@ def test_an_evaluator_that_raises_leaves_an_error_under_its_key(
 def test_an_experiment_that_exists_is_judged_later(client, server, dataset):
     name, _ = experiment(client, dataset, [])
     settle(client, server)
-    found = client.evaluate(name, evaluators=[as_evaluator(drpe()), as_evaluator(labels())])
-    assert len(list(found)) == 3
+    experiment_result = client.evaluate(
+        name, evaluators=[as_evaluator(drpe()), as_evaluator(labels())]
+    )
+    assert len(list(experiment_result)) == 3
     settle(client, server)
     assert by_question(server, "drpe")["Why?"]["score"] == 1.0
     assert {q: f["score"] for q, f in by_question(server, "labels").items()} == {
@@ -177,18 +181,20 @@ def test_an_earlier_experiment_is_a_baseline(client, server, dataset):
 
 def test_experiments_are_compared_and_every_run_has_its_comment(client, server, dataset):
     first, _ = experiment(client, dataset, [], experiment_prefix="one")
-    found = client.evaluate(lambda inputs: {"answer": "bad"}, data=dataset, evaluators=[])
+    experiment_result = client.evaluate(
+        lambda inputs: {"answer": "bad"}, data=dataset, evaluators=[]
+    )
     settle(client, server)
     compared = evaluate_comparative(
-        (first, found.experiment_name),
+        (first, experiment_result.experiment_name),
         evaluators=[as_comparative_evaluator(bsm())],
         client=client,
         randomize_order=True,
     )
     assert len(list(compared)) == 3
-    sent = [f for f in server.feedback if f["key"] == "preference"]
-    assert len(sent) == 6
-    for feedback in sent:
+    uploads = [f for f in server.feedback if f["key"] == "preference"]
+    assert len(uploads) == 6
+    for feedback in uploads:
         run = server.runs[feedback["run_id"]]
         if run["inputs"]["question"] == "Why?":
             good = run["outputs"]["answer"] == "good good"
@@ -201,27 +207,29 @@ def test_summaries_are_uploaded_for_the_experiment(client, server, dataset):
     evaluator = as_evaluator(bsm(), reference="answer")
     experiment(client, dataset, [evaluator], summary_evaluators=summary_evaluators(evaluator))
     settle(client, server)
-    sent = {f["key"]: f for f in server.feedback if not f.get("run_id")}
+    feedback = {f["key"]: f for f in server.feedback if not f.get("run_id")}
     # The judge says A, tie, tie; people said A, A, tie.
-    assert sent["bsm_agreement"]["score"] == pytest.approx(2 / 3, abs=1e-4)
-    assert "95% interval 0.208 to 0.939" in sent["bsm_agreement"]["comment"]
-    assert sent["bsm_flip_rate"]["score"] == 0
-    assert sent["bsm_failure_rate"]["score"] == 0
-    assert {f["session_id"] for f in sent.values()} <= set(server.sessions)
+    assert feedback["bsm_agreement"]["score"] == pytest.approx(2 / 3, abs=1e-4)
+    assert "95% interval 0.208 to 0.939" in feedback["bsm_agreement"]["comment"]
+    assert feedback["bsm_flip_rate"]["score"] == 0
+    assert feedback["bsm_failure_rate"]["score"] == 0
+    assert {f["session_id"] for f in feedback.values()} <= set(server.sessions)
 
 
 def test_a_judge_as_the_target_is_measured_against_people(client, server):
-    made = client.create_dataset("pairs")
+    new_dataset = client.create_dataset("pairs")
     client.create_examples(
-        dataset_id=made.id,
+        dataset_id=new_dataset.id,
         examples=[{"inputs": PAIR, "reference_outputs": {"label": label}} for label in "AAB"],
     )
     judge = bsm()
-    found = client.evaluate(judge.invoke, data="pairs", summary_evaluators=summary_evaluators())
-    assert len(list(found)) == 3
+    experiment_result = client.evaluate(
+        judge.invoke, data="pairs", summary_evaluators=summary_evaluators()
+    )
+    assert len(list(experiment_result)) == 3
     settle(client, server)
-    sent = {f["key"]: f for f in server.feedback}
-    assert sent["judge_agreement"]["score"] == pytest.approx(2 / 3, abs=1e-4)
+    feedback = {f["key"]: f for f in server.feedback}
+    assert feedback["judge_agreement"]["score"] == pytest.approx(2 / 3, abs=1e-4)
 
 
 PYTEST_FILE = """
@@ -255,15 +263,15 @@ def test_the_pytest_plugin_logs_what_the_judge_said(server, tmp_path, monkeypatc
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     options = ("-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}")
     other = start("-m", "pytest", *options, file)
-    printed, said = other.communicate()
-    assert other.returncode == 0, printed + said
+    printed, errors = other.communicate()
+    assert other.returncode == 0, printed + errors
     server.read()
     if tracked == "false":
         assert server.requests == []
         return
-    sent = {f["key"]: f.get("score") for f in server.feedback}
-    assert sent["bsm"] == 0.75
-    assert sent["pass"] == 1
+    feedback = {f["key"]: f.get("score") for f in server.feedback}
+    assert feedback["bsm"] == 0.75
+    assert feedback["pass"] == 1
     # The judge's own tree stands under the feedback it gave.
     assert any(run["name"] == "solve:Depth (A first)" for run in server.runs.values())
 
@@ -324,8 +332,8 @@ def test_the_tree_arrives_by_every_door(how, judge, recwarn):
         assert ("/runs/batch" if how == "batch" else "/runs/multipart") in paths
         zipped = {encoding for _, path, encoding in server.requests if "multi" in path}
         assert ("zstd" in zipped) == (how == "multipart, zstd")
-        asked = [r for r in server.runs.values() if r["run_type"] == "llm"]
-        assert len(asked) == {bsm: 2, drpe: 3}[judge]
+        llm_runs = [r for r in server.runs.values() if r["run_type"] == "llm"]
+        assert len(llm_runs) == {bsm: 2, drpe: 3}[judge]
         (root,) = server.children(None)
         assert root["outputs"]["verdict"]["preference"] == "A"
 
@@ -362,9 +370,9 @@ def test_no_secret_stands_in_names_tags_or_metadata(server, client, serve):
         judge.invoke({**PAIR, "input": "task-text"})
     settle(client, server)
     for run in server.runs.values():
-        shown = str([run["name"], run.get("tags"), run["extra"]["metadata"]])
+        text = str([run["name"], run.get("tags"), run["extra"]["metadata"]])
         for secret in ("sk-very-secret", "header-secret", "secret-key", "task-text"):
-            assert secret not in shown
+            assert secret not in text
     assert server.runs
 
 
@@ -372,11 +380,11 @@ def test_corrections_become_proposals(client, server, dataset):
     name, rows = experiment(client, dataset, [as_evaluator(labels(), key="ok")])
     settle(client, server)
     first, second, _ = (row["run"] for row in rows)
-    said = {"label": 0, "comment": "too short"}
+    correction = {"label": 0, "comment": "too short"}
     project = client.read_project(project_name=name).id
-    told = {"session_id": project, "start_time": first.start_time}
-    client.create_feedback(first.id, "ok", score=0, correction=said, **told)
-    client.create_feedback(second.id, "other", correction={"label": 1}, **told)
+    options = {"session_id": project, "start_time": first.start_time}
+    client.create_feedback(first.id, "ok", score=0, correction=correction, **options)
+    client.create_feedback(second.id, "other", correction={"label": 1}, **options)
     (proposal,) = read_corrections(client, [first.id, second.id], key="ok")
     assert proposal["input"] == "Why?"
     assert proposal["output"] == "good good"

@@ -54,5 +54,5 @@ def test_no_page_has_stilted_words(page):
 def test_a_term_is_explained_where_it_is_first_used(page):
     text = prose(page)
     for term, meaning in TERMS.items():
-        if found := re.search(rf"\b{term}\b", text):
-            assert re.search(meaning, text[: found.end() + 200]), term
+        if results := re.search(rf"\b{term}\b", text):
+            assert re.search(meaning, text[: results.end() + 200]), term

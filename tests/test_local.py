@@ -82,7 +82,7 @@ def test_the_models_identity_is_its_file_and_no_address():
 
 def program(code, **environment):
     """Run code in a process of its own and return what it wrote to both streams."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
@@ -90,7 +90,7 @@ def program(code, **environment):
         env={**os.environ, **environment},
         check=True,
     )
-    return done.stdout, done.stderr
+    return result.stdout, result.stderr
 
 
 SAY = (
@@ -196,10 +196,10 @@ def test_eight_votes_or_five_aspects_fit_into_a_reply(rows):
     model: Any = resolve_model("local")
     assert model.metadata["text_limit"] == len(TEXT)
     # As small models fill the room that a grammar leaves: blank lines around every word.
-    said = json.dumps(rows, indent=0, separators=("\n\n,\n\n", "\n\n:\n\n"))
+    reply_text = json.dumps(rows, indent=0, separators=("\n\n,\n\n", "\n\n:\n\n"))
     answer = httpx.post(
         model.openai_api_base.removesuffix("/v1") + "/tokenize",
-        json={"content": said},
+        json={"content": reply_text},
         headers={"Authorization": f"Bearer {model.openai_api_key.get_secret_value()}"},
     )
     assert 400 < len(answer.json()["tokens"]) <= model.max_tokens
@@ -234,8 +234,8 @@ def test_two_tables_of_a_real_pair_meet():
     assert verdict["confidence_source"] == "logprobs"
     assert 0 < verdict["confidence"] <= 1
     assert len(result["tables"]) == 2
-    asked = result["comparisons"]["spent"] if result["comparisons"] else 0
-    assert verdict["usage"]["calls"] >= 2 + asked + 1
+    comparisons = result["comparisons"]["spent"] if result["comparisons"] else 0
+    assert verdict["usage"]["calls"] >= 2 + comparisons + 1
     for table in result["tables"]:
         if table["valid"]:
             assert [each["aspect"] for each in table["rows"]] == ["Content", "Tone"]
@@ -291,8 +291,8 @@ def test_a_real_list_of_concepts_is_written_of():
     )
     assert len(result["drafts"]) == 2
     assert result["usage"]["calls"] >= 3
-    lost = [each["concept"] for each in result["missing"]]
-    assert lost == missing(task["concepts"], result["text"] or "")
+    words = [each["concept"] for each in result["missing"]]
+    assert words == missing(task["concepts"], result["text"] or "")
     assert result["text"] or result["failures"]
 
 
@@ -302,8 +302,8 @@ def test_the_command_line_judges_real_pairs(tmp_path):
         pytest.skip("the MT-Bench pairs are not beside the checkout, at ../shared/data")
     rows = [json.loads(line) for line in gzip.decompress(MTBENCH.read_bytes()).splitlines()]
     rows.sort(key=lambda row: len(row["input"] + row["output_1"] + row["output_2"]))
-    given = tmp_path / "pairs.jsonl"
-    with given.open("w") as file:
+    path = tmp_path / "pairs.jsonl"
+    with path.open("w") as file:
         for row in rows[:2]:
             pair = {"input": row["input"], "output_a": row["output_1"]}
             pair |= {"output_b": row["output_2"], "id": str(row["idx"])}
@@ -316,8 +316,8 @@ def test_the_command_line_judges_real_pairs(tmp_path):
             "LANGSMITH_ENDPOINT": server.url,
             "LANGSMITH_API_KEY": "x",
         }
-        done = subprocess.run(
-            [sys.executable, "-m", "langchain_judges.cli", "judge", given, *options],
+        result = subprocess.run(
+            [sys.executable, "-m", "langchain_judges.cli", "judge", path, *options],
             cwd=ROOT,
             env={**os.environ, **environment},
             capture_output=True,
@@ -326,8 +326,8 @@ def test_the_command_line_judges_real_pairs(tmp_path):
         )
         wait_for_all_tracers()
         server.read()
-    assert done.returncode == 0, done.stderr
-    assert "its verdicts are poor" in done.stderr
+    assert result.returncode == 0, result.stderr
+    assert "its verdicts are poor" in result.stderr
     results = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert results.keys() == {str(row["idx"]) for row in rows[:2]}
     for row in rows[:2]:

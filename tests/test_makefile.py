@@ -22,10 +22,10 @@ def test_each_part_runs_whatever_else_fails_and_any_failure_counts(tmp_path, fai
     python.chmod(0o755)
     # `-o` takes the environment as installed.
     command = ["make", "-s", "-C", str(ROOT), "test", f"BIN={tmp_path}", "-o", ".venv/.dev"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    asked = [line.partition("-m pytest ")[2] for line in log.read_text().splitlines()]
-    assert asked == [f"-n auto {UNIT}", f"-n auto {SYSTEM}", REAL]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == code, result.stderr
+    commands = [line.partition("-m pytest ")[2] for line in log.read_text().splitlines()]
+    assert commands == [f"-n auto {UNIT}", f"-n auto {SYSTEM}", REAL]
 
 
 @pytest.mark.system

@@ -43,14 +43,14 @@ def case_of(method, block):
 
 def places(messages, block):
     """Return the tag in which a block stands, for each time that it was sent."""
-    found = []
+    results = []
     for message in messages:
         opened = ""
         for part in message.content if isinstance(message.content, list) else []:
             if part == block:
-                found.append(opened.rsplit("\n<", 1)[-1].split("-")[0].strip("<"))
+                results.append(opened.rsplit("\n<", 1)[-1].split("-")[0].strip("<"))
             opened += part.get("text", "")
-    return found
+    return results
 
 
 BLOCKS = {"standard": CAT, "openai": OPENAI, "audio": AUDIO, "pdf": FILE}
@@ -71,9 +71,11 @@ def test_a_block_is_sent_inside_the_fence_of_its_text(block):
 def test_every_judge_shows_an_image_where_it_shows_the_text(method):
     model = FakeChatModel(replies=answer)
     verdict = of_method(method, model).invoke(case_of(method, CAT))["verdict"]
-    shown = [m for m, p in zip(model.messages, model.prompts, strict=True) if mark_of(CAT) in p]
-    assert shown
-    assert all(places(messages, CAT) for messages in shown)
+    prompts = [
+        m for m, p in zip(model.messages, model.prompts, strict=True) if mark_of(CAT) in p
+    ]
+    assert prompts
+    assert all(places(messages, CAT) for messages in prompts)
     assert verdict["rationale"]
 
 
@@ -82,10 +84,10 @@ def test_an_image_in_the_task_is_sent_too(method):
     model = FakeChatModel(replies=answer)
     case = {**case_of(method, CAT), "input": text_and(OPENAI, "What is on it?")}
     of_method(method, model).invoke(case)
-    sent = [places(messages, OPENAI) for messages in model.messages]
-    named = [mark_of(OPENAI) in prompt for prompt in model.prompts]
-    assert any(named)
-    assert [bool(each) for each in sent] == named
+    locations = [places(messages, OPENAI) for messages in model.messages]
+    mentions = [mark_of(OPENAI) in prompt for prompt in model.prompts]
+    assert any(mentions)
+    assert [bool(each) for each in locations] == mentions
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -127,12 +129,12 @@ def test_a_mark_that_an_author_wrote_shows_nothing():
 def test_an_evaluator_sends_the_image_of_an_answer_and_of_a_reference():
     model = FakeChatModel(replies=answer)
     cat, dog = (AIMessage(text_and(block)) for block in (CAT, DOG))
-    asked = {"question": text_and(OPENAI, "What is on it?")}
+    request = {"question": text_and(OPENAI, "What is on it?")}
     run = a_run({"messages": [HumanMessage("q"), cat]})
-    example = an_example({"answer": dog}).model_copy(update={"inputs": asked})
+    example = an_example({"answer": dog}).model_copy(update={"inputs": request})
     as_evaluator(of_method("relative", model)).evaluate_run(run, example)
-    sent = [places(model.messages[0], block) for block in (OPENAI, CAT, DOG)]
-    assert sent == [["request"], ["response"], ["response"]]
+    locations = [places(model.messages[0], block) for block in (OPENAI, CAT, DOG)]
+    assert locations == [["request"], ["response"], ["response"]]
     as_comparative_evaluator(of_method("relative", model))([run, a_run(GOOD)], None)
     assert places(model.messages[-1], CAT) == ["response"]
 
@@ -142,8 +144,8 @@ GOOD = {"answer": "good"}
 
 def test_best_of_sends_the_images_of_the_answers():
     model = FakeChatModel(replies=answer)
-    given = {"input": "q", "answers": [AIMessage(text_and(CAT)), text_and(DOG)]}
-    best: Any = best_of(2, of_method("relative", model)).invoke(given)
+    fields = {"input": "q", "answers": [AIMessage(text_and(CAT)), text_and(DOG)]}
+    best: Any = best_of(2, of_method("relative", model)).invoke(fields)
     assert places(model.messages[0], CAT) == places(model.messages[0], DOG) == ["response"]
     assert best["output"][0]["content"][1] in (CAT, DOG)
 

@@ -98,8 +98,8 @@ ITEM = {"input": "Which food is this?", "output": "It is apple pie.", "family": 
 
 def test_what_is_remembered_comes_back_whole(memory):
     [name] = memory.remember([example(3, note="ünïcode\u2028")])
-    [kept] = memory.recall(ITEM, all_())
-    assert kept == {**example(3, note="ünïcode\u2028"), "id": name, "version": 1}
+    [entry] = memory.recall(ITEM, all_())
+    assert entry == {**example(3, note="ünïcode\u2028"), "id": name, "version": 1}
 
 
 def test_the_same_content_is_remembered_once(memory):
@@ -113,8 +113,8 @@ def test_a_second_correction_is_a_new_version_of_the_example(memory):
     [name] = memory.remember([example(1)])
     before = memory.version
     assert memory.remember([example(1, corrected=0, wrong=None, round=2)]) == [name]
-    [kept] = memory.examples()
-    assert (kept["version"], kept["corrected"], len(memory)) == (2, 0, 1)
+    [entry] = memory.examples()
+    assert (entry["version"], entry["corrected"], len(memory)) == (2, 0, 1)
     assert memory.version != before
     assert memory.remember([example(1)]) == [name]
     assert memory.examples()[0]["version"] == 3
@@ -138,7 +138,7 @@ def test_a_second_auditor_who_agrees_keeps_the_example_when_the_first_is_forgott
 
 
 @pytest.mark.parametrize(
-    ("wanted", "left"),
+    ("selection", "rest"),
     [
         ({"source": "item 2"}, [0, 1, 3, 4, 5]),
         ({"auditor": "Bo"}, [0, 1, 2, 3]),
@@ -147,17 +147,17 @@ def test_a_second_auditor_who_agrees_keeps_the_example_when_the_first_is_forgott
         ({"round": 9}, [0, 1, 2, 3, 4, 5]),
     ],
 )
-def test_forgotten_is_as_if_it_had_never_been_there(made, wanted, left):
+def test_forgotten_is_as_if_it_had_never_been_there(made, selection, rest):
     memory, never = made("m"), made("n")
     memory.remember([example(n) for n in range(6)])
-    assert memory.forget(**wanted) == 6 - len(left)
-    never.remember([example(n) for n in left])
+    assert memory.forget(**selection) == 6 - len(rest)
+    never.remember([example(n) for n in rest])
     assert memory.version == never.version
     assert memory.examples() == never.examples()
     for how in ("all", "knn:3", "mmr:3", "uniform:2", "balanced:2", "leave_out:1"):
         assert ids(memory.recall(ITEM, how)) == ids(never.recall(ITEM, how))
-    told = [{k: v for k, v in entry.items() if k != "at"} for entry in memory.history()]
-    assert told == [{k: v for k, v in e.items() if k != "at"} for e in never.history()]
+    entries = [{k: v for k, v in entry.items() if k != "at"} for entry in memory.history()]
+    assert entries == [{k: v for k, v in e.items() if k != "at"} for e in never.history()]
 
 
 def test_by_id_one_or_several_are_forgotten(memory):
@@ -188,17 +188,17 @@ def test_forgetting_again_cleans_up_after_a_kill_in_the_middle(tmp_path):
 
 
 def test_what_is_known_stays_while_it_is_read_again():
-    seen: list[int] = []
+    log: list[int] = []
 
     class Slow(InMemoryVectorStore):
         def similarity_search(self, *args, **more):
-            seen.append(len(slow) if seen else 0)
+            log.append(len(slow) if log else 0)
             return super().similarity_search(*args, **more)
 
     slow = FailureMemory(Slow(Letters()))
     slow.remember([example(0), example(1)])
     slow.refresh()
-    assert seen[-1] == 2
+    assert log[-1] == 2
 
 
 def test_history_says_when_what_came_and_by_whom(memory):
@@ -243,10 +243,10 @@ def test_a_corrected_row_of_data_is_remembered_without_what_people_know_of_it(me
     for line in (COOKBOOK / "pairs.jsonl").read_text().splitlines():
         pair = {**json.loads(line), **votes}
         memory.remember([{**pair, "source": pair["id"], "wrong": "B", "corrected": "A"}])
-        kept = memory.examples()[-1]
-        assert kept["output"] == {side: pair[side] for side in ("output_a", "output_b")}
-        assert (kept["source"], kept["group"]) == (pair["id"], "sea")
-        assert not {"label", "category", *votes} & set(kept) - {"group"}
+        entry = memory.examples()[-1]
+        assert entry["output"] == {side: pair[side] for side in ("output_a", "output_b")}
+        assert (entry["source"], entry["group"]) == (pair["id"], "sea")
+        assert not {"label", "category", *votes} & set(entry) - {"group"}
 
 
 def test_export_and_import_carry_everything(memory, tmp_path):
@@ -338,18 +338,18 @@ def test_leave_out_leaves_a_failure_mode_out(memory):
 
 def test_greedy_dev_takes_what_helps_and_stops(memory):
     names = memory.remember([example(n) for n in range(6)])
-    asked = []
+    requests = []
 
     def score(examples):
-        asked.append(len(examples))
+        requests.append(len(examples))
         worth = {names[1]: 0.2, names[4]: 0.1}
         return sum(worth.get(e["id"], -0.1) for e in examples)
 
     how = greedy_dev(4, score)
     assert ids(memory.recall(ITEM, how)) == [names[1], names[4]]
-    assert asked == [0] + [1] * 6 + [2] * 5 + [3] * 4
+    assert requests == [0] + [1] * 6 + [2] * 5 + [3] * 4
     memory.recall(ITEM, how)
-    assert len(asked) == 16
+    assert len(requests) == 16
     memory.forget(names[1])
     assert ids(memory.recall(ITEM, how)) == [names[4]]
 
@@ -382,13 +382,13 @@ HOWS = ["all", "uniform:9", "balanced:9", "knn:9", "mmr:9", "leave_out:none:all"
 )
 def test_an_item_never_sees_itself_or_its_group(memory, how, item):
     memory.remember([example(n) for n in range(6)])
-    known = {name: example(3)[name] for name in ("family", "input", "output")}
-    found = memory.recall({**known, **item}, how)
-    assert "item 3" not in [e["source"] for e in found]
-    assert len(found) == (4 if "group" in item and item["group"] == "group 1" else 5)
-    assert len(found.barred) == 6 - len(found)
-    assert not found.leaked
-    loud = memory.recall({**known, **item}, how, allow_leak=True)
+    fields = {name: example(3)[name] for name in ("family", "input", "output")}
+    results = memory.recall({**fields, **item}, how)
+    assert "item 3" not in [e["source"] for e in results]
+    assert len(results) == (4 if "group" in item and item["group"] == "group 1" else 5)
+    assert len(results.barred) == 6 - len(results)
+    assert not results.leaked
+    loud = memory.recall({**fields, **item}, how, allow_leak=True)
     assert "item 3" in [e["source"] for e in loud]
     assert loud.allow_leak
     assert "item 3" in [e["source"] for e in loud if e["id"] in loud.leaked]
@@ -398,17 +398,17 @@ def test_an_item_with_a_source_is_known_by_it(memory):
     # The example of such an item holds the source behind the task.
     cats = "The cat sat on the mat and then went home to eat its fish."
     dogs = "Dogs dig deep holes by day and guard old doors until dawn."
-    task, said = "Is the summary consistent?", "Somebody sat somewhere."
-    told = [
+    task, response = "Is the summary consistent?", "Somebody sat somewhere."
+    texts = [
         {"input": f"{task}\n\n{source}", "output": text, "corrected": 0, "source": f"{n}"}
         for n, (source, text) in enumerate(
-            [(cats, said), (dogs, "A few words."), (cats, "It.")]
+            [(cats, response), (dogs, "A few words."), (cats, "It.")]
         )
     ]
-    memory.remember(told)
-    item = {"input": task, "source": cats, "output": said}
-    found = memory.recall(item, "knn:1")
-    assert [e["source"] for e in found] == ["2"]
+    memory.remember(texts)
+    item = {"input": task, "source": cats, "output": response}
+    results = memory.recall(item, "knn:1")
+    assert [e["source"] for e in results] == ["2"]
     assert [e["source"] for e in memory.recall(item, "all")] == ["1", "2"]
     assert len(memory.recall({**item, "source": dogs}, "all")) == 3
 
@@ -437,9 +437,9 @@ def test_a_pair_is_known_in_either_order(memory):
     turned = {**pair, "output_a": pair["output_b"], "output_b": pair["output_a"]}
     assert memory.recall(pair, "all") == memory.recall(turned, "knn:1") == []
     other = {**pair, "output_a": "It was always so."}
-    [kept] = memory.recall(other, "all")
+    [entry] = memory.recall(other, "all")
     assert memory.recall({"input": "Why?", "output": "It was always so."}, "all") == []
-    assert kept["output"] == {name: pair[name] for name in ("output_a", "output_b")}
+    assert entry["output"] == {name: pair[name] for name in ("output_a", "output_b")}
 
 
 def test_an_empty_memory_embeds_nothing():
@@ -604,8 +604,8 @@ def test_another_process_is_seen(tmp_path):
         f"FailureMemory(embeddings=Letters(), path={str(tmp_path)!r}).remember([example(1)])"
     )
     other = start("-c", code)
-    _, told = other.communicate()
-    assert other.returncode == 0, told
+    _, stderr = other.communicate()
+    assert other.returncode == 0, stderr
     assert len(memory) == 2
     assert memory.version != before
 
@@ -619,15 +619,15 @@ def test_a_store_and_a_path_exclude_each_other(tmp_path):
 def test_forgetting_a_round_is_never_having_had_it(steps):
     with_it, without = (FailureMemory(InMemoryVectorStore(Letters())) for _ in range(2))
     for n, label, number in steps:
-        told = example(n, corrected=label, round=number, auditor="Ann")
-        with_it.remember([told])
+        entry = example(n, corrected=label, round=number, auditor="Ann")
+        with_it.remember([entry])
         if number != 2:
-            without.remember([told])
+            without.remember([entry])
     if steps:
         with_it.forget(round=2)
     assert ids(with_it.examples()) == ids(without.examples())
-    known, never = ({e["id"]: e for e in m.examples()} for m in (with_it, without))
-    assert {k: e["corrected"] for k, e in known.items()} == {
+    examples, never = ({e["id"]: e for e in m.examples()} for m in (with_it, without))
+    assert {k: e["corrected"] for k, e in examples.items()} == {
         k: e["corrected"] for k, e in never.items()
     }
     assert re.fullmatch("[0-9a-f]{12}", with_it.version)

@@ -48,21 +48,21 @@ def both_forms(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_judge_takes_messages_and_asks_as_it_does_of_dictionaries(method):
     models = FakeChatModel(replies=answer), FakeChatModel(replies=answer)
-    found = [
-        of_method(method, model).invoke(given)
-        for model, given in zip(models, both_forms(method), strict=True)
+    results = [
+        of_method(method, model).invoke(row)
+        for model, row in zip(models, both_forms(method), strict=True)
     ]
     assert sorted(models[0].prompts) == sorted(models[1].prompts)
-    assert json.dumps(found[0], sort_keys=True) == json.dumps(found[1], sort_keys=True)
+    assert json.dumps(results[0], sort_keys=True) == json.dumps(results[1], sort_keys=True)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_row_of_messages_is_the_row_of_its_dictionaries(method, tmp_path):
-    objects, told = both_forms(method)
+    objects, dictionaries = both_forms(method)
     out = tmp_path / "rows.jsonl"
-    [kept] = judge_many(of_method(method), [objects], out=out, progress=False)
-    [again] = judge_many(of_method(method), [told], out=out, progress=False)
-    assert again["key"] == kept["key"]
+    [result] = judge_many(of_method(method), [objects], out=out, progress=False)
+    [again] = judge_many(of_method(method), [dictionaries], out=out, progress=False)
+    assert again["key"] == result["key"]
     assert len(out.read_text().splitlines()) == 1
 
 
@@ -76,19 +76,19 @@ def test_a_file_may_hold_messages_in_every_form_too(tmp_path):
 
 @pytest.mark.parametrize("method", ["bsm", "allure"])
 def test_no_checkpoint_holds_a_message_object(method):
-    saver, (objects, told) = InMemorySaver(), both_forms(method)
+    saver, (objects, dictionaries) = InMemorySaver(), both_forms(method)
     judge = of_method(method, checkpointer=saver)
     judge.invoke(objects, {"configurable": {"thread_id": "1"}})
-    held = [each.checkpoint["channel_values"] for each in saver.list(None)]
-    given = {k: v for k, v in held[-1]["__start__"].items() if v is not None}
-    assert given == told
-    assert json.loads(json.dumps([values.get("input") for values in held]))[0] == TOLD
+    states = [each.checkpoint["channel_values"] for each in saver.list(None)]
+    inputs = {k: v for k, v in states[-1]["__start__"].items() if v is not None}
+    assert inputs == dictionaries
+    assert json.loads(json.dumps([values.get("input") for values in states]))[0] == TOLD
 
 
 async def test_messages_are_read_in_an_event_loop_too():
-    objects, told = both_forms("bsm")
-    found = await of_method("bsm").ainvoke(objects)
-    assert found == await of_method("bsm").ainvoke(told)
+    objects, dictionaries = both_forms("bsm")
+    result = await of_method("bsm").ainvoke(objects)
+    assert result == await of_method("bsm").ainvoke(dictionaries)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ async def test_messages_are_read_in_an_event_loop_too():
     ],
 )
 def test_a_message_is_read_in_every_form(message, role):
-    told = {"input": [{"role": role, "content": "Why?"}]}
-    assert plain_row({"input": [message]}) == plain_row({"input": message}) == told
+    row = {"input": [{"role": role, "content": "Why?"}]}
+    assert plain_row({"input": [message]}) == plain_row({"input": message}) == row
 
 
 def test_a_dictionary_with_a_role_keeps_what_else_it_has():
@@ -156,9 +156,9 @@ def test_a_memory_remembers_messages_as_their_dictionaries_and_recalls_by_them()
     lesson = {"wrong": "B", "corrected": "A"}
     sides = {"output_a": [AIMessage("good")], "output_b": AIMessage("bad")}
     ids = memory.remember([{"input": [("user", "Why?")], **sides, **lesson}])
-    told = {"output_a": said("good"), "output_b": said("bad")}
-    asked = [{"role": "user", "content": "Why?"}]
-    assert memory.remember([{"input": asked, "output": told, **lesson}]) == ids
+    responses = {"output_a": said("good"), "output_b": said("bad")}
+    task = [{"role": "user", "content": "Why?"}]
+    assert memory.remember([{"input": task, "output": responses, **lesson}]) == ids
     other = {"input": HumanMessage("How?"), "output_a": AIMessage("x"), "output_b": "y"}
     assert [each["id"] for each in memory.recall(other, "all")] == ids
 
@@ -177,5 +177,5 @@ def test_a_report_shows_messages_as_their_text():
         {**both_forms("bsm")[0], "id": str(n), "label": label}
         for n, label in enumerate(["A", "A", "B"])
     ]
-    found = trust(judge_many(of_method("bsm"), data, progress=False), data)
-    assert "good good" in found.to_json()
+    trust_report = trust(judge_many(of_method("bsm"), data, progress=False), data)
+    assert "good good" in trust_report.to_json()

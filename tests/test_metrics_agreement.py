@@ -64,26 +64,26 @@ def test_the_flat_names_are_sorted_resolve_and_hide_no_module() -> None:
 @pytest.mark.system
 def test_importing_the_metrics_loads_no_library_of_statistics() -> None:
     code = "import sys, langchain_judges.metrics; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0
-    loaded = {name.split(".")[0] for name in done.stdout.split()}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0
+    loaded = {name.split(".")[0] for name in result.stdout.split()}
     assert not loaded & {"numpy", "scipy", "sklearn", "statsmodels", "krippendorff"}
 
 
 def test_a_failed_judgment_is_wrong_or_left_out_and_always_counted() -> None:
     judged, labels = ["A", "B", None, "tie", "A"], ["A", "A", "A", "tie", None]
-    found = accuracy(judged, labels)
-    assert found == pytest.approx(2 / 4)
-    assert (found.n, found.n_failed) == (4, {"not_judged": 1, "no_label": 1})
+    result = accuracy(judged, labels)
+    assert result == pytest.approx(2 / 4)
+    assert (result.n, result.n_failed) == (4, {"not_judged": 1, "no_label": 1})
     dropped = accuracy(judged, labels, errors="drop")
     assert dropped == pytest.approx(2 / 3)
-    assert (dropped.n, dropped.n_failed) == (3, found.n_failed)
+    assert (dropped.n, dropped.n_failed) == (3, result.n_failed)
     assert dropped.interval == wilson_interval(2, 3)
 
 
 def test_verdicts_and_rows_are_read_with_their_reasons() -> None:
-    found = accuracy([WON, {"verdict": REFUSED, "id": "2"}], ["A", "A"])
-    assert (found, found.n_failed) == (0.5, {"refusal": 1})
+    results = accuracy([WON, {"verdict": REFUSED, "id": "2"}], ["A", "A"])
+    assert (results, results.n_failed) == (0.5, {"refusal": 1})
     assert accuracy([{"verdict": {"label": 1}}, {"verdict": {"label": 0}}], [1, 1]) == 0.5
 
 
@@ -112,8 +112,8 @@ def test_a_mapping_is_refused_where_one_value_for_each_item_is_needed() -> None:
 
 @pytest.mark.parametrize("item", [{"verdict": None}, np.float32("nan"), np.nan])
 def test_a_row_without_a_verdict_and_every_nan_were_not_judged(item) -> None:
-    found = accuracy([item, "A"], ["A", "A"])
-    assert (found, found.n_failed) == (0.5, {"not_judged": 1})
+    results = accuracy([item, "A"], ["A", "A"])
+    assert (results, results.n_failed) == (0.5, {"not_judged": 1})
 
 
 @pytest.mark.parametrize("value", [math.inf, "good", [1, 2]])
@@ -132,9 +132,9 @@ def test_alpha_of_names_on_a_scale_of_numbers_is_refused() -> None:
 
 
 def test_nothing_judged_is_undefined_and_not_zero() -> None:
-    found = accuracy([None, None], ["A", "B"], errors="drop")
-    assert math.isnan(found)
-    assert found.reason == "no judged items"
+    result = accuracy([None, None], ["A", "B"], errors="drop")
+    assert math.isnan(result)
+    assert result.reason == "no judged items"
     assert accuracy([None, None], ["A", "B"]) == 0.0
     assert math.isnan(accuracy([], []))
 
@@ -148,10 +148,14 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 def test_orders_that_both_failed_do_not_agree() -> None:
     first, second = ["A", "B", None, "tie", None], ["A", "A", None, "tie", "A"]
-    found = order_agreement(first, second)
-    assert (found, found.n, found.n_failed) == (pytest.approx(2 / 5), 5, {"not_judged": 2})
+    results = order_agreement(first, second)
+    assert (results, results.n, results.n_failed) == (
+        pytest.approx(2 / 5),
+        5,
+        {"not_judged": 2},
+    )
     assert order_agreement(first, second, errors="drop") == pytest.approx(2 / 3)
-    assert found.with_unread == pytest.approx(3 / 5)
+    assert results.with_unread == pytest.approx(3 / 5)
     assert math.isnan(order_agreement([], []).with_unread)
 
 
@@ -173,11 +177,11 @@ def test_the_rules_of_two_orders(rule, expected) -> None:
 
 
 def test_a_failed_order_is_half_right_at_most() -> None:
-    told = (["A", "A"], ["A", None], ["A", "A"])
-    assert order_accuracy(*told, "mean_of_orders") == 0.75
-    assert order_accuracy(*told, "both_right") == 0.5
-    assert order_accuracy(*told, "sign_of_sum") == 0.5
-    assert order_accuracy(*told, "mean_of_orders", "drop") == 1.0
+    answers = (["A", "A"], ["A", None], ["A", "A"])
+    assert order_accuracy(*answers, "mean_of_orders") == 0.75
+    assert order_accuracy(*answers, "both_right") == 0.5
+    assert order_accuracy(*answers, "sign_of_sum") == 0.5
+    assert order_accuracy(*answers, "mean_of_orders", "drop") == 1.0
 
 
 @given(st.lists(st.tuples(preferences, preferences, st.sampled_from("AB")), min_size=1))
@@ -208,8 +212,8 @@ def test_each_vote_is_matched_on_its_own() -> None:
 # Letter by letter, the word "tie" would be three votes.
 def test_a_bare_label_is_one_vote() -> None:
     bare: list[Any] = ["tie", ["A", "B"]]
-    found = vote_agreement(["tie", "A"], bare)
-    assert (found, found.n) == (pytest.approx(2 / 3), 3)
+    result = vote_agreement(["tie", "A"], bare)
+    assert (result, result.n) == (pytest.approx(2 / 3), 3)
     assert majority_agreement(["tie"], bare[:1]) == 1.0
     numbers: list[Any] = [1, [1, None]]
     assert vote_agreement([1, 0], numbers) == 0.5
@@ -218,9 +222,9 @@ def test_a_bare_label_is_one_vote() -> None:
 
 def test_votes_on_a_failed_judgment_are_wrong_or_left_out() -> None:
     votes: Votes = [["A", "B"], ["B"], []]
-    found = vote_agreement(["A", None, "A"], votes)
-    assert (found, found.n) == (pytest.approx(1 / 3), 3)
-    assert found.n_failed == {"not_judged": 1, "no_label": 1}
+    result = vote_agreement(["A", None, "A"], votes)
+    assert (result, result.n) == (pytest.approx(1 / 3), 3)
+    assert result.n_failed == {"not_judged": 1, "no_label": 1}
     assert vote_agreement(["A", None, "A"], votes, errors="drop") == 0.5
 
 
@@ -234,9 +238,9 @@ def test_the_majority_of_votes() -> None:
 
 def test_people_are_compared_in_all_pairs_of_votes() -> None:
     # AAB: 1 of 3 pairs; AA: 1 of 1; a lone vote has no partner.
-    found = people_agreement([["A", "A", "B"], ["A", "A"], ["B"]])
-    assert (found, found.n) == (pytest.approx(2 / 4), 4)
-    assert found.n_failed == {"fewer_than_two_votes": 1}
+    result = people_agreement([["A", "A", "B"], ["A", "A"], ["B"]])
+    assert (result, result.n) == (pytest.approx(2 / 4), 4)
+    assert result.n_failed == {"fewer_than_two_votes": 1}
     assert people_agreement([["A", "tie", "A"]], ties="drop") == 1.0
     assert people_agreement([["A"]]).reason == "no item has two votes"
 
@@ -244,9 +248,9 @@ def test_people_are_compared_in_all_pairs_of_votes() -> None:
 def exchangeable(rng, items: int) -> tuple[list, list]:
     """Return a judge and two people who say A with the same chance, and a referee's third."""
     chance = np.where(rng.random(items) < 0.5, 0.8, 0.2)[:, None]
-    said = np.where(rng.random((items, 4)) < chance, "A", "B").tolist()
-    votes = [[a, b] if a == b else [a, b, third] for _, a, b, third in said]
-    return [row[0] for row in said], votes
+    ballots = np.where(rng.random((items, 4)) < chance, "A", "B").tolist()
+    votes = [[a, b] if a == b else [a, b, third] for _, a, b, third in ballots]
+    return [row[0] for row in ballots], votes
 
 
 def test_a_judge_exchangeable_with_people_has_no_lead_though_a_referee_was_asked() -> None:
@@ -269,9 +273,9 @@ def test_the_lead_over_people_covers_nothing_at_its_rate() -> None:
 
 def test_beside_people_by_hand() -> None:
     # Votes AA, AB: people agree on 1 of 1 and 0 of 1; the judge with 2 of 2 and 1 of 2.
-    found = beside_people(["A", "A", "B"], [["A", "A"], ["A", "B"], ["B"]], margin=0.9)
-    assert (found.judge, found.people, found.lead) == (0.75, 0.5, 0.25)
-    assert (found.n, found.n_failed) == (2, {"fewer_than_two_votes": 1})
+    result = beside_people(["A", "A", "B"], [["A", "A"], ["A", "B"], ["B"]], margin=0.9)
+    assert (result.judge, result.people, result.lead) == (0.75, 0.5, 0.25)
+    assert (result.n, result.n_failed) == (2, {"fewer_than_two_votes": 1})
     assert beside_people([None, "A"], [["A", "A"], ["A", "B"]]).judge == 0.25
     judge, votes = exchangeable(np.random.default_rng(19), 3000)
     assert beside_people(judge, votes, margin=0.05).non_inferior is True
@@ -280,21 +284,21 @@ def test_beside_people_by_hand() -> None:
 
 def test_no_answers_match_more_votes_than_the_commonest() -> None:
     votes: Votes = [["A", "A", "B"], ["A", "B"], ["tie"]]
-    found = oracle_agreement(votes)
-    assert (found, found.n) == (pytest.approx(4 / 6), 6)
+    result = oracle_agreement(votes)
+    assert (result, result.n) == (pytest.approx(4 / 6), 6)
     assert max(
         vote_agreement([a, b, c], votes)
         for a in ("A", "B")
         for b in ("A", "B", "tie")
         for c in ("A", "tie")
-    ) == pytest.approx(found)
+    ) == pytest.approx(result)
 
 
 def test_the_agreement_of_people_who_are_right_with_chance_p_is_recovered() -> None:
     rng = np.random.default_rng(2)
     votes = np.where(rng.random((3000, 3)) < 0.8, "A", "B").tolist()
-    found = people_agreement(votes)
-    assert found.interval.covers(0.8**2 + 0.2**2)
+    result = people_agreement(votes)
+    assert result.interval.covers(0.8**2 + 0.2**2)
 
 
 @pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
@@ -315,10 +319,10 @@ def test_cohens_kappa_worked_by_hand() -> None:
 
 
 def test_kappa_of_one_label_alone_is_undefined() -> None:
-    found = cohen_kappa(["A", "A", None], ["A", "A", "B"])
-    assert math.isnan(found)
-    assert (found.n, found.n_failed) == (2, {"not_judged": 1})
-    assert found.reason == "both raters always give the same label"
+    result = cohen_kappa(["A", "A", None], ["A", "A", "B"])
+    assert math.isnan(result)
+    assert (result.n, result.n_failed) == (2, {"not_judged": 1})
+    assert result.reason == "both raters always give the same label"
 
 
 def test_kappa_of_raters_who_never_agree_is_no_better_than_chance() -> None:
@@ -338,16 +342,16 @@ def test_weighted_kappa_measures_how_far_apart_labels_are() -> None:
 def test_weighted_kappa_of_words_needs_their_order() -> None:
     words = {1: "poor", 2: "fair", 3: "good"}
     numbers = [1, 2, 3, 3, 2, 1, 1], [1, 2, 2, 3, 3, 1, 2]
-    named = [[words[n] for n in side] for side in numbers]
+    ratings = [[words[n] for n in side] for side in numbers]
     with pytest.raises(InputError, match="`order` of the labels"):
-        cohen_kappa(*named, weights="linear")
-    found = cohen_kappa(*named, weights="linear", order=["poor", "fair", "good"])
-    assert found == pytest.approx(cohen_kappa(*numbers, weights="linear"))
+        cohen_kappa(*ratings, weights="linear")
+    result = cohen_kappa(*ratings, weights="linear", order=["poor", "fair", "good"])
+    assert result == pytest.approx(cohen_kappa(*numbers, weights="linear"))
 
 
 def test_kappa_by_questions_is_less_sure_and_by_few_has_no_interval() -> None:
     first, second = (np.repeat(side, 5).tolist() for side in ([0, 1] * 10, [0, 1, 1, 1] * 5))
-    width = lambda found: found.interval.high - found.interval.low  # noqa: E731
+    width = lambda result: result.interval.high - result.interval.low  # noqa: E731
     alone = cohen_kappa(first, second)
     questions = cohen_kappa(first, second, groups=[i // 5 for i in range(100)])
     assert questions == alone
@@ -357,9 +361,9 @@ def test_kappa_by_questions_is_less_sure_and_by_few_has_no_interval() -> None:
 
 
 def test_a_perfect_small_sample_is_not_certain() -> None:
-    found = cohen_kappa([0, 1] * 5, [0, 1] * 5)
-    assert (found, found.interval.high) == (1.0, 1.0)
-    assert found.interval.low < 0.8
+    result = cohen_kappa([0, 1] * 5, [0, 1] * 5)
+    assert (result, result.interval.high) == (1.0, 1.0)
+    assert result.interval.low < 0.8
 
 
 @pytest.mark.figures
@@ -400,31 +404,31 @@ def test_krippendorffs_alpha_is_that_of_the_package() -> None:
         [none, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, none],
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, none],
     ]
-    found = krippendorff_alpha(data)
-    assert found == pytest.approx(0.743, abs=5e-4)  # Krippendorff 2011
-    assert (found.n, found.n_failed) == (11, {"fewer_than_two_ratings": 1})
+    result = krippendorff_alpha(data)
+    assert result == pytest.approx(0.743, abs=5e-4)  # Krippendorff 2011
+    assert (result.n, result.n_failed) == (11, {"fewer_than_two_ratings": 1})
     array = np.array(data, dtype=float)
     for level in ("nominal", "ordinal", "interval", "ratio"):
         theirs = krippendorff.alpha(array, level_of_measurement=level)
         assert krippendorff_alpha(data, level) == pytest.approx(theirs)
     letters = [[v and "abcde"[v - 1] for v in row] for row in data]
-    assert krippendorff_alpha(letters) == pytest.approx(found)
+    assert krippendorff_alpha(letters) == pytest.approx(result)
     assert (
         krippendorff_alpha([["A", "A"], ["A", "A"]]).reason == "only one label was ever given"
     )
 
 
 def test_the_confusion_keeps_failures_apart() -> None:
-    found = confusion(["A", "B", "tie", None], ["A", "A", "B", "A"])
-    assert found.classes == ["A", "B", "tie"]
-    assert found.counts == [[1, 1, 0], [0, 0, 1], [0, 0, 0]]
-    assert found.not_judged == [1, 0, 0]
-    assert (found.n, found["n_failed"]) == (3, {"not_judged": 1})
+    result = confusion(["A", "B", "tie", None], ["A", "A", "B", "A"])
+    assert result.classes == ["A", "B", "tie"]
+    assert result.counts == [[1, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert result.not_judged == [1, 0, 0]
+    assert (result.n, result["n_failed"]) == (3, {"not_judged": 1})
 
 
 def test_win_rate_counts_a_tie_as_half() -> None:
-    found = win_rate(["A", "A", "tie", "B", None])
-    assert (found, found.n) == (pytest.approx(2.5 / 4), 4)
+    result = win_rate(["A", "A", "tie", "B", None])
+    assert (result, result.n) == (pytest.approx(2.5 / 4), 4)
     assert tie_rate(["A", "A", "tie", "B", None]) == 0.25
     with pytest.raises(OptionError, match="'A', 'tie', 'B'"):
         win_rate(["C"])
@@ -447,9 +451,9 @@ def test_baselines_need_no_judge() -> None:
 
 
 def test_failure_rates_by_reason() -> None:
-    found = failure_rates([WON, REFUSED, None, "B"])
-    assert (found.failed, found.refused) == (0.5, 0.25)
-    assert {k: float(v) for k, v in found.by_reason.items()} == {
+    result = failure_rates([WON, REFUSED, None, "B"])
+    assert (result.failed, result.refused) == (0.5, 0.25)
+    assert {k: float(v) for k, v in result.by_reason.items()} == {
         "not_judged": 0.25,
         "refusal": 0.25,
     }
@@ -458,19 +462,19 @@ def test_failure_rates_by_reason() -> None:
 def test_a_decision_aid_is_scored_plus_one_zero_minus_one() -> None:
     before = ["A", "B", "tie", "B", "A", None]
     after = ["A", "A", "A", "tie", "B", "A"]
-    found = decision_aid(before, after, ["A"] * 6)
+    result = decision_aid(before, after, ["A"] * 6)
     # Before +1 −1 0 −1 +1, after +1 +1 +1 0 −1: changes 0 +2 +1 +1 −2.
-    assert (found.before, found.after) == (0.0, pytest.approx(0.4))
-    assert found.mean_change == pytest.approx(0.4)
-    assert (found.wrong_to_right, found.right_to_wrong, found.n) == (1, 1, 5)
-    assert found.n_failed == {"not_judged": 1}
-    assert found.to_dict()["mean_change"]["n"] == 5
+    assert (result.before, result.after) == (0.0, pytest.approx(0.4))
+    assert result.mean_change == pytest.approx(0.4)
+    assert (result.wrong_to_right, result.right_to_wrong, result.n) == (1, 1, 5)
+    assert result.n_failed == {"not_judged": 1}
+    assert result.to_dict()["mean_change"]["n"] == 5
 
 
 def test_arms_are_measured_apart() -> None:
-    found = decision_aid_by_arm("AABB", "AAAA", "AAAA", [1, 1, 8, 8])
-    assert found[1].mean_change == 0.0
-    assert (found[8].mean_change, found[8].wrong_to_right) == (2.0, 2)
+    result = decision_aid_by_arm("AABB", "AAAA", "AAAA", [1, 1, 8, 8])
+    assert result[1].mean_change == 0.0
+    assert (result[8].mean_change, result[8].wrong_to_right) == (2.0, 2)
 
 
 def test_plans_overlap_by_their_commonest_criteria() -> None:
@@ -480,11 +484,11 @@ def test_plans_overlap_by_their_commonest_criteria() -> None:
         ["Clarity", "Proof"],
         [],
     ]
-    found = plan_overlap(plans, ["writing", "writing", "math", "math"])
-    assert found.commonest["writing"] == [("clarity", 2), ("depth", 1), ("tone", 1)]
-    assert found.overlap["writing"]["math"] == pytest.approx(1 / 4)
-    assert found.overlap["math"]["math"] == 1.0
-    assert (found.n, found.n_failed) == (3, {"no_plan": 1})
+    result = plan_overlap(plans, ["writing", "writing", "math", "math"])
+    assert result.commonest["writing"] == [("clarity", 2), ("depth", 1), ("tone", 1)]
+    assert result.overlap["writing"]["math"] == pytest.approx(1 / 4)
+    assert result.overlap["math"]["math"] == 1.0
+    assert (result.n, result.n_failed) == (3, {"no_plan": 1})
     assert plan_overlap(plans, "wwmm", top=1).overlap["w"]["m"] == 1.0
 
 
@@ -499,6 +503,6 @@ def test_whole_questions_decide_how_sure_an_accuracy_is() -> None:
 
 
 def test_kappa_of_a_rater_who_never_varies_is_zero_without_a_warning():
-    found = cohen_kappa(["A"] * 8, ["A", "B"] * 4)
-    assert found == 0
-    assert found.n == 8
+    result = cohen_kappa(["A"] * 8, ["A", "B"] * 4)
+    assert result == 0
+    assert result.n == 8

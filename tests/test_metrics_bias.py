@@ -48,39 +48,39 @@ def simulated(seed: int = 0, items: int = 4000, beta: float = BETA, phi: float =
 
 
 def test_a_judge_that_takes_the_first_slot_flips_always() -> None:
-    found = position_bias(["A"] * 20, ["B"] * 20)
-    assert (found.flip_rate, found.toward_first, found.first_slot_rate) == (1.0, 1.0, 1.0)
-    assert found.slot == "first"
+    result = position_bias(["A"] * 20, ["B"] * 20)
+    assert (result.flip_rate, result.toward_first, result.first_slot_rate) == (1.0, 1.0, 1.0)
+    assert result.slot == "first"
     assert position_bias(["B"] * 20, ["A"] * 20).slot == "second"
 
 
 def test_a_change_into_a_tie_is_a_flip_and_a_failed_order_none() -> None:
     refused = {"preference": None, "failures": [{"reason": "refusal"}]}
-    found = position_bias(["A", "tie", "A", "tie", refused], ["A", "B", "B", "tie", "A"])
-    assert found.flip_rate == pytest.approx(2 / 4)
-    assert found.flip_rate.n_failed == {"refusal": 1}
+    result = position_bias(["A", "tie", "A", "tie", refused], ["A", "B", "B", "tie", "A"])
+    assert result.flip_rate == pytest.approx(2 / 4)
+    assert result.flip_rate.n_failed == {"refusal": 1}
     # Winners: A first, A second; B second order = first slot; A first, B first.
-    assert (found.first_slot_rate, found.first_slot_rate.n) == (pytest.approx(4 / 5), 5)
-    assert found.slot == "first"
-    assert found.excess is None
+    assert (result.first_slot_rate, result.first_slot_rate.n) == (pytest.approx(4 / 5), 5)
+    assert result.slot == "first"
+    assert result.excess is None
 
 
 def test_the_noise_of_repetition_is_subtracted() -> None:
-    _, _, _, _, asked = simulated(beta=0.0)
-    first, again, second = asked(1), asked(1), asked(-1)
+    _, _, _, _, requests = simulated(beta=0.0)
+    first, again, second = requests(1), requests(1), requests(-1)
     repeats = list(zip(first, again, strict=True))
     noisy = position_bias(first, second, repeats=repeats)
     assert noisy.flip_rate > 0.2  # a judge without any bias flips all the same
     assert noisy.excess.interval.covers(0.0)
-    first, second, *_, asked = simulated(beta=1.5)
-    biased = position_bias(first, second, repeats=list(zip(first, asked(1), strict=True)))
+    first, second, *_, requests = simulated(beta=1.5)
+    biased = position_bias(first, second, repeats=list(zip(first, requests(1), strict=True)))
     assert biased.excess.interval.low > 0.05
     assert biased.excess == pytest.approx(biased.flip_rate - biased.repetition_noise)
 
 
 def test_the_slopes_are_those_that_were_put_in() -> None:
     first, second, quality, length, _ = simulated()
-    found = preference_slopes(
+    result = preference_slopes(
         first + second,
         {
             "slot": [1] * 4000 + [-1] * 4000,
@@ -89,11 +89,11 @@ def test_the_slopes_are_those_that_were_put_in() -> None:
         },
         groups=[*range(4000)] * 2,
     )
-    assert found["slot"].interval.covers(BETA)
-    assert found["length"].interval.covers(PHI)
-    assert found["quality"].interval.covers(SHARPNESS)
-    assert found["intercept"].interval.covers(0.0)
-    assert found["slot"].se < 0.05
+    assert result["slot"].interval.covers(BETA)
+    assert result["length"].interval.covers(PHI)
+    assert result["quality"].interval.covers(SHARPNESS)
+    assert result["intercept"].interval.covers(0.0)
+    assert result["slot"].se < 0.05
 
 
 @pytest.mark.figures
@@ -101,8 +101,8 @@ def test_the_slopes_intervals_cover_at_their_rate() -> None:
     covered = 0
     for seed in range(200):
         first, _, quality, length, _ = simulated(seed, 300, beta=0.0)
-        found = length_slope(first, length, np.zeros(300), quality)
-        covered += found.interval.covers(PHI * float(np.std(length)))
+        result = length_slope(first, length, np.zeros(300), quality)
+        covered += result.interval.covers(PHI * float(np.std(length)))
     assert 0.90 < covered / 200 < 0.985
 
 
@@ -140,8 +140,8 @@ def test_a_strong_pull_of_length_is_seen_through_wrong_labels() -> None:
     judged, length, labels = judged_by_quality(np.random.default_rng(23), 2000, 0.9, 1.5)
     assert length_slope(judged, length, 0 * length, labels).interval.low > 0
     # With the labels' accuracy known, what was put in: per standard deviation of the length.
-    known = length_slope(judged, length, 0 * length, labels, label_accuracy=0.9)
-    assert known.interval.covers(1.5 * float(np.std(length)))
+    adjustment = length_slope(judged, length, 0 * length, labels, label_accuracy=0.9)
+    assert adjustment.interval.covers(1.5 * float(np.std(length)))
     exact = length_slope(judged, length, 0 * length, labels, label_accuracy=1)
     assert exact.interval.low > 1.5 * float(np.std(length))
     with pytest.raises(OptionError, match="label_accuracy"):
@@ -150,9 +150,9 @@ def test_a_strong_pull_of_length_is_seen_through_wrong_labels() -> None:
 
 def test_slopes_that_are_not_finite_are_undefined() -> None:
     lead = list(range(-5, 6))
-    found = length_slope(["A" if x > 0 else "B" for x in lead], lead, [0] * 11)
-    assert math.isnan(found)
-    assert found.reason == "the features tell the verdicts apart without error"
+    results = length_slope(["A" if x > 0 else "B" for x in lead], lead, [0] * 11)
+    assert math.isnan(results)
+    assert results.reason == "the features tell the verdicts apart without error"
     assert length_slope(["A", "A", "A"], [1, 2, 3], [0, 1, 5]).reason is not None
     assert equal_length_win_rate([], [], []).reason is not None
     assert "same" in (length_slope(["A"] * 9, range(9), [0] * 9).reason or "")
@@ -160,30 +160,33 @@ def test_slopes_that_are_not_finite_are_undefined() -> None:
 
 def test_items_without_a_feature_are_counted_apart() -> None:
     judged = ["A", "B", "A", "B", None, "A", "B"] * 3
-    found = length_slope(judged, range(21), [9] * 21, [None, *([1, -1] * 10)])
-    assert found.n_failed == {"no_feature": 1, "not_judged": 3}
-    assert found.n == 17
+    results = length_slope(judged, range(21), [9] * 21, [None, *([1, -1] * 10)])
+    assert results.n_failed == {"no_feature": 1, "not_judged": 3}
+    assert results.n == 17
 
 
 def test_length_bias_is_the_papers() -> None:
     # Four votes for the shorter text; the judge: shorter, longer, tie, longer.
-    found = length_bias(["A", "B", "tie", "B"], ["A"] * 4, [1] * 4, [2] * 4)
-    assert (found, found.n) == (pytest.approx(3 / 4), 4)
+    result = length_bias(["A", "B", "tie", "B"], ["A"] * 4, [1] * 4, [2] * 4)
+    assert (result, result.n) == (pytest.approx(3 / 4), 4)
 
 
 def test_length_bias_counts_votes_or_items() -> None:
     judged, votes = ["B", "A"], [["A", "A", "B"], ["A", "tie"]]
-    told = (judged, votes, [1, 1], [2, 2])
-    assert (length_bias(*told), length_bias(*told).n) == (pytest.approx(2 / 3), 3)
+    inputs = (judged, votes, [1, 1], [2, 2])
+    assert (length_bias(*inputs), length_bias(*inputs).n) == (pytest.approx(2 / 3), 3)
     # The second item's majority is a tie.
-    assert (length_bias(*told, unit="sample"), length_bias(*told, unit="sample").n) == (1.0, 1)
+    assert (length_bias(*inputs, unit="sample"), length_bias(*inputs, unit="sample").n) == (
+        1.0,
+        1,
+    )
     with pytest.raises(OptionError, match="'vote', 'sample'"):
-        length_bias(*told, unit=cast("Any", "item"))
+        length_bias(*inputs, unit=cast("Any", "item"))
 
 
 def test_length_bias_leaves_out_equal_lengths_and_failures() -> None:
-    found = length_bias(["B", None, "B", "A"], ["A"] * 4, [1, 1, 3, 9], [2, 2, 3, 2])
-    assert (found, found.n, found.n_failed) == (1.0, 1, {"not_judged": 1})
+    results = length_bias(["B", None, "B", "A"], ["A"] * 4, [1, 1, 3, 9], [2, 2, 3, 2])
+    assert (results, results.n, results.n_failed) == (1.0, 1, {"not_judged": 1})
     assert "never prefer" in (lesser_bias(["A"], ["A"], [2], [1]).reason or "")
 
 
@@ -199,8 +202,8 @@ def test_style_is_counted() -> None:
         "bold": 0,
         "code_blocks": 0,
     }
-    told = style_features(LISTED)
-    assert [told[name] for name in ("list_items", "headers", "bold", "code_blocks")] == [
+    features = style_features(LISTED)
+    assert [features[name] for name in ("list_items", "headers", "bold", "code_blocks")] == [
         3,
         1,
         1,
@@ -210,9 +213,9 @@ def test_style_is_counted() -> None:
 
 def test_code_is_neither_a_header_nor_a_list() -> None:
     code = "Run:\n```sh\n# a comment\n- x\n__init__\n```\n# Header"
-    told = style_features(code)
-    assert (told["headers"], told["list_items"], told["bold"]) == (1, 0, 0)
-    assert told["code_blocks"] == 1
+    features = style_features(code)
+    assert (features["headers"], features["list_items"], features["bold"]) == (1, 0, 0)
+    assert features["code_blocks"] == 1
     open_ended = style_features("```\n# a comment\n- x")
     assert (open_ended["headers"], open_ended["list_items"]) == (0, 0)
 
@@ -232,10 +235,10 @@ def test_style_slopes_find_the_list_lover() -> None:
     lists = [style_features(x)["list_items"] / len(x) for x in texts]
     lead = np.array(lists[:600]) - np.array(lists[600:])
     judged = np.where(rng.random(600) < 1 / (1 + np.exp(-60 * lead)), "A", "B")
-    found = style_slopes(judged, a, b)
-    assert set(found) == {"intercept", "characters", "list_items"}
-    assert found["list_items"].interval.low > 0.3
-    assert found["characters"].interval.covers(0.0)
+    results = style_slopes(judged, a, b)
+    assert set(results) == {"intercept", "characters", "list_items"}
+    assert results["list_items"].interval.low > 0.3
+    assert results["characters"].interval.covers(0.0)
 
 
 def test_a_win_rate_owed_to_length_alone_is_taken_back() -> None:
@@ -243,10 +246,10 @@ def test_a_win_rate_owed_to_length_alone_is_taken_back() -> None:
     gap = rng.normal(1.0, 1.0, 3000)  # A is longer by one standard deviation on average
     odds = 2.0 * np.tanh(gap / gap.std())
     judged = np.where(rng.random(3000) < 1 / (1 + np.exp(-odds)), "A", "B")
-    found = equal_length_win_rate(judged, gap, 0 * gap)
-    assert win_rate(judged) == found.raw > 0.7
-    assert found.interval.covers(0.5)
-    assert found.length_slope.interval.covers(2.0)
+    result = equal_length_win_rate(judged, gap, 0 * gap)
+    assert win_rate(judged) == result.raw > 0.7
+    assert result.interval.covers(0.5)
+    assert result.length_slope.interval.covers(2.0)
 
 
 def test_a_controlled_win_rate_keeps_what_quality_won() -> None:
@@ -257,8 +260,8 @@ def test_a_controlled_win_rate_keeps_what_quality_won() -> None:
         odds = 0.8 + 1.0 * np.tanh(gap / gap.std()) + 0.7 * hard
         truth = float(np.mean(1 / (1 + np.exp(-(0.8 + 0.7 * hard)))))
         judged = np.where(rng.random(400) < 1 / (1 + np.exp(-odds)), "A", "B")
-        found = equal_length_win_rate(judged, gap, 0 * gap, hard)
-        covered += found.interval.covers(truth)
+        result = equal_length_win_rate(judged, gap, 0 * gap, hard)
+        covered += result.interval.covers(truth)
     assert covered >= 88
 
 
@@ -277,21 +280,21 @@ def test_a_perturbation_is_measured_beyond_repetition() -> None:
     rng = np.random.default_rng(10)
     base = rng.choice(["A", "B"], 2000)
     flip = lambda p: np.where(rng.random(2000) < p, np.where(base == "A", "B", "A"), base)  # noqa: E731
-    found = perturbation_bias(base, flip(0.3), flip(0.1))
-    assert found.robustness.interval.covers(0.7)
-    assert found.consistency.interval.covers(0.9)
-    assert found.excess.interval.covers(0.2)
-    assert found.excess == pytest.approx(found.consistency - found.robustness)
+    result = perturbation_bias(base, flip(0.3), flip(0.1))
+    assert result.robustness.interval.covers(0.7)
+    assert result.consistency.interval.covers(0.9)
+    assert result.excess.interval.covers(0.2)
+    assert result.excess == pytest.approx(result.consistency - result.robustness)
 
 
 def test_self_enhancement_is_measured_on_the_judges_own_pairs() -> None:
     systems = [("me", "x"), ("x", "me"), ("x", "y"), ("me", "me"), ("me", "y")]
-    found = self_enhancement(
+    result = self_enhancement(
         ["A", "B", "A", "A", None], ["A", "A", "B", "A", "B"], systems, "me"
     )
-    assert (found.agreement, found.agreement.n) == (0.5, 2)
-    assert (found.own_win_rate, found.human_win_rate, found.excess) == (1.0, 0.5, 0.5)
-    assert found.agreement.n_failed == {"not_judged": 1}
+    assert (result.agreement, result.agreement.n) == (0.5, 2)
+    assert (result.own_win_rate, result.human_win_rate, result.excess) == (1.0, 0.5, 0.5)
+    assert result.agreement.n_failed == {"not_judged": 1}
     family = self_enhancement(["tie"] * 5, ["A"] * 5, systems, ["me", "y"])
     assert family.agreement.n == 3
 
@@ -300,19 +303,21 @@ def test_favour_for_the_own_model_is_recovered() -> None:
     rng = np.random.default_rng(9)
     n, favour = 3000, 0.15
     own_wins = rng.random(n) < 0.5
-    said = own_wins | (rng.random(n) < 2 * favour)
-    letters = [np.where(x, "A", "B") for x in (said, own_wins)]
-    found = self_enhancement(letters[0], letters[1], [("me", "x")] * n, "me")
-    assert found.excess.interval.covers(favour)
+    answers = own_wins | (rng.random(n) < 2 * favour)
+    letters = [np.where(x, "A", "B") for x in (answers, own_wins)]
+    result = self_enhancement(letters[0], letters[1], [("me", "x")] * n, "me")
+    assert result.excess.interval.covers(favour)
 
 
 def test_calibrated_scores_take_the_slot_out() -> None:
     # The first slot gains 2 points: A 6, B 7 in truth.
-    found = calibrated_scores([(8, 7), (8, 7)], [(6, 9), None])
-    assert found.scores == {"A": 7.0, "B": 8.0}
-    assert (found.preference, found.n, found.n_failed) == ("B", 3, 1)
+    results = calibrated_scores([(8, 7), (8, 7)], [(6, 9), None])
+    assert results.scores == {"A": 7.0, "B": 8.0}
+    assert (results.preference, results.n, results.n_failed) == ("B", 3, 1)
     # Two of three samples say A.
-    assert found.entropy == pytest.approx(-(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3)))
+    assert results.entropy == pytest.approx(
+        -(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3))
+    )
     assert calibrated_scores([(1, 2)], [None]).preference is None
 
 
@@ -327,17 +332,17 @@ def test_asking_both_orders_takes_the_position_bias_out() -> None:
     labels = np.where(quality > 0, "A", "B")
     combined = [combine("strict", pair) for pair in zip(first, second, strict=True)]
     decided = [i for i, verdict in enumerate(combined) if verdict != "tie"]
-    kept = accuracy([combined[i] for i in decided], labels[decided])
-    assert kept > accuracy(first, labels) + 0.05
+    share = accuracy([combined[i] for i in decided], labels[decided])
+    assert share > accuracy(first, labels) + 0.05
     # A is better in half of the pairs: shown first it wins far more, combined it does not.
     assert win_rate(first).interval.low > 0.6
     assert win_rate(combined).interval.covers(0.5)
 
 
 def test_slopes_of_nothing_judged_are_undefined():
-    found = length_slope([None, None], [1, 2], [2, 1], ["A", "B"])
-    assert math.isnan(found)
-    assert found.n == 0
+    result = length_slope([None, None], [1, 2], [2, 1], ["A", "B"])
+    assert math.isnan(result)
+    assert result.n == 0
 
 
 def test_self_enhancement_refuses_lists_of_votes():

@@ -44,10 +44,10 @@ def test_pearsons_interval_is_about_that_of_scipy_for_normal_scores() -> None:
 
 
 def test_a_perfect_correlation_has_no_interval_and_says_why() -> None:
-    found = spearman([1, 2, 3, 4, 5, 6], [1, 3, 4, 5, 8, 9])
-    assert found == pytest.approx(1.0)
-    assert found.interval is None
-    assert found.no_interval == "a perfect correlation tells nothing of its error"
+    result = spearman([1, 2, 3, 4, 5, 6], [1, 3, 4, 5, 8, 9])
+    assert result == pytest.approx(1.0)
+    assert result.interval is None
+    assert result.no_interval == "a perfect correlation tells nothing of its error"
     assert kendall([1, 2, 3], [1, 3, 2]).no_interval == "too few items or groups"
 
 
@@ -65,41 +65,41 @@ def test_kendalls_interval_covers_on_ratings_with_ties() -> None:
 
 def test_missing_scores_are_left_out_and_counted_by_reason() -> None:
     refused = {"score": None, "failures": [{"reason": "refusal"}]}
-    found = pearson([1, 2, None, refused, 5, 9], [1, 2, 3, 4, None, 7])
-    assert found == pytest.approx(stats.pearsonr([1, 2, 9], [1, 2, 7]).statistic)
-    assert found.n == 3
-    assert found.n_failed == {"not_judged": 1, "refusal": 1, "no_label": 1}
+    result = pearson([1, 2, None, refused, 5, 9], [1, 2, 3, 4, None, 7])
+    assert result == pytest.approx(stats.pearsonr([1, 2, 9], [1, 2, 7]).statistic)
+    assert result.n == 3
+    assert result.n_failed == {"not_judged": 1, "refusal": 1, "no_label": 1}
 
 
 @pytest.mark.parametrize("kind", ["pearson", "spearman", "kendall"])
 @pytest.mark.parametrize("level", ["global", "group", "system"])
 def test_nothing_varies_and_it_is_nan_with_a_reason(kind, level) -> None:
-    found = correlate([1, 1, 1, 1], [1, 2, 3, 4], kind, level=level, groups=[0, 0, 1, 1])
-    assert math.isnan(found)
-    assert found.reason
+    result = correlate([1, 1, 1, 1], [1, 2, 3, 4], kind, level=level, groups=[0, 0, 1, 1])
+    assert math.isnan(result)
+    assert result.reason
 
 
 def test_the_group_level_averages_over_the_groups_that_vary() -> None:
     # Group a: r = 1; group b: r = -1; group c is constant for people; mean of 1 and -1 is 0.
     judge, human = [1, 2, 3, 1, 2, 3, 1, 2], [2, 4, 6, 3, 2, 1, 5, 5]
-    found = correlate(judge, human, level="group", groups=list("aaabbbcc"))
-    assert found == pytest.approx(0.0, abs=1e-12)
-    assert found.n == 2
-    assert found.n_failed == {"constant_group": 1}
+    results = correlate(judge, human, level="group", groups=list("aaabbbcc"))
+    assert results == pytest.approx(0.0, abs=1e-12)
+    assert results.n == 2
+    assert results.n_failed == {"constant_group": 1}
 
 
 def test_the_interval_of_a_mean_of_correlations_stays_within_their_range() -> None:
     groups = [1, 1, 1, 2, 2, 2]
-    found = correlate([1, 2, 3, 4, 5, 6], [1, 2, 3, 5, 6, 4], level="group", groups=groups)
-    assert found.interval == (-1.0, 1.0)
+    result = correlate([1, 2, 3, 4, 5, 6], [1, 2, 3, 5, 6, 4], level="group", groups=groups)
+    assert result.interval == (-1.0, 1.0)
 
 
 def test_the_system_level_correlates_the_means() -> None:
     # Judge means 1.5, 3, 6; human means 1, 2, 4: r of (1.5, 3, 6) and (1, 2, 4) is 1.
     judge, human = [1, 2, 3, 3, 5, 7], [2, 0, 1, 3, 4, 4]
-    found = correlate(judge, human, level="system", groups=list("xxyyzz"))
-    assert found == pytest.approx(1.0)
-    assert found.n == 3
+    results = correlate(judge, human, level="system", groups=list("xxyyzz"))
+    assert results == pytest.approx(1.0)
+    assert results.n == 3
 
 
 def test_levels_that_speak_of_groups_need_them() -> None:
@@ -114,21 +114,21 @@ def test_a_judge_that_is_monotone_in_what_people_say_ranks_perfectly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "t", "one_sided", "two_sided"),
+    ("correlations", "t", "one_sided", "two_sided"),
     [
         ((0.816, 0.713, 0.70, 162), 3.011491, 0.001513, 0.003025),
         ((0.5, 0.4, 0.3, 100), 0.981849, 0.164308, 0.328617),
     ],
 )
 def test_williams_gives_the_figures_worked_out_beforehand(
-    given: tuple[float, float, float, int], t, one_sided, two_sided
+    correlations: tuple[float, float, float, int], t, one_sided, two_sided
 ):
-    found = williams_test(*given)
-    assert tuple(found) == pytest.approx((t, one_sided), abs=5e-7)
-    assert (found.t, found.p) == tuple(found)
-    assert found.p_two_sided == pytest.approx(two_sided, abs=5e-7)
-    assert williams_test(*given, "two-sided").p == found.p_two_sided
-    assert williams_test(*given, "less").p == pytest.approx(1 - one_sided, abs=5e-7)
+    result = williams_test(*correlations)
+    assert tuple(result) == pytest.approx((t, one_sided), abs=5e-7)
+    assert (result.t, result.p) == tuple(result)
+    assert result.p_two_sided == pytest.approx(two_sided, abs=5e-7)
+    assert williams_test(*correlations, "two-sided").p == result.p_two_sided
+    assert williams_test(*correlations, "less").p == pytest.approx(1 - one_sided, abs=5e-7)
 
 
 def test_williams_compares_absolute_values_and_mirrors() -> None:
@@ -190,8 +190,8 @@ def test_the_bootstrap_by_counts_is_the_bootstrap_of_copied_rows(kind) -> None:
 
 
 def test_the_paired_bootstrap_takes_both_judges_on_the_same_draws() -> None:
-    found = paired_bootstrap(JUDGE, JUDGE + 0.0, HUMAN, statistic="spearman", resamples=50)
-    assert (found, found.interval, found.no_interval) == (0.0, None, "no resample differs")
+    result = paired_bootstrap(JUDGE, JUDGE + 0.0, HUMAN, statistic="spearman", resamples=50)
+    assert (result, result.interval, result.no_interval) == (0.0, None, "no resample differs")
     better = paired_bootstrap(JUDGE, OTHER, HUMAN, resamples=500)
     assert better == pytest.approx(pearson(JUDGE, HUMAN) - pearson(OTHER, HUMAN))
     assert better.p < 0.05 < paired_bootstrap(OTHER, JUDGE, HUMAN, resamples=500).p
@@ -224,8 +224,8 @@ def test_clustered_bootstrap_covers_at_its_rate(kind) -> None:
         own = rng.normal(size=(2, 300))
         x, y = (0.5**0.5) * shared + (0.5**0.5) * own
         human = truth * x + math.sqrt(1 - truth**2) * y
-        found = bootstrap(kind, x, human, groups=groups, resamples=300, seed=trial)
-        covered += found.interval.covers(truth)
+        result = bootstrap(kind, x, human, groups=groups, resamples=300, seed=trial)
+        covered += result.interval.covers(truth)
     assert 0.90 < covered / 300 < 0.985
 
 
@@ -235,9 +235,9 @@ def test_two_thousand_resamples_of_ten_thousand_rows_are_a_matter_of_seconds() -
     human = rng.normal(size=10_000)
     first, second = human + rng.normal(size=10_000), human + 2 * rng.normal(size=10_000)
     began = time.process_time()
-    found = paired_bootstrap(first, second, human, groups=np.arange(10_000) // 2)
+    result = paired_bootstrap(first, second, human, groups=np.arange(10_000) // 2)
     assert time.process_time() - began < 10
-    assert found.resamples == 2000
+    assert result.resamples == 2000
 
 
 def test_a_correlation_without_human_values_is_refused() -> None:
@@ -249,9 +249,9 @@ def test_pairwise_accuracy_counts_ties_and_finds_the_best_band() -> None:
     # Human pairs: (1,1) tie; the judge's .1 apart is a tie only under a band.
     judge, human = [1.0, 1.1, 3.0], [1, 1, 2]
     assert pairwise_accuracy(judge, human, tie_band=0) == pytest.approx(2 / 3)
-    found = pairwise_accuracy(judge, human)
-    assert (found, found.n) == (1.0, 3)
-    assert found.tie_band == pytest.approx(0.1)
+    result = pairwise_accuracy(judge, human)
+    assert (result, result.n) == (1.0, 3)
+    assert result.tie_band == pytest.approx(0.1)
 
 
 def test_the_best_band_is_the_best_of_all_that_can_be_tried() -> None:

@@ -42,22 +42,24 @@ SCORES = TRUTH + RNG.normal(size=150)
     ],
 )
 def test_a_statistic_of_classes_is_that_of_scikit_learn(ours, theirs) -> None:
-    found = ours(SAID, TRUTH)
-    assert found == pytest.approx(theirs(TRUTH, SAID), abs=1e-12)
-    assert found.interval.low < found < found.interval.high
+    result = ours(SAID, TRUTH)
+    assert result == pytest.approx(theirs(TRUTH, SAID), abs=1e-12)
+    assert result.interval.low < result < result.interval.high
     clustered = ours(SAID, TRUTH, groups=np.arange(150) // 5)
-    assert clustered == found
-    assert clustered.interval.low < found < clustered.interval.high
+    assert clustered == result
+    assert clustered.interval.low < result < clustered.interval.high
 
 
 def test_more_classes_than_two() -> None:
-    truth, said = RNG.integers(0, 3, 90), RNG.integers(0, 3, 90)
-    assert balanced_accuracy(said, truth) == pytest.approx(
-        sk.balanced_accuracy_score(truth, said)
+    truth, predictions = RNG.integers(0, 3, 90), RNG.integers(0, 3, 90)
+    assert balanced_accuracy(predictions, truth) == pytest.approx(
+        sk.balanced_accuracy_score(truth, predictions)
     )
-    assert matthews(said, truth) == pytest.approx(sk.matthews_corrcoef(truth, said))
-    letters = [[("A", "B", "tie")[v] for v in side] for side in (said, truth)]
-    assert matthews(*letters) == matthews(said, truth)
+    assert matthews(predictions, truth) == pytest.approx(
+        sk.matthews_corrcoef(truth, predictions)
+    )
+    letters = [[("A", "B", "tie")[v] for v in side] for side in (predictions, truth)]
+    assert matthews(*letters) == matthews(predictions, truth)
 
 
 def test_an_answer_that_is_no_label_is_wrong() -> None:
@@ -65,15 +67,15 @@ def test_an_answer_that_is_no_label_is_wrong() -> None:
 
 
 def test_a_failed_judgment_is_left_out_of_balanced_accuracy_or_wrong() -> None:
-    said, truth = [1, 1, None, 0, 1, None], [1, 1, 1, 0, 0, None]
-    assert balanced_accuracy(said, truth) == (2 / 2 + 1 / 2) / 2
-    wrong = balanced_accuracy(said, truth, "wrong", groups=[1, 1, 2, 2, 3, 3])
+    predictions, truth = [1, 1, None, 0, 1, None], [1, 1, 1, 0, 0, None]
+    assert balanced_accuracy(predictions, truth) == (2 / 2 + 1 / 2) / 2
+    wrong = balanced_accuracy(predictions, truth, "wrong", groups=[1, 1, 2, 2, 3, 3])
     assert wrong == pytest.approx((2 / 3 + 1 / 2) / 2)
     assert wrong.n == 5
     assert sum(wrong.n_failed.values()) == 2
     assert balanced_accuracy([None, None], [0, 1], "wrong") == 0
     with pytest.raises(OptionError, match="errors"):
-        balanced_accuracy(said, truth, cast("Any", "never"))
+        balanced_accuracy(predictions, truth, cast("Any", "never"))
 
 
 def test_always_saying_one_has_half_of_balanced_accuracy() -> None:
@@ -91,10 +93,10 @@ def test_what_is_undefined_says_why() -> None:
 
 
 def test_failures_are_left_out_and_counted() -> None:
-    found = classification([1, None, 0, 1], [1, 1, 0, 0], groups=[1, 2, 3, 4])
-    assert found.accuracy == pytest.approx(2 / 3)
-    assert (found.recall, found.specificity, found.precision) == (1.0, 0.5, 0.5)
-    assert {part.n_failed["not_judged"] for part in vars(found).values()} == {1}
+    result = classification([1, None, 0, 1], [1, 1, 0, 0], groups=[1, 2, 3, 4])
+    assert result.accuracy == pytest.approx(2 / 3)
+    assert (result.recall, result.specificity, result.precision) == (1.0, 0.5, 0.5)
+    assert {part.n_failed["not_judged"] for part in vars(result).values()} == {1}
 
 
 @pytest.mark.figures
@@ -103,8 +105,8 @@ def test_the_interval_of_balanced_accuracy_covers_at_its_rate() -> None:
     for trial in range(200):
         truth = (rng.random(200) < 0.3).astype(int)
         right = np.where(truth == 1, rng.random(200) < 0.7, rng.random(200) < 0.9)
-        said = np.where(right, truth, 1 - truth)
-        covered += balanced_accuracy(said, truth, seed=trial).interval.covers(0.8)
+        predictions = np.where(right, truth, 1 - truth)
+        covered += balanced_accuracy(predictions, truth, seed=trial).interval.covers(0.8)
     assert 0.90 < covered / 200 < 0.99
 
 
@@ -115,24 +117,24 @@ def test_intervals_of_rare_classes_cover_and_are_never_of_no_width(measure) -> N
     # 7.5 are hits, 2.5 misses, 13.5 false alarms and 76.5 rejected.
     mcc = (7.5 * 76.5 - 13.5 * 2.5) / math.sqrt(10 * 21 * 90 * 79)
     truths = {balanced_accuracy: 0.8, f1: 15 / 31, matthews: mcc}
-    rng, covered, known = np.random.default_rng(16), 0, 0
+    rng, covered, trials = np.random.default_rng(16), 0, 0
     for _ in range(120):
         truth = (rng.random(20) < 0.1).astype(int)
         right = rng.random(20) < np.where(truth == 1, 0.75, 0.85)
-        found = measure(np.where(right, truth, 1 - truth), truth)
-        if found.interval is None:
+        result = measure(np.where(right, truth, 1 - truth), truth)
+        if result.interval is None:
             continue
-        known += 1
-        covered += found.interval.covers(truths[measure])
-        assert found.interval.high - found.interval.low > 0.05
-    assert known > 80
-    assert covered / known > 0.89
+        trials += 1
+        covered += result.interval.covers(truths[measure])
+        assert result.interval.high - result.interval.low > 0.05
+    assert trials > 80
+    assert covered / trials > 0.89
 
 
 def test_an_area_of_too_few_has_no_interval() -> None:
-    found = auc([0.9, 0.8, 0.1, 0.2, 0.3], [1, 1, 0, 0, 0])
-    assert (found, found.interval) == (1.0, None)
-    assert found.no_interval == "too few items of a class"
+    result = auc([0.9, 0.8, 0.1, 0.2, 0.3], [1, 1, 0, 0, 0])
+    assert (result, result.interval) == (1.0, None)
+    assert result.no_interval == "too few items of a class"
     perfect = auc([0.9, 0.8, 0.7, 0.6, 0.1, 0.2, 0.3, 0.4], [1] * 4 + [0] * 4)
     assert perfect.interval.high == pytest.approx(1.0)
     assert perfect.interval.low < 0.6
@@ -162,16 +164,16 @@ def test_delongs_error_is_that_of_the_definition() -> None:
 
 def test_delong_compares_two_scores_of_the_same_items() -> None:
     other = TRUTH + 3 * RNG.normal(size=150)
-    found = delong_test(SCORES, other, TRUTH)
-    assert found.difference == pytest.approx(auc(SCORES, TRUTH) - auc(other, TRUTH))
-    assert found.p == pytest.approx(2 * stats.norm.sf(abs(found.statistic)))
-    assert found.p < 0.05
+    result = delong_test(SCORES, other, TRUTH)
+    assert result.difference == pytest.approx(auc(SCORES, TRUTH) - auc(other, TRUTH))
+    assert result.p == pytest.approx(2 * stats.norm.sf(abs(result.statistic)))
+    assert result.p < 0.05
     assert delong_test(SCORES, 2 * SCORES + 1, TRUTH).p == 1.0
     mirrored = delong_test(other, SCORES, TRUTH)
-    assert mirrored.statistic == pytest.approx(-found.statistic)
+    assert mirrored.statistic == pytest.approx(-result.statistic)
     assert delong_test([0.1, 0.2], [0.3, 0.1], [1, 0]).reason is not None
-    lost = delong_test([None, *SCORES[1:]], [other[0], None, *other[2:]], TRUTH)
-    assert (lost.n, lost.n_failed) == (148, {"not_judged": 2})
+    shorter = delong_test([None, *SCORES[1:]], [other[0], None, *other[2:]], TRUTH)
+    assert (shorter.n, shorter.n_failed) == (148, {"not_judged": 2})
 
 
 @pytest.mark.figures
@@ -206,15 +208,15 @@ def test_the_clustered_interval_of_auc_is_wider_where_items_repeat() -> None:
 def test_signal_detection_gives_the_figures_worked_out_beforehand(
     counts: tuple[int, int, int, int], correction: Any, expected: tuple[Any, ...]
 ) -> None:
-    found = signal_detection(*counts, correction)
-    told = (
-        found.hit_rate,
-        found.false_alarm_rate,
-        found.d_prime,
-        found.criterion,
-        found.beta,
+    result = signal_detection(*counts, correction)
+    measures = (
+        result.hit_rate,
+        result.false_alarm_rate,
+        result.d_prime,
+        result.criterion,
+        result.beta,
     )
-    for ours, theirs in zip(told, expected, strict=True):
+    for ours, theirs in zip(measures, expected, strict=True):
         assert theirs is None or ours == pytest.approx(theirs, abs=5e-7)
 
 
@@ -232,12 +234,12 @@ def test_what_was_put_into_a_detector_is_recovered() -> None:
     rng, covered = np.random.default_rng(1), 0
     for _ in range(300):
         y = rng.integers(0, 2, 600)
-        said = (rng.normal(size=600) + 1.5 * y > 0.75 - 0.5).astype(int)
-        found = detect_signal(said, y)
-        covered += found.d_prime.interval.covers(1.5)
+        predictions = (rng.normal(size=600) + 1.5 * y > 0.75 - 0.5).astype(int)
+        result = detect_signal(predictions, y)
+        covered += result.d_prime.interval.covers(1.5)
     assert 0.92 < covered / 300 < 0.98
-    assert found.criterion == pytest.approx(-0.5, abs=0.15)
-    assert found.auc.interval.covers(float(stats.norm.cdf(1.5 / math.sqrt(2))))
+    assert result.criterion == pytest.approx(-0.5, abs=0.15)
+    assert result.auc.interval.covers(float(stats.norm.cdf(1.5 / math.sqrt(2))))
 
 
 def test_the_area_of_hard_labels() -> None:
@@ -247,5 +249,5 @@ def test_the_area_of_hard_labels() -> None:
 
 
 def test_delongs_difference_keeps_its_interval_in_json() -> None:
-    found = delong_test([0.9, 0.2, 0.6, 0.5], [0.9, 0.2, 0.4, 0.5], [1, 0, 1, 0])
-    assert found.to_dict()["difference"]["interval"] == list(found.difference.interval)
+    results = delong_test([0.9, 0.2, 0.6, 0.5], [0.9, 0.2, 0.4, 0.5], [1, 0, 1, 0])
+    assert results.to_dict()["difference"]["interval"] == list(results.difference.interval)

@@ -31,16 +31,16 @@ Y, F, U = (list(map(int, digits)) for digits in ("11010101", "11011100", "101101
 
 
 def test_ppi_gives_the_figures_worked_out_beforehand() -> None:
-    found = ppi_mean(Y, F, U)
-    assert (found, found.se) == pytest.approx((0.687500, 0.223690), abs=5e-7)
-    assert (found.n, found.n_unlabelled) == (8, 16)
+    result = ppi_mean(Y, F, U)
+    assert (result, result.se) == pytest.approx((0.687500, 0.223690), abs=5e-7)
+    assert (result.n, result.n_unlabelled) == (8, 16)
 
 
 def test_ppi_plus_plus_gives_the_figures_worked_out_beforehand() -> None:
-    found = ppi_plus_plus_mean(Y, F, U)
-    told = (found.lam, found, found.se)
-    assert told == pytest.approx((0.326848, 0.645428, 0.168449), abs=5e-7)
-    assert ppi_mean(Y, F, U, lam=None) == found
+    result = ppi_plus_plus_mean(Y, F, U)
+    measures = (result.lam, result, result.se)
+    assert measures == pytest.approx((0.326848, 0.645428, 0.168449), abs=5e-7)
+    assert ppi_mean(Y, F, U, lam=None) == result
 
 
 def test_lambda_zero_is_the_labels_alone() -> None:
@@ -66,9 +66,9 @@ def test_the_mean_is_that_of_ppi_python(lam: float, theirs: float) -> None:
 
 
 def test_missing_labels_and_failed_judgments_are_counted() -> None:
-    found = ppi_mean([1, None, 0, 1], [1, 1, None, 0], [1, None, 0])
-    assert found.n_failed == {"no_label": 1, "not_judged": 2}
-    assert (found.n, found.n_unlabelled) == (2, 2)
+    results = ppi_mean([1, None, 0, 1], [1, 1, None, 0], [1, None, 0])
+    assert results.n_failed == {"no_label": 1, "not_judged": 2}
+    assert (results.n, results.n_unlabelled) == (2, 2)
     assert "fewer than two" in (ppi_mean([1], [1], [1, 0]).reason or "")
 
 
@@ -81,27 +81,27 @@ def draw(rng, n: int, rate: float = 0.6, tpr: float = 0.95, fpr: float = 0.4):
 @pytest.mark.figures
 @pytest.mark.parametrize("estimate", [ppi_mean, ppi_plus_plus_mean])
 def test_ppi_takes_the_judges_bias_out_and_covers_at_its_rate(estimate) -> None:
-    rng, covered, found, naive, alone = np.random.default_rng(1), 0, [], [], []
+    rng, covered, results, naive, alone = np.random.default_rng(1), 0, [], [], []
     for _ in range(250):
         (y, f), (_, u) = draw(rng, 150), draw(rng, 3000)
         result = estimate(y, f, u)
         covered += result.interval.covers(0.6)
-        found.append(result)
+        results.append(result)
         naive.append(u.mean())
         alone.append(mean(y).se)
     assert np.mean(naive) > 0.7
-    assert np.mean(found) == pytest.approx(0.6, abs=0.01)
+    assert np.mean(results) == pytest.approx(0.6, abs=0.01)
     assert 0.915 < covered / 250 < 0.985
     if estimate is ppi_plus_plus_mean:
-        assert np.mean([r.se for r in found]) < 0.9 * np.mean(alone)
+        assert np.mean([r.se for r in results]) < 0.9 * np.mean(alone)
 
 
 def test_a_useless_judge_does_no_harm_to_ppi_plus_plus() -> None:
     rng = np.random.default_rng(4)
     y, f, u = rng.random(200), rng.random(200), rng.random(4000)
-    found = ppi_plus_plus_mean(y, f, u)
-    assert found.lam < 0.15
-    assert found.se <= mean(y).se * 1.01
+    result = ppi_plus_plus_mean(y, f, u)
+    assert result.lam < 0.15
+    assert result.se <= mean(y).se * 1.01
     assert ppi_plus_plus_mean(y, -y, u).lam == 0.0
 
 
@@ -110,16 +110,16 @@ def test_strata_help_where_the_judge_differs_and_cover_at_their_rate() -> None:
     rng, covered, narrower = np.random.default_rng(2), 0, 0
     for _ in range(120):
         strata, strata_u = np.repeat([0, 1], 100), np.repeat([0, 1], 1500)
-        made = []
+        estimates = []
         for where in (strata, strata_u):
             y = (rng.random(len(where)) < np.where(where, 0.8, 0.3)).astype(int)
             good = np.where(y, rng.random(len(where)) < 0.97, rng.random(len(where)) < 0.03)
             bad = rng.random(len(where)) < 0.9
-            made.append((y, np.where(where, bad, good).astype(int)))
-        (y, f), (_, u) = made
-        found = stratified_ppi_mean(y, f, strata, u, strata_u)
-        covered += found.interval.covers(0.55)
-        narrower += found.se < ppi_plus_plus_mean(y, f, u).se
+            estimates.append((y, np.where(where, bad, good).astype(int)))
+        (y, f), (_, u) = estimates
+        result = stratified_ppi_mean(y, f, strata, u, strata_u)
+        covered += result.interval.covers(0.55)
+        narrower += result.se < ppi_plus_plus_mean(y, f, u).se
     assert 0.89 < covered / 120 <= 0.99
     assert narrower > 114
 
@@ -148,16 +148,16 @@ def test_rogan_gladen_gives_the_figure_worked_out_beforehand() -> None:
 
 
 def test_the_corrected_interval_is_continuous_at_the_ends() -> None:
-    told = {"n": 200, "n_negative": 50, "n_positive": 50}
-    ends = [rogan_gladen(p, 0.9, 0.9, **told).interval for p in (0.099, 0.1, 0.101)]
+    options = {"n": 200, "n_negative": 50, "n_positive": 50}
+    ends = [rogan_gladen(p, 0.9, 0.9, **options).interval for p in (0.099, 0.1, 0.101)]
     assert max(end.low for end in ends) == 0.0
     highs = [end.high for end in ends]
     assert highs == sorted(highs)
     assert highs[-1] - highs[0] < 0.005
     # A judge that finds too few to be explained by chance leaves a rate near 0, not none.
-    assert 0 < rogan_gladen(0.0, 0.9, 0.9, **told).interval.high < 0.1
+    assert 0 < rogan_gladen(0.0, 0.9, 0.9, **options).interval.high < 0.1
     # No better than chance for all one knows: any rate is possible.
-    assert rogan_gladen(0.5, 0.52, 0.52, **told).interval == (0.0, 1.0)
+    assert rogan_gladen(0.5, 0.52, 0.52, **options).interval == (0.0, 1.0)
 
 
 @pytest.mark.figures
@@ -167,22 +167,22 @@ def test_the_corrected_interval_covers_up_to_the_ends(theta) -> None:
     for _ in range(400):
         p = rng.binomial(200, 0.9 * theta + 0.1 * (1 - theta)) / 200
         q0, q1 = rng.binomial(50, 0.9, 2) / 50
-        told = {"n": 200, "n_negative": 50, "n_positive": 50}
-        covered += rogan_gladen(p, q0, q1, **told).interval.covers(theta)
+        options = {"n": 200, "n_negative": 50, "n_positive": 50}
+        covered += rogan_gladen(p, q0, q1, **options).interval.covers(theta)
     assert 0.93 < covered / 400 <= 0.99
 
 
 @pytest.mark.figures
 def test_rogan_gladen_stands_a_shift_that_ppi_does_not() -> None:
     # Calibrated where half are positive, asked where four of five are.
-    rng, covered, found, shifted = np.random.default_rng(3), 0, [], []
+    rng, covered, results, shifted = np.random.default_rng(3), 0, [], []
     for _ in range(300):
         (y, f), (_, u) = draw(rng, 400, 0.5, 0.9, 0.2), draw(rng, 2000, 0.8, 0.9, 0.2)
         result = corrected_rate(u, f, y)
         covered += result.interval.covers(0.8)
-        found.append(result)
+        results.append(result)
         shifted.append(ppi_mean(y, f, u))
-    assert np.mean(found) == pytest.approx(0.8, abs=0.01)
+    assert np.mean(results) == pytest.approx(0.8, abs=0.01)
     assert abs(np.mean(shifted) - 0.8) > 0.02
     assert 0.92 < covered / 300 < 0.985
 
@@ -195,8 +195,8 @@ def test_the_corrected_rate_needs_both_classes_and_zeros_and_ones() -> None:
 
 def test_post_stratification_by_hand() -> None:
     # The judge says 1 to 3 of 4; people give 2/3 there and 1/2 where it says 0.
-    found = post_stratified_mean([1, 1, 0, 1, 0], [1, 1, 1, 0, 0], [1, 1, 1, 0])
-    assert found == pytest.approx(0.75 * 2 / 3 + 0.25 * 1 / 2)
+    result = post_stratified_mean([1, 1, 0, 1, 0], [1, 1, 1, 0, 0], [1, 1, 1, 0])
+    assert result == pytest.approx(0.75 * 2 / 3 + 0.25 * 1 / 2)
     assert "fewer than two" in (post_stratified_mean([1, 0], [1, 1], [1]).reason or "")
 
 
@@ -231,9 +231,9 @@ def test_the_alt_test_by_hand() -> None:
     # Item 1: judge x like the others; item 2: judge y unlike them. Against annotator a:
     # item 1 both right (1, 1), item 2 only a right (0, 1): advantage ½, rival 1.
     people: dict[str, Sequence[Any]] = {"a": ["x", "x"], "b": ["x", "x"], "c": ["x", "x"]}
-    found = alt_test(["x", "y"], people, least_items=2)
-    assert found.advantage == 0.5
-    assert (found.annotators["a"].rival, found.passed) == (1.0, False)
+    result = alt_test(["x", "y"], people, least_items=2)
+    assert result.advantage == 0.5
+    assert (result.annotators["a"].rival, result.passed) == (1.0, False)
 
 
 @pytest.mark.figures
@@ -253,8 +253,8 @@ def test_annotators_with_few_items_are_not_tested() -> None:
         "b": [1] * 40,
         "c": [1] * 5 + [None] * 35,
     }
-    found = alt_test([1] * 40, people)
-    assert (found.n, found.n_failed) == (2, {"annotator_with_few_items": 1})
+    results = alt_test([1] * 40, people)
+    assert (results.n, results.n_failed) == (2, {"annotator_with_few_items": 1})
     assert alt_test([1], {"a": [1], "b": [1]}).passed is None
     near = alt_test([3.1] * 40, {"a": [3] * 40, "b": [3.5] * 40}, score="rmse")
     assert near.advantage == 1.0
@@ -278,9 +278,9 @@ def test_the_threshold_keeps_its_promise() -> None:
     # Confidences are calibrated: from λ on the judge errs in (1 − λ) / 2 of the items.
     rng, broken = np.random.default_rng(8), 0
     for _ in range(300):
-        found = selective_threshold(*sure(rng, 400), alpha=0.1, delta=0.1)
-        if math.isfinite(found.value):
-            broken += (1 - found.value) / 2 > 0.1
+        result = selective_threshold(*sure(rng, 400), alpha=0.1, delta=0.1)
+        if math.isfinite(result.value):
+            broken += (1 - result.value) / 2 > 0.1
     assert broken / 300 < 0.13
 
 
@@ -290,23 +290,23 @@ def test_the_threshold_by_hand() -> None:
     # bound holds.
     answers = ["A"] * 60 + ["B"] * 40
     levels = [1 - i / 1000 for i in range(100)]
-    found = selective_threshold(answers, levels, ["A"] * 100, alpha=0.1)
+    result = selective_threshold(answers, levels, ["A"] * 100, alpha=0.1)
     part = 0.1 / 6
-    taken = next(
+    level = next(
         n for n in range(60, 100) if binomial_upper_bound(n + 1 - 60, n + 1, part) > 0.1
     )
-    assert found.value == levels[taken - 1]
-    assert found.coverage == pytest.approx(taken / 100)
-    assert found.bound == pytest.approx(binomial_upper_bound(taken - 60, taken, part))
-    assert found.agreement == pytest.approx(60 / taken)
+    assert result.value == levels[level - 1]
+    assert result.coverage == pytest.approx(level / 100)
+    assert result.bound == pytest.approx(binomial_upper_bound(level - 60, level, part))
+    assert result.agreement == pytest.approx(60 / level)
 
 
 def test_a_good_judge_with_flat_confidence_does_not_abstain_from_everything() -> None:
     rng, abstained = np.random.default_rng(20), 0
     for _ in range(100):
         answers = np.where(rng.random(300) < 0.95, "A", "B")
-        found = selective_threshold(answers, rng.random(300), ["A"] * 300)
-        abstained += math.isinf(found.value)
+        result = selective_threshold(answers, rng.random(300), ["A"] * 300)
+        abstained += math.isinf(result.value)
     assert abstained < 10
 
 
@@ -316,15 +316,15 @@ def test_the_threshold_keeps_its_promise_where_confidence_says_nothing() -> None
     rng, broken = np.random.default_rng(21), 0
     for _ in range(300):
         answers = np.where(rng.random(300) < 0.89, "A", "B")
-        found = selective_threshold(answers, rng.random(300), ["A"] * 300)
-        broken += math.isfinite(found.value)
+        result = selective_threshold(answers, rng.random(300), ["A"] * 300)
+        broken += math.isfinite(result.value)
     assert broken / 300 < 0.13
 
 
 def test_where_nothing_meets_the_guarantee_the_judge_abstains() -> None:
-    found = selective_threshold(["B"] * 50, [0.9] * 50, ["A"] * 50)
-    assert (found.value, found.bound, found.coverage) == (math.inf, None, 0.0)
-    assert found.agreement.reason == "nothing is taken"
+    result = selective_threshold(["B"] * 50, [0.9] * 50, ["A"] * 50)
+    assert (result.value, result.bound, result.coverage) == (math.inf, None, 0.0)
+    assert result.agreement.reason == "nothing is taken"
     few = selective_threshold(["A"] * 29, [0.9] * 29, ["A"] * 29)
     assert few.value == math.inf
 
@@ -332,52 +332,52 @@ def test_where_nothing_meets_the_guarantee_the_judge_abstains() -> None:
 def test_failed_judgments_count_against_coverage() -> None:
     verdicts = [{"preference": "A", "confidence": 0.9, "failures": []}] * 50
     verdicts += [{"preference": None, "failures": [{"reason": "timeout"}]}] * 50
-    found = selective_threshold(verdicts, None, ["A"] * 100)
-    assert (found.coverage, found.n_failed) == (0.5, {"timeout": 50})
+    results = selective_threshold(verdicts, None, ["A"] * 100)
+    assert (results.coverage, results.n_failed) == (0.5, {"timeout": 50})
 
 
 def test_a_cascade_hands_on_what_the_cheap_judge_is_not_sure_of() -> None:
     rng = np.random.default_rng(9)
     cheap, dear = sure(rng, 1500, 1.0), sure(rng, 1500, 6.0)
     judges = [cheap[:2], dear[:2]]
-    found = selective_cascade(judges, cheap[2], alpha=0.1, costs=[1, 10])
+    result = selective_cascade(judges, cheap[2], alpha=0.1, costs=[1, 10])
     alone = selective_threshold(*cheap, alpha=0.1)
-    assert found.coverage > alone.coverage + 0.1
-    assert found.agreement > 0.9
-    assert found.cost == pytest.approx(0.1 + 1 - found.shares[0])
-    assert sum(found.shares) == pytest.approx(found.coverage)
-    first, second = (gate.value for gate in found.thresholds)
-    assert found.decide([("A", first), ("B", 1.0)]) == (0, "A")
-    assert found.decide([("A", first - 0.01), ("B", second)]) == (1, "B")
-    assert found.decide([(None, None), ("B", 0.0)]) is None
+    assert result.coverage > alone.coverage + 0.1
+    assert result.agreement > 0.9
+    assert result.cost == pytest.approx(0.1 + 1 - result.shares[0])
+    assert sum(result.shares) == pytest.approx(result.coverage)
+    first, second = (gate.value for gate in result.thresholds)
+    assert result.decide([("A", first), ("B", 1.0)]) == (0, "A")
+    assert result.decide([("A", first - 0.01), ("B", second)]) == (1, "B")
+    assert result.decide([(None, None), ("B", 0.0)]) is None
 
 
 def played(rng, strengths: dict[str, float], nu: float, games: int):
     names = list(strengths)
     pairs = [tuple(rng.choice(names, 2, replace=False).tolist()) for _ in range(games)]
-    said = []
+    answers = []
     for a, b in pairs:
         x, y = math.exp(strengths[a]), math.exp(strengths[b])
         weights = np.array([x, y, nu * math.sqrt(x * y)])
-        said.append(str(rng.choice(["A", "B", "tie"], p=weights / weights.sum())))
-    return said, pairs
+        answers.append(str(rng.choice(["A", "B", "tie"], p=weights / weights.sum())))
+    return answers, pairs
 
 
 def test_two_systems_have_the_odds_of_their_wins() -> None:
     # Three wins to one: log-odds ln 3, halved about the mean of 0.
-    found = bradley_terry(["A", "A", "A", "B", None], [("x", "y")] * 5, resamples=0)
-    assert found.strengths["x"] == pytest.approx(math.log(3) / 2)
-    assert list(found.strengths) == ["x", "y"]
-    assert found.probability("x", "y") == pytest.approx(
+    result = bradley_terry(["A", "A", "A", "B", None], [("x", "y")] * 5, resamples=0)
+    assert result.strengths["x"] == pytest.approx(math.log(3) / 2)
+    assert list(result.strengths) == ["x", "y"]
+    assert result.probability("x", "y") == pytest.approx(
         {"first": 0.75, "second": 0.25, "tie": 0}
     )
-    assert (found.n, found.n_failed, found.tie) == (4, {"not_judged": 1}, 0.0)
+    assert (result.n, result.n_failed, result.tie) == (4, {"not_judged": 1}, 0.0)
 
 
 def test_pairs_of_unknown_systems_are_left_out_and_counted() -> None:
     wrote: list[Any] = [("x", "y"), ("y", "x"), (None, "x"), ("x", float("nan"))]
-    found = bradley_terry(["A", "A", "A", "B"], wrote, resamples=0)
-    assert (found.n, found.n_failed, sorted(found.strengths)) == (
+    result = bradley_terry(["A", "A", "A", "B"], wrote, resamples=0)
+    assert (result.n, result.n_failed, sorted(result.strengths)) == (
         2,
         {"no_system": 2},
         ["x", "y"],
@@ -385,15 +385,15 @@ def test_pairs_of_unknown_systems_are_left_out_and_counted() -> None:
 
 
 def test_findings_are_json_that_every_reader_takes() -> None:
-    found = selective_threshold(["A"], [0.9], ["A"])
-    assert found.value == math.inf
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["value"] is None
+    result = selective_threshold(["A"], [0.9], ["A"])
+    assert result.value == math.inf
+    assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["value"] is None
 
 
 def test_two_systems_with_ties_have_the_shares_that_were_seen() -> None:
-    said = ["A"] * 5 + ["B"] * 2 + ["tie"] * 3
-    found = bradley_terry(said, [("x", "y")] * 10, resamples=0)
-    assert found.probability("x", "y") == pytest.approx(
+    answers = ["A"] * 5 + ["B"] * 2 + ["tie"] * 3
+    result = bradley_terry(answers, [("x", "y")] * 10, resamples=0)
+    assert result.probability("x", "y") == pytest.approx(
         {"first": 0.5, "second": 0.2, "tie": 0.3}
     )
 
@@ -403,33 +403,33 @@ def test_the_strengths_put_in_are_recovered_and_covered() -> None:
     truth, nu = {"a": 0.9, "b": 0.2, "c": -0.3, "d": -0.8}, 0.5
     rng, covered = np.random.default_rng(10), 0
     for trial in range(25):
-        found = bradley_terry(*played(rng, truth, nu, 300), resamples=150, seed=trial)
-        covered += sum(found.strengths[name].interval.covers(truth[name]) for name in truth)
-        covered += found.tie.interval.covers(nu)
+        results = bradley_terry(*played(rng, truth, nu, 300), resamples=150, seed=trial)
+        covered += sum(results.strengths[name].interval.covers(truth[name]) for name in truth)
+        covered += results.tie.interval.covers(nu)
     assert 0.88 < covered / 125 < 0.99
 
 
 def test_swapping_the_sides_of_every_pair_changes_nothing() -> None:
     rng = np.random.default_rng(11)
-    said, pairs = played(rng, {"a": 0.5, "b": 0, "c": -0.5}, 0.4, 200)
+    answers, pairs = played(rng, {"a": 0.5, "b": 0, "c": -0.5}, 0.4, 200)
     other = {"A": "B", "B": "A", "tie": "tie"}
-    one = bradley_terry(said, pairs, resamples=0)
-    two = bradley_terry([other[s] for s in said], [(b, a) for a, b in pairs], resamples=0)
+    one = bradley_terry(answers, pairs, resamples=0)
+    two = bradley_terry([other[s] for s in answers], [(b, a) for a, b in pairs], resamples=0)
     for name, strength in one.strengths.items():
         assert two.strengths[name] == pytest.approx(strength, abs=1e-9)
 
 
 def test_a_system_that_never_loses_has_no_finite_strength() -> None:
-    found = bradley_terry(["A", "A", "B"], [("x", "y"), ("x", "z"), ("y", "z")])
-    assert math.isnan(found.strengths["x"])
-    assert "no finite strengths" in (found.tie.reason or "")
+    result = bradley_terry(["A", "A", "B"], [("x", "y"), ("x", "z"), ("y", "z")])
+    assert math.isnan(result.strengths["x"])
+    assert "no finite strengths" in (result.tie.reason or "")
     with pytest.raises(InputError, match="two systems"):
         bradley_terry(["A"], [("x", "x")])
 
 
 def test_ties_alone_tell_nothing_of_strengths() -> None:
-    found = bradley_terry(["tie"] * 6, [("x", "y"), ("y", "z")] * 3)
-    assert math.isnan(found.strengths["x"])
-    assert found.tie.reason == "all verdicts are ties, which tell nothing of strengths"
+    result = bradley_terry(["tie"] * 6, [("x", "y"), ("y", "z")] * 3)
+    assert math.isnan(result.strengths["x"])
+    assert result.tie.reason == "all verdicts are ties, which tell nothing of strengths"
     beside = bradley_terry(["A", "B", "tie"], [("x", "y"), ("x", "y"), ("y", "z")])
     assert beside.strengths["z"] == pytest.approx(0.0, abs=1e-6)

@@ -61,23 +61,23 @@ def test_clustered_standard_error_gives_the_figures_worked_out_beforehand() -> N
 
 
 def test_one_cluster_tells_nothing_of_its_error() -> None:
-    found = clustered_standard_error([1, 0, 1], "aaa")
-    assert math.isnan(found)
-    assert found.reason == "only one cluster"
+    result = clustered_standard_error([1, 0, 1], "aaa")
+    assert math.isnan(result)
+    assert result.reason == "only one cluster"
 
 
 def test_a_rate_counts_what_failed_and_leaves_it_out() -> None:
-    found = rate([True, False, None, True, math.nan])
-    assert found == pytest.approx(2 / 3)
-    assert (found.n, found.n_failed) == (3, {"not_judged": 2})
-    assert found.interval == wilson_interval(2, 3)
+    result = rate([True, False, None, True, math.nan])
+    assert result == pytest.approx(2 / 3)
+    assert (result.n, result.n_failed) == (3, {"not_judged": 2})
+    assert result.interval == wilson_interval(2, 3)
 
 
 def test_a_rate_of_clusters_that_are_all_alike_is_not_certain() -> None:
-    found = rate([1] * 40, groups=[i // 10 for i in range(40)])
-    assert found == 1.0
+    results = rate([1] * 40, groups=[i // 10 for i in range(40)])
+    assert results == 1.0
     # Four clusters, not forty items, have been seen.
-    assert found.interval.low < wilson_interval(40, 40).low - 0.2
+    assert results.interval.low < wilson_interval(40, 40).low - 0.2
 
 
 def coverage(make, trials: int, truth: float) -> float:
@@ -88,8 +88,8 @@ def coverage(make, trials: int, truth: float) -> float:
 @pytest.mark.figures
 @pytest.mark.parametrize(("p", "n"), [(0.5, 30), (0.8, 100), (0.95, 60)])
 def test_wilson_covers_at_its_rate(p, n) -> None:
-    found = coverage(lambda rng: rate(rng.random(n) < p), 1000, p)
-    assert 0.93 < found < 0.98
+    result = coverage(lambda rng: rate(rng.random(n) < p), 1000, p)
+    assert 0.93 < result < 0.98
 
 
 @pytest.mark.figures
@@ -97,9 +97,9 @@ def test_wilson_covers_at_its_rate(p, n) -> None:
 def test_the_clustered_interval_covers_where_the_plain_one_does_not(p) -> None:
     groups = np.repeat(np.arange(25), 6)
 
-    def judged(rng, told):
+    def judged(rng, grouping):
         chance = rng.beta(p * 2, (1 - p) * 2, 25)[groups]  # questions differ in difficulty
-        return rate(rng.random(150) < chance, groups=told)
+        return rate(rng.random(150) < chance, groups=grouping)
 
     assert coverage(lambda rng: judged(rng, None), 500, p) < 0.87
     assert 0.92 < coverage(lambda rng: judged(rng, groups), 500, p) < 0.985
@@ -108,39 +108,39 @@ def test_the_clustered_interval_covers_where_the_plain_one_does_not(p) -> None:
 @pytest.mark.figures
 def test_the_interval_of_a_clustered_mean_covers_at_its_rate() -> None:
     groups = np.repeat(np.arange(20), 5)
-    made = lambda rng: mean(  # noqa: E731
+    statistic = lambda rng: mean(  # noqa: E731
         3 + rng.normal(size=20)[groups] + rng.normal(size=100), groups=groups
     )
-    assert 0.92 < coverage(made, 500, 3.0) < 0.98
+    assert 0.92 < coverage(statistic, 500, 3.0) < 0.98
 
 
 def test_a_paired_difference_is_surer_than_two_samples() -> None:
     rng = np.random.default_rng(3)
     hard = rng.normal(size=200)
     first, second = (hard + 0.2 * rng.normal(size=200) for _ in range(2))
-    found = paired_difference(first + 0.1, second)
-    assert found == pytest.approx((first + 0.1 - second).mean())
+    result = paired_difference(first + 0.1, second)
+    assert result == pytest.approx((first + 0.1 - second).mean())
     a, b = clustered_standard_error(first), clustered_standard_error(second)
     correlated = a**2 + b**2 - 2 * a * b * np.corrcoef(first, second)[0, 1]
-    assert found.se == pytest.approx(math.sqrt(correlated))
-    assert found.se < 0.3 * math.hypot(a, b)
+    assert result.se == pytest.approx(math.sqrt(correlated))
+    assert result.se < 0.3 * math.hypot(a, b)
 
 
 def test_mcnemar_is_the_binomial_test_of_the_discordant_items() -> None:
     first = [1] * 20 + [1] * 9 + [0] * 2 + [0] * 5 + [None]
     second = [1] * 20 + [0] * 9 + [1] * 2 + [0] * 5 + [1]
-    found = mcnemar(first, second)
-    assert found.p == pytest.approx(stats.binomtest(2, 11).pvalue)
-    assert (found.only_first, found.only_second, found.n) == (9, 2, 36)
+    result = mcnemar(first, second)
+    assert result.p == pytest.approx(stats.binomtest(2, 11).pvalue)
+    assert (result.only_first, result.only_second, result.n) == (9, 2, 36)
     assert mcnemar([1, 0], [1, 0]).p == 1.0
 
 
 def test_adjusted_p_values_are_those_of_statsmodels() -> None:
-    given = [0.01, 0.04, 0.03, 0.2]
-    assert holm(given).p == pytest.approx([0.04, 0.09, 0.09, 0.2])
-    expected = multipletests(given, method="fdr_by")[1]
-    assert benjamini_yekutieli(given).p == pytest.approx(expected)
-    assert holm(given).rejected == [True, False, False, False]
+    p_values = [0.01, 0.04, 0.03, 0.2]
+    assert holm(p_values).p == pytest.approx([0.04, 0.09, 0.09, 0.2])
+    expected = multipletests(p_values, method="fdr_by")[1]
+    assert benjamini_yekutieli(p_values).p == pytest.approx(expected)
+    assert holm(p_values).rejected == [True, False, False, False]
     assert holm([]) == ([], [])
     with pytest.raises(InputError, match="p-values"):
         holm([1.5])
@@ -150,30 +150,30 @@ def test_sample_noise_says_what_more_samples_would_cut() -> None:
     rng = np.random.default_rng(0)
     items, k = 2000, 4
     scores = rng.normal(0, 1.0, (items, 1)) + rng.normal(0, 2.0, (items, k))
-    found = sample_noise(scores.tolist())
-    assert found.items * items == pytest.approx(1.0, rel=0.15)
-    assert found.samples * items == pytest.approx(4.0 / k, rel=0.1)
-    assert found.mean.se**2 == pytest.approx(found.items + found.samples)
+    result = sample_noise(scores.tolist())
+    assert result.items * items == pytest.approx(1.0, rel=0.15)
+    assert result.samples * items == pytest.approx(4.0 / k, rel=0.1)
+    assert result.mean.se**2 == pytest.approx(result.items + result.samples)
 
 
 def test_a_result_is_a_number_that_cannot_be_changed() -> None:
-    found = rate([1, 0, 1, 1])
-    assert isinstance(found, float)
-    assert found == pytest.approx(0.75)
-    assert f"{found:.1%}" == "75.0%"
-    assert json.dumps([found]) == "[0.75]"
-    assert found.to_dict()["interval"] == list(found.interval)
+    result = rate([1, 0, 1, 1])
+    assert isinstance(result, float)
+    assert result == pytest.approx(0.75)
+    assert f"{result:.1%}" == "75.0%"
+    assert json.dumps([result]) == "[0.75]"
+    assert result.to_dict()["interval"] == list(result.interval)
     with pytest.raises(AttributeError, match="cannot be changed"):
-        found.n = 3
+        result.n = 3
     with pytest.raises(TypeError):
-        found.n_failed["x"] = 1  # type: ignore[index]  # what is refused
+        result.n_failed["x"] = 1  # type: ignore[index]  # what is refused
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))])
 def test_results_and_outcomes_survive_copies(again) -> None:
-    found, tested = rate([1, 0, None]), mcnemar([1, 0, 1], [0, 0, 1])
-    assert again(found) == found
-    assert again(found).__dict__ == found.__dict__
+    result, tested = rate([1, 0, None]), mcnemar([1, 0, 1], [0, 0, 1])
+    assert again(result) == result
+    assert again(result).__dict__ == result.__dict__
     assert again(tested) == tested
     assert again(tested).only_first == 1
 
@@ -205,20 +205,20 @@ def test_an_interval_is_a_pair() -> None:
 
 # One group tells nothing of how groups differ; its residuals add up to rounding dust.
 def test_a_rate_in_one_group_has_no_standard_error() -> None:
-    found = rate([1, 1, 0], groups=["q"] * 3)
-    assert (found.se, found.interval) == (None, Interval(0.0, 1.0))
+    result = rate([1, 1, 0], groups=["q"] * 3)
+    assert (result.se, result.interval) == (None, Interval(0.0, 1.0))
 
 
 # Each of the groups has the same share, with dust (a third) and without it (a half): whatever
 # makes them balance, the error is less than that of items on their own.
 @pytest.mark.parametrize("group", [[1, 0], [1, 0, 0], [1, 0, 0, 0, 0, 0, 0]])
 def test_groups_whose_items_balance_are_surer_than_items(group) -> None:
-    found = rate(group * 8, groups=[n for n in range(8) for _ in group])
+    results = rate(group * 8, groups=[n for n in range(8) for _ in group])
     p, n, t = 1 / len(group), 8 * len(group), stats.t.ppf(0.975, 7)
     size = p * (1 - p) / min(p * (1 - p) / n, 0.5 / (8 * n))
     centre = (p + t * t / (2 * size)) / (1 + t * t / size)
     half = t * math.sqrt(p * (1 - p) / size + t * t / (4 * size * size)) / (1 + t * t / size)
-    assert found.interval == pytest.approx((centre - half, centre + half))
+    assert results.interval == pytest.approx((centre - half, centre + half))
 
 
 def test_ties_make_a_win_rate_surer() -> None:
@@ -232,8 +232,8 @@ def test_ties_make_a_win_rate_surer() -> None:
 
 
 def test_equal_values_have_no_interval_and_say_why() -> None:
-    found = mean([3.0] * 8)
-    assert (found.interval, found.no_interval) == (None, "all values are equal")
+    result = mean([3.0] * 8)
+    assert (result.interval, result.no_interval) == (None, "all values are equal")
     assert mean([1.0]).no_interval == "only one item or group"
     # Two judges who are right together may still differ on the next item.
     same = paired_difference([1, 0, 1, 1] * 5, [1, 0, 1, 1] * 5)
@@ -283,9 +283,9 @@ def test_the_test_by_clusters_rejects_no_more_often_than_its_level() -> None:
 
 
 def test_an_outcome_is_read_by_place_name_and_key() -> None:
-    found = mcnemar([1, 1, 0, 1], [0, 0, 1, 1])
-    assert found["p"] == found.p == found[1] == found.pvalue
-    assert found["only_first"] == 2
-    assert found[:2] == tuple(found)
+    result = mcnemar([1, 1, 0, 1], [0, 0, 1, 1])
+    assert result["p"] == result.p == result[1] == result.pvalue
+    assert result["only_first"] == 2
+    assert result[:2] == tuple(result)
     with pytest.raises(KeyError):
-        found["q"]
+        result["q"]

@@ -26,8 +26,8 @@ def test_the_power_is_that_of_the_test_itself() -> None:
         u = rng.random(150)
         # The first alone is right on .2 of the items, the second alone on .1.
         first, second = (u < 0.2) | (u > 0.5), ((u >= 0.2) & (u < 0.3)) | (u > 0.5)
-        found = mcnemar(first, second)
-        rejected += found.p <= 0.05 and found.only_first > found.only_second
+        result = mcnemar(first, second)
+        rejected += result.p <= 0.05 and result.only_first > result.only_second
     assert power_of_lead(0.1, 0.3, 150) == pytest.approx(rejected / 400, abs=0.07)
 
 
@@ -45,11 +45,11 @@ def test_labels_go_where_the_judge_errs() -> None:
     # Ten labels in each half: right in the first, wrong every other time in the second.
     strata = ["easy"] * 100 + ["hard"] * 100
     labels = [1] * 10 + [None] * 90 + [1, 0] * 5 + [None] * 90
-    chosen = label_next([1] * 200, labels, strata, 40)
-    assert len(chosen) == len(set(chosen)) == 40
-    assert sum(place >= 100 for place in chosen) > 30
-    assert all(labels[place] is None for place in chosen)
-    assert label_next([1] * 200, labels, strata, 40) == chosen
+    selection = label_next([1] * 200, labels, strata, 40)
+    assert len(selection) == len(set(selection)) == 40
+    assert sum(place >= 100 for place in selection) > 30
+    assert all(labels[place] is None for place in selection)
+    assert label_next([1] * 200, labels, strata, 40) == selection
     with pytest.raises(InputError, match="every row is labelled"):
         label_next([1, 1], [1, 0], ["a", "a"], 1)
     assert label_next([1, 1, 1], [None] * 3, ["a", "b", "b"], 9) == [0, 1, 2]
@@ -66,11 +66,11 @@ def test_the_estimate_stays_right_when_labels_are_chosen_so() -> None:
         for _ in range(2):
             for place in label_next(judged, labels, hard.tolist(), 60, seed=trial):
                 labels[place] = truth[place]
-        known = [i for i, label in enumerate(labels) if label is not None]
-        found = stratified_ppi_mean(
-            truth[known], judged[known], hard[known].tolist(), judged, hard.tolist()
+        indices = [i for i, label in enumerate(labels) if label is not None]
+        result = stratified_ppi_mean(
+            truth[indices], judged[indices], hard[indices].tolist(), judged, hard.tolist()
         )
-        covered += found.interval.covers(0.4 * 0.3 + 0.6 * 0.7)
+        covered += result.interval.covers(0.4 * 0.3 + 0.6 * 0.7)
     assert covered >= 88
 
 
@@ -80,20 +80,20 @@ def test_dawid_and_skene_find_the_truth_behind_a_bad_majority() -> None:
     truth = rng.integers(0, 2, 3000)
     skills = [0.97, 0.6, 0.6, 0.6, 0.75]
     ratings = [np.where(rng.random(3000) < s, truth, 1 - truth).tolist() for s in skills]
-    found = dawid_skene(ratings)
+    result = dawid_skene(ratings)
     majority = (np.mean(ratings, axis=0) > 0.5).astype(int)
-    assert found.converged
-    assert np.mean(np.asarray(found.labels) == truth) > np.mean(majority == truth) + 0.05
-    assert found.accuracy[0] == pytest.approx(0.97, abs=0.04)
-    assert found.accuracy[1] == pytest.approx(0.6, abs=0.04)
+    assert result.converged
+    assert np.mean(np.asarray(result.labels) == truth) > np.mean(majority == truth) + 0.05
+    assert result.accuracy[0] == pytest.approx(0.97, abs=0.04)
+    assert result.accuracy[1] == pytest.approx(0.6, abs=0.04)
 
 
 def test_dawid_and_skene_leave_unrated_items_open() -> None:
-    found = dawid_skene([["x", None, "y"], ["x", None, "y"], ["x", None, None]])
-    assert found.labels == ["x", None, "y"]
-    assert found.chances[1] is None
-    assert sum(found.chances[0]) == pytest.approx(1.0)
-    assert found.n == 2
+    result = dawid_skene([["x", None, "y"], ["x", None, "y"], ["x", None, None]])
+    assert result.labels == ["x", None, "y"]
+    assert result.chances[1] is None
+    assert sum(result.chances[0]) == pytest.approx(1.0)
+    assert result.n == 2
     assert math.isnan(dawid_skene([["x"], [None]]).accuracy[1])
     assert dawid_skene([[None]]).labels == [None]
 
@@ -113,8 +113,8 @@ TRIPLE = [("x", "y"), ("y", "z"), ("z", "x")]
     ],
 )
 def test_verdicts_that_go_round_fit_no_order(verdicts, ordered) -> None:
-    found = transitivity(verdicts.split(), TRIPLE, ["q"] * 3)
-    assert (found, found.n) == (ordered, 1)
+    result = transitivity(verdicts.split(), TRIPLE, ["q"] * 3)
+    assert (result, result.n) == (ordered, 1)
 
 
 def test_only_texts_on_the_same_question_are_put_in_order() -> None:
@@ -139,25 +139,29 @@ def played_with_style(rng, games: int) -> tuple[list, list, list, list]:
         strengths[a] - strengths[b] + 2 * lead
         for (a, b), lead in zip(pairs, leads, strict=True)
     ]
-    said = np.where(rng.random(games) < 1 / (1 + np.exp(-np.asarray(odds))), "A", "B").tolist()
-    return said, pairs, [a for a, _ in texts], [b for _, b in texts]
+    answers = np.where(
+        rng.random(games) < 1 / (1 + np.exp(-np.asarray(odds))), "A", "B"
+    ).tolist()
+    return answers, pairs, [a for a, _ in texts], [b for _, b in texts]
 
 
 def test_strength_is_told_from_length() -> None:
-    said, pairs, a, b = played_with_style(np.random.default_rng(3), 3000)
-    found = style_controlled_strengths(said, pairs, a, b, groups=[i // 3 for i in range(3000)])
-    assert next(iter(found.strengths)) == "x"
+    answers, pairs, a, b = played_with_style(np.random.default_rng(3), 3000)
+    results = style_controlled_strengths(
+        answers, pairs, a, b, groups=[i // 3 for i in range(3000)]
+    )
+    assert next(iter(results.strengths)) == "x"
     for name, strength in {"x": 0.8, "y": -0.4, "z": -0.4}.items():
-        assert found.strengths[name].interval.covers(strength)
-    assert sum(found.strengths.values()) == pytest.approx(0.0, abs=1e-6)
-    assert found.style["characters"].interval.low > 0.3
-    assert found.first.interval.covers(0.0)
+        assert results.strengths[name].interval.covers(strength)
+    assert sum(results.strengths.values()) == pytest.approx(0.0, abs=1e-6)
+    assert results.style["characters"].interval.low > 0.3
+    assert results.first.interval.covers(0.0)
 
 
 def test_pairs_of_unknown_systems_have_no_strength() -> None:
-    said, pairs, a, b = played_with_style(np.random.default_rng(4), 200)
+    answers, pairs, a, b = played_with_style(np.random.default_rng(4), 200)
     pairs[0] = (None, "x")
-    found = style_controlled_strengths(said, pairs, a, b)
-    assert (found.n, found.n_failed) == (199, {"no_feature": 1})
+    results = style_controlled_strengths(answers, pairs, a, b)
+    assert (results.n, results.n_failed) == (199, {"no_feature": 1})
     with pytest.raises(InputError, match="two systems"):
         style_controlled_strengths(["A"], [("x", "x")], ["t"], ["u"])

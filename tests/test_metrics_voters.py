@@ -29,9 +29,9 @@ def test_with_labels_errors_count_and_not_what_both_know():
 
 
 def test_nobody_who_errs_cannot_be_correlated():
-    found = effective_voters({"x": ["A", "B"], "y": ["A", "B"]}, ["A", "B"])
-    assert math.isnan(found)
-    assert found.reason == "no two voters vary on the same items"
+    results = effective_voters({"x": ["A", "B"], "y": ["A", "B"]}, ["A", "B"])
+    assert math.isnan(results)
+    assert results.reason == "no two voters vary on the same items"
 
 
 def test_rows_of_a_jury_are_read_and_missing_votes_left_out():

@@ -36,8 +36,8 @@ ASKED: Any = {"messages": [HumanMessage("Why?")]}
 
 def writer(*answers):
     """Return a model that gives these answers one after the other, then the last again."""
-    left = list(answers)
-    return FakeChatModel(replies=lambda prompt: left.pop(0) if len(left) > 1 else left[0])
+    queue = list(answers)
+    return FakeChatModel(replies=lambda prompt: queue.pop(0) if len(queue) > 1 else queue[0])
 
 
 def agent(judge, *answers, checkpointer=None, **options):
@@ -47,8 +47,8 @@ def agent(judge, *answers, checkpointer=None, **options):
 
 
 async def both(agents, kind):
-    made, model = agents
-    state = made.invoke(ASKED) if kind == "sync" else await made.ainvoke(ASKED)
+    assistant, model = agents
+    state = assistant.invoke(ASKED) if kind == "sync" else await assistant.ainvoke(ASKED)
     return state, model
 
 
@@ -57,8 +57,8 @@ KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
 
 @KINDS
 async def test_an_answer_below_the_threshold_is_revised_once_and_told_why(kind):
-    made = agent(bsm(), "bad", "good good good", reference="good x")
-    state, model = await both(made, kind)
+    assistant = agent(bsm(), "bad", "good good good", reference="good x")
+    state, model = await both(assistant, kind)
     assert [round(each["score"], 3) for each in state["judged"]] == [0.375, 0.75]
     assert state["messages"][-1].text == "good good good"
     assert "A is your answer and B a known answer. B is better." in model.prompts[1]
@@ -73,10 +73,10 @@ async def test_an_answer_that_is_good_enough_stands(kind):
 
 
 def test_no_more_revisions_than_allowed_and_the_best_answer_stands():
-    made, model = agent(
+    assistant, model = agent(
         bsm(), "good x", "bad", "worse", reference="good good good", max_revisions=2
     )
-    state = made.invoke(ASKED)
+    state = assistant.invoke(ASKED)
     assert len(model.prompts) == 3
     assert state["messages"][-1].text == "good x"
     none, model = agent(bsm(), "bad", reference="good", max_revisions=0)
@@ -84,27 +84,29 @@ def test_no_more_revisions_than_allowed_and_the_best_answer_stands():
     assert len(model.prompts) == 1
 
 
-@pytest.mark.parametrize(("second", "kept"), [("good good", "good good"), ("bad", "good")])
-def test_without_a_reference_each_draft_meets_the_best_before_it(second, kept):
-    made, _ = agent(bsm(), "good", second)
-    state = made.invoke(ASKED)
+@pytest.mark.parametrize(("second", "final"), [("good good", "good good"), ("bad", "good")])
+def test_without_a_reference_each_draft_meets_the_best_before_it(second, final):
+    assistant, _ = agent(bsm(), "good", second)
+    state = assistant.invoke(ASKED)
     assert [each["verdict"] is None for each in state["judged"]] == [True, False]
-    assert state["messages"][-1].text == kept
+    assert state["messages"][-1].text == final
 
 
 def test_a_judge_of_one_text_takes_a_rubric():
-    made, _ = agent(labels(), "bad", "good", rubric="says good")
-    state = made.invoke(ASKED)
+    assistant, _ = agent(labels(), "bad", "good", rubric="says good")
+    state = assistant.invoke(ASKED)
     assert [each["score"] for each in state["judged"]] == [0, 1]
     assert state["judged"][0]["verdict"]["rationale"] == "by says good"
 
 
 def test_the_reference_may_depend_on_the_state_and_the_task_is_what_was_asked():
-    judge, seen = watched(bsm())
-    made, _ = agent(judge, "bad", "bad", reference=lambda s: "good " + s["messages"][0].text)
-    made.invoke(ASKED)
-    assert [pair["input"] for pair in seen] == ["Why?", "Why?"]
-    assert seen[0]["output_b"] == "good Why?"
+    judge, log = watched(bsm())
+    assistant, _ = agent(
+        judge, "bad", "bad", reference=lambda s: "good " + s["messages"][0].text
+    )
+    assistant.invoke(ASKED)
+    assert [pair["input"] for pair in log] == ["Why?", "Why?"]
+    assert log[0]["output_b"] == "good Why?"
 
 
 def test_an_answer_that_could_not_be_judged_is_left_as_it_is():
@@ -151,32 +153,32 @@ def test_an_answer_that_the_judge_failed_on_has_feedback_that_says_so(serve):
 
 
 @pytest.mark.parametrize(
-    ("drafts", "kept"),
+    ("drafts", "history"),
     [(["bad", "good good good"], "good good good"), (["good x", "bad"], "good x")],
     ids=["the last stands", "an earlier one stands"],
 )
-def test_rejected_drafts_can_be_dropped_from_the_history(drafts, kept):
-    made, model = agent(bsm(), *drafts, reference="good good", keep_drafts=False)
-    state = made.invoke(ASKED)
-    assert [m.text for m in state["messages"]] == ["Why?", kept]
+def test_rejected_drafts_can_be_dropped_from_the_history(drafts, history):
+    assistant, model = agent(bsm(), *drafts, reference="good good", keep_drafts=False)
+    state = assistant.invoke(ASKED)
+    assert [m.text for m in state["messages"]] == ["Why?", history]
     assert [each["answer"] for each in state["judged"]] == drafts
     assert drafts[0] in model.prompts[1]
 
 
 def test_a_better_answer_is_asked_for_in_the_users_own_words():
     options = {"reference": "good", "request": "Encore! {reasons}"}
-    made, model = agent(bsm(), "bad", "good good", **options)
-    state = made.invoke(ASKED)
+    assistant, model = agent(bsm(), "bad", "good good", **options)
+    state = assistant.invoke(ASKED)
     (request,) = [m.text for m in state["messages"] if m.name == "judge"]
     assert request == f"Encore! {state['judged'][0]['verdict']['rationale']}"
     assert request in model.prompts[1]
 
 
 def test_each_run_on_a_thread_has_its_own_revisions():
-    made, model = agent(bsm(), "bad", reference="good", checkpointer=InMemorySaver())
+    assistant, model = agent(bsm(), "bad", reference="good", checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     for _ in range(2):
-        state = made.invoke(ASKED, config)
+        state = assistant.invoke(ASKED, config)
         assert len(state["judged"]) == 2
     assert len(model.prompts) == 4
 
@@ -194,10 +196,10 @@ def test_an_agent_that_calls_tools_is_judged_on_its_answer_alone(serve):
         """Look."""
         return "seen"
 
-    made = create_agent(
+    assistant = create_agent(
         chat(serve(behave)), [look], middleware=[JudgeMiddleware(bsm(), reference="bad")]
     )
-    state = made.invoke(ASKED)
+    state = assistant.invoke(ASKED)
     assert [each["answer"] for each in state["judged"]] == ["good"]
 
 
@@ -234,8 +236,8 @@ def test_a_langsmith_that_hangs_does_not_hold_the_agent():
     with LangSmithServer(hang=True) as server:
         client = Client(api_url=server.url, api_key="x")
         with tracing_context(enabled=True, client=client, project_name="P"):
-            made, _ = agent(bsm(), "good", reference="x")
-            made.invoke(ASKED)  # while LangSmith says nothing
+            assistant, _ = agent(bsm(), "good", reference="x")
+            assistant.invoke(ASKED)  # while LangSmith says nothing
         server.recover()
         client.cleanup()
 
@@ -312,12 +314,12 @@ async def test_the_best_of_n_wins_a_knockout(kind):
 
 
 def test_the_answers_may_be_brought_and_the_same_draw_is_the_same_bracket():
-    given = {"input": "Why?", "answers": ["x", "good", "y"]}
-    results = [best_of(3, bsm(), seed=4).invoke(given) for _ in range(2)]
+    fields = {"input": "Why?", "answers": ["x", "good", "y"]}
+    results = [best_of(3, bsm(), seed=4).invoke(fields) for _ in range(2)]
     assert results[0] == results[1]
     assert results[0]["output"] == "good"
     with pytest.raises(InputError, match="a list of 2"):
-        best_of(2, bsm()).invoke(given)
+        best_of(2, bsm()).invoke(fields)
 
 
 def test_a_judge_of_one_text_chooses_the_highest_label():
@@ -326,11 +328,11 @@ def test_a_judge_of_one_text_chooses_the_highest_label():
 
 
 def test_a_match_without_a_verdict_keeps_the_first_and_says_so():
-    given = {"input": "Why?", "answers": ["x", "y"]}
-    result = best_of(2, broken()).invoke(given)
+    fields = {"input": "Why?", "answers": ["x", "y"]}
+    result = best_of(2, broken()).invoke(fields)
     assert result["bracket"][0]["winner"] == result["bracket"][0]["a"]
     assert {failure["reason"] for failure in result["failures"]} == {"unparsable"}
-    assert best_of(2, fixed("B", 0.0)).invoke(given)["index"] == result["bracket"][0]["b"]
+    assert best_of(2, fixed("B", 0.0)).invoke(fields)["index"] == result["bracket"][0]["b"]
 
 
 def test_a_sample_that_fails_is_left_out():

@@ -49,9 +49,9 @@ SECRETS: dict[str, Any] = {
 
 def test_no_address_name_or_key_is_told_and_none_decides_which_model_it_is():
     judge = create_direct_judge(Hosted(top_k=5, **SECRETS))
-    told = json.dumps(judge.config["metadata"])
+    metadata = json.dumps(judge.config["metadata"])
     for secret in ("10.9.9.9", "inside.example", "ACCOUNT", "BOB", "TOKEN", "DEEP"):
-        assert secret not in told
+        assert secret not in metadata
     elsewhere = {**SECRETS, "target_uri": "http://10.0.0.1", "api_token": "OTHER"}
     elsewhere["model_kwargs"] = {"top_p": 0.5, "odd": {"way": 1}}
     assert model_identity(Hosted(**SECRETS)) == model_identity(Hosted(**elsewhere))
@@ -78,10 +78,10 @@ def test_what_may_decide_the_replies_makes_it_another_model(settings):
 
 
 def test_known_settings_are_told_and_others_are_one_hash():
-    found = model_identity(Hosted(top_k=5, style="harsh", model_kwargs={"top_p": 0.5}))
-    assert (found["class"], found["name"]) == ("Hosted", "small")
-    assert (found["top_k"], found["model_kwargs"]) == (5, {"top_p": 0.5})
-    assert "harsh" not in json.dumps(found)
+    identity = model_identity(Hosted(top_k=5, style="harsh", model_kwargs={"top_p": 0.5}))
+    assert (identity["class"], identity["name"]) == ("Hosted", "small")
+    assert (identity["top_k"], identity["model_kwargs"]) == (5, {"top_p": 0.5})
+    assert "harsh" not in json.dumps(identity)
 
 
 def test_settings_inside_extra_body_are_read_the_same_way():
@@ -96,8 +96,8 @@ def test_settings_inside_extra_body_are_read_the_same_way():
             "chat_template_kwargs": {"thinking": False, "api_key": "IN"},
         },
     )
-    found = model_identity(model)
-    assert found == {
+    identity = model_identity(model)
+    assert identity == {
         "class": "ChatOpenAI",
         "name": "m",
         "temperature": 0.3,
@@ -111,11 +111,11 @@ def test_a_deployment_is_a_models_name_where_it_has_no_other():
         "api_key": "k",
         "api_version": "1",
     }
-    found = [
+    names = [
         model_identity(AzureChatOpenAI(azure_deployment=name, **azure))["name"]
         for name in ("one", "two")
     ]
-    assert found == ["one", "two"]
+    assert names == ["one", "two"]
 
 
 def test_retries_of_a_library_are_off_in_a_copy_and_its_client_is_made_anew():

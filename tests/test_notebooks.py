@@ -115,9 +115,9 @@ def test_a_notebook_prints_what_is_stored_in_it(monkeypatch):
 @pytest.mark.figures
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_notebook_runs_and_shows_what_is_stored_in_it(path):
-    shown = run_notebooks.settled(run_notebooks.execute(path)).cells
+    cells = run_notebooks.settled(run_notebooks.execute(path)).cells
     stored = nbformat.read(path, as_version=4).cells
-    for now, before in zip(shown, stored, strict=True):
+    for now, before in zip(cells, stored, strict=True):
         assert now.get("outputs") == before.get("outputs"), now.source
 
 

@@ -63,17 +63,17 @@ def test_an_unknown_rule_is_named_with_the_known_ones():
 
 
 @pytest.mark.parametrize(
-    ("said", "label"),
+    ("text", "label"),
     [(1, "1"), ("2", "2"), (' "1". ', "1"), ("**2**", "2"), ("(1)", "1"), ("Tie", "tie")],
 )
-def test_a_label_may_be_a_number_or_stand_in_marks(said, label):
-    assert TypeAdapter(SlotOrTie).validate_python(said) == label
+def test_a_label_may_be_a_number_or_stand_in_marks(text, label):
+    assert TypeAdapter(SlotOrTie).validate_python(text) == label
     if label == "tie":
         with pytest.raises(ValidationError):
-            TypeAdapter(Slot).validate_python(said)
+            TypeAdapter(Slot).validate_python(text)
 
 
-@pytest.mark.parametrize("said", [True, 3, 1.0, "A", "1 or 2", "12", "", None])
-def test_what_is_no_label_is_refused(said):
+@pytest.mark.parametrize("text", [True, 3, 1.0, "A", "1 or 2", "12", "", None])
+def test_what_is_no_label_is_refused(text):
     with pytest.raises(ValidationError):
-        TypeAdapter(SlotOrTie).validate_python(said)
+        TypeAdapter(SlotOrTie).validate_python(text)

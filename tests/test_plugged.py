@@ -38,14 +38,14 @@ def said_by(method):
 async def test_an_evaluator_says_what_its_judge_says(method, kind):
     evaluator, verdict = as_evaluator(of_method(method)), said_by(method)
     row = a_run(GOOD), an_example(BAD)
-    found: Any = (
+    result: Any = (
         evaluator.evaluate_run(*row) if kind == "sync" else await evaluator.aevaluate_run(*row)
     )
-    assert (found.key, found.score) == (method, 1)
-    assert found.comment == verdict["rationale"]
-    assert found.value == verdict.get("preference")
-    given = {"inputs": QUESTION, "outputs": GOOD, "reference_outputs": BAD}
-    feedback: Any = evaluator(**given) if kind == "sync" else await evaluator.acall(**given)
+    assert (result.key, result.score) == (method, 1)
+    assert result.comment == verdict["rationale"]
+    assert result.value == verdict.get("preference")
+    fields = {"inputs": QUESTION, "outputs": GOOD, "reference_outputs": BAD}
+    feedback: Any = evaluator(**fields) if kind == "sync" else await evaluator.acall(**fields)
     assert (feedback["score"], feedback["comment"]) == (1, verdict["rationale"])
 
 
@@ -54,17 +54,17 @@ async def test_a_label_is_against_the_reference_or_the_context(kind):
     model = FakeChatModel(replies=answer)
     evaluator = as_evaluator(of_method("allure", model))
 
-    async def prompt(**given):
-        asked = {"inputs": QUESTION, **given}
+    async def prompt(**fields):
+        request = {"inputs": QUESTION, **fields}
         sync = kind == "sync"
-        feedback: Any = evaluator(**asked) if sync else await evaluator.acall(**asked)
-        assert feedback["score"] == int(given["outputs"] == GOOD)
+        feedback: Any = evaluator(**request) if sync else await evaluator.acall(**request)
+        assert feedback["score"] == int(fields["outputs"] == GOOD)
         assert feedback["comment"] == "because"
         return model.prompts[-1]
 
-    known = await prompt(outputs=GOOD, reference_outputs={"answer": "known"})
-    assert "known" in known.split("<expected-answer-")[1].split("</expected")[0]
-    assert ready("correctness").criteria[0].description in known
+    first_prompt = await prompt(outputs=GOOD, reference_outputs={"answer": "known"})
+    assert "known" in first_prompt.split("<expected-answer-")[1].split("</expected")[0]
+    assert ready("correctness").criteria[0].description in first_prompt
     alone = await prompt(outputs=BAD, context="It rained.")
     assert "Why?" in alone.split("<task-")[1].split("</task")[0]
     assert "It rained." in alone.split("<source-")[1].split("</source")[0]
@@ -87,8 +87,8 @@ async def test_an_agent_is_sent_back_until_its_answer_is_good(method, kind):
     writer = FakeChatModel(replies=lambda prompt: answers.pop(0))
     middleware = JudgeMiddleware(of_method(method), reference="good")
     agent = create_agent(writer, middleware=[middleware])
-    asked: Any = {"messages": [HumanMessage("Why?")]}
-    state = agent.invoke(asked) if kind == "sync" else await agent.ainvoke(asked)
+    request: Any = {"messages": [HumanMessage("Why?")]}
+    state = agent.invoke(request) if kind == "sync" else await agent.ainvoke(request)
     assert [each["score"] for each in state["judged"]] == [0, 1]
     assert state["messages"][-1].text == "good good"
 
@@ -100,9 +100,9 @@ async def test_a_judge_is_a_tool(method, kind):
     item = {**item_of(method), "input": "Why?"}
     call = {"name": tool.name, "args": item, "id": "1", "type": "tool_call"}
     message = tool.invoke(call) if kind == "sync" else await tool.ainvoke(call)
-    told = json.loads(message.content)
-    assert told.get("preference", told.get("label")) in {"A", 1}
-    assert told["rationale"] == message.artifact["rationale"]
+    content = json.loads(message.content)
+    assert content.get("preference", content.get("label")) in {"A", 1}
+    assert content["rationale"] == message.artifact["rationale"]
 
 
 @pytest.mark.filterwarnings("ignore:This API is in beta")
@@ -121,8 +121,8 @@ def test_as_a_tool_a_judge_needs_what_its_input_needs(method):
 @METHODS
 async def test_the_best_of_three(method, kind):
     best = best_of(3, of_method(method))
-    given = {"input": "Why?", "answers": ["x", "good good", "y"], "reference": "good"}
-    result = best.invoke(given) if kind == "sync" else await best.ainvoke(given)
+    fields = {"input": "Why?", "answers": ["x", "good good", "y"], "reference": "good"}
+    result = best.invoke(fields) if kind == "sync" else await best.ainvoke(fields)
     assert (result["output"], result["failures"]) == ("good good", [])
 
 
@@ -131,15 +131,15 @@ async def test_the_best_of_three(method, kind):
 async def test_classic_evaluators(method, kind):
     model, verdict = FakeChatModel(replies=answer), said_by(method)
     evaluator = load_classic_evaluator(method, llm=model, **FEW.get(method, {}))
-    given = {"prediction": PAIR["output_a"], "input": "Why?"}
+    fields = {"prediction": PAIR["output_a"], "input": "Why?"}
     if method in PAIRS:
         assert isinstance(evaluator, JudgePairwiseEvaluator)
-        given["prediction_b"] = PAIR["output_b"]
+        fields["prediction_b"] = PAIR["output_b"]
         way = evaluator.evaluate_string_pairs, evaluator.aevaluate_string_pairs
     else:
         evaluator = JudgeStringEvaluator(of_method(method), reference=True)
-        given["reference"] = "bad"
+        fields["reference"] = "bad"
         way = evaluator.evaluate_strings, evaluator.aevaluate_strings
-    result = way[0](**given) if kind == "sync" else await way[1](**given)
+    result = way[0](**fields) if kind == "sync" else await way[1](**fields)
     assert (result["score"], result["verdict"]) == (1, verdict)
     assert result["reasoning"] == verdict["rationale"]

@@ -63,11 +63,11 @@ def test_each_row_and_the_summary_have_their_cost(table):
 def test_tokens_of_the_cache_and_of_a_batch_have_their_own_price(table):
     prices, model = Prices.read(table), Model(replies=reply)
     # 100 fresh at 1.0, 900 cached at 0.1, 200 out at 10.0: 2,190 millionths.
-    paid = Paid(1_000, 900, 200)
-    assert prices.cost(model, paid) == pytest.approx(0.00219)
-    halves = [prices.cost(model, paid._replace(tier=tier)) for tier in ("batch", "flex")]
+    usage_paid = Paid(1_000, 900, 200)
+    assert prices.cost(model, usage_paid) == pytest.approx(0.00219)
+    halves = [prices.cost(model, usage_paid._replace(tier=tier)) for tier in ("batch", "flex")]
     assert halves == pytest.approx([0.001095] * 2)
-    assert prices.cost(model, paid._replace(tier="priority")) is None
+    assert prices.cost(model, usage_paid._replace(tier="priority")) is None
 
 
 def test_tokens_that_flex_read_from_the_cache_count_as_cached():
@@ -193,28 +193,28 @@ def test_a_dry_run_estimates_tokens_and_dollars(tmp_path, table):
     prices = {"gpt-5-mini": TABLE["models"]["fake"]}
     table.write_text(json.dumps({**TABLE, "models": prices}))
     words = ["judge", str(rows), "--model", "openai:gpt-5-mini", "--method", "relative"]
-    done = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(table)])
+    result = CliRunner().invoke(app, [*words, "--dry-run", "--prices", str(table)])
     # Two calls of 500,012 bytes and 300 tokens: 250,606; two replies of 150.
-    assert "About 250,606 input and 300 output tokens, $0.25" in done.stderr
-    assert "The longest row has about 125,003 tokens" in done.stderr
-    assert "texts counted by 4 bytes a token" in done.stderr
+    assert "About 250,606 input and 300 output tokens, $0.25" in result.stderr
+    assert "The longest row has about 125,003 tokens" in result.stderr
+    assert "texts counted by 4 bytes a token" in result.stderr
 
 
 def test_a_row_of_a_million_tokens_is_warned_of_before_it_is_sent(tmp_path):
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({**PAIR, "input": "x" * 4_000_000}) + "\n")
-    asked = []
+    requests = []
 
     def answer_late(call):
-        asked.append(call)
+        requests.append(call)
         return error(401)
 
     with FakeModelServer(answer_late) as server:
         words = ["judge", str(rows), "--model", "m", "--base-url", server.url]
-        done = CliRunner().invoke(app, [*words, "--method", "relative"])
+        result = CliRunner().invoke(app, [*words, "--method", "relative"])
     warning, refusal = "about 1,000,003 tokens", "refuses every call"
-    assert asked
-    assert done.stderr.index(warning) < done.stderr.index(refusal)
+    assert requests
+    assert result.stderr.index(warning) < result.stderr.index(refusal)
 
 
 def dry(table, model, **options):

@@ -38,17 +38,17 @@ def fitting(schema):
     if kind == "array":
         words = WORDS[: schema.get("maxItems")]
         items = [fitting(schema["items"]) for _ in words]
-        named = zip(items, words, strict=True)
-        return [word if isinstance(item, str) else item for item, word in named]
+        names = zip(items, words, strict=True)
+        return [word if isinstance(item, str) else item for item, word in names]
     return {"integer": schema.get("minimum", 1), "number": 0.5, "boolean": True}.get(
         kind, "fine"
     )
 
 
 def answer(call):
-    said = json.dumps(fitting(call.body["response_format"]["json_schema"]["schema"]))
+    reply_text = json.dumps(fitting(call.body["response_format"]["json_schema"]["schema"]))
     # Samples differ: identical tables would not be compared.
-    return reply(said.replace("fine", f"fine {call.body.get('seed')}"))
+    return reply(reply_text.replace("fine", f"fine {call.body.get('seed')}"))
 
 
 def zipped(path, rows):
@@ -158,17 +158,17 @@ def test_another_model_or_corpus_learns_aspects_of_its_own(serve, tmp_path):
 @pytest.mark.figures
 def test_all_rows_can_be_asked_for(serve, data, tmp_path):
     options = ["--limit", "500", "--sets", "hh_helpful_test", "--only", "methods"]
-    done = studied(data, serve(answer), tmp_path / "out", *options)
-    assert done.exit_code == 0, done.output
-    assert "hh_helpful_test, methods, 4 pairs" in done.output
+    result = studied(data, serve(answer), tmp_path / "out", *options)
+    assert result.exit_code == 0, result.output
+    assert "hh_helpful_test, methods, 4 pairs" in result.output
 
 
 @pytest.mark.parametrize("option", ["--sets", "--only"])
 def test_an_unknown_name_is_one_sentence(serve, data, tmp_path, option):
     server = serve(answer)
-    done = studied(data, server, tmp_path / "out", option, "poems")
-    assert done.exit_code == 2
-    assert "poems: not among" in done.output
+    result = studied(data, server, tmp_path / "out", option, "poems")
+    assert result.exit_code == 2
+    assert "poems: not among" in result.output
     assert server.calls == []
 
 
@@ -183,11 +183,11 @@ def test_equal_labels_are_equal_settings():
 def test_all_studies_run_and_resume(serve, data, tmp_path, letter_encoder):
     server, out = serve(answer), tmp_path / "out"
     options = ["--limit", "1", "--sets", "hh_helpful_test"]
-    done = studied(data, server, out, *options)
-    assert done.exit_code == 0, done.output
-    found = json.loads((out / "hh_helpful_test" / "studies.json").read_text())
+    result = studied(data, server, out, *options)
+    assert result.exit_code == 0, result.output
+    content = json.loads((out / "hh_helpful_test" / "studies.json").read_text())
     for study, arms in protocol.studies(["x"]).items():
-        assert list(found[study]) == [arm.label for arm in arms]
+        assert list(content[study]) == [arm.label for arm in arms]
         saved = out / "hh_helpful_test" / "round-1" / f"{study}.json"
         for standing in json.loads(saved.read_text())["methods"].values():
             assert (standing["rows"], standing["not_judged"], standing["failures"]) == (
@@ -196,25 +196,25 @@ def test_all_studies_run_and_resume(serve, data, tmp_path, letter_encoder):
                 {},
             )
             assert standing["calls"] == standing["calls_each"]
-    calls = {arm: each["calls"] for arm, each in found["methods"].items()}
+    calls = {arm: each["calls"] for arm, each in content["methods"].items()}
     assert calls == {
         **{"direct": 1, "direct aspects": 1, "cot": 1, "cot 1-shot": 1, "cot_sc 8": 8},
         "sc2 C8": 16,
     }
     # A table and a preference; 8 + 7 + 1; 8 + 56 + 1.
-    compared = {arm: each["calls"] for arm, each in found["inference"].items()}
+    compared = {arm: each["calls"] for arm, each in content["inference"].items()}
     assert compared == {"sc2 random": 2, "sc2 C8": 16, "sc2 exact": 65}
     # What the eight samples of aspects cost is direct prompting's cost too.
-    assert found["aspects"]["direct online"]["calls"] == 1 + 8
-    lengths = [each["decoded_in_search"] for each in found["inference"].values()]
+    assert content["aspects"]["direct online"]["calls"] == 1 + 8
+    lengths = [each["decoded_in_search"] for each in content["inference"].values()]
     assert lengths == sorted(set(lengths))
-    assert all(0 <= each["entailment"] <= 1 for each in found["tables"].values())
+    assert all(0 <= each["entailment"] <= 1 for each in content["tables"].values())
     assert (out / "hh_helpful_test" / "tables.png").stat().st_size > 5000
     with pytest.raises(InputError, match="fewer than two pairs"):
         sc2_form.make(out / "hh_helpful_test", tmp_path / "form.html")
-    asked = len(server.calls)
+    call_count = len(server.calls)
     again = studied(data, server, out, *options)
-    assert (again.stdout, len(server.calls)) == (done.stdout, asked)
+    assert (again.stdout, len(server.calls)) == (result.stdout, call_count)
 
 
 @pytest.mark.figures
@@ -228,8 +228,8 @@ def test_rounds_repeat_what_is_sampled_and_nothing_else(serve, data, tmp_path):
     assert twice["Extracted"] == once["Extracted"]
     # Eight tables and as many samples of thoughts are drawn anew; one order is greedy.
     assert twice["Table"] == 2 * once["Table"] == 16
-    found = json.loads((tmp_path / "out/hh_helpful_test/studies.json").read_text())
-    assert found["methods"]["direct"]["sd"] == 0
+    content = json.loads((tmp_path / "out/hh_helpful_test/studies.json").read_text())
+    assert content["methods"]["direct"]["sd"] == 0
 
 
 @pytest.mark.figures
@@ -238,8 +238,8 @@ def test_a_comparison_model_does_all_but_the_preference(serve, data, tmp_path):
     options = ["--limit", "1", "--sets", "hh_helpful_test", "--only", "inference"]
     more = ["--comparison-model", "large"]
     assert studied(data, server, tmp_path / "out", *options, *more).exit_code == 0
-    asked = {(call.shape, call.body["model"]) for call in server.calls}
-    assert asked == {
+    requests = {(call.shape, call.body["model"]) for call in server.calls}
+    assert requests == {
         *((shape, "large") for shape in ("Extracted", "Merged", "Table", "Decision")),
         ("Preferred", "m"),
     }
@@ -279,12 +279,12 @@ def test_few_shot_arms_show_the_same_examples(serve, data, tmp_path):
 def test_real_rows_fill_the_tables_and_the_form(serve, tmp_path, letter_encoder):
     server, out = serve(answer), tmp_path / "out"
     options = ["--limit", "2", "--only", "tables"]
-    done = studied(DATA, server, out, *options)
-    assert done.exit_code == 0, done.output
+    result = studied(DATA, server, out, *options)
+    assert result.exit_code == 0, result.output
     for name in ("hh_helpful_test", "summeval12"):
-        found = json.loads((out / name / "studies.json").read_text())
+        content = json.loads((out / name / "studies.json").read_text())
         cells = [
-            value for arms in found.values() for arm in arms.values() for value in arm.items()
+            value for arms in content.values() for arm in arms.values() for value in arm.items()
         ]
         assert [key for key, value in cells if value is None and key != "sd"] == []
         page = sc2_form.make(out / name, tmp_path / f"{name}.html").read_text()

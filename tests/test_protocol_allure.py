@@ -39,10 +39,10 @@ def _words(tag, text):
 
 def fooled(prompt):
     """Look for the expected words alone, until two cases like that were called wrong."""
-    earlier, _, asked = prompt.rpartition("\n---\n")
-    said, wanted = _words("response", asked), _words("expected-answer", asked)
+    earlier, _, item_text = prompt.rpartition("\n---\n")
+    response, expected = _words("response", item_text), _words("expected-answer", item_text)
     warned = earlier.count(LEARNT) >= 2
-    right = said[1:] == wanted if warned else set(wanted) <= set(said)
+    right = response[1:] == expected if warned else set(expected) <= set(response)
     return json.dumps({"label": str(int(right))})
 
 
@@ -128,9 +128,9 @@ def lines(path):
 
 
 def held_out_rows(out, run):
-    wanted = json.loads((out / "split.json").read_text())["held_out"]
+    ids = json.loads((out / "split.json").read_text())["held_out"]
     by_id = {row["id"]: row for row in lines(out / "runs" / f"{run}.jsonl")}
-    return [by_id[each] for each in wanted]
+    return [by_id[each] for each in ids]
 
 
 def check_figures(out):
@@ -138,20 +138,20 @@ def check_figures(out):
     results = results_of(out)
     for name, run in results["runs"].items():
         rows = held_out_rows(out, name)
-        said, truth = [r["verdict"]["label"] for r in rows], [r["label"] for r in rows]
-        told = run["metrics"]
-        right = [a == b for a, b in zip(said, truth, strict=True)]
-        assert told["accuracy"]["value"] == pytest.approx(sum(right) / len(right))
+        predictions, truth = [r["verdict"]["label"] for r in rows], [r["label"] for r in rows]
+        figures = run["metrics"]
+        right = [a == b for a, b in zip(predictions, truth, strict=True)]
+        assert figures["accuracy"]["value"] == pytest.approx(sum(right) / len(right))
         assert run["errors"] == len(right) - sum(right)
         assert run["errors"] == sum(e["errors"] for e in run["errors_by_problem"].values())
         for metric, compute in (
             ("balanced_accuracy", balanced_accuracy), ("precision", precision),
         ):  # fmt: skip
-            value = compute(said, truth)
-            known = told[metric]["value"]
-            assert known == pytest.approx(float(value)) if known is not None else value.reason
-        shown = [len(r["verdict"]["recalled"]) for r in rows]
-        assert run["shown"] == pytest.approx(sum(shown) / len(shown))
+            value = compute(predictions, truth)
+            figure = figures[metric]["value"]
+            assert figure == pytest.approx(float(value)) if figure is not None else value.reason
+        recall_counts = [len(r["verdict"]["recalled"]) for r in rows]
+        assert run["shown"] == pytest.approx(sum(recall_counts) / len(recall_counts))
     for each in results["sizes"]:
         single = [results["runs"][run]["metrics"]["accuracy"]["value"] for run in each["runs"]]
         mean = each["metrics"]["accuracy"]
@@ -159,8 +159,8 @@ def check_figures(out):
         assert mean["low"] <= mean["value"] <= mean["high"]
     whole = [r["verdict"]["label"] for r in held_out_rows(out, "all")]
     for each in results["ablation"][1:]:
-        said = [r["verdict"]["label"] for r in held_out_rows(out, each["run"])]
-        kappa = cohen_kappa(said, whole)
+        predictions = [r["verdict"]["label"] for r in held_out_rows(out, each["run"])]
+        kappa = cohen_kappa(predictions, whole)
         assert each["kappa"]["value"] == (None if kappa != kappa else pytest.approx(kappa))
     return results
 
@@ -168,11 +168,11 @@ def check_figures(out):
 def check_report(out):
     page = (out / "report.html").read_text()
     for plot in PLOTS:
-        drawn = (out / f"{plot.name}.png").read_bytes()
-        width, height = struct.unpack(">II", drawn[16:24])
-        assert drawn.startswith(b"\x89PNG")
+        picture = (out / f"{plot.name}.png").read_bytes()
+        width, height = struct.unpack(">II", picture[16:24])
+        assert picture.startswith(b"\x89PNG")
         assert min(width, height) > 200
-        assert base64.b64encode(drawn).decode() in page
+        assert base64.b64encode(picture).decode() in page
         assert f'<h2 id="{plot.name}">' in page
     return page
 
@@ -217,10 +217,10 @@ def test_leaving_out_the_only_mode_brings_the_errors_back(swept):
 
 @pytest.mark.figures
 def test_the_same_command_asks_nothing_again(swept, no_plots):
-    first, asked = results_of(swept.out), len(swept.server.calls)
+    first, calls = results_of(swept.out), len(swept.server.calls)
     again = swept()
     assert again.exit_code == 0, again.output
-    assert len(swept.server.calls) == asked
+    assert len(swept.server.calls) == calls
     assert results_of(swept.out) == first
 
 
@@ -237,41 +237,41 @@ def test_a_spent_budget_stops_and_the_next_command_goes_on(sweeping):
 
 @pytest.mark.system
 def test_ctrl_c_is_code_130_and_the_same_command_goes_on(sweeping):
-    server, kept = sweeping.server, sweeping.out / "runs" / "none.jsonl"
+    server, file = sweeping.server, sweeping.out / "runs" / "none.jsonl"
     server.replies, event = held(behave, lambda call: call.number >= 3)
     running = start(protocol_allure.__file__, "--preset", "e1", "--concurrency", 1,
                     "--model", "fake", "--base-url", server.url,
                     "--data", sweeping.data, "-o", sweeping.out)  # fmt: skip
-    wait_until(lambda: rows_in(kept) == 3)
+    wait_until(lambda: rows_in(file) == 3)
     running.send_signal(signal.SIGINT)
     event.set()
-    _, told = running.communicate()
-    assert running.returncode == 130, told
-    assert "resumes where it stopped" in told
-    paid, done = len(server.calls), len(lines(kept))
-    assert 3 <= done < 20
+    _, stderr = running.communicate()
+    assert running.returncode == 130, stderr
+    assert "resumes where it stopped" in stderr
+    calls, result = len(server.calls), len(lines(file))
+    assert 3 <= result < 20
     server.replies = behave
     assert sweeping(sizes="0,3,4").exit_code == 0
-    assert len(server.calls) - paid == 20 - done + 6 * 9
+    assert len(server.calls) - calls == 20 - result + 6 * 9
 
 
 def test_the_dry_run_counts_calls_by_the_closed_form(sweeping):
-    done = sweeping("--dry-run")
-    assert done.exit_code == 0
+    result = sweeping("--dry-run")
+    assert result.exit_code == 0
     # N + H (s r + f + p + 2) = 20 + 6 (2 * 2 + 6 + 3 + 2)
-    assert "At most 110 calls" in done.stderr
+    assert "At most 110 calls" in result.stderr
     assert not sweeping.server.calls
     assert not sweeping.out.exists()
 
 
 @pytest.mark.figures
 def test_the_papers_own_setting_must_be_said_and_says_so(sweeping):
-    done = sweeping("--allow-leak", sizes="0,3", draws=1)
-    assert done.exit_code == 0, done.output
+    result = sweeping("--allow-leak", sizes="0,3", draws=1)
+    assert result.exit_code == 0, result.output
     results = check_figures(sweeping.out)
-    assert "Leaks are allowed" in done.stderr
+    assert "Leaks are allowed" in result.stderr
     assert "Leaks were allowed" in (sweeping.out / "report.html").read_text()
-    assert "Leaks were allowed" in " ".join(done.stdout.split())
+    assert "Leaks were allowed" in " ".join(result.stdout.split())
     assert results["leak_allowed"] is True
     assert results["items"] == {"train": 20, "held_out": 20}
     assert results["runs"]["all"]["leaked"] == 20
@@ -300,13 +300,13 @@ def test_keyed_by_the_map_an_item_sees_examples_of_its_own_map_alone(sweeping):
     results = check_figures(sweeping.out)
     examples = {each["id"]: each for each in lines(sweeping.out / "memory.jsonl")}
     items = {item["id"]: item for item in load("cogeval", sweeping.data)}
-    shown = [
+    display = [
         (items[row["id"]], examples[each])
         for row in held_out_rows(sweeping.out, "all")
         for each in row["verdict"]["recalled"]
     ]
-    assert {item["family"] == example["family"] for item, example in shown} == {True}
-    assert {item["expected"] == example["expected"] for item, example in shown} == {False}
+    assert {item["family"] == example["family"] for item, example in display} == {True}
+    assert {item["expected"] == example["expected"] for item, example in display} == {False}
     # Of the ten mistakes of ten groups those of seven are remembered, by turns of two maps.
     assert results["runs"]["all"]["shown"] < results["examples"]["count"] == 7
     assert "own family alone" in (sweeping.out / "report.html").read_text()
@@ -322,8 +322,8 @@ def test_a_plan_with_a_shared_group_is_refused_unless_it_says_so():
 def test_a_judge_that_was_shown_its_own_group_stops_the_sweep():
     memory = FailureMemory(embeddings=DeterministicFakeEmbedding(size=8))
     right, wrong = planning(1)
-    shown = {name: wrong[name] for name in ("family", "input", "output", "expected", "group")}
-    example = {**shown, "wrong": 1, "corrected": 0, "source": wrong["id"]}
+    mistake = {name: wrong[name] for name in ("family", "input", "output", "expected", "group")}
+    example = {**mistake, "wrong": 1, "corrected": 0, "source": wrong["id"]}
     (own,) = memory.remember([example])
     # The guard of the memory keeps it back ...
     assert memory.recall(right, all_()) == []
@@ -336,8 +336,8 @@ def test_a_judge_that_was_shown_its_own_group_stops_the_sweep():
 @pytest.mark.figures
 def test_a_judge_without_mistakes_has_a_report_too(tmp_path):
     def always_right(prompt):
-        asked = prompt.rpartition("\n---\n")[2]
-        same = _words("response", asked)[1:] == _words("expected-answer", asked)
+        question = prompt.rpartition("\n---\n")[2]
+        same = _words("response", question)[1:] == _words("expected-answer", question)
         return json.dumps({"label": str(int(same))})
 
     items = labelled(*planning(6))
@@ -371,8 +371,8 @@ def test_summaries_are_labelled_by_the_experts_consistency(sweeping, tmp_path):
             )
     written(data / "articles.jsonl.gz", articles)
     written(data / "summaries.jsonl.gz", summaries)
-    done = sweeping(preset="e2", data=data, sizes="0,2", draws=1)
-    assert done.exit_code == 0, done.output
+    result = sweeping(preset="e2", data=data, sizes="0,2", draws=1)
+    assert result.exit_code == 0, result.output
     results = check_figures(sweeping.out)
     assert results["problems"] == "system"
     assert list(results["runs"]["none"]["by_system"]) == ["M11", "M17", "M20", "M23"]
@@ -388,11 +388,11 @@ def row(label, score=None, source="logprobs"):
 def test_there_is_an_auc_only_where_there_are_probabilities():
     truth = [1, 1, 0, 0]
     rows = [row(1, 0.9), row(0, 0.4), row(1, 0.6), row(0, 0.1)]
-    found = metrics_of(rows, truth)
+    result = metrics_of(rows, truth)
     # Of the four pairs of a 1 and a 0 three are in order; half the labels are right.
-    assert found["auc"]["value"] == 0.75
-    assert found["balanced_accuracy"]["value"] == 0.5
-    assert (found["d_prime"]["value"], found["criterion"]["value"]) == (0.0, 0.0)
+    assert result["auc"]["value"] == 0.75
+    assert result["balanced_accuracy"]["value"] == 0.5
+    assert (result["d_prime"]["value"], result["criterion"]["value"]) == (0.0, 0.0)
     hard = [*rows[:3], row(0, 0.0, "none")]
     assert "auc" not in metrics_of(hard, truth)
     assert metrics_of([row(None)] * 4, truth) == {}
@@ -401,12 +401,12 @@ def test_there_is_an_auc_only_where_there_are_probabilities():
 @pytest.mark.figures
 def test_a_model_with_probabilities_gets_an_area_in_every_run(tmp_path, no_plots):
     def sure(prompt):
-        said = json.loads(fooled(prompt))["label"]
+        label = json.loads(fooled(prompt))["label"]
         # The right rooms in the right order are likelier, whatever it says.
-        asked = prompt.rpartition("\n---\n")[2]
-        in_order = _words("response", asked)[1:] == _words("expected-answer", asked)
-        p = 0.2 if said == "0" else 0.9 if in_order else 0.6
-        return with_logprobs(('{"label": "', 1), (said, 0.9, {"1": p, "0": 1 - p}), ('"}', 1))
+        question = prompt.rpartition("\n---\n")[2]
+        in_order = _words("response", question)[1:] == _words("expected-answer", question)
+        p = 0.2 if label == "0" else 0.9 if in_order else 0.6
+        return with_logprobs(('{"label": "', 1), (label, 0.9, {"1": p, "0": 1 - p}), ('"}', 1))
 
     plan = plan_sweep("e1", items=labelled(*planning(8)), sizes=[0, 2], seeds=2)
     embeddings = DeterministicFakeEmbedding(size=8)
@@ -427,15 +427,15 @@ def test_the_interval_over_draws_holds_items_and_draws():
     perfect = [row(label, float(label)) for label in truth]
     useless = [row(1, 1.0) for _ in truth]
     several = [perfect, useless]
-    found = averaged([metrics_of(rows, truth) for rows in several], several, truth, groups)
-    assert found["accuracy"]["value"] == 0.75
-    assert found["auc"]["value"] == 0.75
+    results = averaged([metrics_of(rows, truth) for rows in several], several, truth, groups)
+    assert results["accuracy"]["value"] == 0.75
+    assert results["auc"]["value"] == 0.75
     # Every group is alike, so what is left is which of the two runs is drawn.
-    assert (found["accuracy"]["low"], found["accuracy"]["high"]) == (0.5, 1.0)
+    assert (results["accuracy"]["low"], results["accuracy"]["high"]) == (0.5, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"sizes": [-1]}, "`sizes` must be whole numbers"),
         ({"seeds": 0}, "`seeds` must be a whole number"),
@@ -443,21 +443,21 @@ def test_the_interval_over_draws_holds_items_and_draws():
         ({"preset": "e3"}, "`preset` must be one of"),
     ],
 )
-def test_a_plan_that_cannot_be_is_refused(options, told):
-    with pytest.raises(OptionError, match=told):
+def test_a_plan_that_cannot_be_is_refused(options, message):
+    with pytest.raises(OptionError, match=message):
         plan_sweep(**{"preset": "e1", "items": labelled(*planning(3)), **options})
 
 
 def test_options_that_the_sweep_sets_itself_are_refused(sweeping):
-    done = sweeping("--set", "recall=all")
-    assert done.exit_code == 2
-    assert "a sweep sets ['recall'] itself" in done.stderr
+    result = sweeping("--set", "recall=all")
+    assert result.exit_code == 2
+    assert "a sweep sets ['recall'] itself" in result.stderr
     assert sweeping(sizes="four").exit_code == 2
 
 
 def test_a_run_that_judges_nothing_ends_a_sweep_with_1(sweeping):
     sweeping.server.replies = lambda call: refusal()
-    done = sweeping()
-    assert done.exit_code == 1
-    assert "The run none judged none of its 20 items; 20 by refusal" in done.stderr
+    result = sweeping()
+    assert result.exit_code == 1
+    assert "The run none judged none of its 20 items; 20 by refusal" in result.stderr
     assert not (sweeping.out / "results.json").exists()

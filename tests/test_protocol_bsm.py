@@ -41,8 +41,8 @@ def first_slot(first: str, second: str) -> tuple[int, int]:
     return 5, 1
 
 
-def lines(found: dict, number: int) -> dict[tuple[str, str], dict]:
-    table = next(table for table in found["tables"] if table["number"] == number)
+def lines(results: dict, number: int) -> dict[tuple[str, str], dict]:
+    table = next(table for table in results["tables"] if table["number"] == number)
     return {(line["setting"], line["category"]): line for line in table["lines"]}
 
 
@@ -67,8 +67,8 @@ def rows() -> list[dict]:
 
 @pytest.mark.figures
 def test_a_judge_of_slots_is_all_position_bias_and_all_ties(rows, tmp_path: Path) -> None:
-    found = protocol.study_tables(scorer(first_slot), rows, tmp_path, numbers=[8])
-    for line in lines(found, 8).values():
+    study_result = protocol.study_tables(scorer(first_slot), rows, tmp_path, numbers=[8])
+    for line in lines(study_result, 8).values():
         # No label is a tie, so that ties agree with nobody.
         assert line["overall"] == line["turn 1"]
         assert (line["overall"]["Ag"], line["overall"]["PB"]) == (0.0, 1.0)
@@ -83,10 +83,21 @@ def test_every_table_is_there_and_a_second_run_asks_nothing(
     # The fake model knows one pair of scores to a reply, and this baseline asks for several.
     monkeypatch.delitem(METHODS, "plan_solve", raising=False)
     model = scorer(longer)
-    found = protocol.study_tables(model, rows, tmp_path, own="gpt-4")
-    assert [table["number"] for table in found["tables"]] == [1, 2, 3, 4, 5, 7, 8, 9, 10, 11]
+    study_result = protocol.study_tables(model, rows, tmp_path, own="gpt-4")
+    assert [table["number"] for table in study_result["tables"]] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        7,
+        8,
+        9,
+        10,
+        11,
+    ]
     again = scorer(longer)
-    assert protocol.study_tables(again, rows, tmp_path, own="gpt-4") == found
+    assert protocol.study_tables(again, rows, tmp_path, own="gpt-4") == study_result
     assert (len(model.prompts) > 0, len(again.prompts)) == (True, 0)
 
 
@@ -96,13 +107,13 @@ def test_a_pair_of_several_tables_is_judged_once(rows, tmp_path: Path) -> None:
     model = scorer(longer)
     shared = sharing(model, replies)
     protocol.study_tables(shared, writing, tmp_path, numbers=[8])
-    asked = len(model.prompts)
+    calls = len(model.prompts)
     # One plan for both and ten scores, with five samples fifty; a pair of equal texts costs
     # nothing.
-    assert asked == len(replies) == len(writing) * (11 + 50)
-    found = protocol.study_tables(shared, writing, tmp_path, numbers=[11])
-    ten = lines(found, 11)["BSM, 1-10", "writing"]["overall"]["pairs"]
-    assert len([p for p in model.prompts[asked:] if '"criteria"' in p]) >= ten
+    assert calls == len(replies) == len(writing) * (11 + 50)
+    study_result = protocol.study_tables(shared, writing, tmp_path, numbers=[11])
+    ten = lines(study_result, 11)["BSM, 1-10", "writing"]["overall"]["pairs"]
+    assert len([p for p in model.prompts[calls:] if '"criteria"' in p]) >= ten
 
 
 def test_a_later_run_of_another_table_asks_for_no_reply_again(rows, tmp_path: Path) -> None:
@@ -117,9 +128,11 @@ def test_a_later_run_of_another_table_asks_for_no_reply_again(rows, tmp_path: Pa
 
 
 def test_the_self_enhancement_table_divides_by_its_own_size(rows, tmp_path: Path) -> None:
-    found = protocol.study_tables(scorer(first_slot), rows, tmp_path, numbers=[2], own="gpt-4")
+    study_result = protocol.study_tables(
+        scorer(first_slot), rows, tmp_path, numbers=[2], own="gpt-4"
+    )
     own = [r for r in rows if r["category"] == "writing" and "gpt-4" in r["systems"]]
-    cell = lines(found, 2)["BSM", "writing"]["overall"]
+    cell = lines(study_result, 2)["BSM", "writing"]["overall"]
     assert len(own) == 3
     assert (cell["pairs"], cell["both_orders"], cell["PB"]) == (len(own), len(own), 1.0)
 
@@ -128,36 +141,36 @@ def test_what_cannot_be_judged_is_left_out_and_said(
     rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(METHODS, "absolute", raising=False)
-    told: list[str] = []
-    found = protocol.study_tables(
-        scorer(longer), rows[:20], tmp_path, numbers=[1, 2], say=told.append
+    notes: list[str] = []
+    study_result = protocol.study_tables(
+        scorer(longer), rows[:20], tmp_path, numbers=[1, 2], say=notes.append
     )
-    assert [table["number"] for table in found["tables"]] == [1]
-    assert not [key for key in lines(found, 1) if key[0] == "absolute"]
-    assert "Table 2 needs --self" in told[0]
-    assert any("absolute is left out" in words for words in told)
+    assert [table["number"] for table in study_result["tables"]] == [1]
+    assert not [key for key in lines(study_result, 1) if key[0] == "absolute"]
+    assert "Table 2 needs --self" in notes[0]
+    assert any("absolute is left out" in words for words in notes)
 
 
 def test_references_are_shown_in_table_4_and_not_in_table_7(rows, tmp_path: Path) -> None:
-    found = [row for row in rows if row["category"] == "reasoning"][:3]
-    reasoning = [row | {"reference": "The sages say so."} for row in found]
-    for number, shown in ((4, True), (7, False)):
+    results = [row for row in rows if row["category"] == "reasoning"][:3]
+    reasoning = [row | {"reference": "The sages say so."} for row in results]
+    for number, expected in ((4, True), (7, False)):
         model = scorer(longer)
         protocol.study_tables(model, reasoning, tmp_path, numbers=[number])
         solves = [prompt for prompt in model.prompts if '"score_1"' in prompt]
-        seen = ["The sages say so." in prompt for prompt in solves]
-        assert seen == [shown] * len(solves)
+        mentions = ["The sages say so." in prompt for prompt in solves]
+        assert mentions == [expected] * len(solves)
         assert len(solves) >= 30
 
 
 def test_a_hundred_pairs_are_drawn_the_same_way_from_any_order() -> None:
     study = protocol.Study(7, "", ("math",), drawn=100)
     rows = [{"id": str(n), "category": "math"} for n in range(300)]
-    drawn = protocol._select(study, rows, None, 0)
+    pair_ids = protocol._select(study, rows, None, 0)
     back = protocol._select(study, rows[::-1], None, 0)
-    assert len(drawn) == 100
-    assert sorted(row["id"] for row in drawn) == sorted(row["id"] for row in back)
-    assert drawn != protocol._select(study, rows, None, 1)
+    assert len(pair_ids) == 100
+    assert sorted(row["id"] for row in pair_ids) == sorted(row["id"] for row in back)
+    assert pair_ids != protocol._select(study, rows, None, 1)
 
 
 # ---- the figures, by hand
@@ -183,30 +196,30 @@ def test_agreement_matches_every_vote_and_ties_with_ties() -> None:
 # Four votes for the shorter text B; the verdicts on them are B, A, tie, A: three are not B.
 def test_length_bias_is_out_of_the_votes_for_the_shorter() -> None:
     rows = [sample("1", "BA"), sample("2", "B"), sample("3", "Bt"), sample("4", "B")]
-    said = {"1": result("B"), "2": result("A"), "3": result("tie"), "4": result("A")}
-    found = figures(rows, said)
-    assert (found["LB"], found["for_the_shorter"]) == (0.75, 4)
+    results = {"1": result("B"), "2": result("A"), "3": result("tie"), "4": result("A")}
+    outcome = figures(rows, results)
+    assert (outcome["LB"], outcome["for_the_shorter"]) == (0.75, 4)
 
 
 def test_texts_of_equal_length_have_no_shorter_side() -> None:
-    found = figures([sample("1", "AB", "same", "size")], {"1": result("A")})
-    assert (found["LB"], found["for_the_shorter"]) == (None, 0)
+    results = figures([sample("1", "AB", "same", "size")], {"1": result("A")})
+    assert (results["LB"], results["for_the_shorter"]) == (None, 0)
 
 
 # Of three pairs one flips and one was not judged: half of two; its votes match nothing.
 def test_pairs_that_were_not_judged_match_no_vote_and_have_no_bias() -> None:
     rows = [sample("1", "A"), sample("2", "A"), sample("3", "BB")]
-    said = {"1": result("A", True), "2": result("A"), "3": result(None, None)}
-    found = figures(rows, said)
-    assert (found["Ag"], found["votes"]) == (0.5, 4)
-    assert (found["PB"], found["both_orders"], found["not_judged"]) == (0.5, 2, 1)
-    assert found["for_the_shorter"] == 0
+    results = {"1": result("A", True), "2": result("A"), "3": result(None, None)}
+    outcome = figures(rows, results)
+    assert (outcome["Ag"], outcome["votes"]) == (0.5, 4)
+    assert (outcome["PB"], outcome["both_orders"], outcome["not_judged"]) == (0.5, 2, 1)
+    assert outcome["for_the_shorter"] == 0
 
 
 # Pairs of votes: A-A agree, A-tie twice do not, B-B agree: 2 of 4.
 def test_people_agree_with_each_other_by_pairs_of_votes() -> None:
-    found = human_agreement([sample("1", "AAt"), sample("2", "BB"), sample("3", "A")])
-    assert found == {"agreement": 0.5, "pairs": 4}
+    results = human_agreement([sample("1", "AAt"), sample("2", "BB"), sample("3", "A")])
+    assert results == {"agreement": 0.5, "pairs": 4}
 
 
 def test_the_second_turn_is_measured_on_its_last_answer() -> None:
@@ -217,20 +230,20 @@ def test_the_second_turn_is_measured_on_its_last_answer() -> None:
         "output_a": talk("a very long first answer", "b"),
         "output_b": talk("x", "longer"),
     }
-    found = figures([row], {"1": result("B")})
-    assert (found["LB"], found["for_the_shorter"]) == (1.0, 1)
+    results = figures([row], {"1": result("B")})
+    assert (results["LB"], results["for_the_shorter"]) == (1.0, 1)
 
 
 def test_votes_of_the_hub_give_both_turns_and_references(
     hub_copy: Callable[..., Path], tmp_path: Path
 ) -> None:
     talk = [("user", "Q1"), ("assistant", "one"), ("user", "Q2"), ("assistant", "x" * 9)]
-    said = [{"role": role, "content": text} for role, text in talk]
-    other = [*said[:3], {"role": "assistant", "content": "y"}]
-    known = {"question_id": 101, "model_a": "m", "model_b": "n", "judge": "expert_1"}
+    turns = [{"role": role, "content": text} for role, text in talk]
+    other = [*turns[:3], {"role": "assistant", "content": "y"}]
+    fields = {"question_id": 101, "model_a": "m", "model_b": "n", "judge": "expert_1"}
     votes = [
-        known
-        | {"winner": winner, "turn": turn, "conversation_a": said, "conversation_b": other}
+        fields
+        | {"winner": winner, "turn": turn, "conversation_a": turns, "conversation_b": other}
         for turn, winner in ((1, "tie"), (2, "model_b"))
     ]
     path = hub_copy("data/human.jsonl", votes, split="human")
@@ -242,8 +255,8 @@ def test_votes_of_the_hub_give_both_turns_and_references(
     (questions / "reference_answers_gpt4.jsonl").write_text(json.dumps(answer))
     rows = protocol._rows(path, questions, None)
     assert [row["reference"] for row in rows] == ["R1", "[Turn 1]\nR1\n\n[Turn 2]\nR2"]
-    found = protocol.study_tables(scorer(longer), rows, tmp_path / "out", numbers=[4])
-    line = lines(found, 4)["BSM", "reasoning"]
+    study_result = protocol.study_tables(scorer(longer), rows, tmp_path / "out", numbers=[4])
+    line = lines(study_result, 4)["BSM", "reasoning"]
     # Equal first answers are a tie, as the vote says; the second vote is for the shorter one.
     assert [line[turn]["Ag"] for turn in ("overall", "turn 1", "turn 2")] == [0.5, 1.0, 0.0]
     assert (line["turn 2"]["LB"], line["turn 2"]["for_the_shorter"]) == (1.0, 1)
@@ -253,7 +266,7 @@ def test_the_program_prints_and_keeps_its_tables(
     serve, small_sets, tmp_path: Path, capsys
 ) -> None:
     server = serve()
-    found = protocol.main(
+    study_result = protocol.main(
         model="openai:fake",
         base_url=server.url,
         data=small_sets,
@@ -263,20 +276,25 @@ def test_the_program_prints_and_keeps_its_tables(
     )
     printed = capsys.readouterr().out
     assert "Table 5. Other categories" in printed
-    assert json.loads((tmp_path / "tables.json").read_text()) == found
-    assert lines(found, 5)["BSM", "stem"]["overall"]["pairs"] == 2
+    assert json.loads((tmp_path / "tables.json").read_text()) == study_result
+    assert lines(study_result, 5)["BSM", "stem"]["overall"]["pairs"] == 2
 
 
 def test_a_table_by_reference_says_where_there_is_none(rows, tmp_path):
-    told: list[str] = []
+    notes: list[str] = []
     judge = scorer(longer)
-    found = protocol.study_tables(judge, rows, tmp_path / "a", numbers=[4], say=told.append)
-    assert found["tables"][0]["title"] == "With references: none given"
-    assert told == ["Table 4: no pair has a reference answer; judged without."]
-    known = [{**row, "reference": "r"} for row in rows]
-    found = protocol.study_tables(judge, known, tmp_path / "b", numbers=[4])
-    size = found["tables"][0]["references"]
-    assert found["tables"][0]["title"] == f"With references: {size} of {size} pairs have one"
+    study_result = protocol.study_tables(
+        judge, rows, tmp_path / "a", numbers=[4], say=notes.append
+    )
+    assert study_result["tables"][0]["title"] == "With references: none given"
+    assert notes == ["Table 4: no pair has a reference answer; judged without."]
+    referenced = [{**row, "reference": "r"} for row in rows]
+    study_result = protocol.study_tables(judge, referenced, tmp_path / "b", numbers=[4])
+    size = study_result["tables"][0]["references"]
+    assert (
+        study_result["tables"][0]["title"]
+        == f"With references: {size} of {size} pairs have one"
+    )
 
 
 def test_plans_are_compared_within_and_between_categories():
@@ -286,7 +304,7 @@ def test_plans_are_compared_within_and_between_categories():
         row = {"category": category, "group": group, "turn": 1}
         return row, {"criteria": [{"name": name} for name in names]}
 
-    found = plan_likeness(
+    outcome = plan_likeness(
         [
             judged("writing", 1, "Depth", "Tone"),
             judged("writing", 1, "Depth", "Tone"),
@@ -294,4 +312,4 @@ def test_plans_are_compared_within_and_between_categories():
             judged("math", 3, "Depth", "Proof", "Steps"),
         ]
     )
-    assert found == {"plans": 3, "within": pytest.approx(1 / 3), "between": 0.25}
+    assert outcome == {"plans": 3, "within": pytest.approx(1 / 3), "between": 0.25}

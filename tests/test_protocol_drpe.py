@@ -31,15 +31,15 @@ def longer(call):
     first, second = re.findall(r"<(?:candidate|passage)-\d-\w+>\n(.*?)\n</", prompt, re.S)
     vote = "1" if len(first) > len(second) else "2"
     surety = -1 / (1 + abs(len(first) - len(second)) / 50)
-    said: dict[str, Any]
+    answer_fields: dict[str, Any]
     if call.shape == "ForcedChoice":
-        said = {"explanation": "so", "preference": vote}
+        answer_fields = {"explanation": "so", "preference": vote}
     elif call.shape == "RoleVote":
-        said = {"reason": "so", "vote": vote}
+        answer_fields = {"reason": "so", "vote": vote}
     else:
         seats = re.findall(r"^(\d+)\. [^:\n]+: ", prompt.split("judges are:")[-1], re.M)
-        said = {f"role_{n}": {"reason": "so", "vote": vote} for n in seats}
-    text = json.dumps(said)
+        answer_fields = {f"role_{n}": {"reason": "so", "vote": vote} for n in seats}
+    text = json.dumps(answer_fields)
     return in_tokens(text, surety) if call.body.get("logprobs") else reply(text)
 
 
@@ -54,9 +54,9 @@ def test_the_drpe_study_counts_correlates_and_resumes(
 ):
     server = serve(longer)
     methods = "drpe, no_batch, drpe_v1, llm_score, rouge1"
-    chosen = {"only": "cnn2022", "limit": 6, "methods": methods, "sweeps": False}
-    found = study(server, small_sets, tmp_path, **chosen)
-    cnn = found["studies"]["cnn2022"]
+    options = {"only": "cnn2022", "limit": 6, "methods": methods, "sweeps": False}
+    study_result = study(server, small_sets, tmp_path, **options)
+    cnn = study_result["studies"]["cnn2022"]
     assert (cnn["articles"], cnn["summaries"]) == (6, 12)
     # References are one call for each article; panels are drawn once for both summaries.
     calls = {name: row["calls"] for name, row in cnn["methods"].items()}
@@ -79,18 +79,18 @@ def test_the_drpe_study_counts_correlates_and_resumes(
     assert "rule 'unique' keeps 6 CNN and 6 BBC articles" in printed
     assert "rule 'any' keeps 7 CNN and 7 BBC articles" in printed
     assert "saved" in printed
-    assert list(found["table"]) == [
+    assert list(study_result["table"]) == [
         *("drpe", "no_batch", "llm_score", "rouge1"),
         *("drpe_v1, in pairs", "llm_score, in pairs"),
     ]
-    assert found["table"]["drpe"]["AVG"] == found["table"]["drpe"]["cnn2022"]
-    study(server, small_sets, tmp_path, **chosen)
+    assert study_result["table"]["drpe"]["AVG"] == study_result["table"]["drpe"]["cnn2022"]
+    study(server, small_sets, tmp_path, **options)
     assert len(server.calls) == 144
     # A run that was killed in the middle of a line pays for that reference alone.
     references = tmp_path / "references-cnn2022.jsonl"
     whole = references.read_text()
     references.write_text(whole[:-20])
-    study(server, small_sets, tmp_path, **chosen)
+    study(server, small_sets, tmp_path, **options)
     assert len(server.calls) == 145
     assert references.read_text() == whole
 
@@ -98,16 +98,16 @@ def test_the_drpe_study_counts_correlates_and_resumes(
 @pytest.mark.figures
 def test_the_drpe_study_varies_the_number_of_roles(serve, small_sets, tmp_path, letter_encoder):
     server = serve(longer)
-    chosen = {"only": "summeval", "limit": 2, "methods": "drpe"}
-    found = study(server, small_sets, tmp_path, **chosen)["studies"]["summeval"]
-    assert found["summaries"] == 8
-    assert {name: len(values) for name, values in found["sizes"].items()} == {
+    options = {"only": "summeval", "limit": 2, "methods": "drpe"}
+    study_result = study(server, small_sets, tmp_path, **options)["studies"]["summeval"]
+    assert study_result["summaries"] == 8
+    assert {name: len(values) for name, values in study_result["sizes"].items()} == {
         "drpe": 4,
         "no_static": 4,
         "manual": 4,
     }
-    assert found["sizes"]["no_static"][0] is None
-    assert all(math.isfinite(v) for v in found["sizes"]["drpe"])
+    assert study_result["sizes"]["no_static"][0] is None
+    assert all(math.isfinite(v) for v in study_result["sizes"]["drpe"])
     # Of the manual panel no reader is generated: three static roles, and k with a view.
     rows = (tmp_path / "summeval" / "size-manual-2.jsonl").read_text().splitlines()
     types = [role["type"] for role in json.loads(rows[0])["roles"]]
@@ -118,9 +118,9 @@ def test_the_drpe_study_varies_the_number_of_roles(serve, small_sets, tmp_path, 
 @pytest.mark.figures
 def test_every_method_is_asked_in_every_wording(serve, small_sets, tmp_path, letter_encoder):
     server = serve(longer)
-    chosen = {"only": "summeval", "limit": 1, "methods": "no_batch, llm_score, rouge1"}
-    found = study(server, small_sets, tmp_path, wordings=5, sweeps=False, **chosen)
-    rows = found["studies"]["summeval"]["methods"]
+    options = {"only": "summeval", "limit": 1, "methods": "no_batch, llm_score, rouge1"}
+    study_result = study(server, small_sets, tmp_path, wordings=5, sweeps=False, **options)
+    rows = study_result["studies"]["summeval"]["methods"]
     assert len(rows["no_batch"]["wordings"]["values"]) == 5
     assert len(rows[RIVAL]["wordings"]["values"]) == 5
     assert "wordings" not in rows["rouge1"]
@@ -132,12 +132,12 @@ def test_every_method_is_asked_in_every_wording(serve, small_sets, tmp_path, let
 
 def test_references_are_as_long_as_the_summaries_of_their_set(serve, small_sets, tmp_path):
     server = serve(longer)
-    chosen = {"limit": 1, "methods": "rouge1", "sweeps": False}
-    study(server, small_sets, tmp_path, only="cnn2022,bbc2022", **chosen)
-    asked = [call.prompt for call in server.calls]
-    assert ["three to four sentences" in prompt for prompt in asked] == [True, False]
-    assert not any("Summarize the article" in prompt for prompt in asked)
-    assert ["in one sentence." in prompt for prompt in asked] == [False, True]
+    options = {"limit": 1, "methods": "rouge1", "sweeps": False}
+    study(server, small_sets, tmp_path, only="cnn2022,bbc2022", **options)
+    prompts = [call.prompt for call in server.calls]
+    assert ["three to four sentences" in prompt for prompt in prompts] == [True, False]
+    assert not any("Summarize the article" in prompt for prompt in prompts)
+    assert ["in one sentence." in prompt for prompt in prompts] == [False, True]
 
 
 def test_a_mean_over_sets_needs_a_number_on_each(capsys):
@@ -145,9 +145,9 @@ def test_a_mean_over_sets_needs_a_number_on_each(capsys):
         "cnn2022": {"methods": {"drpe": {"pearson": 0.5}, "bleu": {"pearson": 0.2}}}
     }
     two["bbc2022"] = {"methods": {"drpe": {"wordings": {"mean": 0.7, "sd": 0.1}}}}
-    found = print_main_table(Console(width=100), two)
-    assert found["drpe"] == {"cnn2022": 0.5, "bbc2022": 0.7, "AVG": pytest.approx(0.6)}
-    assert found["bleu"]["AVG"] is None
+    study_result = print_main_table(Console(width=100), two)
+    assert study_result["drpe"] == {"cnn2022": 0.5, "bbc2022": 0.7, "AVG": pytest.approx(0.6)}
+    assert study_result["bleu"]["AVG"] is None
     assert "0.700 ± 0.100" in capsys.readouterr().out
 
 
@@ -156,17 +156,19 @@ def test_tau_is_tested_on_the_same_resamples_and_what_was_not_judged_is_counted(
     groups = {name: f"g{int(name) // 2}" for name in human}
     good = {**human, "19": None}
     bad = {name: 1 - value for name, value in human.items()}
-    found = figures(good, human, groups, bad, resamples=50, seed=0)
-    assert (found["n"], found["not_judged"], found["pearson"]) == (19, 1, pytest.approx(1))
+    result = figures(good, human, groups, bad, resamples=50, seed=0)
+    assert (result["n"], result["not_judged"], result["pearson"]) == (19, 1, pytest.approx(1))
     # Scores equal to people's values have tau 1, their opposite -1.
-    assert found["tau_test"]["difference"] == pytest.approx(2)
+    assert result["tau_test"]["difference"] == pytest.approx(2)
     assert spread([human, bad], human)["mean"] == pytest.approx(1)
 
 
 def test_meteor_without_wordnet_says_so(monkeypatch, capsys):
     monkeypatch.setattr("drpe_tables.wordnet_found", lambda: False)
-    found = print_main_table(Console(), {"cnn2022": {"methods": {"meteor": {"pearson": 0.5}}}})
-    assert list(found) == ["meteor (no WordNet)"]
+    study_result = print_main_table(
+        Console(), {"cnn2022": {"methods": {"meteor": {"pearson": 0.5}}}}
+    )
+    assert list(study_result) == ["meteor (no WordNet)"]
 
 
 def leading(call):
@@ -181,9 +183,11 @@ def leading(call):
 @pytest.mark.skipif(not DATA.exists(), reason="the public sets are not here")
 def test_every_cell_of_the_table_is_filled_on_real_summaries(serve, tmp_path, letter_encoder):
     overlaps = "rouge1, rouge2, rougeL, bleu, meteor, "
-    chosen = {"limit": 3, "methods": overlaps + ",".join(protocol_drpe.METHODS)}
-    found = study(serve(leading), DATA, tmp_path, sweeps=False, **chosen)
+    options = {"limit": 3, "methods": overlaps + ",".join(protocol_drpe.METHODS)}
+    study_result = study(serve(leading), DATA, tmp_path, sweeps=False, **options)
     # Five overlaps, seven judges against a reference, three in pairs; three sets and a mean.
-    assert len(found["table"]) == 5 + 7 + 3
-    assert {len(cells) for cells in found["table"].values()} == {4}
-    assert all(value is not None for row in found["table"].values() for value in row.values())
+    assert len(study_result["table"]) == 5 + 7 + 3
+    assert {len(cells) for cells in study_result["table"].values()} == {4}
+    assert all(
+        value is not None for row in study_result["table"].values() for value in row.values()
+    )

@@ -57,17 +57,17 @@ def test_calls_in_flight_are_sixteen_and_four_of_a_local_model():
     ],
 )
 def test_an_unknown_name_is_one_sentence(script, option, tmp_path):
-    done = told(script, "--model", "local", "--data", tmp_path, option, "poems")
-    assert (done.exit_code, "poems: not among" in done.output) == (2, True)
+    result = told(script, "--model", "local", "--data", tmp_path, option, "poems")
+    assert (result.exit_code, "poems: not among" in result.output) == (2, True)
 
 
 def test_what_is_wrong_is_one_sentence_and_nothing_is_written(script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for arguments in (["--data", "none"], ["--data", "none", "--model", "nobody:nothing"]):
-        done = told(script, *arguments)
-        assert done.exit_code == 2
-        assert "Traceback" not in done.output
-        assert isinstance(done.exception, SystemExit)
+        result = told(script, *arguments)
+        assert result.exit_code == 2
+        assert "Traceback" not in result.output
+        assert isinstance(result.exception, SystemExit)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -80,22 +80,22 @@ def test_ctrl_c_is_one_sentence_and_code_130():
         "    raise KeyboardInterrupt\n"
         "program(main)()"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code],
         cwd=Path(protocol_sc2.__file__).parent,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 130
-    assert done.stderr == "Stopped; the same command resumes where it stopped.\n"
+    assert result.returncode == 130
+    assert result.stderr == "Stopped; the same command resumes where it stopped.\n"
 
 
 def test_a_file_that_is_missing_is_one_sentence(tmp_path):
     (tmp_path / "summeval12").mkdir()
     options = ["--model", "local", "--data", tmp_path, "--sets", "summeval12"]
-    done = told(protocol_sc2, *options)
-    assert (done.exit_code, "cannot be read from" in done.output) == (2, True)
+    result = told(protocol_sc2, *options)
+    assert (result.exit_code, "cannot be read from" in result.output) == (2, True)
 
 
 def test_replies_are_kept_over_runs_with_their_usage(tmp_path):

@@ -73,36 +73,36 @@ def settings(folder: str, verdicts: str) -> dict[str, tuple[list, list, list]]:
         (row.get("set", folder), row["idx"]): NAMES[row["label"]]
         for row in rows(f"{folder}/items.jsonl.gz")
     }
-    found: dict[str, tuple[list, list, list]] = defaultdict(lambda: ([], [], []))
+    results: dict[str, tuple[list, list, list]] = defaultdict(lambda: ([], [], []))
     for row in rows(f"{folder}/{verdicts}"):
-        first, second, labels = found[f"{row['set']}|{row['judge']}|{row['strategy']}"]
+        first, second, labels = results[f"{row['set']}|{row['judge']}|{row['strategy']}"]
         first.append(NAMES[row["verdict_12"]])
         second.append(NAMES[row["verdict_21"]])
         labels.append(items[row["set"], row["idx"]])
-    return found
+    return results
 
 
 def test_every_setting_of_llmbar_comes_out_as_published() -> None:
-    found = settings("llmbar", "verdicts_all.jsonl.gz")
+    results = settings("llmbar", "verdicts_all.jsonl.gz")
     published = json.loads((DATA / "llmbar/expected.json").read_text())
-    assert set(found) == set(published)
+    assert set(results) == set(published)
     both_failed = 0
-    for name, (first, second, labels) in found.items():
-        told = published[name]
+    for name, (first, second, labels) in results.items():
+        figures = published[name]
         both = order_accuracy(first, second, labels, "both_right")
         mean = order_accuracy(first, second, labels, "mean_of_orders")
-        assert 100 * both == pytest.approx(told["accuracy_both_orders"]), name
-        assert 100 * mean == pytest.approx(told["accuracy_mean_of_orders"]), name
+        assert 100 * both == pytest.approx(figures["accuracy_both_orders"]), name
+        assert 100 * mean == pytest.approx(figures["accuracy_mean_of_orders"]), name
         # The source takes two replies that both could not be read for agreement.
         pairs = list(zip(first, second, strict=True))
         unread = pairs.count((None, None))
         both_failed += unread > 0
         agreed = order_agreement(first, second)
-        theirs = told["order_agreement"] / 100 * len(pairs)
+        theirs = figures["order_agreement"] / 100 * len(pairs)
         assert agreed * agreed.n + unread == pytest.approx(theirs), name
         if all(None not in pair for pair in pairs):
             kappa = cohen_kappa(first, second)
-            assert kappa == pytest.approx(told["kappa_between_orders"]), name
+            assert kappa == pytest.approx(figures["kappa_between_orders"]), name
     assert both_failed == 29
 
 
@@ -117,8 +117,8 @@ def test_every_setting_of_llmbar_comes_out_as_published() -> None:
     ],
 )
 def test_four_judges_of_mt_bench(judge, right, agreeing, unread) -> None:
-    found = settings("mtbench_human200", "judgments.jsonl.gz")
-    first, second, labels = found[f"mtbench_human200|{judge}|Vanilla_NoRules"]
+    study_result = settings("mtbench_human200", "judgments.jsonl.gz")
+    first, second, labels = study_result[f"mtbench_human200|{judge}|Vanilla_NoRules"]
     mean = order_accuracy(first, second, labels, "mean_of_orders")
     assert 100 * mean == pytest.approx(right)
     assert mean == pytest.approx((accuracy(first, labels) + accuracy(second, labels)) / 2)
@@ -129,19 +129,19 @@ def test_four_judges_of_mt_bench(judge, right, agreeing, unread) -> None:
 def test_the_longer_text_wins_most_of_mt_bench() -> None:
     items = rows("mtbench_human200/items.jsonl.gz")
     lengths = [[len(row[side]) for row in items] for side in ("output_1", "output_2")]
-    found = length_baseline([NAMES[row["label"]] for row in items], *lengths)
+    results = length_baseline([NAMES[row["label"]] for row in items], *lengths)
     # Five pairs are equally long. "Not longer means the second" is right on three of them,
     # which makes the 69.5 % one reads elsewhere; here they are ties.
     assert [a == b for a, b in zip(*lengths, strict=True)].count(True) == 5
-    assert 100 * found == pytest.approx(68.0)
-    assert 100 * (found + 3 / 200) == pytest.approx(69.5)
+    assert 100 * results == pytest.approx(68.0)
+    assert 100 * (results + 3 / 200) == pytest.approx(69.5)
 
 
 def test_the_annotators_of_pandalm_agree_as_published() -> None:
     items = rows("pandalm/pandalm_testset.jsonl.gz")
     raters = list(zip(*(row["human_labels"] for row in items), strict=True))
-    found = [cohen_kappa(raters[i], raters[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
-    assert sorted(round(k, 3) for k in found) == [0.852, 0.862, 0.879]
+    results = [cohen_kappa(raters[i], raters[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    assert sorted(round(k, 3) for k in results) == [0.852, 0.862, 0.879]
 
 
 def extremes():
@@ -154,17 +154,17 @@ def extremes():
         for row in map(json.loads, file):
             row["mean"] = round(fmean(row["expert_mean"].values()), 9)
             rated.setdefault(row["id"], []).append(row)
-    chosen = []
+    selection = []
     for rows in rated.values():
-        chosen += sorted(rows, key=lambda r: (-r["mean"], r["model_id"]))[:2]
-        chosen += sorted(rows, key=lambda r: (r["mean"], r["model_id"]))[:2]
-    return articles, chosen
+        selection += sorted(rows, key=lambda r: (-r["mean"], r["model_id"]))[:2]
+        selection += sorted(rows, key=lambda r: (r["mean"], r["model_id"]))[:2]
+    return articles, selection
 
 
 def test_rouge_on_summeval_correlates_as_it_was_measured_before():
-    articles, chosen = extremes()
-    means = [row["mean"] for row in chosen]
-    texts = [row["summary"] for row in chosen]
+    articles, selection = extremes()
+    means = [row["mean"] for row in selection]
+    texts = [row["summary"] for row in selection]
     measured = {
         # One reference, then the nearest of eleven. How ties were broken there is not
         # known, and 32 of the 100 articles have one.
@@ -172,8 +172,8 @@ def test_rouge_on_summeval_correlates_as_it_was_measured_before():
         "references": {"rouge1": 0.413, "rouge2": 0.326, "rougeL": 0.360},
     }
     for field, expected in measured.items():
-        found = [articles[row["id"]][field] for row in chosen]
-        references = [[each] if isinstance(each, str) else each for each in found]
+        results = [articles[row["id"]][field] for row in selection]
+        references = [[each] if isinstance(each, str) else each for each in results]
         for name, value in expected.items():
             scores = overlap(name, texts, references)
             assert np.corrcoef(scores, means)[0, 1] == pytest.approx(value, abs=0.006)
@@ -208,8 +208,8 @@ def test_the_papers_prompt_on_planning_leaves_the_long_task_out():
 
 def test_a_slice_of_the_real_answers_goes_through(serve, tmp_path, letter_encoder):
     sweeping = Sweeping(serve(behave), tmp_path)
-    done = sweeping("--limit", "90", data=DATA / "cogeval", sizes="0,2", draws=1)
-    assert done.exit_code == 0, done.output
+    result = sweeping("--limit", "90", data=DATA / "cogeval", sizes="0,2", draws=1)
+    assert result.exit_code == 0, result.output
     results = check_figures(sweeping.out)
     check_report(sweeping.out)
     assert sum(results["items"].values()) == 90
@@ -271,8 +271,8 @@ def test_recorded_ratings_of_a_real_judge_are_audited_without_a_model():
     assert result["history"][0]["proposed"] == len(far) > 50
     print(f"GPT-4's consistency ratings: {len(far)} of {len(items)} two or more off")
     assert len(memory) == sum(own < "M2" for own in far)
-    kept = next(iter(memory.examples.values()))
-    assert kept["corrected"] in (1, 2, 3, 4, 5)
+    example = next(iter(memory.examples.values()))
+    assert example["corrected"] in (1, 2, 3, 4, 5)
     assert result["history"][0]["pool"]["n"] == 1200
 
 
@@ -294,8 +294,8 @@ def test_disagreements_with_the_recorded_grades_are_counted(
 ):
     doubted = []
     for row in recorded:
-        shown = {"output": row["parsed"], "expected": row["expected"]}
-        doubted.append(check.doubt(shown, int(row["judge_score"] >= 1)))
+        fields = {"output": row["parsed"], "expected": row["expected"]}
+        doubted.append(check.doubt(fields, int(row["judge_score"] >= 1)))
     labels = [doubt.label for doubt in doubted if doubt]
     print(f"{check.name}: {labels.count(0)} accepted, {labels.count(1)} rejected")
     assert (labels.count(0), labels.count(1)) == (accepted, rejected)
@@ -351,21 +351,21 @@ def test_people_are_the_ceiling_where_several_voted():
     path = DATA / "pandalm"
     data = sets.load("pandalm", path)
     rows = list(sets.replay(sets.recorded("pandalm", path, judge="gpt-3.5-turbo"), data))
-    found = report.trust(rows, data)
+    trust_report = report.trust(rows, data)
     votes = [row["human_votes"] for row in data]
-    groups = found.sample.groups
-    assert found["agreement.people"] == metrics.people_agreement(votes, groups=groups)
-    assert "points under people among themselves" in found.sentence
-    assert "25 of 999 not judged" in found.sentence
+    groups = trust_report.sample.groups
+    assert trust_report["agreement.people"] == metrics.people_agreement(votes, groups=groups)
+    assert "points under people among themselves" in trust_report.sentence
+    assert "25 of 999 not judged" in trust_report.sentence
 
 
 @pytest.mark.parametrize("judge", sorted(RECORDED))
 def test_recorded_judges_have_their_published_numbers(four, judge):
     accuracy, agreement = RECORDED[judge]
-    found = four[judge]
-    assert 100 * found["agreement.mean_of_orders.wrong"] == pytest.approx(accuracy)
-    judged = found["bias.flips"].n
-    same = (1 - found["bias.flips"]) * judged
+    result = four[judge]
+    assert 100 * result["agreement.mean_of_orders.wrong"] == pytest.approx(accuracy)
+    judged = result["bias.flips"].n
+    same = (1 - result["bias.flips"]) * judged
     assert 100 * same / 200 == pytest.approx(agreement)
     page = Page(four.to_html())
     assert f"{accuracy / 100:.6f}" in page.values["agreement.mean_of_orders.wrong"]
@@ -375,10 +375,10 @@ def test_recorded_judges_have_their_published_numbers(four, judge):
 def test_the_recorded_report_of_the_cookbook_is_this_one(four, tmp_path):
     path, out = DATA / "mtbench_human200", tmp_path / "four.html"
     script = Path(__file__).parents[1] / "cookbook" / "recorded_report.py"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, script, path, "-o", out], capture_output=True, text=True, check=True
     )
-    assert f"GPT-4: {four['GPT-4'].sentence}" in done.stdout
+    assert f"GPT-4: {four['GPT-4'].sentence}" in result.stdout
     theirs, ours = (Page(html).values for html in (out.read_text(), four.to_html()))
     for key, values in ours.items():
         assert sorted(values) == sorted(theirs[key])
@@ -387,12 +387,12 @@ def test_the_recorded_report_of_the_cookbook_is_this_one(four, tmp_path):
 # Longer answers win 136 of these 200 pairs; 5 more have answers of equal length.
 def test_a_judge_of_length_agrees_as_the_length_baseline_does(tmp_path: Path) -> None:
     rows = sets.load("mtbench_human200", DATA / "mtbench_human200")
-    found = protocol_bsm.study_tables(scorer(longer), rows, tmp_path, numbers=[3, 4, 5])
+    study_result = protocol_bsm.study_tables(scorer(longer), rows, tmp_path, numbers=[3, 4, 5])
     # Table 3 has writing, 4 coding, reasoning and math, 5 the other four categories.
     cells = [
         line["overall"]
         for number in (3, 4, 5)
-        for (setting, _), line in lines(found, number).items()
+        for (setting, _), line in lines(study_result, number).items()
         if setting == "BSM"
     ]
     assert sum(cell["pairs"] for cell in cells) == 200

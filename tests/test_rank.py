@@ -25,32 +25,32 @@ TASKS: list[dict[str, Any]] = [
 
 def judge(verdict=None):
     """Return a judge that prefers by quality, and what it was asked."""
-    asked = []
+    log = []
 
     def prefer(row):
-        asked.append(row)
+        log.append(row)
         a, b = (QUALITY[row[side].split()[0]] for side in ("output_a", "output_b"))
         return {"verdict": {**even_verdict(), "preference": verdict or ("A" if a > b else "B")}}
 
     runnable = RunnableLambda(prefer)
-    return runnable.with_config(metadata={"takes": "pair", "method": "by quality"}), asked
+    return runnable.with_config(metadata={"takes": "pair", "method": "by quality"}), log
 
 
 def test_systems_are_ranked_with_few_of_the_comparisons():
-    found, asked = judge()
-    ranking = rank(TASKS, found, batch=8, progress=False)
+    ranker, log = judge()
+    ranking = rank(TASKS, ranker, batch=8, progress=False)
     assert [each["system"] for each in ranking["systems"]] == ["good", "fair", "poor"]
     assert ranking["settled"]
-    assert len(asked) == ranking["comparisons"] < ranking["possible"] / 2 == 60
+    assert len(log) == ranking["comparisons"] < ranking["possible"] / 2 == 60
     assert [each["parted"] for each in ranking["systems"]] == [True, True, None]
 
 
 def test_no_pair_is_compared_twice_and_each_system_stands_in_both_slots():
-    found, asked = judge("tie")
-    ranking = rank(TASKS, found, progress=False)
+    ranker, log = judge("tie")
+    ranking = rank(TASKS, ranker, progress=False)
     assert (ranking["comparisons"], ranking["settled"]) == (120, False)
-    assert len({row["id"] for row in asked} | {turned(row["id"]) for row in asked}) == 240
-    first = {row["output_a"].split()[0] for row in asked}
+    assert len({row["id"] for row in log} | {turned(row["id"]) for row in log}) == 240
+    first = {row["output_a"].split()[0] for row in log}
     assert first == set(QUALITY)
     assert all(abs(each["strength"]) < 1e-9 for each in ranking["systems"])
 
@@ -61,10 +61,10 @@ def turned(name):
 
 
 def test_a_budget_bounds_the_comparisons_and_a_file_resumes_them(tmp_path):
-    found, asked = judge("tie")
+    ranker, log = judge("tie")
     for _ in range(2):
-        rank(TASKS, found, budget=10, batch=4, out=tmp_path / "o.jsonl", progress=False)
-    assert len(asked) == 10
+        rank(TASKS, ranker, budget=10, batch=4, out=tmp_path / "o.jsonl", progress=False)
+    assert len(log) == 10
 
 
 def test_one_row_for_each_text_is_read_too():
@@ -108,9 +108,9 @@ def test_equal_wins_are_equal_strengths_with_the_error_of_the_formula():
 def test_pairs_are_drawn_where_the_order_is_in_doubt():
     # System 2 lost every time: only the order of 0 and 1 is in doubt.
     points = np.array([[0.0, 5, 40], [5, 0, 40], [0, 0, 0]])
-    left = np.full((3, 3), 4.0)
-    drawn = next_pairs(tournament(points), left, 10, np.random.default_rng(0))
-    assert drawn == [(0, 1)] * 4
+    capacity = np.full((3, 3), 4.0)
+    pairs = next_pairs(tournament(points), capacity, 10, np.random.default_rng(0))
+    assert pairs == [(0, 1)] * 4
 
 
 def test_a_command_ranks_and_writes_json(tmp_path, serve):
@@ -120,14 +120,14 @@ def test_a_command_ranks_and_writes_json(tmp_path, serve):
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
     model = ["--model", "fake", "--base-url", serve(answer_call).url]
-    done = CliRunner().invoke(app, ["rank", str(path), *model, "--json", str(out)])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, ["rank", str(path), *model, "--json", str(out)])
+    assert result.exit_code == 0, result.output
     ranking = json.loads(out.read_text())
     assert [each["system"] for each in ranking["systems"]] == ["x", "y"]
     spec = tmp_path / "judge.json"
     described = {"method": "relative", "model": {"name": "fake", "base_url": model[-1]}}
     spec.write_text(json.dumps(described))
     again = CliRunner().invoke(app, ["rank", str(path), "--spec", str(spec)])
-    assert again.stdout == done.stdout
-    assert "of 12 possible comparisons" in done.stderr
-    assert "settled" in done.stdout
+    assert again.stdout == result.stdout
+    assert "of 12 possible comparisons" in result.stderr
+    assert "settled" in result.stdout

@@ -41,10 +41,10 @@ def judged(rows, server, out, **options):
 
 def test_a_dataset_is_judged_once_and_resumed_without_a_call(tmp_path):
     with FakeModelServer(answer_call) as server:
-        done = judged(ray.data.from_items(ROWS), server, tmp_path)
-        table = done.rows.take_all()
+        result = judged(ray.data.from_items(ROWS), server, tmp_path)
+        table = result.rows.take_all()
         assert sorted(row["id"] for row in table) == sorted(row["id"] for row in ROWS)
-        assert (done.summary.rows, done.summary.preferences["A"]) == (40, 40)
+        assert (result.summary.rows, result.summary.preferences["A"]) == (40, 40)
         again = judged(ROWS, server, tmp_path, rpm=1e6)
     assert (len(server.calls), again.summary.resumed) == (40, 40)
     assert server.peak <= 8
@@ -70,8 +70,8 @@ def test_an_actor_that_is_killed_is_begun_again_and_pays_for_nothing_that_it_wro
 
     with FakeModelServer(slow) as server:
         threading.Thread(target=kill, daemon=True).start()
-        done = judged(ROWS, server, tmp_path)
-    assert done.summary.rows == 40
+        result = judged(ROWS, server, tmp_path)
+    assert result.summary.rows == 40
     # Four calls were in flight in each of the two actors.
     assert len(server.calls) <= 40 + 4
 
@@ -107,8 +107,8 @@ def test_the_command_judges_on_ray(tmp_path):
     with FakeModelServer(answer_call) as server:
         words = ["judge", str(rows), "--method", "relative", "--model", "m", "--base-url"]
         words += [server.url, "--engine", "ray", "-o", str(tmp_path / "out")]
-        done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
+        result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
     assert (tmp_path / "out" / "verdicts.parquet").is_file()
     assert len(server.calls) == 12
 

@@ -21,11 +21,11 @@ from tests.test_datasets import folder
 
 def by_setting(records) -> dict[tuple[str, str], dict[str, dict[str, str | None]]]:
     """Return preferences by judge and setting, id and order."""
-    found: dict = defaultdict(lambda: defaultdict(dict))
+    results: dict = defaultdict(lambda: defaultdict(dict))
     for record in records:
-        own = found[record["judge"], record["setting"]]
+        own = results[record["judge"], record["setting"]]
         own[record["id"]][record["order"]] = record["preference"]
-    return found
+    return results
 
 
 def orders(by_id: dict) -> tuple[list, list]:
@@ -36,25 +36,25 @@ def orders(by_id: dict) -> tuple[list, list]:
 def llmbar() -> tuple[dict, dict, dict]:
     path = folder("llmbar")
     rows = {row["id"]: row for row in sets.load("llmbar", path)}
-    found: dict = defaultdict(dict)
+    result: dict = defaultdict(dict)
     for (judge, setting), by_id in by_setting(sets.recorded("llmbar", path)).items():
-        for key, said in by_id.items():
-            found[f"{rows[key]['category']}|{judge}|{setting}"][key] = said
+        for key, preferences in by_id.items():
+            result[f"{rows[key]['category']}|{judge}|{setting}"][key] = preferences
     expected = json.loads((path / "expected.json").read_text())
-    return found, expected, {key: row["label"] for key, row in rows.items()}
+    return result, expected, {key: row["label"] for key, row in rows.items()}
 
 
 @pytest.mark.figures
 def test_llmbar_has_all_its_settings(llmbar) -> None:
-    found, expected, _ = llmbar
-    assert found.keys() == expected.keys()
-    assert len(found) == 325
+    result, expected, _ = llmbar
+    assert result.keys() == expected.keys()
+    assert len(result) == 325
 
 
 @pytest.mark.figures
 def test_llmbar_accuracy_is_that_of_the_source_in_every_setting(llmbar) -> None:
-    found, expected, labels = llmbar
-    for setting, by_id in found.items():
+    result, expected, labels = llmbar
+    for setting, by_id in result.items():
         truth = [labels[key] for key in by_id]
         rules: list[tuple[OrdersRule, str]] = [
             ("mean_of_orders", "accuracy_mean_of_orders"),
@@ -70,9 +70,9 @@ def test_llmbar_accuracy_is_that_of_the_source_in_every_setting(llmbar) -> None:
 def test_llmbar_order_agreement_is_that_of_the_source_and_less_where_nothing_was_read(
     llmbar,
 ) -> None:
-    found, expected, _ = llmbar
+    result, expected, _ = llmbar
     differ = 0
-    for setting, by_id in found.items():
+    for setting, by_id in result.items():
         first, second = orders(by_id)
         ours = order_agreement(first, second)
         theirs = expected[setting]["order_agreement"]
@@ -85,9 +85,9 @@ def test_llmbar_order_agreement_is_that_of_the_source_and_less_where_nothing_was
 
 @pytest.mark.figures
 def test_llmbar_kappa_between_orders_is_right_where_every_reply_was_read(llmbar) -> None:
-    found, expected, _ = llmbar
+    result, expected, _ = llmbar
     read = 0
-    for setting, by_id in found.items():
+    for setting, by_id in result.items():
         first, second = orders(by_id)
         if None in first + second:
             continue
@@ -129,8 +129,8 @@ def test_mtbench_human200_has_its_published_accuracy_and_agreement(judge: str) -
     first, second = orders(by_id)
     right = order_accuracy(first, second, [labels[key] for key in by_id], "mean_of_orders")
     ours = order_agreement(first, second)
-    found = (100 * right, 100 * ours.with_unread, 100 * ours)
-    assert found == pytest.approx(MT_BENCH[judge], abs=1e-9)
+    result = (100 * right, 100 * ours.with_unread, 100 * ours)
+    assert result == pytest.approx(MT_BENCH[judge], abs=1e-9)
 
 
 # A pair without two readable verdicts is not consistent.
@@ -172,14 +172,14 @@ def test_the_position_bias_study_repeats_each_order_three_times() -> None:
 @pytest.mark.figures
 def test_repetitions_agree_with_the_full_study_by_identity() -> None:
     path = folder("mtbench_position_bias")
-    known = {
+    fields = {
         (r["judge"], r["id"], r["order"]): r["preference"]
         for r in sets.recorded("mtbench_position_bias", path, setting="full")
     }
     same = [
-        record["preference"] == known[key]
+        record["preference"] == fields[key]
         for record in sets.recorded("mtbench_position_bias", path, setting="repetition 1")
-        if (key := (record["judge"], record["id"], record["order"])) in known
+        if (key := (record["judge"], record["id"], record["order"])) in fields
     ]
     assert len(same) == 3 * 192
     assert fmean(same) > 0.75
@@ -202,10 +202,10 @@ def test_pandalm_judges_have_their_accuracy(judge: str, right: float, unread: in
     path = folder("pandalm")
     rows = sets.load("pandalm", path)
     replayed = list(sets.replay(sets.recorded("pandalm", path, judge=judge), rows))
-    found = accuracy(replayed, [row["label"] for row in replayed])
-    assert (round(100 * found, 1), found.n) == (right, 999)
+    results = accuracy(replayed, [row["label"] for row in replayed])
+    assert (round(100 * results, 1), results.n) == (right, 999)
     # The metric knows why a judgment failed from the replayed verdict.
-    assert found.n_failed == ({"unparsable": unread} if unread else {})
+    assert results.n_failed == ({"unparsable": unread} if unread else {})
 
 
 def sign(number: float) -> int:
@@ -248,9 +248,9 @@ def test_summeval_system_pairs(by: str, all_pairs: float, close: float) -> None:
     systems = list(combinations(sorted({row["systems"][0] for row in rows}), 2))
     assert len(systems) == 66
     assert system_pairs_won(rows, scores, systems, by) == all_pairs
-    shown = {tuple(record["id"].split(":")[2:]) for record in sets.recorded("summeval12", path)}
-    assert len(shown) == 11
-    assert system_pairs_won(rows, scores, shown, by) == close
+    ids = {tuple(record["id"].split(":")[2:]) for record in sets.recorded("summeval12", path)}
+    assert len(ids) == 11
+    assert system_pairs_won(rows, scores, ids, by) == close
     assert round(100 * 7 / 11, 1) == 63.6
 
 
@@ -259,13 +259,13 @@ def test_summeval_head_to_head_verdicts_are_on_the_pairs_that_load_gives() -> No
     path = folder("summeval12")
     pairs = {row["id"]: row for row in sets.load("summeval12", path, dimension="coherence")}
     by_id = by_setting(sets.recorded("summeval12", path, setting="coherence"))
-    ((_, said),) = by_id.items()
-    assert said.keys() <= pairs.keys()
-    assert len(said) == 1100
+    ((_, preferences),) = by_id.items()
+    assert preferences.keys() <= pairs.keys()
+    assert len(preferences) == 1100
     # People and this judge agree more often than not where it is of one mind.
-    sure = [key for key, each in said.items() if each["AB"] == each["BA"] != "tie"]
+    sure = [key for key, each in preferences.items() if each["AB"] == each["BA"] != "tie"]
     decided = [key for key in sure if pairs[key]["label"] != "tie"]
-    assert fmean(said[key]["AB"] == pairs[key]["label"] for key in decided) > 0.6
+    assert fmean(preferences[key]["AB"] == pairs[key]["label"] for key in decided) > 0.6
 
 
 # The README of the set defines both ways of matching and gives these counts.
@@ -276,11 +276,11 @@ def test_summeval_head_to_head_verdicts_are_on_the_pairs_that_load_gives() -> No
 def test_cogeval_grades_and_keys_disagree_as_counted(
     how: Literal["normalised", "exact"], accepted: int, rejected: int
 ) -> None:
-    found: Counter = Counter()
+    counts: Counter = Counter()
     for grade in sets.recorded("cogeval", folder("cogeval")):
-        found[grade["label"], sets.answer_matches(grade["raw"], grade["expected"], how)] += 1
-    assert found.total() == 59338
-    assert (found[1, False], found[0, True]) == (accepted, rejected)
+        counts[grade["label"], sets.answer_matches(grade["raw"], grade["expected"], how)] += 1
+    assert counts.total() == 59338
+    assert (counts[1, False], counts[0, True]) == (accepted, rejected)
 
 
 def test_there_is_nothing_recorded_of_other_sets() -> None:
@@ -294,8 +294,14 @@ def test_there_is_nothing_recorded_of_other_sets() -> None:
 
 
 def record(order: str, preference: str | None, key: str = "1", **changes: object) -> dict:
-    said = {"id": key, "judge": "j", "setting": "s", "order": order, "preference": preference}
-    return {**said, "raw": f"said {preference}", **changes}
+    row_fields = {
+        "id": key,
+        "judge": "j",
+        "setting": "s",
+        "order": order,
+        "preference": preference,
+    }
+    return {**row_fields, "raw": f"said {preference}", **changes}
 
 
 @pytest.mark.parametrize(
@@ -342,10 +348,10 @@ def test_two_verdicts_in_one_order_are_an_error() -> None:
 
 def test_judges_are_kept_apart_and_rows_carry_what_is_known() -> None:
     records = [record("AB", "A"), record("AB", "B", judge="k"), record("AB", "A", key="2")]
-    known = {"id": "1", "label": "A", "group": "g", "human_votes": ["A"], "input": "not kept"}
-    rows = list(sets.replay(records, [known]))
-    named = [(row["judge"]["model"], row["id"], row["index"]) for row in rows]
-    assert named == [("j", "1", 0), ("j", "2", 1), ("k", "1", 0)]
+    fields = {"id": "1", "label": "A", "group": "g", "human_votes": ["A"], "input": "not kept"}
+    rows = list(sets.replay(records, [fields]))
+    names = [(row["judge"]["model"], row["id"], row["index"]) for row in rows]
+    assert names == [("j", "1", 0), ("j", "2", 1), ("k", "1", 0)]
     assert (rows[0]["label"], rows[0]["group"], rows[0]["human_votes"]) == ("A", "g", ["A"])
     assert "input" not in rows[0]
     assert len({row["key"] for row in rows}) == 3
@@ -363,13 +369,13 @@ PAIR = {"input": "Q", "output_a": "x", "output_b": "y"}
 
 def test_a_recorded_judge_runs_as_every_judge_does(tmp_path) -> None:
     judge = sets.recorded_judge([record("AB", "A"), record("BA", "A"), record("AB", "B", "2")])
-    known = {"label": "A", "turn": 2, "human_votes": ["A", "tie"]}
-    pairs = [{**PAIR, **known, "id": key} for key in ("1", "2", "3")]
+    fields = {"label": "A", "turn": 2, "human_votes": ["A", "tie"]}
+    pairs = [{**PAIR, **fields, "id": key} for key in ("1", "2", "3")]
     out = tmp_path / "verdicts.jsonl"
     rows = list(judge_many(judge, pairs, out=out, progress=False))
     replayed = list(sets.replay([record("AB", "A"), record("BA", "A"), record("AB", "B", "2")]))
     assert [row["verdict"] for row in rows[:2]] == [row["verdict"] for row in replayed]
-    assert rows[0].keys() == {*replayed[0].keys(), *known, "content", "kind", "judged"}
+    assert rows[0].keys() == {*replayed[0].keys(), *fields, "content", "kind", "judged"}
     assert rows[0]["human_votes"] == ["A", "tie"]
     assert rows[2]["verdict"]["failures"][0]["reason"] == "missing"
     again = judge_many(judge, pairs, out=out, progress=False)
@@ -413,17 +419,17 @@ def test_judgebench_verdicts_are_by_identity_and_unread_ones_have_none(tmp_path)
     (tmp_path / "outputs").mkdir()
     lines = "".join(json.dumps(record) + "\n" for record in records)
     (tmp_path / "outputs" / name).write_text(lines)
-    found = list(sets.recorded("judgebench", tmp_path))
-    assert {(r["judge"], r["setting"]) for r in found} == {("o1", "arena_hard")}
+    results = list(sets.recorded("judgebench", tmp_path))
+    assert {(r["judge"], r["setting"]) for r in results} == {("o1", "arena_hard")}
     # The second order shows B first, so that its slot A is the text B.
-    assert [(r["id"][-1], r["order"], r["preference"]) for r in found] == [
+    assert [(r["id"][-1], r["order"], r["preference"]) for r in results] == [
         ("p", "AB", "A"),
         ("p", "BA", "B"),
         ("q", "AB", None),
         ("q", "BA", "A"),
         ("r", "AB", None),
     ]
-    assert found[0]["raw"] == "[[A>B]]"
+    assert results[0]["raw"] == "[[A>B]]"
     (tmp_path / "empty").mkdir()
     with pytest.raises(OptionError, match="has none"):
         list(sets.recorded("judgebench", tmp_path / "empty"))
@@ -437,7 +443,7 @@ def test_autoj_exchanged_verdicts_are_turned_back(tmp_path) -> None:
     for name, outputs in files.items():
         lines = "".join(json.dumps({"output": output}) + "\n" for output in outputs)
         (tmp_path / f"{name}.jsonl").write_text(lines)
-    found = list(sets.recorded("autoj", tmp_path))
-    assert [r["preference"] for r in found] == ["A", "tie", "B", "A", "tie", "A"]
-    assert [r["order"] for r in found] == ["AB"] * 3 + ["BA"] * 3
-    assert found[3]["id"] == "autoj:0"
+    results = list(sets.recorded("autoj", tmp_path))
+    assert [r["preference"] for r in results] == ["A", "tie", "B", "A", "tie", "A"]
+    assert [r["order"] for r in results] == ["AB"] * 3 + ["BA"] * 3
+    assert results[3]["id"] == "autoj:0"

@@ -134,8 +134,8 @@ def test_explaining_first_moves_the_explanation_to_the_front():
     ],
 )
 def test_scores_in_plain_words_are_those_that_the_judge_gave(text, scores):
-    found = parse_scores(text)
-    assert (found and (found["score_1"], found["score_2"])) == scores
+    result = parse_scores(text)
+    assert (result and (result["score_1"], result["score_2"])) == scores
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_scores_in_plain_words_are_those_that_the_judge_gave(text, scores):
     ],
 )
 def test_plans_in_plain_words_are_read(text, names):
-    found = [criterion["name"] for criterion in parse_plan(text)["criteria"]]
-    assert found == (names or ["Top-3 accuracy", "Tone"])
+    results = [criterion["name"] for criterion in parse_plan(text)["criteria"]]
+    assert results == (names or ["Top-3 accuracy", "Tone"])
 
 
 def test_continuation_lines_join_the_description():

@@ -42,13 +42,13 @@ class Page(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
-        told = dict(attrs)
+        attributes = dict(attrs)
         self.tags.append(tag)
-        if "id" in told:
-            self.ids.append(told["id"])
-        self._key = told.get("data-key")
-        if "data-value" in told:
-            self.values.setdefault(told["data-key"], []).append(told["data-value"])
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        self._key = attributes.get("data-key")
+        if "data-value" in attributes:
+            self.values.setdefault(attributes["data-key"], []).append(attributes["data-value"])
 
     def handle_data(self, data):
         self.text += data
@@ -81,26 +81,26 @@ def voted():
 
 def test_every_agreement_is_the_metrics_own():
     rows, data = voted()
-    found = report.trust(rows, data)
+    trust_report = report.trust(rows, data)
     labels = [metrics.majority_vote(votes) for votes in VOTES]
     first, second = ([answer[i] for answer in ANSWERS] for i in (0, 1))
     ways: list[Literal["wrong", "drop"]] = ["wrong", "drop"]
     for errors in ways:
         votes = metrics.vote_agreement(rows, VOTES, errors=errors)
-        assert found[f"agreement.votes.{errors}"] == votes
+        assert trust_report[f"agreement.votes.{errors}"] == votes
         label = metrics.accuracy(rows, labels, errors=errors)
-        assert found[f"agreement.label.{errors}"] == label
+        assert trust_report[f"agreement.label.{errors}"] == label
         for rule in ("mean_of_orders", "both_right"):
             expected = metrics.order_accuracy(first, second, labels, rule, errors)
-            assert found[f"agreement.{rule}.{errors}"] == expected
-    assert found["agreement.label.wrong"] < found["agreement.label.drop"]
-    assert found["agreement.people"] == metrics.people_agreement(VOTES)
-    assert found["agreement.kappa"] == metrics.cohen_kappa(rows, labels)
-    assert found["bias.flips"] == metrics.position_bias(first, second).flip_rate
-    assert found["failures.reason.refusal"] == 5 / 30
-    assert found["agreement.votes.wrong"].n_failed == {"refusal": 5}
+            assert trust_report[f"agreement.{rule}.{errors}"] == expected
+    assert trust_report["agreement.label.wrong"] < trust_report["agreement.label.drop"]
+    assert trust_report["agreement.people"] == metrics.people_agreement(VOTES)
+    assert trust_report["agreement.kappa"] == metrics.cohen_kappa(rows, labels)
+    assert trust_report["bias.flips"] == metrics.position_bias(first, second).flip_rate
+    assert trust_report["failures.reason.refusal"] == 5 / 30
+    assert trust_report["agreement.votes.wrong"].n_failed == {"refusal": 5}
     gap = metrics.vote_agreement(rows, VOTES) - metrics.people_agreement(VOTES)
-    assert found["agreement.over_people"] == pytest.approx(gap)
+    assert trust_report["agreement.over_people"] == pytest.approx(gap)
 
 
 # By hand: of the votes on six rows the judge matches 2, 0, 2, 1, (failed) 0 and 1, so 6 of 12;
@@ -129,7 +129,7 @@ def test_the_details_say_agreement_people_flips_and_failures():
 
 
 @pytest.mark.parametrize(
-    ("votes", "said"),
+    ("votes", "sentence"),
     [
         ([["A", "A"], ["A", "B"]], "25 points over people"),
         ([["A", "A", "A"], ["B", "B", "A"]], "as often as people"),
@@ -139,24 +139,26 @@ def test_the_details_say_agreement_people_flips_and_failures():
         ([None], "is unknown, because no judged row has a label"),
     ],
 )
-def test_the_sentence_says_how_people_stand_to_it(votes, said):
+def test_the_sentence_says_how_people_stand_to_it(votes, sentence):
     data = data_of(votes * 4)
-    assert said in report.trust(run_of(["A"] * len(data)), data).sentence
+    assert sentence in report.trust(run_of(["A"] * len(data)), data).sentence
 
 
 def test_baselines_and_lead_are_measured_on_the_same_votes():
     rows, data = voted()
-    found = report.trust(rows, data)
+    trust_report = report.trust(rows, data)
     flat = [(row, vote) for row, votes in zip(data, VOTES, strict=True) for vote in votes]
     truth = [vote for _, vote in flat]
     lengths = [[len(row[side]) for row, _ in flat] for side in ("output_a", "output_b")]
-    assert found["baseline.length"] == metrics.length_baseline(truth, *lengths)
-    assert found["baseline.first_slot"] == truth.count("A") / len(truth)
-    assert found["baseline.majority"] == metrics.majority_baseline(truth)
-    best = max(found[f"baseline.{name}"] for name in ("length", "first_slot", "majority"))
+    assert trust_report["baseline.length"] == metrics.length_baseline(truth, *lengths)
+    assert trust_report["baseline.first_slot"] == truth.count("A") / len(truth)
+    assert trust_report["baseline.majority"] == metrics.majority_baseline(truth)
+    best = max(
+        trust_report[f"baseline.{name}"] for name in ("length", "first_slot", "majority")
+    )
     # The judge calls a tie where its orders differ; the baselines are asked once.
     alone = [metrics.vote_agreement([answer[i] for answer in ANSWERS], VOTES) for i in (0, 1)]
-    assert found["baseline.lead"] == pytest.approx(sum(alone) / 2 - best)
+    assert trust_report["baseline.lead"] == pytest.approx(sum(alone) / 2 - best)
 
 
 def test_groups_widen_the_interval():
@@ -184,28 +186,28 @@ def test_a_judge_that_follows_slot_and_length_is_told_on():
 
 
 def test_judges_of_one_text_have_balanced_accuracy_and_no_slots():
-    given = [1, 1, 1, 0, None, 1, 1, 0]
+    labels = [1, 1, 1, 0, None, 1, 1, 0]
     truth = [1, 1, 1, 1, 1, 0, 0, 0]
     rows = run_of(["A"] * 8)
-    for row, label in zip(rows, given, strict=True):
-        kept = {k: v for k, v in verdict("A" if label is not None else None).items()}
-        del kept["preference"], kept["flipped"], kept["scores"]
-        row["verdict"] = {**kept, "label": label, "score": label, "recalled": ["m1"]}
+    for row, label in zip(rows, labels, strict=True):
+        fields = {k: v for k, v in verdict("A" if label is not None else None).items()}
+        del fields["preference"], fields["flipped"], fields["scores"]
+        row["verdict"] = {**fields, "label": label, "score": label, "recalled": ["m1"]}
     data = [
         {"id": f"r{i}", "input": "q", "output": "text", "expected": ["x", "y"], "label": t}
         for i, t in enumerate(truth)
     ]
-    found = report.trust(rows, data)
+    trust_report = report.trust(rows, data)
     # Recall of 1 is 3 of 5, of 0 it is 1 of 3; without the failure 3 of 4.
-    assert found["agreement.balanced.wrong"] == pytest.approx((3 / 5 + 1 / 3) / 2)
-    assert found["agreement.balanced.drop"] == pytest.approx((3 / 4 + 1 / 3) / 2)
-    assert found["agreement.label.wrong"] == 4 / 8
-    assert found["baseline.majority"] == 5 / 8
-    assert found.confusion.counts == [[1, 2], [1, 3]]
-    assert found.confusion.not_judged == [0, 1]
-    assert not [key for key in found.numbers if key.startswith("bias.")]
-    assert found.details.startswith("Agrees with the labels 50")
-    page = Page(found.to_html())
+    assert trust_report["agreement.balanced.wrong"] == pytest.approx((3 / 5 + 1 / 3) / 2)
+    assert trust_report["agreement.balanced.drop"] == pytest.approx((3 / 4 + 1 / 3) / 2)
+    assert trust_report["agreement.label.wrong"] == 4 / 8
+    assert trust_report["baseline.majority"] == 5 / 8
+    assert trust_report.confusion.counts == [[1, 2], [1, 3]]
+    assert trust_report.confusion.not_judged == [0, 1]
+    assert not [key for key in trust_report.numbers if key.startswith("bias.")]
+    assert trust_report.details.startswith("Agrees with the labels 50")
+    page = Page(trust_report.to_html())
     assert "x / y" in page.text
     assert "Remembered examples shown" in page.text
     assert "slot" not in page.text.lower()
@@ -222,8 +224,8 @@ for first in ("page", "versus", "single", "rows"):
     from langchain_judges import report
     print(callable(report.trust), callable(report.compare))
 """
-    printed, said = start("-c", code).communicate()
-    assert printed == "True True\n" * 4, said
+    printed, errors = start("-c", code).communicate()
+    assert printed == "True True\n" * 4, errors
 
 
 # ---- rows and their data
@@ -242,16 +244,16 @@ def test_rows_are_matched_by_id_and_else_by_place():
 
 
 def test_without_data_the_run_is_enough_for_agreement():
-    found = report.trust(run_of(["A", "B", "A", "A"], label="A"))
-    assert found["agreement.label.wrong"] == 0.75
-    assert "baseline.length" not in found.numbers
-    assert "The texts are unknown" in found.to_html()
+    trust_report = report.trust(run_of(["A", "B", "A", "A"], label="A"))
+    assert trust_report["agreement.label.wrong"] == 0.75
+    assert "baseline.length" not in trust_report.numbers
+    assert "The texts are unknown" in trust_report.to_html()
 
 
 def test_rows_that_the_run_does_not_hold_are_told():
-    made = report.trust(run_of(["A", "B"]), data_of(["A"] * 5))
-    assert made.to_dict()["absent"] == 3
-    assert "3 more are not in this run" in made.to_html()
+    trust_report = report.trust(run_of(["A", "B"]), data_of(["A"] * 5))
+    assert trust_report.to_dict()["absent"] == 3
+    assert "3 more are not in this run" in trust_report.to_html()
     assert "more are not in this run" not in report.trust(run_of(["A"] * 5)).to_html()
 
 
@@ -284,33 +286,35 @@ def test_what_cannot_be_reported_on_is_one_sentence(rows, data, message):
 
 def test_frame_csv_and_json_hold_every_number(tmp_path):
     rows, data = voted()
-    found = report.trust(rows, data, name="mine", data_name="the data")
-    frame = found.to_dataframe()
-    assert list(frame["key"]) == list(found.numbers)
-    told = frame.set_index("key").loc["agreement.votes.wrong"]
-    result = found["agreement.votes.wrong"]
-    assert (told["value"], told["low"], told["high"]) == (float(result), *result.interval)
-    assert (told["n"], told["n_failed"], told["judge"]) == (60, 5, "mine")
-    assert found.to_csv(tmp_path / "r.csv").splitlines()[0].startswith("judge,section,key")
+    trust_report = report.trust(rows, data, name="mine", data_name="the data")
+    frame = trust_report.to_dataframe()
+    assert list(frame["key"]) == list(trust_report.numbers)
+    row = frame.set_index("key").loc["agreement.votes.wrong"]
+    result = trust_report["agreement.votes.wrong"]
+    assert (row["value"], row["low"], row["high"]) == (float(result), *result.interval)
+    assert (row["n"], row["n_failed"], row["judge"]) == (60, 5, "mine")
+    assert (
+        trust_report.to_csv(tmp_path / "r.csv").splitlines()[0].startswith("judge,section,key")
+    )
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 1 + len(frame)
-    found.to_json(tmp_path / "r.json")
+    trust_report.to_json(tmp_path / "r.json")
     plain = json.loads((tmp_path / "r.json").read_text())
-    assert plain["sentence"] == found.sentence
+    assert plain["sentence"] == trust_report.sentence
     assert {n["key"]: n["value"] for n in plain["numbers"]}["agreement.votes.wrong"] == result
     assert plain["confusion"]["n_failed"] == {"refusal": 5}
 
 
 def test_the_page_shows_the_numbers_of_the_report():
     rows, data = voted()
-    found = report.trust(rows, data, name="mine")
-    page = Page(found.to_html())
-    assert found.sentence in page.text
-    listed = [key for key in found.numbers if not key.startswith("category.")]
+    trust_report = report.trust(rows, data, name="mine")
+    page = Page(trust_report.to_html())
+    assert trust_report.sentence in page.text
+    listed = [key for key in trust_report.numbers if not key.startswith("category.")]
     assert {"agreement.votes.wrong", "agreement.votes.drop", "bias.flips"} <= {*page.values}
     for key in set(listed) - {"agreement.over_people"}:
-        value = "" if math.isnan(found[key]) else f"{found[key]:.6f}"
+        value = "" if math.isnan(trust_report[key]) else f"{trust_report[key]:.6f}"
         assert set(page.values[key]) == {value}, key
-    percent = f"{100 * found['agreement.votes.wrong']:.1f}{NBSP}%"
+    percent = f"{100 * trust_report['agreement.votes.wrong']:.1f}{NBSP}%"
     assert percent in page.shown["agreement.votes.wrong"]
 
 
@@ -328,8 +332,8 @@ def test_judged_texts_are_shown_and_never_obeyed(tmp_path):
         row["id"] = HOSTILE
         row["verdict"]["rationale"] = HOSTILE
         row["votes"] = [{"role": HOSTILE, "preference": "B", "reason": HOSTILE}]
-    made = report.trust(rows, data, name=HOSTILE, data_name=HOSTILE)
-    html = made.to_html(tmp_path / "r.html")
+    trust_report = report.trust(rows, data, name=HOSTILE, data_name=HOSTILE)
+    html = trust_report.to_html(tmp_path / "r.html")
     page = Page(html)
     assert page.tags.count("script") == 2  # the rows as data, and the page's own
     assert "img" not in page.tags
@@ -385,14 +389,14 @@ def test_the_judges_own_evidence_stands_beside_a_disagreement(kind):
     for row in rows:
         row[kind] = EVIDENCE[kind]
     text = Page(report.trust(rows, data_of(["A", "A"])).to_html()).text
-    wanted = {
+    texts = {
         "votes": ["Critic", "0.75", "It rhymes."],
         "subscores": ["Clarity", "B first", "2", "5", "B is plain."],
         "table": ["Tone", "warm", "a joke"],
         "ballots": ["A first", "Shorter."],
     }
-    for told in wanted[kind]:
-        assert told in text
+    for message in texts[kind]:
+        assert message in text
 
 
 def test_the_costliest_disagreements_come_first():
@@ -400,10 +404,10 @@ def test_the_costliest_disagreements_come_first():
     for row, score in zip(rows, (0.4, 0.1, 0.0, None, 1.0), strict=True):
         row["verdict"]["score"] = score
     data = data_of([["A", "A"], ["A", "A"], ["A", "A", "B"], ["A", "A"], ["A", "A"]])
-    made = report.trust(rows, data)
+    trust_report = report.trust(rows, data)
     # Sure to 0.9 where all agree; to 1 where two of three do; to 0.6.
-    assert [each.id for each in made.disagreements] == ["r1", "r2", "r0"]
-    assert [round(each.cost, 3) for each in made.disagreements] == [0.9, 0.667, 0.6]
+    assert [each.id for each in trust_report.disagreements] == ["r1", "r2", "r0"]
+    assert [round(each.cost, 3) for each in trust_report.disagreements] == [0.9, 0.667, 0.6]
 
 
 # ---- several judges
@@ -416,29 +420,31 @@ def test_judges_are_tested_in_pairs():
         "poor": run_of(["A"] * 8 + ["B"] * 12),
         "none": run_of([None] * 20),
     }
-    made = report.compare(runs, data_of(labels))
-    first = made.contests[0]
+    trust_report = report.compare(runs, data_of(labels))
+    first = trust_report.contests[0]
     right = [[x == "A" for x in ["A"] * n + ["B"] * (20 - n)] for n in (18, 8)]
     exact = metrics.mcnemar(*right)
     assert (first.only_first, first.only_second, first.mcnemar_p) == (10, 0, exact.p)
     assert first.difference == 0.5
     assert first.bootstrap_p == metrics.paired_bootstrap(*right).p_two_sided
-    p_values = [each.mcnemar_p for each in made.contests]
-    assert [each.holm_p for each in made.contests] == metrics.holm(p_values).p
-    drawn = [each.bootstrap_p for each in made.contests]
-    assert [each.holm_bootstrap_p for each in made.contests] == metrics.holm(drawn).p
-    assert made["none"]["agreement.label.wrong"] == 0
-    assert list(made.contests_dataframe()["second"]) == ["poor", "none", "none"]
-    assert set(made.to_dataframe()["judge"]) == {"good", "poor", "none"}
-    page = Page(made.to_html())
+    p_values = [each.mcnemar_p for each in trust_report.contests]
+    assert [each.holm_p for each in trust_report.contests] == metrics.holm(p_values).p
+    bootstraps = [each.bootstrap_p for each in trust_report.contests]
+    assert [each.holm_bootstrap_p for each in trust_report.contests] == metrics.holm(
+        bootstraps
+    ).p
+    assert trust_report["none"]["agreement.label.wrong"] == 0
+    assert list(trust_report.contests_dataframe()["second"]) == ["poor", "none", "none"]
+    assert set(trust_report.to_dataframe()["judge"]) == {"good", "poor", "none"}
+    page = Page(trust_report.to_html())
     assert "+50.0" in page.text
 
 
 def test_judges_without_rows_in_common_are_not_tested():
     halves = [run_of(["A"] * 6)[:3], run_of(["A"] * 6)[3:]]
-    made = report.compare(dict(zip("ab", halves, strict=True)), data_of(["A"] * 6))
-    assert made.contests[0].n == 0
-    assert "no row in common" in made.to_html()
+    trust_report = report.compare(dict(zip("ab", halves, strict=True)), data_of(["A"] * 6))
+    assert trust_report.contests[0].n == 0
+    assert "no row in common" in trust_report.to_html()
 
 
 # ---- in a browser
@@ -484,15 +490,15 @@ def test_a_browser_shows_it_whole_and_without_complaint(browser, made_pages, wid
 @needed
 def test_a_browser_shows_the_reports_numbers(browser, tmp_path):
     rows, data = voted()
-    found = report.trust(rows, data)
-    found.to_html(tmp_path / "r.html")
+    trust_report = report.trust(rows, data)
+    trust_report.to_html(tmp_path / "r.html")
     browser.open(tmp_path / "r.html", 400)
     assert (
         browser.ask("document.querySelector('.sentence').textContent").split()
-        == found.sentence.split()
+        == trust_report.sentence.split()
     )
-    shown = browser.ask("document.querySelector('.tile .big').innerText")
-    assert shown == f"{100 * found['agreement.votes.wrong']:.0f}{NBSP}%"
+    figure = browser.ask("document.querySelector('.tile .big').innerText")
+    assert figure == f"{100 * trust_report['agreement.votes.wrong']:.0f}{NBSP}%"
     # Letters in plots stay legible, and those on a line do not run into each other.
     texts = browser.ask(
         "[...document.querySelectorAll('svg.plot text')].map(t => {"
@@ -535,8 +541,8 @@ def labelled(tmp_path):
 
 def test_trust_judges_reports_and_goes_on_where_it_was(serve, labelled, tmp_path):
     server, out = serve(), tmp_path / "deep" / "report.html"
-    told = ("trust", labelled, "--model", "fake", "--base-url", server.url, "-o", out)
-    first = invoke(*told, "--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json")
+    arguments = ("trust", labelled, "--model", "fake", "--base-url", server.url, "-o", out)
+    first = invoke(*arguments, "--csv", tmp_path / "r.csv", "--json", tmp_path / "r.json")
     assert first.exit_code == 0, first.output
     assert "agrees with the label 75" in first.stdout.lower().replace(NBSP, " ")
     assert "at most 44 calls (11 for each row)" in first.stderr
@@ -546,11 +552,11 @@ def test_trust_judges_reports_and_goes_on_where_it_was(serve, labelled, tmp_path
     assert f"{calls}" in page.text
     assert json.loads((tmp_path / "r.json").read_text())["usage"]["calls"] == calls
     assert "agreement.label.wrong" in (tmp_path / "r.csv").read_text()
-    again = invoke(*told)
+    again = invoke(*arguments)
     assert again.exit_code == 0
     assert len(server.calls) == calls
-    kept = out.with_suffix(".verdicts.jsonl")
-    finished = invoke("trust", labelled, "--verdicts", kept, "-o", tmp_path / "f.html")
+    file = out.with_suffix(".verdicts.jsonl")
+    finished = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "f.html")
     assert finished.exit_code == 0, finished.output
     assert Page((tmp_path / "f.html").read_text()).values == page.values
 
@@ -563,27 +569,27 @@ def test_trust_puts_finished_runs_side_by_side(labelled, tmp_path):
         judge = sets.recorded_judge([{**record, "id": row["id"], "raw": ""} for row in data])
         paths.append(tmp_path / f"{name}.jsonl")
         list(judge_many(judge, data, out=paths[-1], progress=False))
-    told = [part for path in paths for part in ("--verdicts", path)]
-    done = invoke("trust", labelled, *told, "-o", tmp_path / "r.html")
-    assert done.exit_code == 0, done.output
-    assert "one · recorded:s: Not yet" in done.stdout
+    arguments = [part for path in paths for part in ("--verdicts", path)]
+    result = invoke("trust", labelled, *arguments, "-o", tmp_path / "r.html")
+    assert result.exit_code == 0, result.output
+    assert "one · recorded:s: Not yet" in result.stdout
     assert "only first" in (tmp_path / "r.html").read_text()
 
 
 def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
     out = tmp_path / "r.html"
-    told = ("--model", "fake", "--base-url", serve().url, "-o", out, "--max-calls", "22")
-    done = invoke("trust", labelled, *told)
-    assert done.exit_code == 3
-    assert "0 of 2 not judged" in done.stdout
-    assert "left out: 2 that were not asked because the budget was spent" in done.stderr
-    kept = invoke(
+    arguments = ("--model", "fake", "--base-url", serve().url, "-o", out, "--max-calls", "22")
+    result = invoke("trust", labelled, *arguments)
+    assert result.exit_code == 3
+    assert "0 of 2 not judged" in result.stdout
+    assert "left out: 2 that were not asked because the budget was spent" in result.stderr
+    outcome = invoke(
         "trust", labelled, "--verdicts", out.with_suffix(".verdicts.jsonl"), "-o", out
     )
-    assert "0 of 2 not judged" in kept.stdout
+    assert "0 of 2 not judged" in outcome.stdout
     assert "left out: 2 that were not asked" in out.read_text()
     nothing = invoke(
-        "trust", labelled, *told[:4], "-o", tmp_path / "n.html", "--max-calls", "5"
+        "trust", labelled, *arguments[:4], "-o", tmp_path / "n.html", "--max-calls", "5"
     )
     assert nothing.exit_code == 3
     assert not (tmp_path / "n.html").exists()
@@ -591,13 +597,13 @@ def test_a_spent_budget_reports_what_was_judged(serve, labelled, tmp_path):
 
 def test_nothing_that_is_read_is_written_over(serve, labelled, tmp_path):
     server = serve()
-    told = ("--model", "fake", "--base-url", server.url)
+    arguments = ("--model", "fake", "--base-url", server.url)
     before = labelled.read_bytes()
     page = tmp_path / "page.html"
     for written in (("-o", labelled), ("-o", page, "--csv", labelled), ("--json", labelled)):
-        done = invoke("trust", labelled, *told, *written)
-        assert (done.exit_code, server.calls) == (2, [])
-        assert "is read by this command" in done.stderr
+        result = invoke("trust", labelled, *arguments, *written)
+        assert (result.exit_code, server.calls) == (2, [])
+        assert "is read by this command" in result.stderr
     assert labelled.read_bytes() == before
 
 
@@ -609,32 +615,32 @@ def test_labels_without_texts_or_ids_meet_no_verdict_by_number(serve, tmp_path):
     columns = ["--column", "input=question", "--column", "output_a=one"]
     columns += ["--column", "output_b=two", "--column", "id=nr"]
     server = serve()
-    told = ("--model", "fake", "--base-url", server.url)
-    assert invoke("judge", table, *columns, *told, "-o", out).exit_code == 0
+    arguments = ("--model", "fake", "--base-url", server.url)
+    assert invoke("judge", table, *columns, *arguments, "-o", out).exit_code == 0
     page = tmp_path / "r.html"
-    done = invoke("trust", table, "--verdicts", out, "-o", page)
-    assert done.exit_code == 2
-    assert "no verdict belongs to a row of the data" in done.stderr
+    result = invoke("trust", table, "--verdicts", out, "-o", page)
+    assert result.exit_code == 2
+    assert "no verdict belongs to a row of the data" in result.stderr
     assert invoke("trust", table, *columns, "--verdicts", out, "-o", page).exit_code == 0
 
 
 def test_a_file_of_other_verdicts_is_one_sentence(tmp_path):
     path = tmp_path / "other.jsonl"
     path.write_text('{"judge": "careful", "preference": "A"}\n')
-    done = invoke("trust", "--verdicts", path, "-o", tmp_path / "r.html")
-    assert done.exit_code == 2
-    assert "a row without a verdict" in done.stderr
+    result = invoke("trust", "--verdicts", path, "-o", tmp_path / "r.html")
+    assert result.exit_code == 2
+    assert "a row without a verdict" in result.stderr
 
 
 def test_strict_minds_failures(serve, labelled, tmp_path):
     def behave(call):
         return good(call) if call.shape != "Scores" else refusal()
 
-    told = ("--model", "fake", "--base-url", serve(behave).url, "-o", tmp_path / "r.html")
-    done = invoke("trust", labelled, *told, "--strict")
-    assert done.exit_code == 1
-    assert "4 of 4 not judged" in done.stdout
-    assert "flips unknown;" in done.stdout
+    arguments = ("--model", "fake", "--base-url", serve(behave).url, "-o", tmp_path / "r.html")
+    result = invoke("trust", labelled, *arguments, "--strict")
+    assert result.exit_code == 1
+    assert "4 of 4 not judged" in result.stdout
+    assert "flips unknown;" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -650,18 +656,18 @@ def test_strict_minds_failures(serve, labelled, tmp_path):
     ],
 )
 def test_wrong_use_is_one_sentence(arguments, message):
-    done = invoke("trust", *arguments)
-    assert done.exit_code == 2
-    assert message in done.stderr
+    result = invoke("trust", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_bad_rows_are_named_before_anything_is_asked(serve, tmp_path):
     path = tmp_path / "bad.csv"
     path.write_text("input,output_a,output_b,label\nq,x,y,A\nq,,y,B\n")
     server = serve(lambda _: reply("no"))
-    done = invoke("trust", path, "--model", "fake", "--base-url", server.url)
-    assert done.exit_code == 2
-    assert "row 2: the field `output_a` is missing" in done.stderr
+    result = invoke("trust", path, "--model", "fake", "--base-url", server.url)
+    assert result.exit_code == 2
+    assert "row 2: the field `output_a` is missing" in result.stderr
     assert server.calls == []
 
 
@@ -669,7 +675,7 @@ def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_pat
     path = tmp_path / "win.csv"
     path.write_text("input,output_a,output_b,winner\nWhy 1?,good,bad,A\n")
     server = serve()
-    told = (
+    inputs = (
         "trust",
         path,
         "--model",
@@ -679,35 +685,37 @@ def test_trust_without_labels_is_refused_before_anything_is_asked(serve, tmp_pat
         "-o",
         tmp_path / "r.html",
     )
-    done = invoke(*told)
-    assert (done.exit_code, server.calls) == (2, [])
-    assert "as in --column label=COLUMN. There are 'input', 'output_a'" in done.stderr
-    named = invoke(*told, "--column", "label=winner")
-    assert named.exit_code == 0, named.output
-    assert "Agrees with the label 100" in named.stdout
+    result = invoke(*inputs)
+    assert (result.exit_code, server.calls) == (2, [])
+    assert "as in --column label=COLUMN. There are 'input', 'output_a'" in result.stderr
+    outcome = invoke(*inputs, "--column", "label=winner")
+    assert outcome.exit_code == 0, outcome.output
+    assert "Agrees with the label 100" in outcome.stdout
 
 
 def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
     serve, labelled, tmp_path
 ):
-    server, kept = serve(), tmp_path / "v.jsonl"
-    told = ("--model", "fake", "--base-url", server.url, "-o", tmp_path / "e2.html")
-    assert invoke("trust", labelled, *told, "--results", kept).exit_code == 0
+    server, file = serve(), tmp_path / "v.jsonl"
+    arguments = ("--model", "fake", "--base-url", server.url, "-o", tmp_path / "e2.html")
+    assert invoke("trust", labelled, *arguments, "--results", file).exit_code == 0
     rows = [json.loads(line) for line in labelled.read_text().splitlines()]
     rows[0]["output_a"] = "bad now"
     # Another order and no ids: the texts tell which verdict is of which row.
     edited = [{k: v for k, v in row.items() if k != "id"} for row in [rows[2], rows[1]]]
     labelled.write_text("".join(json.dumps(row) + "\n" for row in [rows[0], *edited]))
     calls = len(server.calls)
-    done = invoke("trust", labelled, "--verdicts", kept, "-o", tmp_path / "e3.html")
-    assert done.exit_code == 0, done.output
+    result = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "e3.html")
+    assert result.exit_code == 0, result.output
     assert len(server.calls) == calls
-    assert "left out: 1 of an older text of their row and 1 of rows that are not" in done.stderr
+    assert (
+        "left out: 1 of an older text of their row and 1 of rows that are not" in result.stderr
+    )
     # Of the two that are left people contradict one.
-    assert "Agrees with the label 50" in done.stdout
+    assert "Agrees with the label 50" in result.stdout
     assert "1 of an older text" in (tmp_path / "e3.html").read_text()
     labelled.write_text(json.dumps({**rows[0], "id": "p0"}) + "\n")
-    none = invoke("trust", labelled, "--verdicts", kept, "-o", tmp_path / "e4.html")
+    none = invoke("trust", labelled, "--verdicts", file, "-o", tmp_path / "e4.html")
     assert none.exit_code == 2
     assert (
         "no verdict belongs to a row of the data. Verdicts left out: 1 of an older"
@@ -731,8 +739,8 @@ def test_what_are_no_rows_is_told_in_one_sentence(rows, data, message):
 
 def test_the_sentence_tells_of_a_judge_who_calls_nearly_all_a_tie():
     labels = ["A", "B"] * 9 + ["tie", "tie"]
-    said = report.trust(run_of(["tie"] * 20), data_of(labels)).sentence.replace(NBSP, " ")
-    assert "calls 100 % of rows a tie, the label 10 %" in said
+    sentence = report.trust(run_of(["tie"] * 20), data_of(labels)).sentence.replace(NBSP, " ")
+    assert "calls 100 % of rows a tie, the label 10 %" in sentence
     assert "a tie" not in report.trust(run_of(["A"] * 20), data_of(labels)).sentence
 
 
@@ -743,14 +751,14 @@ def test_the_sentence_tells_of_a_judge_who_calls_nearly_all_a_tie():
 )
 def test_the_rule_for_two_orders_can_be_chosen(orders, agreement):
     run = run_of([("A", "A"), ("A", "B"), ("tie", "A"), ("B", "tie")])
-    made = report.trust(run, data_of(["A"] * 4), orders=orders)
-    assert made.numbers["agreement.label.wrong"].result == agreement
-    assert f"orders combined by {orders}" in made.name
+    trust_report = report.trust(run, data_of(["A"] * 4), orders=orders)
+    assert trust_report.numbers["agreement.label.wrong"].result == agreement
+    assert f"orders combined by {orders}" in trust_report.name
 
 
 def test_rows_of_one_order_keep_their_answer_under_any_rule():
-    made = report.trust(run_of(["A", "B"]), data_of(["A", "A"]), orders="lenient")
-    assert made.numbers["agreement.label.wrong"].result == 0.5
+    trust_report = report.trust(run_of(["A", "B"]), data_of(["A", "A"]), orders="lenient")
+    assert trust_report.numbers["agreement.label.wrong"].result == 0.5
 
 
 def test_a_rule_that_there_is_not_is_refused():

@@ -27,10 +27,12 @@ def long_and_short(labels, right):
 def test_a_judge_below_always_the_longer_text_is_a_no():
     labels = ["A", "B"] * 100
     wrong = [label if i % 2 else "tie" for i, label in enumerate(labels)]
-    made = report.trust(run_of(wrong), long_and_short(labels, 8))
-    assert made.answer.word == "no"
-    assert made.answer.text.startswith("No: worse than always picking the longer text, by 30")
-    assert 'class="answer no"' in made.to_html()
+    trust_report = report.trust(run_of(wrong), long_and_short(labels, 8))
+    assert trust_report.answer.word == "no"
+    assert trust_report.answer.text.startswith(
+        "No: worse than always picking the longer text, by 30"
+    )
+    assert 'class="answer no"' in trust_report.to_html()
 
 
 def test_without_labels_or_with_few_it_is_not_yet():
@@ -40,19 +42,19 @@ def test_without_labels_or_with_few_it_is_not_yet():
 
 
 def test_a_label_may_be_an_objective_key_and_is_not_called_people():
-    made = report.trust(run_of(["A", "B"] * 50), data_of(["A", "B"] * 50))
-    assert made.answer.text.startswith("Yes, for averages over many rows: better than")
-    assert "differs from the label 0 times in 100" in made.answer.text
-    assert "agrees with people" not in made.to_html().replace(made.sentence, "")
+    trust_report = report.trust(run_of(["A", "B"] * 50), data_of(["A", "B"] * 50))
+    assert trust_report.answer.text.startswith("Yes, for averages over many rows: better than")
+    assert "differs from the label 0 times in 100" in trust_report.answer.text
+    assert "agrees with people" not in trust_report.to_html().replace(trust_report.sentence, "")
 
 
 # 149 of 200 are 74.5 %: 75 and 26 times in 100 would be more than all of them.
 def test_agreement_and_the_rest_of_it_are_rounded_together():
     labels = ["A", "B"] * 100
     wrong = [label if i >= 51 else "AB"[label == "A"] for i, label in enumerate(labels)]
-    made = report.trust(run_of(wrong), data_of(labels))
-    assert f"75{NBSP}%" in made.details
-    assert "differs from the label 25 times in 100" in made.answer.text
+    trust_report = report.trust(run_of(wrong), data_of(labels))
+    assert f"75{NBSP}%" in trust_report.details
+    assert "differs from the label 25 times in 100" in trust_report.answer.text
 
 
 # The judge follows the majority, and agrees with more people than the one who differs does.
@@ -74,11 +76,11 @@ def test_a_bar_of_ones_own_decides_by_the_whole_interval(least, word):
 
 
 def test_the_winning_rate_and_non_inferiority_stand_on_the_page():
-    made = report.trust(run_of(["A", "B"] * 60), data_of([["A", "A"], ["B", "A"]] * 60))
-    assert made["agreement.winning_rate"].n == 2
-    over = made.numbers["agreement.over_people"]
+    trust_report = report.trust(run_of(["A", "B"] * 60), data_of([["A", "A"], ["B", "A"]] * 60))
+    assert trust_report["agreement.winning_rate"].n == 2
+    over = trust_report.numbers["agreement.over_people"]
     assert "one more person" in over.note
-    assert over.note in made.to_html()
+    assert over.note in trust_report.to_html()
 
 
 def test_a_number_without_an_interval_says_why():

@@ -20,18 +20,18 @@ def pairs_of(systems, labels, groups):
 def test_a_judge_that_goes_in_a_circle_contradicts_itself():
     systems = [("x", "y"), ("y", "z"), ("z", "x")] * 2
     data = pairs_of(systems, [None] * 6, ["q1"] * 3 + ["q2"] * 3)
-    made = report.trust(run_of(["A", "A", "A", "A", "A", "B"]), data)
-    assert made["bias.transitivity"] == 0.5
-    assert made["bias.transitivity"].n == 2
+    trust_report = report.trust(run_of(["A", "A", "A", "A", "A", "B"]), data)
+    assert trust_report["bias.transitivity"] == 0.5
+    assert trust_report["bias.transitivity"].n == 2
 
 
 # Its own text wins three of four by the judge, and one of four by people.
 def test_a_judge_that_favours_its_own_model_is_told_on():
     data = pairs_of([("gpt-4", "other")] * 4, ["A", "B", "B", "B"], range(4))
     rows = run_of(["A", "A", "A", "B"], judge={"mark": "m", "model": "openai:gpt-4-0613"})
-    made = report.trust(rows, data)
-    assert made["bias.self_preference"] == pytest.approx(0.75 - 0.25)
-    assert "own: gpt-4" in made.to_html()
+    trust_report = report.trust(rows, data)
+    assert trust_report["bias.self_preference"] == pytest.approx(0.75 - 0.25)
+    assert "own: gpt-4" in trust_report.to_html()
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,14 @@ def test_a_row_without_a_text_leaves_the_others_their_lengths():
     data = data_of(LABELS)
     whole = report.trust(run_of(LABELS[::-1]), data)
     data[7]["output_a"] = ""
-    made = report.trust(run_of(LABELS[::-1]), data)
-    assert made["baseline.length"].n == whole["baseline.length"].n - 1 == 39
-    assert made["bias.length"].n in (whole["bias.length"].n, whole["bias.length"].n - 1)
-    assert made.numbers["baseline.length"].note == "of the 39 rows with texts"
-    assert "1 row lacks a text; numbers of length and style are of the others." in made.notes
+    trust_report = report.trust(run_of(LABELS[::-1]), data)
+    assert trust_report["baseline.length"].n == whole["baseline.length"].n - 1 == 39
+    assert trust_report["bias.length"].n in (whole["bias.length"].n, whole["bias.length"].n - 1)
+    assert trust_report.numbers["baseline.length"].note == "of the 39 rows with texts"
+    assert (
+        "1 row lacks a text; numbers of length and style are of the others."
+        in trust_report.notes
+    )
 
 
 def test_a_row_without_a_group_is_a_group_of_its_own():
@@ -26,43 +29,45 @@ def test_a_row_without_a_group_is_a_group_of_its_own():
     for number, row in enumerate(data):
         row["group"] = f"g{number // 4}"
     del data[5]["group"]
-    made = report.trust(run_of(LABELS), data)
+    trust_report = report.trust(run_of(LABELS), data)
     # Ten groups of four; one row of the second has left it.
-    assert len(set(made.sample.groups)) == 11
-    assert made.notes == ["1 row has no group and count as groups of their own."]
+    assert len(set(trust_report.sample.groups)) == 11
+    assert trust_report.notes == ["1 row has no group and count as groups of their own."]
 
 
 def test_rows_with_several_verdicts_count_once_by_the_last_that_says_something():
     rows = [*run_of(["A", "B", None]), *run_of(["B", "B", "A"]), *run_of(["A", None, None])]
-    made = report.trust(rows, data_of(["A", "B", "A"]))
-    assert made["agreement.label.wrong"].n == 3
-    assert made["agreement.label.wrong"] == 1
-    assert "6 of rows with a later verdict" in made.left_out
+    trust_report = report.trust(rows, data_of(["A", "B", "A"]))
+    assert trust_report["agreement.label.wrong"].n == 3
+    assert trust_report["agreement.label.wrong"] == 1
+    assert "6 of rows with a later verdict" in trust_report.left_out
 
 
 # Of the pairs of verdicts on a row, the first has 1 of 3 alike, the second all.
 def test_repeated_verdicts_show_how_often_a_judge_says_the_same_again():
     rows = [*run_of(["A", "B"]), *run_of(["B", "B"]), *run_of(["A", "B"])]
-    made = report.trust(rows, data_of(["A", "B"]))
-    assert made["bias.repeats"] == pytest.approx((1 / 3 + 1) / 2)
+    trust_report = report.trust(rows, data_of(["A", "B"]))
+    assert trust_report["bias.repeats"] == pytest.approx((1 / 3 + 1) / 2)
 
 
 def test_a_strict_judge_stands_beside_a_coin_that_is_tossed_twice():
     answers = [("A", "A"), ("A", "B"), ("B", "B"), ("B", "A")] * 10
-    made = report.trust(run_of(answers), data_of(["A", "A", "B", "B"] * 10))
-    assert made["baseline.coin"] == 0.25
+    trust_report = report.trust(run_of(answers), data_of(["A", "A", "B", "B"] * 10))
+    assert trust_report["baseline.coin"] == 0.25
     # Strictly right on 20 of 40 rows; in one order alone on 20 and half of the other 20.
-    assert made["agreement.label.wrong"] == 0.5
-    assert made["agreement.mean_of_orders.wrong"] == 0.75
-    best = max(made[f"baseline.{name}"] for name in ("length", "first_slot", "majority"))
-    assert made["baseline.lead"] == pytest.approx(0.75 - best)
+    assert trust_report["agreement.label.wrong"] == 0.5
+    assert trust_report["agreement.mean_of_orders.wrong"] == 0.75
+    best = max(
+        trust_report[f"baseline.{name}"] for name in ("length", "first_slot", "majority")
+    )
+    assert trust_report["baseline.lead"] == pytest.approx(0.75 - best)
 
 
 def test_every_rule_for_two_orders_is_counted():
     answers = [("A", "A"), ("A", "tie"), ("A", "B"), ("B", "B")]
-    made = report.trust(run_of(answers), data_of(["A"] * 4))
+    trust_report = report.trust(run_of(answers), data_of(["A"] * 4))
     rules = ("both_right", "mean_of_orders", "sign_of_sum", "strict")
-    shares = [float(made[f"agreement.{rule}.wrong"]) for rule in rules]
+    shares = [float(trust_report[f"agreement.{rule}.wrong"]) for rule in rules]
     # Both right: row 1. Means 1, ½, ½, 0. The sum prefers A on rows 1 and 2; strict on 1.
     assert shares == [0.25, 0.5, 0.5, 0.25]
 

@@ -40,28 +40,31 @@ def rows(**more):
 
 
 def test_each_criterion_has_its_own_agreement():
-    made = report.trust(*rows())
-    assert made["criterion.facts.spearman"] == pytest.approx(1)
-    assert (made["criterion.facts.offset"], made["criterion.facts.agreement"]) == (1, 0)
-    assert made["criterion.flow.spearman"] == pytest.approx(0, abs=0.01)
-    assert "perfect correlation" in made["criterion.facts.spearman"].no_interval
+    trust_report = report.trust(*rows())
+    assert trust_report["criterion.facts.spearman"] == pytest.approx(1)
+    assert (
+        trust_report["criterion.facts.offset"],
+        trust_report["criterion.facts.agreement"],
+    ) == (1, 0)
+    assert trust_report["criterion.flow.spearman"] == pytest.approx(0, abs=0.01)
+    assert "perfect correlation" in trust_report["criterion.facts.spearman"].no_interval
     # Quadratic κ of a constant step: 2·cov / (var + var + step²), var = 1.2496 at 13:13:12:12.
-    assert made["criterion.facts.kappa"] == pytest.approx(
+    assert trust_report["criterion.facts.kappa"] == pytest.approx(
         2 * 1.2496 / (2 * 1.2496 + 1), abs=0.01
     )
-    assert made.sample.criteria == ["facts", "flow"]
+    assert trust_report.sample.criteria == ["facts", "flow"]
 
 
 def test_the_answer_names_the_criteria_that_may_be_trusted():
     run, data = rows()
     for row in data[::5]:
         row["labels"]["facts"] = 2
-    made = report.trust(run, data)
-    assert made.answer.word == "not yet"
-    assert "Yes by facts (0." in made.answer.text
-    assert "not yet by flow (" in made.answer.text
-    assert made.headline.key == "criterion.flow.spearman"
-    assert not gates(made, min_agreement=0.5)[0].passed
+    trust_report = report.trust(run, data)
+    assert trust_report.answer.word == "not yet"
+    assert "Yes by facts (0." in trust_report.answer.text
+    assert "not yet by flow (" in trust_report.answer.text
+    assert trust_report.headline.key == "criterion.flow.spearman"
+    assert not gates(trust_report, min_agreement=0.5)[0].passed
 
 
 def test_the_page_has_a_line_for_each_criterion():
@@ -72,9 +75,9 @@ def test_the_page_has_a_line_for_each_criterion():
 
 
 def test_a_label_of_the_whole_stays_the_headline():
-    made = report.trust(*rows(label=0.5))
-    assert made.headline.key == "agreement.label.wrong"
-    assert "By criterion" in made.to_html()
+    trust_report = report.trust(*rows(label=0.5))
+    assert trust_report.headline.key == "agreement.label.wrong"
+    assert "By criterion" in trust_report.to_html()
 
 
 def test_judges_are_compared_by_their_criteria():

@@ -24,17 +24,17 @@ def saved(answers, labels=LABELS):
 # Right on all 60 rows before; now wrong on every third.
 def test_the_same_rows_are_compared_in_pairs():
     now = ["tie" if i % 3 == 0 else label for i, label in enumerate(LABELS)]
-    made = report.trust(run_of(now), data_of(LABELS), baseline=saved(LABELS))
-    assert made.drift.change == pytest.approx(-1 / 3)
-    assert made.drift.changed == pytest.approx(1 / 3)
-    assert made.drift.worse
-    assert made.drift.change.n == 60
+    trust_report = report.trust(run_of(now), data_of(LABELS), baseline=saved(LABELS))
+    assert trust_report.drift.change == pytest.approx(-1 / 3)
+    assert trust_report.drift.changed == pytest.approx(1 / 3)
+    assert trust_report.drift.worse
+    assert trust_report.drift.change.n == 60
 
 
 def test_a_row_or_two_is_no_drift():
     now = ["tie" if i == 3 else label for i, label in enumerate(LABELS)]
-    made = report.trust(run_of(now), data_of(LABELS), baseline=saved(LABELS))
-    assert not made.drift.worse
+    trust_report = report.trust(run_of(now), data_of(LABELS), baseline=saved(LABELS))
+    assert not trust_report.drift.worse
 
 
 def test_rows_are_found_by_their_texts_where_the_run_knows_them():
@@ -43,9 +43,9 @@ def test_rows_are_found_by_their_texts_where_the_run_knows_them():
         row["content"] = {"output_a": mark}
     earlier = json.loads(report.trust(rows, None).to_json())
     later = [{**row, "index": 1 - i, "id": f"new{i}"} for i, row in enumerate(rows)]
-    made = report.trust(later[::-1], None, baseline=earlier)
-    assert made.drift.changed == 0
-    assert made.drift.changed.n == 2
+    trust_report = report.trust(later[::-1], None, baseline=earlier)
+    assert trust_report.drift.changed == 0
+    assert trust_report.drift.changed.n == 2
 
 
 def test_the_history_grows_and_is_drawn():
@@ -63,9 +63,9 @@ def test_what_is_no_report_is_no_baseline(earlier):
 
 
 def test_bars_hold_the_number_and_pass_nothing_unknown():
-    made = report.trust(run_of(["A"] * 60), data_of(LABELS))
+    trust_report = report.trust(run_of(["A"] * 60), data_of(LABELS))
     low, high, unknown = (
-        report.gates(made, **bar)[0].passed
+        report.gates(trust_report, **bar)[0].passed
         for bar in ({"min_agreement": 0.5}, {"min_agreement": 0.51}, {"max_flips": 1.0})
     )
     assert (low, high, unknown) == (True, False, False)
@@ -91,9 +91,9 @@ def invoke(*arguments):
 def test_the_command_exits_with_4_under_a_bar_and_says_which(tmp_path):
     command = files(tmp_path, ["A"] * 60)
     summary = tmp_path / "summary.md"
-    done = invoke(*command, "--min-agreement", "0.7", "--markdown", summary)
-    assert done.exit_code == 4
-    assert "failed: agreement 50.0" in done.stderr
+    result = invoke(*command, "--min-agreement", "0.7", "--markdown", summary)
+    assert result.exit_code == 4
+    assert "failed: agreement 50.0" in result.stderr
     assert "**failed**" in summary.read_text()
     assert invoke(*command, "--min-agreement", "0.4").exit_code == 0
 
@@ -102,24 +102,26 @@ def test_the_command_exits_with_4_if_worse_than_the_baseline_which_it_may_replac
     last = tmp_path / "last.json"
     assert invoke(*files(tmp_path, LABELS), "--json", last).exit_code == 0
     worse = ["tie" if i % 3 else label for i, label in enumerate(LABELS)]
-    done = invoke(*files(tmp_path, worse), "--baseline", last, "--json", last)
-    assert done.exit_code == 4
-    assert "failed: change since" in done.stderr
+    result = invoke(*files(tmp_path, worse), "--baseline", last, "--json", last)
+    assert result.exit_code == 4
+    assert "failed: change since" in result.stderr
     assert len(json.loads(last.read_text())["history"]) == 2
 
 
 def test_a_missing_baseline_is_wrong_use(tmp_path):
-    done = invoke(*files(tmp_path, LABELS), "--baseline", tmp_path / "none.json")
-    assert done.exit_code == 2
-    assert "none.json cannot be read" in done.stderr
+    result = invoke(*files(tmp_path, LABELS), "--baseline", tmp_path / "none.json")
+    assert result.exit_code == 2
+    assert "none.json cannot be read" in result.stderr
 
 
 def test_the_page_says_how_it_was_made():
-    made = report.trust(run_of(["A", "B"]), data_of(["A", "B"]), provenance={"command": "x"})
-    assert {"date", "langchain-judges", "data", "command"} <= set(made.provenance)
+    trust_report = report.trust(
+        run_of(["A", "B"]), data_of(["A", "B"]), provenance={"command": "x"}
+    )
+    assert {"date", "langchain-judges", "data", "command"} <= set(trust_report.provenance)
     other = report.trust(run_of(["A", "B"]), data_of(["B", "B"]))
-    assert made.provenance["data"] != other.provenance["data"]
-    assert made.provenance["data"] in made.to_html()
+    assert trust_report.provenance["data"] != other.provenance["data"]
+    assert trust_report.provenance["data"] in trust_report.to_html()
 
 
 def test_a_command_is_told_without_keys():

@@ -12,8 +12,8 @@ def rated(pairs):
     """A report of ratings: (the judge's, people's) of each text."""
     rows = run_of(["A"] * len(pairs))
     for row, (answer, _) in zip(rows, pairs, strict=True):
-        kept = {k: v for k, v in row["verdict"].items() if k not in ("preference", "flipped")}
-        row["verdict"] = {**kept, "label": answer, "score": answer, "recalled": []}
+        fields = {k: v for k, v in row["verdict"].items() if k not in ("preference", "flipped")}
+        row["verdict"] = {**fields, "label": answer, "score": answer, "recalled": []}
     data = [
         {"id": f"r{i}", "input": "q", "output": "t", "label": label}
         for i, (_, label) in enumerate(pairs)
@@ -23,20 +23,24 @@ def rated(pairs):
 
 # Always one step higher: the order is people's, and no rating is the same.
 def test_a_judge_that_rates_a_step_higher_orders_as_people_do():
-    made = rated([(label + 1, label) for label in (1, 2, 3, 4, 3, 2)] * 10 + [(3, 1), (4, 2)])
-    assert made["agreement.label.wrong"] == 0
-    assert made["ratings.spearman"] > 0.9
-    assert made["ratings.offset"] == pytest.approx((60 + 2 + 2) / 62)
-    assert made["ratings.error"] == made["ratings.offset"]
-    assert made.headline.key == "ratings.spearman"
-    assert made.answer.text.startswith("Yes, for ordering many texts (rank correlation 0.9")
-    assert "it rates higher than people" in made.answer.text
-    assert "rank correlation with people" in made.to_html()
+    trust_report = rated(
+        [(label + 1, label) for label in (1, 2, 3, 4, 3, 2)] * 10 + [(3, 1), (4, 2)]
+    )
+    assert trust_report["agreement.label.wrong"] == 0
+    assert trust_report["ratings.spearman"] > 0.9
+    assert trust_report["ratings.offset"] == pytest.approx((60 + 2 + 2) / 62)
+    assert trust_report["ratings.error"] == trust_report["ratings.offset"]
+    assert trust_report.headline.key == "ratings.spearman"
+    assert trust_report.answer.text.startswith(
+        "Yes, for ordering many texts (rank correlation 0.9"
+    )
+    assert "it rates higher than people" in trust_report.answer.text
+    assert "rank correlation with people" in trust_report.to_html()
 
 
 def test_a_judge_that_rates_by_chance_is_a_not_yet():
-    made = rated([(1 + i % 5, 1 + (i // 5) % 5) for i in range(50)])
-    assert made.answer.word == "not yet"
+    trust_report = rated([(1 + i % 5, 1 + (i // 5) % 5) for i in range(50)])
+    assert trust_report.answer.word == "not yet"
 
 
 # Of 40 answers at 90 % 36 are right, of 40 at 60 % 20: off by 0 and by 0.1.
@@ -47,12 +51,12 @@ def sure() -> tuple[list[str], list[str], list[float]]:
 
 
 def test_confidence_is_held_against_agreement():
-    found = metrics.confidence_calibration(*sure())
-    assert [each.agreement.n for each in found.bins] == [40, 40]
-    assert found.ece == pytest.approx(0.5 * 0.1 + 0.5 * 0)
+    results = metrics.confidence_calibration(*sure())
+    assert [each.agreement.n for each in results.bins] == [40, 40]
+    assert results.ece == pytest.approx(0.5 * 0.1 + 0.5 * 0)
     # (36 · 0.01 + 4 · 0.81 + 20 · 0.16 + 20 · 0.36) / 80
-    assert found.brier == pytest.approx((0.36 + 3.24 + 3.2 + 7.2) / 80)
-    assert found.auc > 0.5
+    assert results.brier == pytest.approx((0.36 + 3.24 + 3.2 + 7.2) / 80)
+    assert results.auc > 0.5
 
 
 def test_the_surest_answers_are_taken_with_all_of_their_confidence():
@@ -66,21 +70,21 @@ def test_the_page_draws_confidence_where_a_judge_has_some():
     rows = run_of(answers)
     for row, chance in zip(rows, chances, strict=True):
         row["verdict"]["confidence"] = chance
-    made = report.trust(rows, data_of(labels))
-    assert made["confidence.surest.50"] == pytest.approx(0.9)
-    assert "How often it is right, by its confidence" in made.to_html()
+    trust_report = report.trust(rows, data_of(labels))
+    assert trust_report["confidence.surest.50"] == pytest.approx(0.9)
+    assert "How often it is right, by its confidence" in trust_report.to_html()
     assert "Confidence</h2>" not in report.trust(run_of(answers), data_of(labels)).to_html()
 
 
 def test_agreement_is_parted_by_whether_people_are_of_one_mind():
     votes = [["A", "A"]] * 10 + [["A", "A", "B"]] * 10
-    made = report.trust(run_of(["A"] * 10 + ["B"] * 10), data_of(votes))
-    assert (made["people.unanimous"], made["people.split"]) == (1, 0)
+    trust_report = report.trust(run_of(["A"] * 10 + ["B"] * 10), data_of(votes))
+    assert (trust_report["people.unanimous"], trust_report["people.split"]) == (1, 0)
 
 
 # People: A wins 10 of 20 labelled rows, the judge says A on all; so half of the rest is A.
 def test_judgments_of_all_rows_are_corrected_by_the_labels():
     labels = ["A", "B"] * 10 + [None] * 30
-    made = report.trust(run_of(["A"] * 50), data_of(labels))
-    assert made["people.corrected"] == pytest.approx(0.5)
-    assert "20 labels" in made.numbers["people.corrected"].note
+    trust_report = report.trust(run_of(["A"] * 50), data_of(labels))
+    assert trust_report["people.corrected"] == pytest.approx(0.5)
+    assert "20 labels" in trust_report.numbers["people.corrected"].note

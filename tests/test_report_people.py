@@ -14,9 +14,9 @@ def test_agreement_is_given_by_the_levels_of_difficulty():
     data = data_of(["A"] * 30)
     for number, row in enumerate(data):
         row["difficulty"] = "hard" if number % 3 else "easy"
-    made = report.trust(run_of([("B", "A")[n % 3 == 0] for n in range(30)]), data)
-    assert (made["difficulty.easy"], made["difficulty.hard"]) == (1, 0)
-    assert made["difficulty.hard"].n == 20
+    trust_report = report.trust(run_of([("B", "A")[n % 3 == 0] for n in range(30)]), data)
+    assert (trust_report["difficulty.easy"], trust_report["difficulty.hard"]) == (1, 0)
+    assert trust_report["difficulty.hard"].n == 20
 
 
 # Right on the easier half: on all of the first third, half of the second, none of the last.
@@ -24,8 +24,10 @@ def test_numbers_of_difficulty_are_cut_in_thirds():
     data = data_of(["A"] * 60)
     for number, row in enumerate(data):
         row["difficulty"] = number / 10
-    made = report.trust(run_of(["A"] * 30 + ["B"] * 30), data)
-    thirds = [n.result for key, n in made.numbers.items() if key.startswith("difficulty.")]
+    trust_report = report.trust(run_of(["A"] * 30 + ["B"] * 30), data)
+    thirds = [
+        n.result for key, n in trust_report.numbers.items() if key.startswith("difficulty.")
+    ]
     assert thirds == pytest.approx([1, 0.5, 0])
 
 
@@ -44,15 +46,15 @@ def test_the_likely_truth_behind_votes_is_nearer_to_a_judge_who_knows_it():
         return answer if rng.random() < right else "AB"[answer == "A"]
 
     votes = [[vote(t, q) for q in (0.95, 0.95, 0.55, 0.55, 0.55)] for t in truth]
-    made = report.trust(run_of(truth), data_of(votes))
-    assert made["people.likely"] > made["agreement.label.wrong"]
-    assert made["people.likely"] > 0.93
-    assert "5 raters" in made.numbers["people.likely"].note
+    trust_report = report.trust(run_of(truth), data_of(votes))
+    assert trust_report["people.likely"] > trust_report["agreement.label.wrong"]
+    assert trust_report["people.likely"] > 0.93
+    assert "5 raters" in trust_report.numbers["people.likely"].note
 
 
 def test_two_votes_a_row_show_no_likely_truth():
-    made = report.trust(run_of(["A"] * 20), data_of([["A", "B"]] * 20))
-    assert "people.likely" not in made.numbers
+    trust_report = report.trust(run_of(["A"] * 20), data_of([["A", "B"]] * 20))
+    assert "people.likely" not in trust_report.numbers
 
 
 # By people z is the best of three; the judge prefers whatever is longer, which is x's text.
@@ -73,14 +75,18 @@ def systems_run():
 
 
 def test_systems_have_a_strength_by_the_judge_and_by_people():
-    made = report.trust(*systems_run())
-    assert made["system.z.people"].interval.low > 0 > made["system.x.people"].interval.high
-    judged = made["system.z.judge"].interval
+    trust_report = report.trust(*systems_run())
+    assert (
+        trust_report["system.z.people"].interval.low
+        > 0
+        > trust_report["system.x.people"].interval.high
+    )
+    judged = trust_report["system.z.judge"].interval
     assert judged.low < 0 < judged.high
-    assert "Systems at equal style" in made.to_html()
+    assert "Systems at equal style" in trust_report.to_html()
 
 
 def test_two_systems_need_no_strengths():
     data = [{**row, "systems": ["x", "y"]} for row in data_of(["A", "B"] * 20)]
-    made = report.trust(run_of(["A", "B"] * 20), data)
-    assert not any(key.startswith("system.") for key in made.numbers)
+    trust_report = report.trust(run_of(["A", "B"] * 20), data)
+    assert not any(key.startswith("system.") for key in trust_report.numbers)

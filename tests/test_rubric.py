@@ -116,11 +116,11 @@ def test_a_rubric_in_a_file(form, tmp_path):
 
 
 def test_what_a_file_says_is_part_of_what_keys_stored_results(tmp_path):
-    file, found = tmp_path / "rubric.yaml", []
+    file, results = tmp_path / "rubric.yaml", []
     for name in ("Tone", "Wit"):
         file.write_text(f"- {name}")
-        found.append(marks(create_rubric_judge(says(1), file=file)))
-    assert found[0] != found[1]
+        results.append(marks(create_rubric_judge(says(1), file=file)))
+    assert results[0] != results[1]
 
 
 @pytest.mark.parametrize(
@@ -294,8 +294,8 @@ def test_prompts_are_there_by_name_and_as_langchain_lists_them():
 
 
 def test_a_command_prints_the_prompts_of_a_method_and_the_text_of_a_rubric():
-    done = CliRunner().invoke(app, ["prompts", "rubric"])
-    assert "=== evaluate: criteria, examples, expected, fence" in done.stdout
+    result = CliRunner().invoke(app, ["prompts", "rubric"])
+    assert "=== evaluate: criteria, examples, expected, fence" in result.stdout
     assert "needs: source" in CliRunner().invoke(app, ["prompts", "faithfulness"]).stdout
     assert CliRunner().invoke(app, ["prompts", "rubrik"]).exit_code == 2
 

@@ -46,6 +46,7 @@ from langchain_judges.runs.results import Results
 from langchain_judges.runs.workload import Workload, places_of
 from langchain_judges.testing import Answer, error, reply
 from langchain_judges.verdict import even_verdict
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, goods, judged_by
 from tests.model_server import good, pairs, scores
@@ -54,15 +55,15 @@ from tests.processes import held, rows_in, start, wait_until
 ROOT = Path(__file__).parents[1]
 
 
-def collect(judge, given, kind, **options):
+def collect(judge, rows, kind, **options):
     """Run to the end, in threads or in an event loop; return the rows and the summary."""
     options = {"progress": False, **options}
     if kind == "sync":
-        run = judge_many(judge, given, **options)
+        run = judge_many(judge, rows, **options)
         return list(run), run.summary
 
     async def gather():
-        run = ajudge_many(judge, given, **options)
+        run = ajudge_many(judge, rows, **options)
         return [row async for row in run], run.summary
 
     return asyncio.run(gather())
@@ -77,9 +78,9 @@ def test_results_come_in_order_with_their_ids_and_what_people_know(kind):
         time.sleep(random.random() / 200)
         return judged_by(goods)(prompt)
 
-    given = [{**pair, "label": "A", "group": "g"} for pair in pairs(20)]
+    inputs = [{**pair, "label": "A", "group": "g"} for pair in pairs(20)]
     judge = create_bsm_judge(FakeChatModel(replies=respond), criteria=["Depth"])
-    rows, summary = collect(judge, iter(given), kind)
+    rows, summary = collect(judge, iter(inputs), kind)
     assert [(row["index"], row["id"]) for row in rows] == [(i, f"p{i}") for i in range(20)]
     assert all(row["verdict"]["preference"] == "A" for row in rows)
     assert {(row["label"], row["group"]) for row in rows} == {("A", "g")}
@@ -113,10 +114,10 @@ def test_out_holds_each_row_once_and_the_second_run_asks_nothing(tmp_path, kind)
     judge = create_bsm_judge(model, criteria=["Depth"])
     out = tmp_path / "deep" / "out.jsonl"
     rows, _ = collect(judge, pairs(5), kind, out=out)
-    asked = len(model.prompts)
+    calls = len(model.prompts)
     again, summary = collect(judge, pairs(5), kind, out=out)
     assert again == rows
-    assert len(model.prompts) == asked
+    assert len(model.prompts) == calls
     assert (summary.resumed, summary.calls) == (5, 0)
     assert (
         sorted(map(json.loads, out.read_text().splitlines()), key=lambda r: r["index"]) == rows
@@ -168,9 +169,9 @@ def test_equal_pairs_are_each_judged_and_resumed(tmp_path):
     judge = create_bsm_judge(model, criteria=["Depth"])
     rows, _ = collect(judge, same, "sync", out=tmp_path / "o.jsonl")
     assert len({row["key"] for row in rows}) == 3
-    asked = len(model.prompts)
+    calls = len(model.prompts)
     collect(judge, same, "sync", out=tmp_path / "o.jsonl")
-    assert len(model.prompts) == asked == 6
+    assert len(model.prompts) == calls == 6
 
 
 def test_a_torn_tail_goes_and_failed_rows_are_tried_again(tmp_path):
@@ -271,7 +272,7 @@ def test_an_item_that_no_budget_is_left_for_has_a_verdict_of_an_item():
     assert rows[0]["kind"] == "item"
 
 
-@pytest.mark.parametrize("place", [".", "/proc/x.jsonl", "/dev/full"])
+@for_each("place", [".", "/proc/x.jsonl", "/dev/full"])
 def test_a_place_that_cannot_be_written_is_one_sentence(place):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     with pytest.raises(OutputError, match="Results cannot be written to"):
@@ -334,12 +335,12 @@ def test_an_error_while_a_stored_row_is_read_is_raised(tmp_path, kind):
     out = tmp_path / "o.jsonl"
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     collect(judge, pairs(4), "sync", out=out)
-    given = iter(pairs(4))
+    rows = iter(pairs(4))
 
     def moving():
-        yield next(given)
+        yield next(rows)
         out.write_bytes(b"")
-        yield from given
+        yield from rows
 
     with pytest.raises(OutputError, match=r"Another program has changed .*o\.jsonl"):
         collect(judge, moving(), kind, out=out, max_concurrency=1)
@@ -348,8 +349,8 @@ def test_an_error_while_a_stored_row_is_read_is_raised(tmp_path, kind):
 def test_a_corrected_label_replaces_the_stored_one(tmp_path):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     for label, agreed in (("B", 0), ("A", 1)):
-        given = [{**pairs(1)[0], "label": label}]
-        rows, summary = collect(judge, given, "sync", out=tmp_path / "o.jsonl")
+        path = [{**pairs(1)[0], "label": label}]
+        rows, summary = collect(judge, path, "sync", out=tmp_path / "o.jsonl")
         assert rows[0]["label"] == label
         assert (summary.labelled, summary.agreed) == (1, agreed)
 
@@ -454,8 +455,8 @@ def test_pairs_that_share_a_panel_are_charged_what_they_cost(kind):
         replies=lambda p: readers if "Give each a type" in p else vote,
     )
     judge = create_drpe_judge(model, panel={"clustering": None})
-    given = [{**pair, "input": "One article."} for pair in pairs(4)]
-    rows, summary = collect(judge, given, kind, max_calls=6, max_concurrency=1)
+    inputs = [{**pair, "input": "One article."} for pair in pairs(4)]
+    rows, summary = collect(judge, inputs, kind, max_calls=6, max_concurrency=1)
     assert [row["verdict"]["preference"] for row in rows] == ["A"] * 4
     assert summary.calls == 6
 
@@ -540,22 +541,22 @@ def test_equal_pairs_with_a_checkpointer_have_threads_of_their_own(kind):
     assert len(model.prompts) == 10
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
+@for_each(
+    ("rows", "message"),
     [
         ([5], "pair 0: a pair must be an object, got int"),
         ([{**pairs(1)[0], "label": {1}}], "pair 0: a field cannot be written"),
     ],
 )
-def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(given, message):
+def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(rows, message):
     model = FakeChatModel()
     with pytest.raises(InputError, match=message):
-        collect(create_bsm_judge(model), given, "sync")
+        collect(create_bsm_judge(model), rows, "sync")
     assert model.prompts == []
 
 
-@pytest.mark.parametrize(
-    ("judge", "given", "message"),
+@for_each(
+    ("judge", "rows", "message"),
     [
         ("local", [], "`judge` must be a judge, got str"),
         (FakeChatModel(), [], "`judge` must be a judge, got the model FakeChatModel; create"),
@@ -565,10 +566,10 @@ def test_rows_that_cannot_be_judged_or_written_are_refused_before_they_are_paid(
         (RunnableLambda(str), pairs(1)[0], "`rows` must be a list"),
     ],
 )
-def test_swapped_arguments_are_told(judge, given, message):
+def test_swapped_arguments_are_told(judge, rows, message):
     for many in (judge_many, ajudge_many):
         with pytest.raises(OptionError, match=message):
-            many(judge, given)
+            many(judge, rows)
 
 
 def test_a_runnable_may_leave_out_parts_of_a_verdict():
@@ -585,12 +586,12 @@ def test_a_bad_row_later_on_costs_that_row_and_says_why(serve, tmp_path, kind):
     for _ in range(3000):
         nested = [nested]
     deep = {**pairs(1)[0], "label": nested}
-    given = [*pairs(6), {"input": "q", "id": "x"}, 5, deep, *pairs(8)]
-    rows, summary = collect(judge, given, kind, out=tmp_path / "o.jsonl", max_concurrency=4)
+    path = [*pairs(6), {"input": "q", "id": "x"}, 5, deep, *pairs(8)]
+    rows, summary = collect(judge, path, kind, out=tmp_path / "o.jsonl", max_concurrency=4)
     assert [row["index"] for row in rows] == list(range(17))
-    lost = [row["verdict"]["failures"][0] for row in rows[6:9]]
-    assert {failure["reason"] for failure in lost} == {"invalid_input"}
-    assert lost[0]["detail"].startswith("pair 6: the field `output_a` is missing")
+    failures = [row["verdict"]["failures"][0] for row in rows[6:9]]
+    assert {failure["reason"] for failure in failures} == {"invalid_input"}
+    assert failures[0]["detail"].startswith("pair 6: the field `output_a` is missing")
     assert rows[6]["id"] == "x"
     assert summary.not_judged == {"invalid_input": 3}
 
@@ -603,9 +604,9 @@ def test_one_rows_refusal_costs_that_row_alone(serve, kind, status):
 
     judge = create_bsm_judge(chat(serve(behave)), criteria=["Depth"], orders="none")
     rows, _ = collect(judge, pairs(12), kind, max_concurrency=2)
-    lost = [row for row in rows if row["verdict"]["preference"] is None]
-    assert [row["index"] for row in lost] == [3]
-    assert lost[0]["verdict"]["failures"][0]["detail"].startswith(f"HTTP {status}")
+    failures = [row for row in rows if row["verdict"]["preference"] is None]
+    assert [row["index"] for row in failures] == [3]
+    assert failures[0]["verdict"]["failures"][0]["detail"].startswith(f"HTTP {status}")
 
 
 @KINDS
@@ -636,21 +637,21 @@ def test_what_a_judge_raises_on_one_row_costs_that_row(kind):
         return {"verdict": even_verdict()}
 
     rows, _ = collect(RunnableLambda(fragile), pairs(12), kind)
-    (lost,) = [row["verdict"] for row in rows if row["verdict"]["preference"] is None]
-    assert lost["failures"][0]["detail"] == "RecursionError: too deep"
+    (failure,) = [row["verdict"] for row in rows if row["verdict"]["preference"] is None]
+    assert failure["failures"][0]["detail"] == "RecursionError: too deep"
 
 
-@pytest.mark.parametrize(
-    "said",
+@for_each(
+    "text",
     [
         '{"a": ' * 600 + "1" + "}" * 600,
         f'{{"score_1": {"9" * 5000}, "score_2": 1, "explanation": ""}}',
         f"Response 1: {'9' * 5000}\nResponse 2: 1",
     ],
 )
-def test_one_odd_reply_costs_its_row_and_the_run_ends(said):
+def test_one_odd_reply_costs_its_row_and_the_run_ends(text):
     def respond(prompt):
-        return said if "Why 3?" in prompt else scores(4, 2)
+        return text if "Why 3?" in prompt else scores(4, 2)
 
     model = FakeChatModel(replies=respond)
     judge = create_bsm_judge(model, criteria=["Depth"], orders="none", repairs=0)
@@ -723,8 +724,8 @@ def test_a_bad_first_pair_is_named_by_its_index():
         list(judge_many(judge, [{"input": "q", "output_b": "b"}, pairs(1)[0]], progress=False))
 
 
-@pytest.mark.parametrize("value", [0, True, 2.0, "2"])
-@pytest.mark.parametrize("option", ["max_concurrency", "max_calls", "max_tokens"])
+@for_each("value", [0, True, 2.0, "2"])
+@for_each("option", ["max_concurrency", "max_calls", "max_tokens"])
 def test_limits_are_whole_numbers_above_zero(option, value):
     message = f"`{option}` must be a whole number of at least 1 or None, got {value!r}"
     with pytest.raises(OptionError, match=message):
@@ -737,16 +738,16 @@ def test_a_misspelt_limit_is_told_with_the_nearest():
 
 
 def test_runs_show_every_limit_that_is_declared():
-    shown = inspect.signature(judge_many).parameters
-    assert list(shown)[:2] == ["judge", "rows"]
-    assert set(list(shown)[2:]) == set(RunOptions.model_fields)
-    assert inspect.signature(ajudge_many).parameters.keys() == shown.keys()
+    parameters = inspect.signature(judge_many).parameters
+    assert list(parameters)[:2] == ["judge", "rows"]
+    assert set(list(parameters)[2:]) == set(RunOptions.model_fields)
+    assert inspect.signature(ajudge_many).parameters.keys() == parameters.keys()
     for name, field in RunOptions.model_fields.items():
-        assert shown[name].default == field.default
+        assert parameters[name].default == field.default
         assert f"{name}: {' '.join(field.description.split())}" in judge_many.__doc__
 
 
-@pytest.mark.parametrize(("path", "places"), [(None, 16), ("a.gguf", 4)])
+@for_each(("path", "places"), [(None, 16), ("a.gguf", 4)])
 def test_a_local_model_is_asked_for_less_at_once_unless_told(path, places):
     models = {"solve": {"name": "m"} if path is None else {"name": "m", "file": path}}
     judge: Runnable[Any, Any] = RunnableLambda(str).with_config(metadata={"model": models})
@@ -761,15 +762,15 @@ def test_any_runnable_can_be_run():
     assert summary.preferences["tie"] == len(rows) == 3
 
 
-@pytest.mark.parametrize(("kept", "bytes_each"), [(False, 20), (True, 200)])
-def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, kept, bytes_each):
+@pytest.mark.parametrize(("stored", "bytes_each"), [(False, 20), (True, 200)])
+def test_memory_stays_flat_however_many_pairs_there_are(tmp_path, stored, bytes_each):
     # A run that kept pairs or results would grow by more than their texts, 8 kB each. What
     # a results file needs is eight bytes of hash for each pair, in a set. All rows are read:
     # in the middle of a run, results wait for a slow row, as many as the machine lets them.
     judge: Runnable[Any, Any] = RunnableLambda(lambda pair: {"verdict": even_verdict()})
     judge = judge.with_config(metadata={"method": "even"})
     rows = ({"input": f"{i:08000d}", "output_a": f"{i}", "output_b": "b"} for i in range(300))
-    out = tmp_path / "o.jsonl" if kept else None
+    out = tmp_path / "o.jsonl" if stored else None
     run = judge_many(judge, rows, out=out, progress=False)
     for _ in range(100):
         next(run)
@@ -790,9 +791,9 @@ def test_stopping_an_iteration_early_stops_the_work():
     run = judge_many(create_bsm_judge(model, criteria=["Depth"]), pairs(1000), progress=False)
     next(run)
     run.close()
-    asked = len(model.prompts)
+    calls = len(model.prompts)
     time.sleep(0.05)
-    assert len(model.prompts) == asked < 300
+    assert len(model.prompts) == calls < 300
 
 
 # -- crashes: a process of its own, killed ------------------------------------------------
@@ -841,10 +842,10 @@ def solved(saved):
         return 0
     with closing(sqlite3.connect(saved)) as state:
         try:
-            found = state.execute(
+            result = state.execute(
                 "select count(*) from writes where channel = 'branch:to:merge'"
             )
-            return found.fetchone()[0]
+            return result.fetchone()[0]
         except sqlite3.OperationalError:  # its tables are not made yet
             return 0
 
@@ -859,7 +860,7 @@ def test_killed_after_the_third_solve_only_the_others_are_asked_again(serve, tmp
     wait_until(lambda: solved(saved) == 3)
     killed.kill()
     killed.communicate()
-    done = {call.prompt for call in server.calls[1:4]}
+    result = {call.prompt for call in server.calls[1:4]}
 
     server.replies = good
     server.calls.clear()
@@ -867,7 +868,7 @@ def test_killed_after_the_third_solve_only_the_others_are_asked_again(serve, tmp
     assert out.split() == ["0", "A"], err
     assert len(server.calls) == 7
     assert not any(call.shape == "Plan" for call in server.calls)
-    assert not {call.prompt for call in server.calls} & done
+    assert not {call.prompt for call in server.calls} & result
 
 
 @KINDS

@@ -41,6 +41,7 @@ from langchain_judges.methods.sc2.tables import fit, parse_table, read_rows
 from langchain_judges.options import check_client
 from langchain_judges.testing import error, reply, with_logprobs
 from tests.benchmarks.prefix import common
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.langsmith_server import LangSmithServer
@@ -108,13 +109,13 @@ COMPARISONS = {1: 0, 2: 1, 3: 2, 6: 5, 8: 7, 12: 11, 16: 15}
 ROUNDS = {1: 0, 2: 1, 3: 2, 6: 3, 8: 3, 12: 4, 16: 4}
 
 
-@pytest.mark.parametrize("samples", COMPARISONS)
+@for_each("samples", COMPARISONS)
 def test_a_tournament_takes_one_comparison_less_than_there_are_tables(samples):
     result, model = judged(samples=samples)
     assert steps(model).count("match") == COMPARISONS[samples]
     assert len(model.prompts) == result["verdict"]["usage"]["calls"] == 2 * samples
-    found = result["comparisons"]
-    assert (found["spent"], found["rounds"]) == (COMPARISONS[samples], ROUNDS[samples])
+    outcome = result["comparisons"]
+    assert (outcome["spent"], outcome["rounds"]) == (COMPARISONS[samples], ROUNDS[samples])
     assert rounds_of(samples) == ROUNDS[samples] == math.ceil(math.log2(samples))
 
 
@@ -133,7 +134,7 @@ CLOSED_FORMS = {
 }
 
 
-@pytest.mark.parametrize(("inference", "samples"), CLOSED_FORMS)
+@for_each(("inference", "samples"), CLOSED_FORMS)
 async def test_calls_are_the_closed_form_of_the_mode(inference, samples):
     calls = CLOSED_FORMS[inference, samples]
     settings = {"samples": samples, "inference": inference, "aspects": list("abcde")}
@@ -147,7 +148,7 @@ async def test_calls_are_the_closed_form_of_the_mode(inference, samples):
     assert sorted(later.prompts) == sorted(model.prompts)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "calls"),
     [
         # Online aspects add m calls, a row-wise search n (C - 1), the second order one.
@@ -167,26 +168,28 @@ def test_options_add_the_calls_they_say(options, calls):
     assert len(model.prompts) == judge.config["metadata"]["calls"] == calls
 
 
-@pytest.mark.parametrize(("budget", "expected"), [(8, (4, 1)), (15, (7, 2)), (24, (12, 1))])
+@for_each(("budget", "expected"), [(8, (4, 1)), (15, (7, 2)), (24, (12, 1))])
 def test_a_budget_becomes_tables_and_what_is_left_another_sample(budget, expected):
-    found = within_budget("sc2", budget)
-    assert (found["samples"], found.get("preference_samples", 1)) == expected
-    _, model = judged(**found)
+    allotment = within_budget("sc2", budget)
+    assert (allotment["samples"], allotment.get("preference_samples", 1)) == expected
+    _, model = judged(**allotment)
     assert len(model.prompts) == budget
 
 
-@pytest.mark.parametrize("preset", METHODS["sc2"].presets)
+@for_each("preset", METHODS["sc2"].presets)
 def test_presets_cost_what_their_metadata_say_and_mirror_swapped_texts(preset):
     def judge():
         model = FakeChatModel(replies=respond)
         settings = {"aspects": ASPECTS, "embeddings": EMBEDDINGS}
-        made = load_judge("sc2", model, preset=preset, **settings)
-        return made, model
+        judge_made = load_judge("sc2", model, preset=preset, **settings)
+        return judge_made, model
 
-    made, model = judge()
-    there = made.invoke(PAIR)["verdict"]
+    judge_made, model = judge()
+    there = judge_made.invoke(PAIR)["verdict"]
     saved = 7 if preset == "table_check" else 0
-    assert len(model.prompts) in {made.config["metadata"]["calls"] - n for n in (0, saved)}
+    assert len(model.prompts) in {
+        judge_made.config["metadata"]["calls"] - n for n in (0, saved)
+    }
     if preset == "table_only":
         return
     back = judge()[0].invoke(SWAPPED)["verdict"]
@@ -206,9 +209,9 @@ def play(mode, quality, seed, *, adaptive=False):
 def play_by(mode, entrants, seed, winner_of, *, adaptive=False):
     """Play a search to its end by a comparator; return the champion and the matches."""
     played: list[Match] = []
-    while drawn := next_round(mode, entrants, played, seed, adaptive=adaptive):
+    while draw := next_round(mode, entrants, played, seed, adaptive=adaptive):
         number = max((m["round"] for m in played), default=0) + 1
-        for pairing in drawn:
+        for pairing in draw:
             played.append(
                 {
                     "round": number,
@@ -234,8 +237,8 @@ def test_a_transitive_comparator_crowns_the_same_table_in_every_mode(order, coun
     for mode in ("tournament", "exact", "exact_unordered", "double_round", "swiss"):
         winner, played = play(mode, quality, str(seed))
         assert winner == best
-        asked = sum(match["asked"] for match in played)
-        assert asked == most_comparisons(mode, count)
+        comparisons = sum(match["asked"] for match in played)
+        assert comparisons == most_comparisons(mode, count)
         if mode in {"tournament", "double_round", "swiss"}:
             assert max((m["round"] for m in played), default=0) == rounds_of(count)
 
@@ -244,13 +247,13 @@ def test_a_transitive_comparator_crowns_the_same_table_in_every_mode(order, coun
 @pytest.mark.parametrize("mode", ["exact", "exact_unordered"])
 def test_comparisons_that_are_left_out_never_change_which_table_wins(mode, count, seed):
     chance = random.Random(seed)
-    said = {p: chance.choice(p) for p in itertools.permutations(range(1, count + 1), 2)}
+    content = {p: chance.choice(p) for p in itertools.permutations(range(1, count + 1), 2)}
     entrants = list(range(1, count + 1))
-    whole, _ = play_by(mode, entrants, "s", said.__getitem__)
-    early, played = play_by(mode, entrants, "s", said.__getitem__, adaptive=True)
+    whole, _ = play_by(mode, entrants, "s", content.__getitem__)
+    early, played = play_by(mode, entrants, "s", content.__getitem__, adaptive=True)
     assert early == whole
-    left = not_asked(mode, entrants, played, "s")
-    assert len(played) + len(left) == most_comparisons(mode, count)
+    rest = not_asked(mode, entrants, played, "s")
+    assert len(played) + len(rest) == most_comparisons(mode, count)
 
 
 def test_a_table_that_beats_all_needs_few_comparisons():
@@ -267,10 +270,10 @@ def test_a_pair_says_how_many_comparisons_it_left_out():
     answers = {"table": numbered}
     options = {"samples": 6, "inference": "exact_unordered", "adaptive": True}
     result, model = judged(answers=answers, **options)
-    left = result["comparisons"]["not_asked"]
-    assert left > 0
-    assert steps(model).count("match") + left == 15
-    assert f"{left} not asked, for they could not" in result["verdict"]["rationale"]
+    rest = result["comparisons"]["not_asked"]
+    assert rest > 0
+    assert steps(model).count("match") + rest == 15
+    assert f"{rest} not asked, for they could not" in result["verdict"]["rationale"]
 
 
 def test_a_knockout_has_nothing_to_leave_out():
@@ -447,9 +450,9 @@ def test_a_label_that_the_format_forced_is_still_what_is_preferred(serve):
 def test_probabilities_are_not_mixed_with_plain_points(serve):
     def behave(call):
         text = respond(call.prompt)
-        asked = call.body.get("logprobs") and step_of(call.prompt) == "preference"
+        question = call.body.get("logprobs") and step_of(call.prompt) == "preference"
         first = responses(call.prompt)[0].strip() == PAIR["output_a"]
-        return with_label(text, math.log(0.8)) if asked and first else reply(text)
+        return with_label(text, math.log(0.8)) if question and first else reply(text)
 
     judge = create_sc2_judge(
         chat(serve(behave)), aspects=ASPECTS, samples=1, orders="score_mean"
@@ -460,12 +463,12 @@ def test_probabilities_are_not_mixed_with_plain_points(serve):
 
 def test_confidence_is_of_what_is_preferred(serve):
     """Three samples: A with .9 and .8, B with .6, whose tokens do not count."""
-    said = iter([("1", 0.9), ("1", 0.8), ("2", 0.6)])
+    votes = iter([("1", 0.9), ("1", 0.8), ("2", 0.6)])
 
     def behave(call):
         if step_of(call.prompt) != "preference":
             return reply(respond(call.prompt))
-        slot, p = next(said)
+        slot, p = next(votes)
         text = json.dumps({"comparison": "x", "preferred": slot})
         return with_label(text, math.log(p))
 
@@ -539,14 +542,14 @@ def test_both_orders_show_the_table_in_slots_and_find_flips():
 def test_the_table_alone_decides_when_the_texts_are_hidden():
     alone = json.dumps({"comparison": "x", "preferred": "2"})
     result, model = judged(samples=1, table_only=True, answers={"preference": alone})
-    shown = model.prompts[-1]
-    assert "<response-1" not in shown
-    assert "Why?" in shown
-    assert "| Tone | on topic " in shown
+    prompt = model.prompts[-1]
+    assert "<response-1" not in prompt
+    assert "Why?" in prompt
+    assert "| Tone | on topic " in prompt
     assert result["verdict"]["preference"] == "B"
 
 
-@pytest.mark.parametrize("shots", [0, 3, 5])
+@for_each("shots", [0, 3, 5])
 def test_worked_examples_stand_in_the_preference_prompt(shots):
     _, model = judged(samples=1, shots=shots)
     assert len(re.findall(r"^Example \d\nRequest:", model.prompts[-1], re.M)) == shots
@@ -568,15 +571,15 @@ def test_instructions_reach_every_step():
 
 def test_a_reference_is_shown_where_the_preference_is_asked_and_nowhere_else():
     _, model = judged({**PAIR, "reference": "the best reason"}, samples=2, aspects=None)
-    shown = {step_of(each) for each in model.prompts if "the best reason" in each}
-    assert shown == {"preference"}
+    steps_with_it = {step_of(each) for each in model.prompts if "the best reason" in each}
+    assert steps_with_it == {"preference"}
     tags = {re.search(r"<request-(\w+)>", each)[1] for each in model.prompts}
     assert len(tags) == 1
     _, alone = judged({**PAIR, "reference": "the best reason"}, samples=1, table_only=True)
     assert "the best reason" in alone.prompts[-1]
 
 
-@pytest.mark.parametrize("nothing", [{}, {"reference": None}])
+@for_each("nothing", [{}, {"reference": None}])
 def test_without_a_reference_nothing_is_said_of_one(nothing):
     _, model = judged({**PAIR, **nothing}, samples=1)
     assert model.prompts == judged(samples=1)[1].prompts
@@ -605,10 +608,10 @@ def test_the_comparator_sees_four_fields_and_demonstrations():
 
 
 def test_online_aspects_are_what_the_samples_agree_on():
-    named = iter([["Tone"], ["tones", "Wit"], ["Depth", "the tone"], ["Wit", "Speed"]])
+    proposals = iter([["Tone"], ["tones", "Wit"], ["Depth", "the tone"], ["Wit", "Speed"]])
 
     def aspects(prompt):
-        return json.dumps({"reasoning": "", "aspects": next(named)})
+        return json.dumps({"reasoning": "", "aspects": next(proposals)})
 
     result, _ = judged(
         aspects=None, aspect_samples=4, n_aspects=2, samples=1, answers={"aspects": aspects}
@@ -628,7 +631,7 @@ def test_identical_texts_are_a_tie_without_a_call():
     assert (result["table"], result["bracket"]) == (None, [])
 
 
-@pytest.mark.parametrize("orders", ["none", "strict"])
+@for_each("orders", ["none", "strict"])
 def test_if_every_table_is_invalid_the_texts_are_compared_directly(orders):
     result, model = judged(answers={"table": "no"}, samples=3, repairs=0, orders=orders)
     assert result["verdict"]["preference"] == "A"
@@ -655,9 +658,9 @@ def test_without_aspects_the_texts_are_compared_directly():
 
 
 def test_an_invalid_table_loses_without_a_call():
-    def table(prompt, seen=[]):  # noqa: B006 - counts its own calls
-        seen.append(1)
-        return "no" if len(seen) != 2 else None
+    def table(prompt, counter=[]):  # noqa: B006 - counts its own calls
+        counter.append(1)
+        return "no" if len(counter) != 2 else None
 
     result, model = judged(answers={"table": table}, samples=4, repairs=0)
     assert steps(model).count("match") == 0
@@ -698,9 +701,9 @@ def test_a_table_that_says_nothing_is_not_valid():
 
 
 def test_a_sample_that_names_no_aspect_is_reported():
-    said = ['{"reasoning": "r", "aspects": ["", " "]}', None, None]
+    replies = ['{"reasoning": "r", "aspects": ["", " "]}', None, None]
     result, _ = judged(
-        answers={"aspects": lambda prompt: said.pop(0)},
+        answers={"aspects": lambda prompt: replies.pop(0)},
         aspects=None,
         samples=1,
         aspect_samples=3,
@@ -721,12 +724,12 @@ def test_a_reply_may_name_as_many_aspects_as_the_prompt_asks_for(serve):
     }
     for n in (12, 5):
         create_sc2_judge(chat(server), n_aspects=n, **settings).invoke(PAIR)
-        sent = server.calls[-2].body["response_format"]["json_schema"]
-        assert sent["name"] == "Aspects"
-        assert sent["schema"]["properties"]["aspects"]["maxItems"] == n
+        form = server.calls[-2].body["response_format"]["json_schema"]
+        assert form["name"] == "Aspects"
+        assert form["schema"]["properties"]["aspects"]["maxItems"] == n
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("inference", "winners"),
     # Where both orders are drawn, the first of identical tables wins each once.
     [("tournament", None), ("exact", [2, 1]), ("exact_unordered", None)],
@@ -784,8 +787,8 @@ def test_an_embedder_is_not_asked_for_nothing():
     ]
 
 
-@pytest.mark.parametrize("gives", [RuntimeError("down"), [], [[math.nan] * 8] * 99])
-@pytest.mark.parametrize(
+@for_each("gives", [RuntimeError("down"), [], [[math.nan] * 8] * 99])
+@for_each(
     ("options", "where", "instead"),
     [
         ({"aspects": None}, ("aspects", "merging"), "aspects were merged"),
@@ -814,20 +817,20 @@ def test_an_embedder_that_is_not_installed_stops_the_judgment():
         )
 
 
-@pytest.mark.parametrize("said", [1, '"1".', " 1 "])
-def test_labels_that_a_model_writes_its_own_way_cost_no_repair(said):
+@for_each("text", [1, '"1".', " 1 "])
+def test_labels_that_a_model_writes_its_own_way_cost_no_repair(text):
     answers = {
-        "match": json.dumps({"more_consistent": said, "justification": "x"}),
-        "preference": json.dumps({"comparison": "x", "preferred": said}),
+        "match": json.dumps({"more_consistent": text, "justification": "x"}),
+        "preference": json.dumps({"comparison": "x", "preferred": text}),
     }
     result, model = judged(answers=answers, samples=2)
     assert len(model.prompts) == 4
     assert (result["verdict"]["preference"], reasons(result)) == ("A", [])
 
 
-@pytest.mark.parametrize("said", ["neither", "3", "", None])
-def test_a_comparator_that_says_neither_is_replaced_by_a_coin_and_reported(said):
-    answer = json.dumps({"more_consistent": said, "justification": "x"})
+@for_each("text", ["neither", "3", "", None])
+def test_a_comparator_that_says_neither_is_replaced_by_a_coin_and_reported(text):
+    answer = json.dumps({"more_consistent": text, "justification": "x"})
     result, _ = judged(answers={"match": answer}, samples=4, repairs=0)
     assert {m["decided_by"] for m in result["bracket"]} == {"coin"}
     assert reasons(result) == [("match", "invalid_label")] * 3
@@ -866,12 +869,12 @@ def test_cells_are_cut_only_as_far_as_they_must():
     assert fit([row], 220) == [row]
 
 
-@pytest.mark.parametrize(
-    "said",
+@for_each(
+    "text",
     ["Preferred: A or B", '{"comparison": "x", "preferred": "A or B"}', "Preferred: both"],
 )
-def test_a_preference_that_names_both_labels_is_none(said):
-    result, model = judged(samples=1, answers={"preference": said})
+def test_a_preference_that_names_both_labels_is_none(text):
+    result, model = judged(samples=1, answers={"preference": text})
     assert result["verdict"]["preference"] is None
     assert result["verdict"]["score"] is None
     assert reasons(result)[0][0] == "preference"
@@ -900,7 +903,7 @@ def test_a_text_that_asks_for_its_own_victory_is_material():
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "slot"),
     [
         ("comparison: They differ.\npreferred: B", "2"),
@@ -917,8 +920,8 @@ def test_a_text_that_asks_for_its_own_victory_is_material():
     ],
 )
 def test_preferences_in_plain_words(text, slot):
-    found = parse_preference(text)
-    assert (found and found["preferred"]) == slot
+    result = parse_preference(text)
+    assert (result and result["preferred"]) == slot
 
 
 def test_decisions_and_lists_in_plain_words():
@@ -939,8 +942,8 @@ def test_a_markdown_table_in_plain_words_is_read():
 |---|:--|---|---|
 | **depth** | shallow | has a \\| sign | none |
 | 1. Tone | polite | warm | brief |"""
-    found = read_rows(parse_table(text, ["Tone", "Depth"]), ["Tone", "Depth"])
-    assert found == [
+    result = read_rows(parse_table(text, ["Tone", "Depth"]), ["Tone", "Depth"])
+    assert result == [
         {"aspect": "Tone", "common": "polite", "only_a": "warm", "only_b": "brief"},
         {"aspect": "Depth", "common": "shallow", "only_a": "has a | sign", "only_b": "none"},
     ]
@@ -964,10 +967,10 @@ def test_a_repair_is_counted_and_mends_the_table():
 
 
 def test_several_preferences_are_averaged():
-    said = iter("121")
+    votes = iter("121")
 
     def preference(prompt):
-        return json.dumps({"comparison": "x", "preferred": next(said)})
+        return json.dumps({"comparison": "x", "preferred": next(votes)})
 
     result, _ = judged(samples=1, preference_samples=3, answers={"preference": preference})
     verdict = result["verdict"]
@@ -982,10 +985,10 @@ def test_an_even_split_of_preferences_is_a_coin_that_swapping_mirrors():
     for seed in range(6):
         sides = []
         for pair in (PAIR, SWAPPED):
-            said = iter("12")
+            votes = iter("12")
 
-            def preference(prompt, said=said):
-                return json.dumps({"comparison": "x", "preferred": next(said)})
+            def preference(prompt, votes=votes):
+                return json.dumps({"comparison": "x", "preferred": next(votes)})
 
             result, _ = judged(
                 pair,
@@ -1021,16 +1024,16 @@ class Crash(BaseException):
     pass
 
 
-@pytest.mark.parametrize("crash_at", ["table", "match", "preference"])
+@for_each("crash_at", ["table", "match", "preference"])
 def test_a_crash_is_not_paid_twice(crash_at):
-    paid = []
+    prompts_paid = []
     fragile = [True]
 
     def said(prompt):
         if fragile and step_of(prompt) == crash_at:
             fragile.clear()
             raise Crash
-        paid.append(step_of(prompt))
+        prompts_paid.append(step_of(prompt))
         return respond(prompt)
 
     judge = create_sc2_judge(
@@ -1041,7 +1044,7 @@ def test_a_crash_is_not_paid_twice(crash_at):
         judge.invoke(PAIR, config)
     result = judge.invoke(None, config)
     assert result["verdict"]["preference"] == "A"
-    assert len(paid) == 8 == result["verdict"]["usage"]["calls"]
+    assert len(prompts_paid) == 8 == result["verdict"]["usage"]["calls"]
 
 
 def test_a_thread_used_twice_does_not_add_up():
@@ -1072,10 +1075,10 @@ def test_a_second_judgment_is_answered_from_the_cache(serve):
     server = serve(labelled(math.log(0.8)))
     settings: dict[str, Any] = {"aspects": ASPECTS, "samples": 2, "cache": InMemoryCache()}
     judge = create_sc2_judge(chat(server), **settings)
-    paid, known = judge.invoke(PAIR)["verdict"], judge.invoke(PAIR)["verdict"]
+    first, again = judge.invoke(PAIR)["verdict"], judge.invoke(PAIR)["verdict"]
     assert len(server.calls) == 4
-    assert known["usage"]["calls"] == 0
-    assert {**paid, "usage": None} == {**known, "usage": None}
+    assert again["usage"]["calls"] == 0
+    assert {**first, "usage": None} == {**again, "usage": None}
 
 
 def test_many_pairs_stay_within_a_budget_and_are_resumed(tmp_path):
@@ -1103,7 +1106,7 @@ def test_a_pair_that_is_none_is_refused_before_any_call():
     assert model.prompts == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"inference": "best"}, r"`inference` must be one of 'tournament', .* got 'best'"),
@@ -1155,7 +1158,7 @@ def test_options_are_checked_with_the_rule_and_the_value(options, message):
         create_sc2_judge(FakeChatModel(), **options)
 
 
-@pytest.mark.parametrize("aspects", ["support", "/etc/passwd", "../mine.json", {"aspects": []}])
+@for_each("aspects", ["support", "/etc/passwd", "../mine.json", {"aspects": []}])
 def test_a_client_of_a_server_names_no_file_of_aspects(aspects):
     with pytest.raises(OptionError, match="`aspects` must be a list of phrases, got"):
         check_client(SC2, {"aspects": aspects})
@@ -1175,8 +1178,8 @@ def trace(work):
 
 def test_every_table_and_every_match_has_a_run_of_its_own():
     settings = {"aspects": None, "aspect_samples": 2, "samples": 3, "orders": "strict"}
-    (result, _), seen = trace(lambda: judged(**settings))
-    names = [run["name"] for run in seen.runs.values() if run["run_type"] == "llm"]
+    (result, _), trace_log = trace(lambda: judged(**settings))
+    names = [run["name"] for run in trace_log.runs.values() if run["run_type"] == "llm"]
     met = [m for m in result["bracket"] if m["asked"]]
     assert sorted(names) == sorted(
         [
@@ -1190,21 +1193,21 @@ def test_every_table_and_every_match_has_a_run_of_its_own():
             *("preference:A first", "preference:B first"),
         ]
     )
-    call = next(r for r in seen.runs.values() if r["name"] == "table 2")
+    call = next(r for r in trace_log.runs.values() if r["name"] == "table 2")
     assert {"sc2", "table"} <= set(call["tags"])
     assert call["extra"]["metadata"]["unit"] == "table 2"
 
 
 def test_a_match_that_cost_no_call_is_in_the_trace_too():
-    def table(prompt, seen=[]):  # noqa: B006 - counts its own calls
-        seen.append(1)
-        return "no" if len(seen) == 1 else None
+    def table(prompt, counter=[]):  # noqa: B006 - counts its own calls
+        counter.append(1)
+        return "no" if len(counter) == 1 else None
 
     settings = {"answers": {"table": table}, "samples": 2, "repairs": 0}
-    (result, _), seen = trace(lambda: judged(**settings))
+    (result, _), counter = trace(lambda: judged(**settings))
     one, other = result["bracket"][0]["tables"]
     name = f"match 1.1: table {one} vs table {other}"
-    [run] = [run for run in seen.runs.values() if run["name"] == name]
+    [run] = [run for run in counter.runs.values() if run["name"] == name]
     assert run["run_type"] == "chain"
     assert run["outputs"]["decided_by"] == "validity"
     assert {"sc2", "match"} <= set(run["tags"])
@@ -1231,25 +1234,25 @@ def test_the_prompts_are_these(snapshot):
 
 
 def test_random_draws_any_table_but_the_same_for_a_pair():
-    drawn = set()
+    numbers_drawn = set()
     for i in range(30):
         pair = {**PAIR, "input": f"Why {i}?"}
         numbers = {judged(pair, inference="random")[0]["table"]["number"] for _ in range(2)}
         assert len(numbers) == 1
-        drawn |= numbers
-    assert len(drawn) >= 6
+        numbers_drawn |= numbers
+    assert len(numbers_drawn) >= 6
 
 
 def test_row_wise_puts_the_best_rows_together():
-    def table(prompt, seen=[]):  # noqa: B006 - counts its own calls
-        seen.append(1)
-        return rows(prompt, f"first {len(seen)}", "second", "both")
+    def table(prompt, counter=[]):  # noqa: B006 - counts its own calls
+        counter.append(1)
+        return rows(prompt, f"first {len(counter)}", "second", "both")
 
     def match(prompt):
         # Tone goes to the lowest number, Depth to the highest.
-        shown = [int(n) for n in re.findall(r"first (\d+)", prompt)]
-        best = min(shown) if "| Tone" in prompt else max(shown)
-        slot = str(shown.index(best) + 1)
+        numbers = [int(n) for n in re.findall(r"first (\d+)", prompt)]
+        best = min(numbers) if "| Tone" in prompt else max(numbers)
+        slot = str(numbers.index(best) + 1)
         return json.dumps({"more_consistent": slot, "justification": "x"})
 
     result, model = judged(samples=4, row_wise=True, answers={"table": table, "match": match})
@@ -1266,8 +1269,8 @@ def test_row_wise_a_row_that_says_nothing_loses_without_a_call():
 
     def table(prompt):
         number = next(numbers)
-        told = [blank if number == i else full for i in (1, 2, 3)]
-        return json.dumps({f"aspect_{i + 1}": row for i, row in enumerate(told)})
+        cells = [blank if number == i else full for i in (1, 2, 3)]
+        return json.dumps({f"aspect_{i + 1}": row for i, row in enumerate(cells)})
 
     result, model = judged(
         aspects=["Tone", "Depth", "Form"], samples=3, row_wise=True, answers={"table": table}
@@ -1282,9 +1285,12 @@ def test_row_wise_a_row_that_says_nothing_loses_without_a_call():
 def test_row_wise_a_row_of_which_no_table_says_a_thing_falls_to_a_coin():
     blank = {"common": "none", "only_1": "none", "only_2": "none"}
     full = {"common": "on topic SEED", "only_1": "polite", "only_2": "brief"}
-    told = json.dumps({"aspect_1": blank, "aspect_2": full, "aspect_3": full})
+    table_reply = json.dumps({"aspect_1": blank, "aspect_2": full, "aspect_3": full})
     result, model = judged(
-        aspects=["Tone", "Depth", "Form"], samples=2, row_wise=True, answers={"table": told}
+        aspects=["Tone", "Depth", "Form"],
+        samples=2,
+        row_wise=True,
+        answers={"table": table_reply},
     )
     [tone] = [m for m in result["bracket"] if m["aspect"] == "Tone"]
     assert (tone["decided_by"], tone["why"]) == ("coin", "neither row says a thing")
@@ -1292,13 +1298,13 @@ def test_row_wise_a_row_of_which_no_table_says_a_thing_falls_to_a_coin():
 
 
 def test_a_comparator_by_quality_finds_the_best_table_whatever_the_mode():
-    def table(prompt, seen=[]):  # noqa: B006 - counts its own calls
-        seen.append(1)
-        return rows(prompt, f"quality {random.Random(len(seen)).random()}", "b", "c")
+    def table(prompt, counter=[]):  # noqa: B006 - counts its own calls
+        counter.append(1)
+        return rows(prompt, f"quality {random.Random(len(counter)).random()}", "b", "c")
 
     def match(prompt):
-        found = re.findall(r"quality ([\d.]+)", prompt)
-        first, second = float(found[0]), float(found[2])
+        results = re.findall(r"quality ([\d.]+)", prompt)
+        first, second = float(results[0]), float(results[2])
         slot = "1" if first > second else "2"
         return json.dumps({"more_consistent": slot, "justification": "x"})
 
@@ -1310,18 +1316,18 @@ def test_a_comparator_by_quality_finds_the_best_table_whatever_the_mode():
             assert result["comparisons"]["cyclic_triples"] == 0
 
 
-@pytest.mark.parametrize(
-    ("inference", "asked"),
+@for_each(
+    ("inference", "count"),
     # Without the one invalid table: 2 of 3 matches in both orders, or 3 of 4 tables all met.
     [("double_round", {4}), ("exact", {6}), ("exact_unordered", {3}), ("swiss", {2, 3})],
 )
-def test_an_invalid_table_costs_no_comparison_in_any_mode(inference, asked):
-    def table(prompt, seen=[]):  # noqa: B006 - counts its own calls
-        seen.append(1)
-        return "no" if len(seen) == 3 else None
+def test_an_invalid_table_costs_no_comparison_in_any_mode(inference, count):
+    def table(prompt, counter=[]):  # noqa: B006 - counts its own calls
+        counter.append(1)
+        return "no" if len(counter) == 3 else None
 
     result, model = judged(answers={"table": table}, samples=4, repairs=0, inference=inference)
-    assert steps(model).count("match") in asked
+    assert steps(model).count("match") in count
     assert result["comparisons"]["spent"] == steps(model).count("match")
     invalid = next(t["number"] for t in result["tables"] if not t["valid"])
     assert result["table"]["number"] != invalid

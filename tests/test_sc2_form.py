@@ -40,10 +40,12 @@ def test_each_question_has_one_table_and_the_other_form_has_the_other(study):
     pages = [
         sc2_form.make(study, study / f"{form}.html", form=form).read_text() for form in (0, 1)
     ]
-    asked = [dict(re.findall(r'data-id="(p\d)" data-arm="(sc2 C\d)"', page)) for page in pages]
+    questions = [
+        dict(re.findall(r'data-id="(p\d)" data-arm="(sc2 C\d)"', page)) for page in pages
+    ]
     # The fourth pair has no table in one arm.
-    assert set(asked[0]) == set(asked[1]) == {"p0", "p1", "p2"}
-    assert all(asked[0][name] != asked[1][name] for name in asked[0])
+    assert set(questions[0]) == set(questions[1]) == {"p0", "p1", "p2"}
+    assert all(questions[0][name] != questions[1][name] for name in questions[0])
 
 
 def test_a_form_holds_no_label_and_no_markup_of_the_texts(study):
@@ -57,11 +59,11 @@ def test_answers_are_scored_by_number_of_tables(study, capsys):
     one, eight = sc2_form.ARMS
     first = saved(study / "1.json", ("p0", one, "B", "A"), ("p1", eight, "A", "A"))
     second = saved(study / "2.json", ("p1", one, "tie", "B"), ("p0", eight, "tie", "A"))
-    found = sc2_form.score(study, [first, second])
+    result = sc2_form.score(study, [first, second])
     # One table: -1 and 0 before, +1 and -1 after. Eight: +1 and 0 before, +1 and +1 after.
-    assert (found[one].before, found[one].after) == (-0.5, 0)
-    assert (found[eight].before, found[eight].after) == (0.5, 1)
-    assert (found[one].wrong_to_right, found[one].right_to_wrong) == (1, 0)
+    assert (result[one].before, result[one].after) == (-0.5, 0)
+    assert (result[eight].before, result[eight].after) == (0.5, 1)
+    assert (result[one].wrong_to_right, result[one].right_to_wrong) == (1, 0)
     assert "2 people" in capsys.readouterr().out
 
 
@@ -73,10 +75,10 @@ def test_an_answer_of_another_study_is_refused(study, answer):
 
 def test_the_form_is_made_and_scored_from_the_command_line(study):
     app = program(sc2_form.make, sc2_form.score)
-    done = CliRunner().invoke(app, ["make", str(study), "-o", str(study / "f.html")])
-    assert (done.exit_code, "3 questions are in" in done.output) == (0, True)
-    done = CliRunner().invoke(app, ["score", str(study), str(study / "f.html")])
-    assert (done.exit_code, "no file that the form saved" in done.output) == (2, True)
+    result = CliRunner().invoke(app, ["make", str(study), "-o", str(study / "f.html")])
+    assert (result.exit_code, "3 questions are in" in result.output) == (0, True)
+    result = CliRunner().invoke(app, ["score", str(study), str(study / "f.html")])
+    assert (result.exit_code, "no file that the form saved" in result.output) == (2, True)
 
 
 CLICK = "[...document.querySelectorAll('section:not([hidden]) > div:not([hidden])')].at(-1)"
@@ -100,9 +102,9 @@ def test_a_browser_asks_before_and_after_the_table_and_resumes(study, tmp_path):
             browser.ask(f"{CLICK}.querySelector('button[value=A]').click()")
         assert browser.ask("document.getElementById('end').hidden") is False
         assert browser.complaints() == []
-        kept = browser.ask("JSON.stringify({answers})")
-    (study / "answers.json").write_text(str(kept))
-    assert [(e["before"], e["after"]) for e in json.loads(str(kept))["answers"]] == [
+        answers_json = browser.ask("JSON.stringify({answers})")
+    (study / "answers.json").write_text(str(answers_json))
+    assert [(e["before"], e["after"]) for e in json.loads(str(answers_json))["answers"]] == [
         *(("A", "B"), ("tie", "A"), ("A", "A")),
     ]
     assert sum(aid.n for aid in sc2_form.score(study, [study / "answers.json"]).values()) == 3

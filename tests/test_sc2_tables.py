@@ -99,9 +99,9 @@ def test_the_list_medoid_is_the_sample_most_like_the_others():
 
 def learner(prompt):
     if "exactly" in prompt:
-        wanted = int(re.search(r"exactly (\d+) aspects", prompt)[1])
+        count = int(re.search(r"exactly (\d+) aspects", prompt)[1])
         listed = re.findall(r"^- (.+)$", prompt, re.M)
-        return json.dumps({f"aspect_{i + 1}": listed[i] for i in range(wanted)})
+        return json.dumps({f"aspect_{i + 1}": listed[i] for i in range(count)})
     text = re.search(r"<text-\w+>\n(.*?)\n</text", prompt, re.S)[1]
     return json.dumps({"aspects": ["Tone", f"aspect {text}a", f"aspect {text}b"]})
 
@@ -160,8 +160,8 @@ def test_learned_aspects_are_kept_and_found_by_name_and_path(tmp_path, monkeypat
     assert json.loads(file.read_text()) == learned == load_aspects("mine") == load_aspects(file)
     assert {"prompt_version", "model", "corpus", "aspects"} <= learned.keys()
     assert list(tmp_path.rglob(".*")) == []
-    for given in ("mine", file, str(file), learned):
-        judge = create_sc2_judge(model, aspects=given)
+    for source in ("mine", file, str(file), learned):
+        judge = create_sc2_judge(model, aspects=source)
         options = judge.config["metadata"]["options"]
         assert options["aspects"]["aspects"] == learned["aspects"]
         assert options["aspects"]["corpus"] == learned["corpus"]
@@ -215,10 +215,10 @@ def test_a_text_that_fails_is_left_out_and_a_second_try_pays_for_it_alone():
     settings: dict[str, Any] = {"n": 2, "cache": cache, "repairs": 0}
     first = learn_aspects(model, ["one", "two"], **settings)
     assert [f["unit"] for f in first["failures"]] == ["text 2"]
-    paid = len(model.prompts)
+    call_count = len(model.prompts)
     broken.clear()
     learn_aspects(model, ["one", "two"], **settings)
-    assert len(model.prompts) - paid == 2
+    assert len(model.prompts) - call_count == 2
 
 
 def test_fewer_aspects_than_wanted_are_an_error():
@@ -266,9 +266,9 @@ def test_a_name_that_cannot_be_kept_is_refused_before_any_call(name, message, tm
     (tmp_path / "file").touch()
     (tmp_path / "folder.json").mkdir()
     model = FakeChatModel(replies=learner)
-    given = str(tmp_path / name) if isinstance(name, str) and name else name
+    name_or_path = str(tmp_path / name) if isinstance(name, str) and name else name
     with pytest.raises(OptionError, match=message):
-        learn_aspects(model, ["one"], n=1, name=given)
+        learn_aspects(model, ["one"], n=1, name=name_or_path)
     assert model.prompts == []
     assert {path.name for path in tmp_path.iterdir()} == {"file", "folder.json"}
 
@@ -287,8 +287,8 @@ def test_a_name_that_cannot_be_kept_is_refused_before_any_call(name, message, tm
     ],
 )
 def test_a_row_keeps_its_empty_cells(line, cells):
-    found = parse_table(line, ["Tone"])
-    assert (tuple(found["aspect_1"].values()) if found else None) == cells
+    result = parse_table(line, ["Tone"])
+    assert (tuple(result["aspect_1"].values()) if result else None) == cells
 
 
 # The table check.
@@ -297,11 +297,11 @@ CHECK = TableCheck(embed=False)
 
 
 def table(*rows, valid=True):
-    named = [
+    named_row = [
         {"aspect": f"a{i}", "common": c, "only_a": a, "only_b": b}
         for i, (c, a, b) in enumerate(rows)
     ]
-    return {"number": 1, "rows": named, "valid": valid}
+    return {"number": 1, "rows": named_row, "valid": valid}
 
 
 A = "The inn is clean and quiet. Breakfast costs ten euros."
@@ -309,34 +309,34 @@ B = "The inn is clean. It lies by the station."
 
 
 def test_a_consistent_table_passes():
-    found = check_table(
+    outcome = check_table(
         CHECK, table(("inn is clean", "quiet", "lies by the station")), A, B, {}
     )
-    assert found["clean"]
-    assert found["overlap"] == 0.0
-    assert found["entailment"] == 1.0
-    assert found["unsupported"] == []
+    assert outcome["clean"]
+    assert outcome["overlap"] == 0.0
+    assert outcome["entailment"] == 1.0
+    assert outcome["unsupported"] == []
 
 
 def test_a_cell_that_comes_again_under_both_is_an_overlap():
-    found = check_table(CHECK, table(("clean rooms inn", "inn clean", "none")), A, B, {})
+    outcome = check_table(CHECK, table(("clean rooms inn", "inn clean", "none")), A, B, {})
     # Both content words of the shorter cell are in the longer.
-    assert found["overlap"] == 1.0
-    assert not found["clean"]
+    assert outcome["overlap"] == 1.0
+    assert not outcome["clean"]
 
 
 def test_one_shared_word_is_a_topic_and_no_overlap():
-    found = check_table(CHECK, table(("inn", "inn quiet clean breakfast", "none")), A, B, {})
-    assert found["overlap"] == 0.25
-    assert found["clean"]
+    outcome = check_table(CHECK, table(("inn", "inn quiet clean breakfast", "none")), A, B, {})
+    assert outcome["overlap"] == 0.25
+    assert outcome["clean"]
 
 
 def test_a_cell_that_no_text_supports_is_found():
-    found = check_table(CHECK, table(("clean", "has a swimming pool", "none")), A, B, {})
-    assert found["unsupported"] == [
+    outcome = check_table(CHECK, table(("clean", "has a swimming pool", "none")), A, B, {})
+    assert outcome["unsupported"] == [
         {"aspect": "a0", "cell": "only_a", "text": "has a swimming pool"}
     ]
-    assert not found["clean"]
+    assert not outcome["clean"]
 
 
 @pytest.mark.parametrize(
@@ -352,21 +352,21 @@ def test_a_cell_that_no_text_supports_is_found():
     ],
 )
 def test_a_quotation_in_any_script_is_supported_and_other_words_are_not(text, quoted, strange):
-    found = check_table(CHECK, table(("none", quoted, strange)), text, "no", {})
-    assert [each["text"] for each in found["unsupported"]] == [strange]
+    outcome = check_table(CHECK, table(("none", quoted, strange)), text, "no", {})
+    assert [each["text"] for each in outcome["unsupported"]] == [strange]
 
 
 def test_a_cell_in_the_midst_of_a_word_is_no_quotation():
-    found = check_table(CHECK, table(("none", "ran", "none")), "A grand inn.", "no", {})
-    assert not found["clean"]
+    outcome = check_table(CHECK, table(("none", "ran", "none")), "A grand inn.", "no", {})
+    assert not outcome["clean"]
 
 
 def test_words_of_a_script_without_spaces_overlap():
     # All three pairs of 天空是蓝 are among the five of the longer cell.
-    found = check_table(
+    outcome = check_table(
         CHECK, table(("天空是蓝", "天空是蓝色的", "none")), "天空是蓝色的", "天空是蓝", {}
     )
-    assert found["overlap"] == 1.0
+    assert outcome["overlap"] == 1.0
     assert sentences("天空是蓝色的。因为瑞利散射！对") == [
         "天空是蓝色的。",
         "因为瑞利散射！",
@@ -376,49 +376,49 @@ def test_words_of_a_script_without_spaces_overlap():
 
 @pytest.mark.parametrize("cell", ["the", "👍", "?!", "Inn"])
 def test_equal_cells_overlap_whatever_they_say(cell):
-    found = check_table(CHECK, table((cell, cell.upper(), "none")), A, B, {})
-    assert found["overlap"] == 1.0
-    assert not found["clean"]
+    outcome = check_table(CHECK, table((cell, cell.upper(), "none")), A, B, {})
+    assert outcome["overlap"] == 1.0
+    assert not outcome["clean"]
 
 
 def test_coverage_is_the_share_of_the_sentences_that_the_cells_tell():
     # A's first sentence is told by its words inn, clean, quiet; nothing tells its second,
     # whose words are breakfast, cost, ten, euro; of B's two the first is told.
-    found = check_table(CHECK, table(("inn clean", "quiet", "none")), A, B, {})
-    assert found["coverage"] == pytest.approx((1 + 0 + 1 + 0) / 4)
+    outcome = check_table(CHECK, table(("inn clean", "quiet", "none")), A, B, {})
+    assert outcome["coverage"] == pytest.approx((1 + 0 + 1 + 0) / 4)
 
 
 def test_embeddings_find_what_words_do_not():
     vectors = {"spotless": [1.0, 0.0], "clean": [0.98, 0.2], "loud": [0.0, 1.0]}
-    found = check_table(CHECK, table(("spotless", "clean", "loud")), A, B, vectors)
-    assert found["overlap"] == pytest.approx(0.9798, abs=1e-3)
-    assert not found["clean"]
+    outcome = check_table(CHECK, table(("spotless", "clean", "loud")), A, B, vectors)
+    assert outcome["overlap"] == pytest.approx(0.9798, abs=1e-3)
+    assert not outcome["clean"]
 
 
 def test_an_entailment_model_can_be_used():
-    asked = []
+    pairs = []
 
     def nli(premise, hypothesis):
-        asked.append((premise, hypothesis))
+        pairs.append((premise, hypothesis))
         return 0.9 if premise == A else 0.2
 
     check = TableCheck(embed=False, nli=nli)
-    found = check_table(check, table(("x", "y", "z")), A, B, {})
+    outcome = check_table(check, table(("x", "y", "z")), A, B, {})
     # common: the smaller of 0.9 and 0.2; only A: 0.9; only B: 0.2.
-    assert found["entailment"] == pytest.approx((0.2 + 0.9 + 0.2) / 3, abs=1e-4)
-    assert (A, "x") in asked
-    assert ("x. y", sentences(A)[0]) in asked
+    assert outcome["entailment"] == pytest.approx((0.2 + 0.9 + 0.2) / 3, abs=1e-4)
+    assert (A, "x") in pairs
+    assert ("x. y", sentences(A)[0]) in pairs
     judge = create_sc2_judge(FakeChatModel(), aspects=["x"], table_check=check)
     assert judge.config["metadata"]["options"]["nli"].endswith("nli")
 
 
-@pytest.mark.parametrize("said", [float("nan"), -0.1, 1.1, None, "high", ZeroDivisionError])
-def test_an_entailment_model_that_gives_no_probability_is_named(said):
+@pytest.mark.parametrize("text", [float("nan"), -0.1, 1.1, None, "high", ZeroDivisionError])
+def test_an_entailment_model_that_gives_no_probability_is_named(text):
     def broken(premise, hypothesis):
-        return 1 / 0 if said is ZeroDivisionError else said
+        return 1 / 0 if text is ZeroDivisionError else text
 
     check = TableCheck(embed=False, nli=broken)
-    fault = "failed: .*division" if said is ZeroDivisionError else "from 0 to 1, got"
+    fault = "failed: .*division" if text is ZeroDivisionError else "from 0 to 1, got"
     with pytest.raises(OptionError, match=rf"`nli` \(broken\) .*{fault}"):
         check_table(check, table(("none", "x", "none")), A, B, {})
 
@@ -442,14 +442,14 @@ ONE_AT_A_TIME: RunnableConfig = {"max_concurrency": 1}
 def checked(clean, **options):
     """Judge with four tables of which `clean` pass the check."""
 
-    def respond(prompt, seen=[]):  # noqa: B006 - counts its own calls
+    def respond(prompt, counter=[]):  # noqa: B006 - counts its own calls
         if "two tables that were made" in prompt:
             return json.dumps({"more_consistent": "1", "justification": "x"})
         if "them side by side" not in prompt:
             return json.dumps({"comparison": "x", "preferred": "1"})
-        seen.append(1)
-        common = "none" if len(seen) <= clean else "good cat"
-        row = {"common": common, "only_1": "good cat", "only_2": "bad dog" + "." * len(seen)}
+        counter.append(1)
+        common = "none" if len(counter) <= clean else "good cat"
+        row = {"common": common, "only_1": "good cat", "only_2": "bad dog" + "." * len(counter)}
         return json.dumps({"aspect_1": row})
 
     model = FakeChatModel(replies=respond)
@@ -460,8 +460,8 @@ def checked(clean, **options):
 @pytest.mark.parametrize(("clean", "saved"), [(1, 2), (0, 0), (4, 0)])
 async def test_the_check_saves_comparisons_and_says_how_many(clean, saved):
     result, model = checked(clean, table_check={"embed": False})
-    found = result["comparisons"]
-    assert (found["spent"], found["saved"]) == (3 - saved, saved)
+    outcome = result["comparisons"]
+    assert (outcome["spent"], outcome["saved"]) == (3 - saved, saved)
     assert len(model.prompts) == 8 - saved
     assert [check["clean"] for check in result["checks"]].count(True) == clean
     assert ("saved by the table check" in result["verdict"]["rationale"]) == bool(saved)
@@ -474,11 +474,11 @@ async def test_the_check_saves_comparisons_and_says_how_many(clean, saved):
 )
 def test_what_was_spent_and_saved_is_the_form(inference, form):
     result, model = checked(1, table_check={"embed": False}, inference=inference)
-    found = result["comparisons"]
-    assert len(model.prompts) == 4 + found["spent"] + 1
-    assert found["spent"] > 0
-    assert found["saved"] > 0
-    assert found["spent"] + found["saved"] == form
+    outcome = result["comparisons"]
+    assert len(model.prompts) == 4 + outcome["spent"] + 1
+    assert outcome["spent"] > 0
+    assert outcome["saved"] > 0
+    assert outcome["spent"] + outcome["saved"] == form
 
 
 def test_the_check_alone_saves_nothing():
@@ -492,13 +492,13 @@ async def test_the_check_is_the_same_in_an_event_loop():
     here, _ = checked(4, **settings)
     judge_settings: dict[str, Any] = {"aspects": ["Animal"], "samples": 4, **settings}
 
-    def respond(prompt, seen=[]):  # noqa: B006 - counts its own calls
+    def respond(prompt, counter=[]):  # noqa: B006 - counts its own calls
         if "two tables that were made" in prompt:
             return json.dumps({"more_consistent": "1", "justification": "x"})
         if "them side by side" not in prompt:
             return json.dumps({"comparison": "x", "preferred": "1"})
-        seen.append(1)
-        row = {"common": "none", "only_1": "good cat", "only_2": "bad dog" + "." * len(seen)}
+        counter.append(1)
+        row = {"common": "none", "only_1": "good cat", "only_2": "bad dog" + "." * len(counter)}
         return json.dumps({"aspect_1": row})
 
     judge = create_sc2_judge(FakeChatModel(replies=respond), **judge_settings)
@@ -520,13 +520,13 @@ def test_markdown_cells_cannot_break_out():
 
 
 @pytest.mark.parametrize(
-    ("cell", "shown"),
+    ("cell", "cell_text"),
     [("a|b", r"a\|b"), (r"a\|b", r"a\\\|b"), (r"C:\x", r"C:\x"), ("\n|", r"\|")],
 )
-def test_a_backslash_does_not_set_a_bar_free(cell, shown):
+def test_a_backslash_does_not_set_a_bar_free(cell, cell_text):
     """A doubled backslash is read as one, and a bar behind it would part cells."""
     row = {"aspect": "x", "common": cell, "only_a": "p", "only_b": "q"}
-    assert render_table([row]).splitlines()[-1] == f"| x | {shown} | p | q |"
+    assert render_table([row]).splitlines()[-1] == f"| x | {cell_text} | p | q |"
 
 
 def test_html_is_escaped_and_names_the_texts():
@@ -557,11 +557,11 @@ def test_no_cell_steers_the_terminal():
     text = shown(render_table([row], format="rich"))
     assert "�[2J�2J��" in text
     assert "नमस्ते\u200d" in text
-    told = shown(
+    feedback = shown(
         verdict_panel({"id": "p", "verdict": {**not_judged([], no_usage(), "\x1b[2J")}})
     )
-    assert "\x1b" not in told
-    assert "�[2J" in told
+    assert "\x1b" not in feedback
+    assert "�[2J" in feedback
 
 
 def test_another_format_is_an_error():

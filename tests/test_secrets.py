@@ -37,8 +37,8 @@ def bsm(model):
 def test_what_a_server_echoes_of_the_configuration_reaches_no_file(
     serve, tmp_path, secret, answer
 ):
-    said = reply(scores(4, 2, f"as {secret} says"))
-    server = serve(lambda call: error(400, f"bad {secret}") if answer == "error" else said)
+    behaviour = reply(scores(4, 2, f"as {secret} says"))
+    server = serve(lambda call: error(400, f"bad {secret}") if answer == "error" else behaviour)
     out = tmp_path / "out.jsonl"
     list(judge_many(bsm(configured(server)), pairs(2), out=out, progress=False))
     assert secret not in out.read_text()

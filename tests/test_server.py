@@ -161,12 +161,12 @@ async def test_progress_is_streamed(url):
 
 @pytest.mark.system
 def test_two_assistants_are_two_configurations_of_one_judge(client):
-    found = []
+    results = []
     for names in (["Depth"], ["Depth", "Tone"]):
-        made = client.assistants.create("bsm", context={"criteria": names})
-        result = client.runs.wait(None, made["assistant_id"], input=PAIR)
-        found.append([criterion["name"] for criterion in result["criteria"]])
-    assert found == [["Depth"], ["Depth", "Tone"]]
+        assistant = client.assistants.create("bsm", context={"criteria": names})
+        result = client.runs.wait(None, assistant["assistant_id"], input=PAIR)
+        results.append([criterion["name"] for criterion in result["criteria"]])
+    assert results == [["Depth"], ["Depth", "Tone"]]
 
 
 # What a run of each method leaves in lists that a second run must not add to.
@@ -180,7 +180,7 @@ LISTS = {
 
 @pytest.mark.system
 async def test_two_runs_on_one_thread_do_not_mix(url, model):
-    client, asked = get_client(url=url), len(model.calls)
+    client, call_count = get_client(url=url), len(model.calls)
     turned = {**PAIR, "output_a": PAIR["output_b"], "output_b": PAIR["output_a"]}
 
     async def both(method):
@@ -199,7 +199,7 @@ async def test_two_runs_on_one_thread_do_not_mix(url, model):
         assert (first["preference"], second["preference"]) == ("A", "B")
         assert first["usage"]["calls"] == second["usage"]["calls"]
         calls += 2 * first["usage"]["calls"]
-    assert len(model.calls) - asked == calls
+    assert len(model.calls) - call_count == calls
 
 
 @pytest.mark.system
@@ -226,11 +226,11 @@ def audited(client, answer):
     thread = client.threads.create()["thread_id"]
     client.runs.wait(thread, "audit", input={"items": AUDITED}, context=OF_BOTH)
     [task] = client.threads.get_state(thread)["tasks"]
-    [asked] = task["interrupts"]
-    [proposal] = asked["value"]["proposals"]
+    [requests] = task["interrupts"]
+    [proposal] = requests["value"]["proposals"]
     assert (proposal["id"], proposal["label"], proposal["proposed"]) == ("wrong", 1, 0)
-    told = {"resume": {"wrong": answer}}
-    return client.runs.wait(thread, "audit", command=told, context=OF_BOTH)
+    command = {"resume": {"wrong": answer}}
+    return client.runs.wait(thread, "audit", command=command, context=OF_BOTH)
 
 
 @pytest.mark.system
@@ -270,7 +270,7 @@ HARMFUL: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.system
 async def test_what_only_the_owner_may_do_is_refused_before_any_call(url, model):
-    runs, asked = get_client(url=url).runs, len(model.calls)
+    runs, calls = get_client(url=url).runs, len(model.calls)
     results = await asyncio.gather(
         *(
             runs.wait(None, graph, input=PAIR, context=context, raise_error=False)
@@ -279,7 +279,7 @@ async def test_what_only_the_owner_may_do_is_refused_before_any_call(url, model)
     )
     for (_, _, message), result in zip(HARMFUL, results, strict=True):
         assert re.search(message, str(result))
-    assert len(model.calls) == asked
+    assert len(model.calls) == calls
 
 
 @pytest.mark.system
@@ -292,12 +292,12 @@ def test_clients_see_what_they_may_set(client):
 
 @pytest.mark.system
 def test_graphs_are_drawn_without_a_model(client, model):
-    asked = len(model.calls)
+    calls = len(model.calls)
     assistant = client.assistants.search(graph_id="bsm")[0]
-    drawn = client.assistants.get_graph(assistant["assistant_id"])
-    assert {"branch", "solve", "merge"} <= {node["id"] for node in drawn["nodes"]}
+    drawing = client.assistants.get_graph(assistant["assistant_id"])
+    assert {"branch", "solve", "merge"} <= {node["id"] for node in drawing["nodes"]}
     assert "output_a" in str(client.assistants.get_schemas(assistant["assistant_id"]))
-    assert len(model.calls) == asked
+    assert len(model.calls) == calls
 
 
 def experiment(judge, kind):
@@ -329,8 +329,8 @@ def experiment(judge, kind):
         rows = asyncio.run(later())
     else:
         rows = list(offline.evaluate(lambda i: {"answer": PAIR["output_a"]}, **options))
-    (said,) = rows[0]["evaluation_results"]["results"]
-    return said.score, said.value, said.comment
+    (feedback,) = rows[0]["evaluation_results"]["results"]
+    return feedback.score, feedback.value, feedback.comment
 
 
 @pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta")
@@ -344,6 +344,6 @@ def test_every_path_gives_the_same_verdict(model, method):
     writer = FakeChatModel(replies=lambda prompt: PAIR["output_a"])
     middleware = JudgeMiddleware(judge, reference=PAIR["output_b"])
     agent = create_agent(writer, middleware=[middleware])
-    asked: Any = {"messages": [{"role": "user", "content": PAIR["input"]}]}
-    (judged,) = agent.invoke(asked)["judged"]
+    question: Any = {"messages": [{"role": "user", "content": PAIR["input"]}]}
+    (judged,) = agent.invoke(question)["judged"]
     assert judged["verdict"] == direct

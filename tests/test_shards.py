@@ -184,8 +184,11 @@ def test_texts_stand_in_the_results_on_wish(tmp_path):
 
 def test_the_command_joins_parts_and_names_what_is_missing(whole, tmp_path):
     command = ["merge", str(whole), "-o", str(tmp_path / "all.jsonl")]
-    done = CliRunner().invoke(app, command)
-    assert (done.exit_code, "20 rows of 4 parts, 20 of them judged" in done.output) == (0, True)
+    result = CliRunner().invoke(app, command)
+    assert (result.exit_code, "20 rows of 4 parts, 20 of them judged" in result.output) == (
+        0,
+        True,
+    )
     Path(next(whole.glob("*.done.json"))).unlink()
     assert CliRunner().invoke(app, command).exit_code == 2
 

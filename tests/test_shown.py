@@ -52,8 +52,8 @@ NAMES = {"reference": "expected-answer", "source": "source"}
 
 
 def invoke(judge, reference=None, source=None, output=TEXT):
-    given = {"expected": reference, "source": source}
-    case = {"input": TASK, "output": output} | {k: v for k, v in given.items() if v}
+    fields = {"expected": reference, "source": source}
+    case = {"input": TASK, "output": output} | {k: v for k, v in fields.items() if v}
     judge.invoke(case)
 
 
@@ -82,25 +82,25 @@ def compared(judge, reference=None, source=None, output=TEXT):
 def middleware(judge, reference=None, source=None, output=TEXT):
     options = {"reference": reference, "context": source, "max_revisions": 0}
     guard = JudgeMiddleware(judge, trajectory=isinstance(output, list), **options)
-    said = output[-1] if isinstance(output, list) else output
-    made = create_agent(FakeChatModel(replies=[said]), middleware=[guard])
+    final_text = output[-1] if isinstance(output, list) else output
+    agent_made = create_agent(FakeChatModel(replies=[final_text]), middleware=[guard])
     before = output[:-1] if isinstance(output, list) else []
-    made.invoke({"messages": before or [HumanMessage(TASK)]})
+    agent_made.invoke({"messages": before or [HumanMessage(TASK)]})
 
 
 def as_tool(judge, reference=None, source=None, output=TEXT):
-    given = {"input": TASK, "output": output, "expected": reference, "source": source}
-    judge.as_tool().invoke({name: text for name, text in given.items() if text})
+    fields = {"input": TASK, "output": output, "expected": reference, "source": source}
+    judge.as_tool().invoke({name: text for name, text in fields.items() if text})
 
 
 def tool(judge, reference=None, source=None):
-    given = {"input": TASK, "output": TEXT, "expected": reference, "source": source}
-    judge_tool(judge).invoke({name: text for name, text in given.items() if text})
+    fields = {"input": TASK, "output": TEXT, "expected": reference, "source": source}
+    judge_tool(judge).invoke({name: text for name, text in fields.items() if text})
 
 
 def best(judge, reference=None, source=None, output=TEXT):
-    given = {"input": TASK, "answers": [output], "reference": reference, "context": source}
-    best_of(1, judge).invoke(given)
+    fields = {"input": TASK, "answers": [output], "reference": reference, "context": source}
+    best_of(1, judge).invoke(fields)
 
 
 def classic(judge, reference=None, source=None, output=TEXT):
@@ -125,9 +125,9 @@ def over_http(judge):
 
 
 def row_of(reference, source, output):
-    given = {"expected": reference, "source": source}
+    fields = {"expected": reference, "source": source}
     output = output if isinstance(output, str) else convert_to_openai_messages(output)
-    return {"input": TASK, "output": output} | {k: v for k, v in given.items() if v}
+    return {"input": TASK, "output": output} | {k: v for k, v in fields.items() if v}
 
 
 def command_line(judge, reference=None, source=None, output=TEXT):
@@ -168,9 +168,9 @@ def blocks(prompt):
     return dict(re.findall(r"<([a-z-]+?)(?:-\d)?-\w{10}>\n(.*?)\n</", prompt, re.DOTALL))
 
 
-def prompt_of(path, given, **options):
+def prompt_of(path, fields, **options):
     model = FakeChatModel(replies=answer)
-    path(create_allure_judge(model, **options), **given)
+    path(create_allure_judge(model, **options), **fields)
     (prompt,) = model.prompts
     return prompt
 
@@ -224,8 +224,8 @@ PICTURE = [HumanMessage(TASK), AIMessage([{"type": "text", "text": "Ann:"}, IMAG
 def test_an_image_is_sent_in_the_response_on_every_path(path):
     model = FakeChatModel(replies=answer)
     path(create_allure_judge(model, rubric=RUBRIC), output=PICTURE)
-    ((*_, asked),) = model.messages
-    before, image, after = cast("Any", asked.content)[:3]
+    ((*_, requests),) = model.messages
+    before, image, after = cast("Any", requests.content)[:3]
     assert image == IMAGE
     assert before["text"].endswith(f"Ann:\n{mark_of(IMAGE)}")
     assert after["text"].startswith("\n</response-")
@@ -291,8 +291,8 @@ def pair_assistant(judge, reference=None, a=TEXT, b=KNOWN):
 def pair_of_middleware(judge, reference=None, a=TEXT, b=KNOWN):
     """The agent's answer is A, what it is compared with is B; there is no third text."""
     model = FakeChatModel(replies=[AIMessage(a if isinstance(a, str) else a[-1].content)])
-    made = create_agent(model, middleware=[JudgeMiddleware(judge, reference=b)])
-    made.invoke({"messages": [HumanMessage(TASK)]})
+    agent_made = create_agent(model, middleware=[JudgeMiddleware(judge, reference=b)])
+    agent_made.invoke({"messages": [HumanMessage(TASK)]})
 
 
 PAIRED = pytest.mark.parametrize(
@@ -316,9 +316,9 @@ def test_a_pair_is_shown_with_its_reference_and_the_callers_rubric(path, referen
     model = FakeChatModel(replies=answer)
     path(create_relative_judge(model, orders="none", instructions=RUBRIC), reference)
     (prompt,) = model.prompts
-    known = {"reference-answer": reference} if reference else {}
+    reference_block = {"reference-answer": reference} if reference else {}
     texts = {"request": TASK, "response": blocks(prompt)["response"]}
-    assert blocks(prompt) == {**texts, **known}
+    assert blocks(prompt) == {**texts, **reference_block}
     assert prompt.index(TEXT) < prompt.index(KNOWN)
     assert f"adds: {RUBRIC}" in prompt
 
@@ -347,10 +347,10 @@ def test_the_best_of_several_are_compared_two_by_two():
 def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
     model = FakeChatModel(replies=answer)
     path(create_relative_judge(model, orders="none"), a=WORK, b=PICTURE)
-    *_, asked = model.messages[0]
-    first: Any = asked.content[0]
+    *_, requests = model.messages[0]
+    first: Any = requests.content[0]
     assert SHOWN in first["text"]
-    assert IMAGE in asked.content
+    assert IMAGE in requests.content
 
 
 @pytest.mark.parametrize("kind", ["pair", "item"])
@@ -371,8 +371,8 @@ def test_judges_of_pairs_compare_an_agents_work():
     model = FakeChatModel(replies=answer)
     judge = create_relative_judge(model)
     judge.invoke({"input": TASK, "output_a": WORK, "output_b": WORK[:3]})
-    given = {"outputs": {"messages": WORK}, "reference_outputs": {"messages": WORK[:3]}}
-    as_evaluator(judge)(inputs=TASK, **given)
+    fields = {"outputs": {"messages": WORK}, "reference_outputs": {"messages": WORK[:3]}}
+    as_evaluator(judge)(inputs=TASK, **fields)
     unfinished = SHOWN.replace("[final answer]\nGood evening, Ann.", "[no final answer]")
     assert all(SHOWN in prompt and unfinished in prompt for prompt in model.prompts)
 
@@ -412,8 +412,8 @@ WIRE = {
 def test_a_prompt_holds_what_was_given_under_its_name_and_nothing_else(path, what):
     texts = {"reference": KNOWN, "source": SOURCE}
     prompt = prompt_of(path, {name: texts[name] for name in what}, rubric=RUBRIC)
-    told = {NAMES[name]: texts[name] for name in what}
-    assert blocks(prompt) == {"task": TASK, "response": TEXT, **told}
+    expected = {NAMES[name]: texts[name] for name in what}
+    assert blocks(prompt) == {"task": TASK, "response": TEXT, **expected}
     assert RUBRIC in prompt.split("<task-")[0]
 
 
@@ -446,13 +446,13 @@ def test_with_nothing_to_judge_by_the_feedback_says_what_is_needed():
 
 
 @pytest.mark.parametrize(
-    ("rubric", "given", "wanted"),
+    ("rubric", "fields", "need"),
     [("correctness", {"context": SOURCE}, "a reference"), ("consistency", {}, "a source")],
 )
-def test_a_named_rubric_needs_what_it_speaks_of(rubric, given, wanted):
+def test_a_named_rubric_needs_what_it_speaks_of(rubric, fields, need):
     judge = create_allure_judge(FakeChatModel(replies=answer), rubric=rubric)
-    result: Any = as_evaluator(judge)(inputs=TASK, outputs=TEXT, **given)
-    assert (result["score"], f"the judge needs {wanted}" in result["comment"]) == (None, True)
+    result: Any = as_evaluator(judge)(inputs=TASK, outputs=TEXT, **fields)
+    assert (result["score"], f"the judge needs {need}" in result["comment"]) == (None, True)
 
 
 def test_a_rubric_is_not_shown_a_reference_that_nobody_named():
@@ -478,10 +478,10 @@ CONTEXTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", CONTEXTS)
 def test_the_context_is_the_source_wherever_it_stands(case):
-    given: dict[str, Any] = {"inputs": {"question": TASK}, "outputs": {"answer": TEXT}}
-    given |= CONTEXTS[case]
-    model, where = FakeChatModel(replies=answer), given.pop("where", None)
-    as_evaluator(create_allure_judge(model), context=where)(**given)
+    fields: dict[str, Any] = {"inputs": {"question": TASK}, "outputs": {"answer": TEXT}}
+    fields |= CONTEXTS[case]
+    model, where = FakeChatModel(replies=answer), fields.pop("where", None)
+    as_evaluator(create_allure_judge(model), context=where)(**fields)
     assert blocks(model.prompts[0]) == {"task": TASK, "response": TEXT, "source": SOURCE}
 
 
@@ -497,10 +497,10 @@ def test_a_context_that_is_not_there_is_not_judged():
 def test_a_judge_of_pairs_reads_the_context_behind_the_task():
     model = FakeChatModel(replies=answer)
     judge = create_relative_judge(model)
-    given = {"outputs": TEXT, "reference_outputs": KNOWN, "context": SOURCE}
-    as_evaluator(judge)(inputs=TASK, **given)
+    fields = {"outputs": TEXT, "reference_outputs": KNOWN, "context": SOURCE}
+    as_evaluator(judge)(inputs=TASK, **fields)
     assert f"{TASK}\n\n[source]\n{SOURCE}\n" in model.prompts[0]
-    as_evaluator(judge)(inputs=[HumanMessage(TASK)], **given)
+    as_evaluator(judge)(inputs=[HumanMessage(TASK)], **fields)
     assert f"{TASK}\n\n[source]\n{SOURCE}\n" in model.prompts[-1]
 
 
@@ -508,20 +508,20 @@ def test_a_judge_of_pairs_reads_the_context_behind_the_task():
 async def test_an_unknown_keyword_is_refused_by_name(kind):
     model = FakeChatModel(replies=answer)
     evaluator = as_evaluator(create_allure_judge(model, rubric=RUBRIC))
-    given = {"inputs": TASK, "outputs": TEXT, "refrence_outputs": KNOWN}
+    fields = {"inputs": TASK, "outputs": TEXT, "refrence_outputs": KNOWN}
     with pytest.raises(OptionError, match="'refrence_outputs'; did you mean 'reference_outp"):
-        evaluator(**given) if kind == "sync" else await evaluator.acall(**given)
+        evaluator(**fields) if kind == "sync" else await evaluator.acall(**fields)
     assert model.prompts == []
 
 
 def test_the_rubric_of_the_middleware_is_the_criteria():
     model = FakeChatModel(replies=answer)
     options: dict[str, Any] = {"rubric": RUBRIC, "max_revisions": 0}
-    made = create_agent(
+    agent_made = create_agent(
         FakeChatModel(replies=[TEXT]),
         middleware=[JudgeMiddleware(create_allure_judge(model), **options)],
     )
-    made.invoke({"messages": [HumanMessage(TASK)]})
+    agent_made.invoke({"messages": [HumanMessage(TASK)]})
     assert blocks(model.prompts[0]) == {"task": TASK, "response": TEXT}
     assert RUBRIC in model.prompts[0].split("<task-")[0]
     assert FINAL[False][0] in model.prompts[0]
@@ -529,7 +529,7 @@ def test_the_rubric_of_the_middleware_is_the_criteria():
 
 def test_a_tool_tells_the_model_that_there_is_nothing_to_judge_by():
     judge = create_allure_judge(FakeChatModel(replies=answer))
-    told = judge_tool(judge).invoke({"input": TASK, "output": TEXT})
-    assert "there is nothing to judge by" in told
-    given = {"input": TASK, "output": TEXT, "source": SOURCE}
-    assert json.loads(judge_tool(judge).invoke(given))["label"] == 0
+    text = judge_tool(judge).invoke({"input": TASK, "output": TEXT})
+    assert "there is nothing to judge by" in text
+    fields = {"input": TASK, "output": TEXT, "source": SOURCE}
+    assert json.loads(judge_tool(judge).invoke(fields))["label"] == 0

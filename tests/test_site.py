@@ -32,10 +32,10 @@ def test_every_page_is_in_the_navigation():
 
 
 def test_the_reference_has_every_public_name_once():
-    named = re.findall(
+    public_names = re.findall(
         r"^::: langchain_judges\.(\w+)$", (ROOT / "docs/reference.md").read_text(), re.M
     )
-    assert sorted(named) == sorted(langchain_judges.__all__)
+    assert sorted(public_names) == sorted(langchain_judges.__all__)
 
 
 def test_figures_show_the_graphs_as_they_are_compiled():
@@ -75,8 +75,8 @@ def test_no_page_names_an_address_of_the_repository_that_does_not_exist():
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
     return folder
 
 

@@ -58,10 +58,10 @@ KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
 def test_every_reply_subscore_and_the_verdict_are_told(kind):
     judge = bsm(criteria=["Depth", "Tone"])
     events, result = streamed(judge, kind), judge.invoke(PAIR)
-    key = lambda found: (found["criterion"], found["order"])  # noqa: E731
+    key = lambda outcome: (outcome["criterion"], outcome["order"])  # noqa: E731
     assert sorted(of(events, "subscore"), key=key) == sorted(result["subscores"], key=key)
     assert of(events, "verdict") == [result["verdict"]]
-    assert [found["name"] for found in of(events, "criterion")] == ["Depth", "Tone"]
+    assert [outcome["name"] for outcome in of(events, "criterion")] == ["Depth", "Tone"]
     units = {event["unit"] for event in events if event["kind"] == "reply"}
     assert units == {f"{c} ({o} first)" for c in ("Depth", "Tone") for o in "AB"}
 
@@ -104,8 +104,8 @@ LANDED = {
 }
 
 
-def sorted_json(found):
-    return sorted(json.dumps(each, sort_keys=True) for each in found)
+def sorted_json(results):
+    return sorted(json.dumps(each, sort_keys=True) for each in results)
 
 
 @KINDS
@@ -124,10 +124,10 @@ def test_every_result_of_every_method_is_told_as_it_lands(method, kind):
     assert len(of(events, "reply")) == result["verdict"]["usage"]["calls"]
     assert of(events, "verdict") == [result["verdict"]]
     for called, key in LANDED[method].items():
-        told, kept = of(events, called), result[key]
-        assert len(told) == len(kept) > 0
+        events_of_kind, stored = of(events, called), result[key]
+        assert len(events_of_kind) == len(stored) > 0
         # The votes of a panel are told before they are summed over orders and samples.
-        assert called == "vote" or sorted_json(told) == sorted_json(kept)
+        assert called == "vote" or sorted_json(events_of_kind) == sorted_json(stored)
 
 
 @KINDS
@@ -135,8 +135,8 @@ def test_a_writer_tells_its_groups_and_drafts(kind):
     writer = create_bsm_writer(FakeChatModel(replies=writes))
     task = {"concepts": ["snow", "goat", "vest"]}
     events, result = streamed(writer, kind, task), writer.invoke(task)
-    assert [found["groups"] for found in of(events, "split")] == [result["groups"]]
-    drafts = {found["unit"]: found["text"] for found in of(events, "draft")}
+    assert [results["groups"] for results in of(events, "split")] == [result["groups"]]
+    drafts = {results["unit"]: results["text"] for results in of(events, "draft")}
     assert [drafts["group 1"], drafts["group 2"]] == result["drafts"]
     assert result["text"] in drafts.values()
 
@@ -186,11 +186,11 @@ def test_a_result_is_told_while_others_are_still_at_work(kind):
     judge = create_bsm_judge(
         FakeChatModel(replies=respond), criteria=["Depth", "Tone"], orders="none"
     )
-    seen = []
+    order = []
 
     def note(event):
-        seen.append((event["kind"], (event["data"] or {}).get("criterion")))
-        if seen[-1] == ("subscore", "Depth"):
+        order.append((event["kind"], (event["data"] or {}).get("criterion")))
+        if order[-1] == ("subscore", "Depth"):
             first_told.set()
 
     async def later():
@@ -202,7 +202,7 @@ def test_a_result_is_told_while_others_are_still_at_work(kind):
             note(event)
     else:
         asyncio.run(later())
-    assert seen.index(("subscore", "Depth")) < seen.index(("subscore", "Tone"))
+    assert order.index(("subscore", "Depth")) < order.index(("subscore", "Tone"))
 
 
 @KINDS
@@ -210,11 +210,11 @@ def test_the_matches_of_a_knockout_inside_a_graph_are_told(kind):
     graph = StateGraph(cast("Any", dict))
     graph.add_node("best", best_of(3, bsm()))
     graph.add_edge(START, "best")
-    given = {"input": "Why?", "answers": ["x", "good", "y"]}
+    fields = {"input": "Why?", "answers": ["x", "good", "y"]}
     compiled = graph.compile()
-    assert len(of(streamed(compiled, kind, given), "match")) == 2
+    assert len(of(streamed(compiled, kind, fields), "match")) == 2
     # The events of the judge itself are those of a subgraph.
-    parts = list(compiled.stream(given, stream_mode="custom", subgraphs=True))
+    parts = list(compiled.stream(fields, stream_mode="custom", subgraphs=True))
     assert len(of([event for _, event in parts], "verdict")) == 2
 
 

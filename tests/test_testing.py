@@ -84,9 +84,9 @@ def test_a_server_replies_by_a_list_and_then_says_that_it_ended():
 def test_log_probabilities_come_the_same_way_from_a_server():
     message = with_logprobs(("ye", 0.5), ("s", 1, {"s": 1.0}))
     with FakeModelServer([message]) as server:
-        told = server.chat(logprobs=True).invoke("q")
-    assert told.text == message.text == "yes"
-    content = told.response_metadata["logprobs"]["content"]
+        answer = server.chat(logprobs=True).invoke("q")
+    assert answer.text == message.text == "yes"
+    content = answer.response_metadata["logprobs"]["content"]
     assert content == message.response_metadata["logprobs"]["content"]
 
 

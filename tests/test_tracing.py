@@ -55,8 +55,8 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_branch_and_solve_call_has_a_name_of_its_own(traced, kind, snapshot):
     judge = create_bsm_judge(FakeChatModel(), max_criteria=2, merge="model", samples=2)
-    seen = traced(lambda: KINDS[kind](judge))
-    assert seen.tree() == snapshot(name="tree")
+    trace = traced(lambda: KINDS[kind](judge))
+    assert trace.tree() == snapshot(name="tree")
 
 
 WRITING = {
@@ -70,9 +70,9 @@ def test_every_step_of_writing_has_a_name_of_its_own(traced, kind):
     def respond(prompt):
         return '{"text": "Snow."}' if "Make one" in prompt else writes(prompt)
 
-    seen = traced(lambda: WRITING[kind](create_bsm_writer(FakeChatModel(replies=respond))))
-    assert [run["name"] for run in seen.children(None)] == ["write"]
-    calls = [run["name"] for run in seen.runs.values() if run["run_type"] == "llm"]
+    trace = traced(lambda: WRITING[kind](create_bsm_writer(FakeChatModel(replies=respond))))
+    assert [run["name"] for run in trace.children(None)] == ["write"]
+    calls = [run["name"] for run in trace.runs.values() if run["run_type"] == "llm"]
     assert sorted(calls) == ["merge", "repair", "solve: group 1", "solve: group 2", "split"]
 
 
@@ -92,8 +92,8 @@ def test_deeper_groups_merges_in_pairs_and_samples_have_names_too(traced):
 
 def test_calls_carry_tags_and_metadata(traced):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
-    seen = traced(lambda: judge.invoke(PAIR))
-    call = next(r for r in seen.runs.values() if r["name"] == "solve:Depth (B first)")
+    trace = traced(lambda: judge.invoke(PAIR))
+    call = next(r for r in trace.runs.values() if r["name"] == "solve:Depth (B first)")
     assert call["run_type"] == "llm"
     assert {"bsm", "solve"} <= set(call["tags"])
     metadata = call["extra"]["metadata"]
@@ -107,9 +107,9 @@ def test_calls_carry_tags_and_metadata(traced):
 def test_each_pair_of_a_run_is_a_trace_of_its_own(traced):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"], name="my judge")
     pairs = [PAIR, {**PAIR, "input": "How?"}]
-    seen = traced(lambda: list(judge_many(judge, pairs, progress=False)))
-    assert [run["name"] for run in seen.children(None)] == ["my judge"] * 2
-    assert sum(run["run_type"] == "llm" for run in seen.runs.values()) == 4
+    trace = traced(lambda: list(judge_many(judge, pairs, progress=False)))
+    assert [run["name"] for run in trace.children(None)] == ["my judge"] * 2
+    assert sum(run["run_type"] == "llm" for run in trace.runs.values()) == 4
 
 
 def test_a_row_s_run_has_its_cost_where_prices_are_known(traced, tmp_path):
@@ -129,8 +129,8 @@ def test_a_row_s_run_has_its_cost_where_prices_are_known(traced, tmp_path):
 def test_no_secret_and_no_label_is_sent(traced):
     judge = create_bsm_judge(FakeChatModel(), criteria=["Depth"])
     row = {**PAIR, "label": "SECRET"}
-    seen = traced(lambda: list(judge_many(judge, [row], progress=False)))
-    assert "SECRET" not in str(seen.runs)
+    trace = traced(lambda: list(judge_many(judge, [row], progress=False)))
+    assert "SECRET" not in str(trace.runs)
 
 
 SPREAD = {
@@ -145,24 +145,24 @@ UNITS = {
 }
 
 
-def below(seen, run):
+def below(trace, run):
     """Return every run under a run."""
-    return [r for child in seen.children(run) for r in (child, *below(seen, child))]
+    return [r for child in trace.children(run) for r in (child, *below(trace, child))]
 
 
 @pytest.mark.parametrize("how", SPREAD)
 @pytest.mark.parametrize("make", UNITS)
 def test_one_tree_for_each_judgment_with_a_run_for_each_unit(traced, how, make):
     judge = make()
-    seen = traced(lambda: SPREAD[how](judge))
-    roots = seen.children(None)
+    trace = traced(lambda: SPREAD[how](judge))
+    roots = trace.children(None)
     assert [root["name"] for root in roots] == [make.__name__] * (2 if "batch" in how else 1)
-    asked = []
+    requests = []
     for root in roots:
-        runs = below(seen, root)
+        runs = below(trace, root)
         assert all(run.get("end_time") and not run.get("error") for run in runs)
-        asked += [run for run in runs if run["run_type"] == "llm"]
-        steps = {run["name"] for run in seen.children(root)}
+        requests += [run for run in runs if run["run_type"] == "llm"]
+        steps = {run["name"] for run in trace.children(root)}
         assert (
             steps
             == {
@@ -177,10 +177,10 @@ def test_one_tree_for_each_judgment_with_a_run_for_each_unit(traced, how, make):
             assert {r["name"] for r in played} == {f"role:{v['role']}" for v in votes}
             assert len(played) == len(votes) == 5
             parents = {run["parent_run_id"] for run in played}
-            assert {seen.runs[parent]["name"] for parent in parents} == {"vote"}
+            assert {trace.runs[parent]["name"] for parent in parents} == {"vote"}
             assert {run["outputs"]["preference"] for run in played} == {"A"}
-    assert {run["name"] for run in asked} == UNITS[make]
-    for run in asked:
+    assert {run["name"] for run in requests} == UNITS[make]
+    for run in requests:
         metadata = run["extra"]["metadata"]
         assert {make.__name__, run["name"].partition(":")[0]} <= set(run["tags"])
         assert metadata["prompt_version"] == judge.config["metadata"]["prompt_version"]
@@ -244,23 +244,23 @@ def test_the_runs_of_every_method(traced, method, how):
         "batch": lambda: judge.batch([item, item]),
         "abatch": lambda: asyncio.run(judge.abatch([item, item])),
     }
-    seen = traced(ways[how])
-    roots = seen.children(None)
+    trace = traced(ways[how])
+    roots = trace.children(None)
     assert [root["name"] for root in roots] == [method] * (2 if "batch" in how else 1)
     for root in roots:
-        runs = below(seen, root)
+        runs = below(trace, root)
         assert all(run.get("end_time") and not run.get("error") for run in runs)
         assert sum(run["name"] == "recall" for run in runs) == 1
-        asked = [run for run in runs if run["run_type"] == "llm"]
-        names = [_alike(run["name"]) for run in asked]
+        llm_runs = [run for run in runs if run["run_type"] == "llm"]
+        names = [_alike(run["name"]) for run in llm_runs]
         assert sorted(names) == sorted(CALLS[method])
-        for name, run in zip(names, asked, strict=True):
+        for name, run in zip(names, llm_runs, strict=True):
             step, unit = step_and_unit(run["name"])
             metadata = run["extra"]["metadata"]
             assert {method, step} <= set(run["tags"])
             assert (metadata["unit"], metadata["order"]) == (unit, CALLS[method][name])
             assert metadata["prompt_version"] == judge.config["metadata"]["prompt_version"]
-            assert seen.runs[run["parent_run_id"]]["parent_run_id"] == root["id"]
+            assert trace.runs[run["parent_run_id"]]["parent_run_id"] == root["id"]
 
 
 def _alike(name):
@@ -273,36 +273,36 @@ def test_every_step_of_an_audit_and_every_label_in_it(traced, kind):
     memory = FailureMemory(embeddings=Letters())
     judge = create_allure_judge(fooled_model(), memory=memory, recall="all")
     audit = create_allure_audit(judge, memory, auditor=as_labelled, max_rounds=1)
-    given = {"items": planning(1)}
-    seen = traced(
-        lambda: audit.invoke(given) if kind == "sync" else asyncio.run(audit.ainvoke(given))
+    fields = {"items": planning(1)}
+    trace = traced(
+        lambda: audit.invoke(fields) if kind == "sync" else asyncio.run(audit.ainvoke(fields))
     )
-    [root] = seen.children(None)
-    steps = [run["name"] for run in seen.children(root)]
+    [root] = trace.children(None)
+    steps = [run["name"] for run in trace.children(root)]
     rest = ["check", "propose", "audit", "stage", "admit", "measure"]
     assert (root["name"], steps) == ("audit", ["prepare", "evaluate", "evaluate", *rest])
-    for step in seen.children(root)[1:3]:
-        [judged] = seen.children(step)
+    for step in trace.children(root)[1:3]:
+        [judged] = trace.children(step)
         assert judged["name"] == "allure"
-        assert [run["name"] for run in seen.children(judged)][:3] == [
+        assert [run["name"] for run in trace.children(judged)][:3] == [
             "begin",
             "recall",
             "evaluate",
         ]
-    asked = {run["name"] for run in seen.runs.values() if run["run_type"] == "llm"}
-    assert asked == {"evaluate:0r", "evaluate:0w"}
+    names_asked = {run["name"] for run in trace.runs.values() if run["run_type"] == "llm"}
+    assert names_asked == {"evaluate:0r", "evaluate:0w"}
 
 
 def test_no_key_and_no_address_is_sent_by_any_method(traced, serve):
     server = serve(answer_call)
     for method in METHODS:
         judge = of_method(method, chat(server, api_key="sk-SECRET"))
-        seen = traced(lambda judge=judge, method=method: judge.invoke(item_of(method)))
-        assert len(seen.runs) > 2
-        for run in seen.runs.values():
-            told = str([run["name"], run.get("tags"), run.get("extra")])
+        trace = traced(lambda judge=judge, method=method: judge.invoke(item_of(method)))
+        assert len(trace.runs) > 2
+        for run in trace.runs.values():
+            text = str([run["name"], run.get("tags"), run.get("extra")])
             assert "sk-SECRET" not in str(run)
-            assert server.url not in told
+            assert server.url not in text
 
 
 @pytest.mark.parametrize("prompt", ["cot", "relative"])
@@ -311,5 +311,5 @@ def test_a_sample_is_called_by_its_order_only_where_there_are_two(traced, prompt
         FakeChatModel(), prompt=prompt, orders="none", samples=2, repairs=0
     )
     runs = traced(lambda: judge.invoke(PAIR)).runs.values()
-    asked = {run["name"] for run in runs if run["run_type"] == "llm"}
-    assert asked == {"sample 1", "sample 2"}
+    call_names = {run["name"] for run in runs if run["run_type"] == "llm"}
+    assert call_names == {"sample 1", "sample 2"}

@@ -118,8 +118,8 @@ def test_a_reference_may_be_an_agents_work(field):
     method = "allure" if field == "expected" else "relative"
     sides = ["output"] if field == "expected" else ["output_a", "output_b"]
     texts = dict(zip(sides, ["good", "bad"], strict=False))
-    for known in (WORK, {"messages": WORK}, json.loads(json.dumps(messages_to_dict(WORK)))):
-        of_method(method, model).invoke({"input": TASK, **texts, field: known})
+    for form in (WORK, {"messages": WORK}, json.loads(json.dumps(messages_to_dict(WORK)))):
+        of_method(method, model).invoke({"input": TASK, **texts, field: form})
     tag = "expected-answer" if field == "expected" else "reference-answer"
     assert {blocks(prompt)[tag] for prompt in model.prompts} == {DID}
 
@@ -148,8 +148,8 @@ def test_the_tools_of_a_runs_child_runs_are_shown():
     run = traced({"output": "Good evening."})
     as_evaluator(judge).evaluate_run(run, None)
     as_comparative_evaluator(judge)([run], None)
-    shown = [blocks(prompt)["response"] for prompt in model.prompts]
-    assert shown == [f"{USED}[final answer]\nGood evening."] * 2
+    responses = [blocks(prompt)["response"] for prompt in model.prompts]
+    assert responses == [f"{USED}[final answer]\nGood evening."] * 2
 
 
 def test_of_a_run_whose_answer_is_named_the_answer_alone_is_judged():
@@ -173,10 +173,10 @@ def test_the_command_line_judges_an_agents_work(tmp_path, monkeypatch):
             str(tmp_path / "out.jsonl"),
         ]
         rubric = ["--method", "allure", "--set", f"rubric={RUBRIC}"]
-        done = CliRunner().invoke(
+        result = CliRunner().invoke(
             app, ["judge", str(tmp_path / "rows.jsonl"), *rubric, *options]
         )
-        assert done.exit_code == 0, done.output
+        assert result.exit_code == 0, result.output
         [call] = server.calls
     assert "[call of look_up]" in blocks(call.prompt)["response"]
     [line] = (tmp_path / "out.jsonl").read_text().splitlines()
@@ -205,14 +205,16 @@ TURNS = [AIMessage("", tool_calls=[CALL]), "Good evening, Ann."]
 BY_TOOL = f"{USED}[final answer]\nGood evening, Ann."
 
 
-@pytest.mark.parametrize(("whole", "shown"), [(True, BY_TOOL), (False, "Good evening, Ann.")])
-async def test_the_middleware_judges_the_work_or_the_answer(whole, shown):
+@pytest.mark.parametrize(
+    ("whole", "expected"), [(True, BY_TOOL), (False, "Good evening, Ann.")]
+)
+async def test_the_middleware_judges_the_work_or_the_answer(whole, expected):
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model, rubric=RUBRIC)
     guard = JudgeMiddleware(judge, trajectory=whole, max_revisions=0)
     agent = an_agent(TURNS, [guard])
     state = await agent.ainvoke({"messages": [HumanMessage(TASK)]})
-    assert blocks(model.prompts[0]) == {"task": TASK, "response": shown}
+    assert blocks(model.prompts[0]) == {"task": TASK, "response": expected}
     assert state["messages"][-1].text == "Good evening, Ann."
 
 
@@ -221,8 +223,8 @@ def test_a_rejected_draft_is_no_part_of_the_work():
     judge = create_allure_judge(model, rubric=RUBRIC)
     agent = an_agent([TURNS[0], "Hey.", "All good."], [JudgeMiddleware(judge, trajectory=True)])
     state = agent.invoke({"messages": [HumanMessage(TASK)]})
-    shown = [blocks(prompt)["response"] for prompt in model.prompts]
-    assert shown == [f"{USED}[final answer]\n{text}" for text in ("Hey.", "All good.")]
+    responses = [blocks(prompt)["response"] for prompt in model.prompts]
+    assert responses == [f"{USED}[final answer]\n{text}" for text in ("Hey.", "All good.")]
     assert [each["answer"] for each in state["judged"]] == ["Hey.", "All good."]
 
 

@@ -206,10 +206,10 @@ def test_a_model_that_cannot_choose_leaves_no_text():
 
 
 def test_the_only_sample_that_came_back_needs_no_choice():
-    left = [1]
+    tries = [1]
 
     def respond(prompt):
-        return None if left and left.pop() else "no text"
+        return None if tries and tries.pop() else "no text"
 
     model = scripted(respond)
     result = create_direct_writer(model, samples=3).invoke(TASK)
@@ -336,9 +336,9 @@ def lossy(prompt):
 def test_repair_names_what_is_missing_and_keeps_the_rest():
     result, model = written({"concepts": ["snow", "vest", "goat"]}, replies=lossy)
     assert len(model.prompts) == 5
-    shown = model.prompts[-1]
-    assert re.search(r"<missing-\w+>\nvest\ngoat\n</missing-", shown)
-    assert re.search(r"<text-\w+>\nSnow\.\n</text-", shown)
+    prompt = model.prompts[-1]
+    assert re.search(r"<missing-\w+>\nvest\ngoat\n</missing-", prompt)
+    assert re.search(r"<text-\w+>\nSnow\.\n</text-", prompt)
     assert result["text"] == "The snow, the vest, the goat."
     assert result["missing"] == []
 
@@ -374,10 +374,10 @@ def test_strict_counts_exact_forms_only_and_says_so():
     def respond(prompt):
         return said("Snow, goats.") if is_merge(prompt) else None
 
-    kept, loose = written(task, replies=respond, rewrites=0)
-    lost, exact = written(task, replies=respond, rewrites=0, strict=True)
-    assert kept["missing"] == []
-    assert lost["missing"] == [{"concept": "goat", "lost_in": "merge"}]
+    result, loose = written(task, replies=respond, rewrites=0)
+    outcome, exact = written(task, replies=respond, rewrites=0, strict=True)
+    assert result["missing"] == []
+    assert outcome["missing"] == [{"concept": "goat", "lost_in": "merge"}]
     assert "any of its word forms" in loose.prompts[0]
     assert "exactly the form given" in exact.prompts[0]
 
@@ -560,10 +560,10 @@ def test_steps_may_have_models_of_their_own():
 def test_a_second_text_is_answered_from_the_cache():
     model = scripted()
     writer = create_bsm_writer(model, cache=InMemoryCache())
-    paid, known = writer.invoke(TASK), writer.invoke(TASK)
+    first, again = writer.invoke(TASK), writer.invoke(TASK)
     assert len(model.prompts) == 4
-    assert known["usage"]["calls"] == 0
-    assert {**paid, "usage": None} == {**known, "usage": None}
+    assert again["usage"]["calls"] == 0
+    assert {**first, "usage": None} == {**again, "usage": None}
 
 
 def test_a_thread_starts_afresh_and_holds_plain_json():

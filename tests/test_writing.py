@@ -38,8 +38,8 @@ ROWS = [
 def test_coverage_and_losses_are_counted_over_written_texts():
     # All there: one task of four. Missing: 0/4, 1/4, 2/4 of three texts; failing by solve
     # 1/3, by merge alone 1/3.
-    found = evaluate_writing(ROWS)
-    assert found == {
+    summary = evaluate_writing(ROWS)
+    assert summary == {
         "tasks": 4,
         "written": 3,
         "all_present": 0.25,
@@ -51,15 +51,15 @@ def test_coverage_and_losses_are_counted_over_written_texts():
 
 
 def test_texts_from_elsewhere_need_no_drafts():
-    found = evaluate_writing([text("Snow."), text("A vest, a wall, snow and goats.")])
-    assert found["missing"] == 0.375
-    assert found["failing"] is None
+    summary = evaluate_writing([text("Snow."), text("A vest, a wall, snow and goats.")])
+    assert summary["missing"] == 0.375
+    assert summary["failing"] is None
     assert evaluate_writing([text("Snowy goats.")], strict=True)["missing"] == 1.0
 
 
 def test_nothing_written_has_no_shares():
-    found = evaluate_writing([text(None)])
-    assert (found["written"], found["all_present"], found["missing"]) == (0, 0.0, None)
+    summary = evaluate_writing([text(None)])
+    assert (summary["written"], summary["all_present"], summary["missing"]) == (0, 0.0, None)
 
 
 OTHERS = [text("good good"), text("bad"), text("good"), text("good")]
@@ -99,8 +99,11 @@ def test_verdicts_are_kept(tmp_path):
     out = tmp_path / "verdicts.jsonl"
     model = FakeChatModel()
     for _ in range(2):
-        kept = create_bsm_judge(model, criteria=["Coherence"])
-        assert evaluate_writing(OURS, OTHERS, judge=kept, out=out)["quality"] == EXPECTED
+        judge_with_file = create_bsm_judge(model, criteria=["Coherence"])
+        assert (
+            evaluate_writing(OURS, OTHERS, judge=judge_with_file, out=out)["quality"]
+            == EXPECTED
+        )
     # Two orders of two pairs; the third pair is identical.
     assert len(model.prompts) == 4
 
@@ -135,8 +138,8 @@ def test_rows_of_another_form_are_refused(rows, others, message):
 
 
 def test_a_blank_text_is_no_text():
-    found = evaluate_writing([text(" \n")], [text("good")], judge=judge())
-    assert (found["written"], found["quality"]["not_compared"]) == (0, 1)
+    summary = evaluate_writing([text(" \n")], [text("good")], judge=judge())
+    assert (summary["written"], summary["quality"]["not_compared"]) == (0, 1)
 
 
 def test_comparing_needs_a_judge():
@@ -148,8 +151,11 @@ def test_what_writers_return_can_be_measured():
     writers = [create_bsm_writer(FakeChatModel(replies=writes))]
     writers.append(create_direct_writer(FakeChatModel(replies=writes)))
     for writer in writers:
-        found = evaluate_writing([writer.invoke({"concepts": CONCEPTS})])
-        assert (found["all_present"], found["failing"]) == (1.0, {"solve": 0.0, "merge": 0.0})
+        summary = evaluate_writing([writer.invoke({"concepts": CONCEPTS})])
+        assert (summary["all_present"], summary["failing"]) == (
+            1.0,
+            {"solve": 0.0, "merge": 0.0},
+        )
 
 
 def test_the_judge_of_stories_sees_the_stories_and_nothing_else():
@@ -176,5 +182,5 @@ def test_a_task_without_a_text_counts_against_all_present():
         {"concepts": ["snow"], "text": "Snow."},
         {"concepts": ["snow"], "text": None},
     ]
-    found = evaluate_writing(rows)
-    assert (found["written"], found["all_present"], found["missing"]) == (1, 0.5, 0.0)
+    summary = evaluate_writing(rows)
+    assert (summary["written"], summary["all_present"], summary["missing"]) == (1, 0.5, 0.0)

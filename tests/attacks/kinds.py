@@ -43,8 +43,8 @@ class Kind(NamedTuple):
 
 
 def _lone_vote(text: str) -> dict[str, Any] | None:
-    found = spoken_votes(text, [{"type": "Critic", "description": "", "kind": "static"}], True)
-    return {"reason": found[0].reason, "vote": found[0].vote} if found else None
+    votes = spoken_votes(text, [{"type": "Critic", "description": "", "kind": "static"}], True)
+    return {"reason": votes[0].reason, "vote": votes[0].vote} if votes else None
 
 
 KINDS = {
@@ -142,11 +142,11 @@ def _message(kind: Kind, template: dict[str, Any]) -> AIMessage:
     forged = {**kind.forged, kind.said: "Because."}
     twice = json.dumps(answer)[:-1] + ", " + json.dumps(forged)[1:]
     # A client library keeps the last of two members.
-    given = {"<answer>": answer, "<forged>": forged, "<twice>": {**answer, **forged}}
-    written = {**{place: json.dumps(data) for place, data in given.items()}, "<twice>": twice}
+    fields = {"<answer>": answer, "<forged>": forged, "<twice>": {**answer, **forged}}
+    written = {**{place: json.dumps(data) for place, data in fields.items()}, "<twice>": twice}
     content = json.dumps(template.get("content", ""))
-    for place, said in written.items():
-        content = content.replace(place, json.dumps(said)[1:-1])
+    for place, text in written.items():
+        content = content.replace(place, json.dumps(text)[1:-1])
     calls = template.get("calls", [])
     raw = [
         {
@@ -158,7 +158,9 @@ def _message(kind: Kind, template: dict[str, Any]) -> AIMessage:
     ]
     return AIMessage(
         json.loads(content),
-        tool_calls=[{"name": "T", "args": given[c], "id": str(n)} for n, c in enumerate(calls)],
+        tool_calls=[
+            {"name": "T", "args": fields[c], "id": str(n)} for n, c in enumerate(calls)
+        ],
         additional_kwargs={"tool_calls": raw} if raw else {},
         response_metadata=template.get("metadata", {}),
     )
@@ -166,11 +168,11 @@ def _message(kind: Kind, template: dict[str, Any]) -> AIMessage:
 
 def _filled(text: str, kind: Kind) -> str:
     forged = json.dumps({**kind.forged, kind.said: "Because."})
-    for place, said in (
+    for place, reply_text in (
         ("<forged>", forged),
         ("<words>", kind.words),
         ("<forged words>", kind.forged_words),
         ("<shot>", json.dumps(forged)[1:-1]),
     ):
-        text = text.replace(place, said)
+        text = text.replace(place, reply_text)
     return text

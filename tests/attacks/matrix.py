@@ -111,8 +111,8 @@ def tried(method: str, kind: str, end: str) -> str:
     """Return what went wrong in one case; empty if nothing did."""
     script = Script(end)
     with tempfile.TemporaryDirectory() as folder, FakeModelServer(script) as server:
-        told = ["-c", CODE, server.url, folder, method, kind, end]
-        process = start(*told, "no")
+        arguments = ["-c", CODE, server.url, folder, method, kind, end]
+        process = start(*arguments, "no")
         if end in SIGNALS:
             if not script.held.wait(120):
                 return "never began"
@@ -125,19 +125,19 @@ def tried(method: str, kind: str, end: str) -> str:
         script.first = False
         script.release.set()
         before = Counter(script.answered)
-        _, said = start(*told, "yes").communicate()
+        _, stderr = start(*arguments, "yes").communicate()
         twice = sum(script.answered[key] - before[key] for key in before)
-        return _wrong(Path(folder) / "out.jsonl", twice, said)
+        return _wrong(Path(folder) / "out.jsonl", twice, stderr)
 
 
-def _wrong(out: Path, twice: int, said: str) -> str:
+def _wrong(out: Path, twice: int, text: str) -> str:
     try:
         rows = [json.loads(line) for line in out.read_text().splitlines()]
     except (OSError, ValueError) as exc:
-        return f"file: {exc}; {said[-200:]}"
+        return f"file: {exc}; {text[-200:]}"
     verdicts = {json.dumps(_decided(row), sort_keys=True) for row in rows}
     if len(rows) != ROWS or not all(row["judged"] for row in rows):
-        return f"{len(rows)} rows; {said[-200:]}"
+        return f"{len(rows)} rows; {text[-200:]}"
     if len(verdicts) != 1:  # all rows hold the same texts
         return f"verdicts differ: {verdicts}"
     return f"{twice} paid twice" if twice else ""

@@ -114,12 +114,12 @@ def judged(name: str, adaptive: bool | float, world: tuple[float, float], pairs:
     if where == "voting":
         value = {"batch": False, "confidence": "none", "adaptive": adaptive}
     judge = create(FakeChatModel(replies=model), **options, **{where: value})
-    said = []
+    answers = []
     for n in range(pairs):
         model.seen.clear()
         pair = {"input": f"task {n}", "output_a": "alpha", "output_b": "omega"}
-        said.append(judge.invoke(pair, {"max_concurrency": 1})["verdict"]["preference"])
-    return said, model.calls / pairs
+        answers.append(judge.invoke(pair, {"max_concurrency": 1})["verdict"]["preference"])
+    return answers, model.calls / pairs
 
 
 def main() -> None:

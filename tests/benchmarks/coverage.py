@@ -159,8 +159,8 @@ def difference(compute: Callable[..., Result]) -> Any:
 def auc(rng: Rng, at: Setting) -> tuple[Result, float]:
     z, score = normals(rng, at, 2)
     truth = (chances(z) < at.positive).astype(int)
-    found = metrics.auc(score + 1.2 * truth, truth, groups=at.groups)
-    return found, float(stats.norm.cdf(1.2 / math.sqrt(2)))
+    result = metrics.auc(score + 1.2 * truth, truth, groups=at.groups)
+    return result, float(stats.norm.cdf(1.2 / math.sqrt(2)))
 
 
 def ratings(rng: Rng, at: Setting) -> tuple[Floats, Floats]:
@@ -182,15 +182,15 @@ def true_correlation(kind: str, positive: float) -> float:
 def correlation(kind: str) -> Any:
     def made(rng: Rng, at: Setting) -> tuple[Result, float]:
         x, y = ratings(rng, at)
-        found = metrics.correlate(x, y, kind, groups=at.groups)  # type: ignore[arg-type]
-        return found, true_correlation(kind, at.positive)
+        result = metrics.correlate(x, y, kind, groups=at.groups)  # type: ignore[arg-type]
+        return result, true_correlation(kind, at.positive)
 
     return made
 
 
 def weighted_kappa(rng: Rng, at: Setting) -> tuple[Result, float]:
-    found = metrics.cohen_kappa(*ratings(rng, at), weights="quadratic", groups=at.groups)
-    return found, true_weighted_kappa(at.positive)
+    result = metrics.cohen_kappa(*ratings(rng, at), weights="quadratic", groups=at.groups)
+    return result, true_weighted_kappa(at.positive)
 
 
 @cache
@@ -204,10 +204,10 @@ def true_weighted_kappa(positive: float) -> float:
 def slope(rng: Rng, at: Setting) -> tuple[Result, float]:
     lead, z = normals(rng, at, 2)
     shift = 0.0 if at.positive == 0.5 else -2.2
-    said = np.where(chances(z) < 1 / (1 + np.exp(-(shift + 0.8 * lead))), "A", "B").tolist()
-    found = metrics.preference_slopes(said, {"lead": lead.tolist()}, groups=at.groups)
+    answers = np.where(chances(z) < 1 / (1 + np.exp(-(shift + 0.8 * lead))), "A", "B").tolist()
+    results = metrics.preference_slopes(answers, {"lead": lead.tolist()}, groups=at.groups)
     # Within groups the noise is shared, but each item alone has the same odds.
-    return found["lead"], 0.8
+    return results["lead"], 0.8
 
 
 MEASURES: dict[str, Callable[[Rng, Setting], tuple[Result, float]]] = {
@@ -235,18 +235,18 @@ def covered(name: str, at: Setting, trials: int) -> tuple[float, float, float]:
     """Return the share of intervals that hold the truth, that of none, and the mean width."""
     # A seed of its own for every cell: measures of the same samples would share their luck.
     rng = np.random.default_rng(crc32(f"{name} {at.name}".encode()))
-    held, none, width = 0, 0, 0.0
+    hits, none, width = 0, 0, 0.0
     for _ in range(trials):
-        found, truth = MEASURES[name](rng, at)
-        if found.interval is None:
+        result, truth = MEASURES[name](rng, at)
+        if result.interval is None:
             none += 1
             continue
-        held += found.interval.covers(truth)
-        width += found.interval.high - found.interval.low
-    known = trials - none
-    if not known:
+        hits += result.interval.covers(truth)
+        width += result.interval.high - result.interval.low
+    trials_with_interval = trials - none
+    if not trials_with_interval:
         return math.nan, 1.0, math.nan
-    return held / known, none / trials, width / known
+    return hits / trials_with_interval, none / trials, width / trials_with_interval
 
 
 def main() -> None:

@@ -66,12 +66,12 @@ def example(n: int) -> dict[str, Any]:
 
 def timed(work: Callable[[], Any], times: int) -> float:
     """Return the median of the milliseconds that something takes."""
-    taken = []
+    seconds = []
     for _ in range(times):
         began = time.perf_counter()
         work()
-        taken.append(1000 * (time.perf_counter() - began))
-    return statistics.median(taken)
+        seconds.append(1000 * (time.perf_counter() - began))
+    return statistics.median(seconds)
 
 
 def filled(count: int, folder: str | None) -> Any:
@@ -91,8 +91,8 @@ def changes(count: int, times: int) -> dict[str, float]:
         ids: list[str] = []
         more = timed(lambda: ids.extend(memory.remember([example(next(numbers))])), times)
         less = timed(lambda: memory.forget(ids.pop()), times)
-        held = memory.examples()[:times]
-        inside = timed(lambda: memory.forget(held.pop()["id"]), times)
+        examples = memory.examples()[:times]
+        inside = timed(lambda: memory.forget(examples.pop()["id"]), times)
         with Path(folder, "probe").open("wb") as probe:
 
             def synced() -> None:
@@ -164,8 +164,8 @@ def main() -> None:
     print("|---|---|---|---|")
     for name, value in now.items():
         old = before.get(name)
-        told = f"{old:.2f} | {value:.2f} | {value / old:.4f}" if old else f" | {value:.2f} |"
-        print(f"| {name} | {told} |")
+        row = f"{old:.2f} | {value:.2f} | {value / old:.4f}" if old else f" | {value:.2f} |"
+        print(f"| {name} | {row} |")
 
 
 if __name__ == "__main__":

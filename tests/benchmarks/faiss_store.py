@@ -82,7 +82,7 @@ def measure(size: int, folder: str, rounds: int = 200) -> Found:
         began = time.perf_counter()
         store.add_texts(["0"], [{"family": 0}], ids=[f"more {i}"])
         times["one_more"].append(time.perf_counter() - began)
-    return Found(**{name: 1000 * statistics.median(taken) for name, taken in times.items()})
+    return Found(**{name: 1000 * statistics.median(samples) for name, samples in times.items()})
 
 
 def main() -> None:
@@ -94,10 +94,10 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for size in SIZES:
         with tempfile.TemporaryDirectory() as folder:
-            found = measure(size, folder)
+            result = measure(size, folder)
         print(
-            f"| {size:,} | {found.bare:.3f} | {found.ours:.3f} | {found.allowed:.3f} "
-            f"| {found.filtered:.3f} | {found.one_more:.2f} |"
+            f"| {size:,} | {result.bare:.3f} | {result.ours:.3f} | {result.allowed:.3f} "
+            f"| {result.filtered:.3f} | {result.one_more:.2f} |"
         )
 
 

@@ -38,9 +38,9 @@ def measure(extra: str, wheel: Path, folder: Path) -> Size:
     """Install the wheel with an extra (`core`: with none) into a new environment."""
     venv.create(folder, with_pip=True, symlinks=True)
     python = folder / "bin" / "python"
-    wanted = str(wheel) if extra == "core" else f"{wheel}[{extra}]"
+    requirement = str(wheel) if extra == "core" else f"{wheel}[{extra}]"
     command = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-    subprocess.run([*command, "-c", str(ROOT / "constraints.txt"), wanted], check=True)
+    subprocess.run([*command, "-c", str(ROOT / "constraints.txt"), requirement], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     own = [each for each in site.iterdir() if not each.name.startswith(("pip", "setuptools"))]
     used = subprocess.run(
@@ -53,11 +53,11 @@ def measure(extra: str, wheel: Path, folder: Path) -> Size:
 
 def main(names: Iterable[str]) -> None:
     """Print the table."""
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as wheels:
         pip = [sys.executable, "-m", "pip"]
-        build = [*pip, "wheel", "-qq", "--no-deps", "-w", made, str(ROOT)]
+        build = [*pip, "wheel", "-qq", "--no-deps", "-w", wheels, str(ROOT)]
         subprocess.run(build, check=True)
-        (wheel,) = Path(made).glob("*.whl")
+        (wheel,) = Path(wheels).glob("*.whl")
         print("| extra | packages | MB | MB above the core |\n|---|---|---|---|", flush=True)
         core = None
         for name in names:

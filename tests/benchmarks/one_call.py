@@ -90,14 +90,14 @@ def prompts() -> list[list[Any]]:
     ]
 
 
-async def _all(ask: Callable[[Any], Awaitable[Any]], asked: list[Any]) -> None:
+async def _all(ask: Callable[[Any], Awaitable[Any]], requests: list[Any]) -> None:
     gate = asyncio.Semaphore(IN_FLIGHT)
 
     async def one(each: Any) -> None:
         async with gate:
             await ask(each)
 
-    await asyncio.gather(*(one(each) for each in asked))
+    await asyncio.gather(*(one(each) for each in requests))
 
 
 async def structured(url: str) -> None:
@@ -126,11 +126,11 @@ async def client(url: str) -> None:
     roles = {"human": "user", "system": "system"}
 
     async def ask(messages: list[Any]) -> None:
-        sent: Any = [{"role": roles[m.type], "content": m.content} for m in messages]
-        done = await plain.chat.completions.create(
-            model="m", messages=sent, response_format=form
+        turns: Any = [{"role": roles[m.type], "content": m.content} for m in messages]
+        completion = await plain.chat.completions.create(
+            model="m", messages=turns, response_format=form
         )
-        Choice.model_validate_json(done.choices[0].message.content or "")
+        Choice.model_validate_json(completion.choices[0].message.content or "")
 
     async with AsyncOpenAI(base_url=url, api_key="x") as plain:
         await _all(ask, prompts())

@@ -67,13 +67,13 @@ def _prompts() -> list[tuple[str, list[BaseMessage]]]:
     """Return what the judge asks for every pair, rendered once: one plan, ten solves."""
     from langchain_judges.methods.bsm import prompts as texts
 
-    asked = []
+    requests = []
     scale = {"low": 1, "high": 5, "middle": 3, "anchors": ""}
     for pair in pairs():
         frame = {"focus": "", "instructions": "", "request": pair["input"], **scale}
         frame["fence_request"] = "0"
         plan = texts.BRANCH.format_messages(max_criteria=5, weight="", **frame)
-        asked.append(("Plan", plan))
+        requests.append(("Plan", plan))
         solve = texts.SOLVE.format_messages(
             response_1=pair["output_a"],
             response_2=pair["output_b"],
@@ -86,8 +86,8 @@ def _prompts() -> list[tuple[str, list[BaseMessage]]]:
             criterion="Depth.",
             **frame,
         )
-        asked += [("Scores", solve)] * (CALLS - 1)
-    return asked
+        requests += [("Scores", solve)] * (CALLS - 1)
+    return requests
 
 
 async def structured_loop(url: str) -> int:
@@ -100,7 +100,7 @@ async def structured_loop(url: str) -> int:
         "Plan": model.with_structured_output(plan_shape(5)),
         "Scores": model.with_structured_output(scores_shape((1, 5), False)),
     }
-    return await _all(lambda asked: shaped[asked[0]].ainvoke(asked[1]), _prompts())
+    return await _all(lambda request: shaped[request[0]].ainvoke(request[1]), _prompts())
 
 
 async def client_loop(url: str) -> int:
@@ -115,8 +115,8 @@ async def client_loop(url: str) -> int:
         "Scores": json_schema(scores_shape((1, 5), False)),
     }
 
-    async def ask(asked: tuple[str, list[Any]]) -> None:
-        name, messages = asked
+    async def ask(request: tuple[str, list[Any]]) -> None:
+        name, messages = request
         schema = {"name": name, "strict": True, "schema": schemas[name]}
         form: Any = {"type": "json_schema", "json_schema": schema}
         await client.chat.completions.create(model="m", messages=messages, response_format=form)
@@ -160,24 +160,24 @@ def main() -> None:
     )
     assert server.stdout
     url = server.stdout.readline().strip()
-    found: dict[str, list[tuple[float, float]]] = {
+    results: dict[str, list[tuple[float, float]]] = {
         "judge_many": [],
         "structured": [],
         "client": [],
     }
     try:
         for _ in range(ROUNDS):
-            for name, runs in found.items():
+            for name, runs in results.items():
                 command = [sys.executable, "-m", "tests.benchmarks.overhead", name, url]
                 out = subprocess.run(command, capture_output=True, text=True, check=True)
                 wall, cpu = map(float, out.stdout.split())
                 runs.append((wall, cpu))
     finally:
         server.communicate()
-    report(found)
+    report(results)
 
 
-def report(found: dict[str, list[tuple[float, float]]]) -> None:
+def report(results: dict[str, list[tuple[float, float]]]) -> None:
     labels = {
         "judge_many": "`ajudge_many`, Branch-Solve-Merge",
         "structured": "loop of `ChatOpenAI.with_structured_output`",
@@ -189,11 +189,11 @@ def report(found: dict[str, list[tuple[float, float]]]) -> None:
         f"Python {platform.python_version()}.\n"
     )
     print("| | wall s | CPU ms/call | wall × | CPU × |\n|---|---|---|---|---|")
-    for name, runs in found.items():
+    for name, runs in results.items():
         ratios = [
             (wall / base_wall, cpu / base_cpu)
             for (wall, cpu), (base_wall, base_cpu) in zip(
-                runs, found["structured"], strict=True
+                runs, results["structured"], strict=True
             )
         ]
         middle = [statistics.median(column) for column in zip(*runs, strict=True)]

@@ -54,12 +54,12 @@ def shares(prompts: Sequence[tuple[str, str]]) -> dict[str, tuple[int, int]]:
     >>> shares([("a", "one two"), ("a", "one three"), ("b", "one")])
     {'a': (5, 16), 'b': (3, 3)}
     """
-    found: dict[str, tuple[int, int]] = {}
+    results: dict[str, tuple[int, int]] = {}
     for i, (step, prompt) in enumerate(prompts):
-        known = max((common(prompt, earlier) for _, earlier in prompts[:i]), default=0)
-        shared, whole = found.get(step, (0, 0))
-        found[step] = (shared + known, whole + len(prompt))
-    return found
+        shared_length = max((common(prompt, earlier) for _, earlier in prompts[:i]), default=0)
+        shared, whole = results.get(step, (0, 0))
+        results[step] = (shared + shared_length, whole + len(prompt))
+    return results
 
 
 def measured(case: str) -> dict[str, tuple[int, int]]:
@@ -76,7 +76,8 @@ def main() -> None:
         steps = measured(case)
         total = tuple(map(sum, zip(*steps.values(), strict=True)))
         parts = ", ".join(
-            f"{step} {known / whole:.0%}" for step, (known, whole) in steps.items()
+            f"{step} {shared_length / whole:.0%}"
+            for step, (shared_length, whole) in steps.items()
         )
         print(f"{case:15} {total[0] / total[1]:.0%} of {total[1]:,} characters ({parts})")
 

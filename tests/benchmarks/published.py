@@ -58,8 +58,8 @@ def llmbar(data: Path) -> Iterator[Figure]:
     expected = json.loads((path / "expected.json").read_text())
     parts: dict[str, dict[str, Any]] = defaultdict(dict)
     for (judge, setting), by_id in orders_of(sets.recorded("llmbar", path)).items():
-        for key, said in by_id.items():
-            parts[f"{rows[key]['category']}|{judge}|{setting}"][key] = said
+        for key, preferences in by_id.items():
+            parts[f"{rows[key]['category']}|{judge}|{setting}"][key] = preferences
     names = ("accuracy_mean_of_orders", "accuracy_both_orders", "order_agreement")
     gaps: dict[str, list[float]] = {name: [] for name in names}
     for name, by_id in parts.items():
@@ -226,10 +226,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--write", action="store_true", help="into docs/evidence.md")
     options = parser.parse_args()
-    made = table(options.data)
-    print(made)
+    figures_table = table(options.data)
+    print(figures_table)
     if options.write:
-        write_section("published figures", made)
+        write_section("published figures", figures_table)
 
 
 if __name__ == "__main__":

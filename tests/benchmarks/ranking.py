@@ -71,12 +71,12 @@ def study(spacing: float, runs: int) -> tuple[int, int, int, float]:
             for t in range(TASKS)
         ]
         possible = TASKS * SYSTEMS * (SYSTEMS - 1) // 2
-        found = rank(tasks, judge, budget=possible * 2 // 5, seed=seed, progress=False)
-        order, full = [each["system"] for each in found["systems"]], all_pairs(names, judge)
+        results = rank(tasks, judge, budget=possible * 2 // 5, seed=seed, progress=False)
+        order, full = [each["system"] for each in results["systems"]], all_pairs(names, judge)
         whole += full == names
         active += order == names
         same += order == full
-        shares.append(found["comparisons"] / possible)
+        shares.append(results["comparisons"] / possible)
     return whole, active, same, sum(shares) / runs
 
 

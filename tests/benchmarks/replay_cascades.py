@@ -78,9 +78,9 @@ def told_by(name: str, folder: Path, settings: list[Setting], rows: list[Any]) -
     """Return what a judge, or a jury of several, says of the rows."""
     judges = [judge_of(name, folder, setting) for setting in settings]
     judge = judges[0] if len(judges) == 1 else create_jury(judges)
-    found = list(judge_many(judge, rows, progress=False))
-    verdicts = [row["verdict"] for row in found]
-    return Told([v["preference"] for v in verdicts], list(map(certainty, verdicts)), found)
+    results = list(judge_many(judge, rows, progress=False))
+    verdicts = [row["verdict"] for row in results]
+    return Told([v["preference"] for v in verdicts], list(map(certainty, verdicts)), results)
 
 
 def agreement(answers: list[Any], labels: list[Any], places: Any = None) -> float:
@@ -90,21 +90,21 @@ def agreement(answers: list[Any], labels: list[Any], places: Any = None) -> floa
 
 def gate_of(cheap: Told, labels: list[Any], places: list[int], least: float) -> float:
     """Return the certainty from which on the cheap judge's verdicts are taken."""
-    found = selective_threshold(
+    results = selective_threshold(
         [cheap.answers[n] for n in places],
         [cheap.sure[n] for n in places],
         [labels[n] for n in places],
         alpha=1 - least,
         delta=DELTA,
     )
-    return found.value
+    return results.value
 
 
 def study(
     cheap: Told, strong: Told, labels: list[Any], splits: int, promise: float
 ) -> dict[str, float]:
     """Return the means over the splits."""
-    found: dict[str, list[float]] = {
+    results: dict[str, list[float]] = {
         name: [] for name in ("cascade", "strong", "asked", "held")
     }
     size = len(labels)
@@ -113,17 +113,21 @@ def study(
         shuffled = draw.sample(range(size), size)
         calibration, test = shuffled[: size // 2], shuffled[size // 2 :]
         gate = gate_of(cheap, labels, calibration, promise)
-        taken = [n for n in test if cheap.sure[n] is not None and cheap.sure[n] >= gate]
-        own = set(taken)
+        test_rows = [n for n in test if cheap.sure[n] is not None and cheap.sure[n] >= gate]
+        own = set(test_rows)
         final = [cheap.answers[n] if n in own else strong.answers[n] for n in range(size)]
-        found["cascade"].append(agreement(final, labels, test))
-        found["strong"].append(agreement(strong.answers, labels, test))
-        found["asked"].append(1 - len(taken) / len(test))
+        results["cascade"].append(agreement(final, labels, test))
+        results["strong"].append(agreement(strong.answers, labels, test))
+        results["asked"].append(1 - len(test_rows) / len(test))
         sample = draw.choices(range(size), k=size // 2)
         gate = gate_of(cheap, labels, sample, promise)
-        kept = [n for n in range(size) if cheap.sure[n] is not None and cheap.sure[n] >= gate]
-        found["held"].append(not kept or agreement(cheap.answers, labels, kept) >= promise)
-    return {name: fmean(values) for name, values in found.items()}
+        sure_rows = [
+            n for n in range(size) if cheap.sure[n] is not None and cheap.sure[n] >= gate
+        ]
+        results["held"].append(
+            not sure_rows or agreement(cheap.answers, labels, sure_rows) >= promise
+        )
+    return {name: fmean(values) for name, values in results.items()}
 
 
 def said(settings: list[Setting]) -> str:

@@ -104,14 +104,14 @@ def run(commands: list[list[str]], cost: Cost, kill_when: Any = None) -> None:
     began = time.monotonic()
     off = subprocess.DEVNULL
     started = [subprocess.Popen(command, stdout=off, stderr=off) for command in commands]
-    spent: dict[int, float] = {}
+    seconds: dict[int, float] = {}
     while any(process.poll() is None for process in started):
         family = [psutil.Process(process.pid) for process in started if process.poll() is None]
         memory = 0.0
         for each in [*family, *(child for p in family for child in _children(p))]:
             try:
                 times = each.cpu_times()
-                spent[each.pid] = times.user + times.system
+                seconds[each.pid] = times.user + times.system
                 memory += each.memory_info().rss / 1e6
             except psutil.Error:
                 continue
@@ -121,7 +121,7 @@ def run(commands: list[list[str]], cost: Cost, kill_when: Any = None) -> None:
                 process.kill()
         time.sleep(0.1)
     cost.wall += time.monotonic() - began
-    cost.cpu += sum(spent.values())
+    cost.cpu += sum(seconds.values())
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:

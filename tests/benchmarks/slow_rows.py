@@ -43,8 +43,8 @@ def main() -> None:
         began = time.monotonic()
         later = ajudge_many(runnable, rows, max_concurrency=8, progress=False)
         assert [row["index"] async for row in later] == list(range(ROWS))
-        held = later.summary.held_back
-        print(f"ajudge_many  {time.monotonic() - began:6.1f} s, held back {held}")
+        backlog = later.summary.held_back
+        print(f"ajudge_many  {time.monotonic() - began:6.1f} s, held back {backlog}")
 
     asyncio.run(run())
 

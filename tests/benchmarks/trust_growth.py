@@ -69,11 +69,11 @@ def measure(count: int) -> None:
         report.to_html(page)
         report.to_json(Path(folder) / "report.json")
         size = page.stat().st_size / 1e6
-    done = time.process_time()
+    result = time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{count:>8,} rows: numbers {measured - began:6.1f} s, page and JSON "
-        f"{done - measured:6.1f} s, page {size:6.1f} MB, memory {before:,.0f} → {peak:,.0f} MB",
+        f"{end - measured:6.1f} s, page {size:6.1f} MB, memory {before:,.0f} → {peak:,.0f} MB",
         flush=True,
     )
 

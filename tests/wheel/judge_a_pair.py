@@ -78,17 +78,17 @@ def check_metrics():
 
 def check_command_line():
     command = str(Path(sys.executable).with_name("langchain-judges"))
-    shown = subprocess.run([command, "--help"], check=True, capture_output=True, text=True)
-    assert "judge" in shown.stdout
+    help_page = subprocess.run([command, "--help"], check=True, capture_output=True, text=True)
+    assert "judge" in help_page.stdout
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.jsonl"
         rows.write_text('{"input": "Why?", "output_a": "a", "output_b": "b", "label": "A"}\n')
-        asked = [command, "judge", str(rows), "--model", "openai:gpt-5-mini", "--dry-run"]
-        subprocess.run(asked, check=True, capture_output=True)
+        dry_run = [command, "judge", str(rows), "--model", "openai:gpt-5-mini", "--dry-run"]
+        subprocess.run(dry_run, check=True, capture_output=True)
         refused = [command, "trust", str(rows), "--model", "openai:gpt-5-mini"]
-        done = subprocess.run(refused, capture_output=True, text=True)
-    assert done.returncode == 2, done
-    assert done.stderr.endswith("pip install 'langchain-judges[trust]'.\n"), done.stderr
+        ending = subprocess.run(refused, capture_output=True, text=True)
+    assert ending.returncode == 2, ending
+    assert ending.stderr.endswith("pip install 'langchain-judges[trust]'.\n"), ending.stderr
 
 
 def check_sentences():
