@@ -9,6 +9,7 @@ from langchain_judges import create_drpe_judge, create_self_consistency_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.stopping import first_wave, outcomes, settled
 from langchain_judges.orders import combine
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.test_direct import PAIR, slots
 from tests.test_drpe import PAIR as DRPE_PAIR
@@ -43,7 +44,7 @@ def test_three_labels_may_tie_without_a_vote_for_a_tie():
     assert chances == pytest.approx({"A": 0.4, "B": 0.4, "tie": 0.2})
 
 
-@pytest.mark.parametrize(("adaptive", "first"), [(True, 5), (0.95, 3), (0.99, 4)])
+@for_each(("adaptive", "first"), [(True, 5), (0.95, 3), (0.99, 4)])
 def test_the_first_wave_is_the_least_that_can_settle(adaptive, first):
     # 4 of 8 leave B 4 of 4: 1*2*3*4 / (6*7*8*9) = 1/126, an even split: 125/126 = 0.992.
     assert first_wave(adaptive, 8, ["A", "B"], 1) == first
@@ -84,7 +85,7 @@ def test_stopping_exactly_never_changes_a_preference():
         assert fewer <= calls
 
 
-@pytest.mark.parametrize("orders", ["strict", "lenient"])
+@for_each("orders", ["strict", "lenient"])
 def test_stopping_exactly_never_changes_a_preference_of_two_orders(orders):
     others = ["AAB", ("tie", "B", "B")]
     for one, two in product(product(["A", "B", "tie"], repeat=3), others):
@@ -100,7 +101,7 @@ def test_the_mean_score_is_not_settled_by_votes():
         create_self_consistency_judge(FakeChatModel(), adaptive=True, orders="score_mean")
 
 
-@pytest.mark.parametrize("adaptive", [0.5, 1.5, "much"])
+@for_each("adaptive", [0.5, 1.5, "much"])
 def test_a_bound_is_a_probability(adaptive):
     with pytest.raises(OptionError, match="`adaptive` must be"):
         create_self_consistency_judge(FakeChatModel(), adaptive=adaptive)
@@ -122,7 +123,7 @@ def voting(votes, pair=DRPE_PAIR, **options):
     return judge.invoke(pair), len(model.prompts)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("votes", "adaptive", "calls"),
     # Four of seven lead by 4, three are left; three of seven: B needs all four that are
     # left, 1*2*3*4 / (5*6*7*8) = 1/70. Two against one are open either way.
@@ -136,7 +137,7 @@ def test_roles_stop_voting_once_the_others_change_nothing(votes, adaptive, calls
     assert "Not asked" in result["verdict"]["rationale"]
 
 
-@pytest.mark.parametrize("orders", ["none", "score_mean", "strict", "lenient"])
+@for_each("orders", ["none", "score_mean", "strict", "lenient"])
 def test_roles_that_stop_exactly_never_change_a_preference(orders):
     for votes in ("AABBABA", "ABABABB", "BBABBAA", "AAABBBB"):
         whole, calls = voting(votes, orders=orders)

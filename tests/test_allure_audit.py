@@ -32,6 +32,7 @@ from langchain_judges.methods.allure.audit.holdout import (
     split_by_group,
 )
 from langchain_judges.methods.allure.audit.modes import read_modes
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example
 from tests.planners import as_labelled, fooled, fooled_model, planning
@@ -153,9 +154,7 @@ def test_each_answer_is_kept_apart(answer, entries, counted):
     assert len(result["decisions"]) == 1
 
 
-@pytest.mark.parametrize(
-    "answer", ["maybe", {"answer": "label"}, {"answer": "label", "label": 7}]
-)
+@for_each("answer", ["maybe", {"answer": "label"}, {"answer": "label", "label": 7}])
 def test_an_answer_that_is_none_is_refused(answer):
     with pytest.raises(InputError, match=r"0w: `(answer|label)`"):
         loop(ListMemory(), auditor=lambda _: answer).invoke({"items": planning(1)})
@@ -440,7 +439,7 @@ def test_a_split_keeps_groups_whole():
         split_by_group(items, 1.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("option", "value"),
     [
         ("max_rounds", 0),
@@ -469,17 +468,15 @@ def test_an_option_that_is_not_allowed_is_named(option, value):
         loop(ListMemory(), **{option: value})
 
 
-@pytest.mark.parametrize(
-    ("own", "problem"), [(ListMemory(), "another memory"), (None, "no memory")]
-)
-@pytest.mark.parametrize("wrapped", [False, True])
+@for_each(("own", "problem"), [(ListMemory(), "another memory"), (None, "no memory")])
+@for_each("wrapped", [False, True])
 def test_a_judge_without_this_memory_would_learn_nothing(own, problem, wrapped):
     judge = create_allure_judge(fooled_model(), memory=own)
     with pytest.raises(OptionError, match=problem):
         create_allure_audit(judge.with_retry() if wrapped else judge, ListMemory())
 
 
-@pytest.mark.parametrize(
+@for_each(
     "judge",
     [
         FakeChatModel().bind(stop=["x"]),
@@ -495,7 +492,7 @@ def test_what_judges_no_single_text_is_not_audited(judge):
         create_allure_audit(judge, ListMemory())
 
 
-@pytest.mark.parametrize("memory", [None, "m"])
+@for_each("memory", [None, "m"])
 def test_an_audit_needs_a_memory(memory):
     with pytest.raises(OptionError, match="`memory` must be a FailureMemory"):
         create_allure_audit(FakeChatModel(), memory)
@@ -528,16 +525,14 @@ def test_an_audit_gives_a_judge_that_it_makes_its_labels():
     assert audit.config["metadata"]["model"]["evaluate"]["class"] == "FakeChatModel"
 
 
-@pytest.mark.parametrize(
-    "option", [{"instructions": "x"}, {"temperature": 0.0}, {"cache": InMemoryCache()}]
-)
+@for_each("option", [{"instructions": "x"}, {"temperature": 0.0}, {"cache": InMemoryCache()}])
 def test_a_judge_that_is_given_takes_no_options_of_its_own(option):
     [name] = option
     with pytest.raises(OptionError, match=f"`{name}` goes with a model"):
         loop(ListMemory(), **option)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("items", "problem"),
     [
         ([], "at least one item"),
@@ -554,7 +549,7 @@ def test_the_graph_is_this(snapshot):
     assert loop(ListMemory()).get_graph().draw_mermaid() == snapshot
 
 
-@pytest.mark.parametrize("repairs", [0, 2])
+@for_each("repairs", [0, 2])
 def test_an_audit_that_makes_its_judge_passes_its_repairs_on(repairs):
     model = FakeChatModel(replies=lambda _: "no label")
     memory = ListMemory()
@@ -671,15 +666,15 @@ def test_an_upheld_label_is_remembered_as_right_up_to_its_share(share, right):
 
 
 def test_undoubted_labels_are_drawn_where_the_auditor_is_asked_for_them():
-    asked = []
+    requests = []
 
     def auditor(proposal):
-        asked.append((proposal["id"], proposal["label"] == proposal["proposed"]))
+        requests.append((proposal["id"], proposal["label"] == proposal["proposed"]))
         return "accept"
 
     result, examples = taught(0.25, houses=6, auditor=auditor, draw_right=True)
     # Six doubts, and two right answers beside them: 2 of 8 are a quarter.
-    assert [same for _, same in asked] == [False] * 6 + [True] * 2
+    assert [same for _, same in requests] == [False] * 6 + [True] * 2
     assert {
         each["source"][-1] for each in examples if each["wrong"] == 1 == each["corrected"]
     } == {"r"}
@@ -689,8 +684,8 @@ def test_undoubted_labels_are_drawn_where_the_auditor_is_asked_for_them():
 
 def test_a_mistake_that_the_check_missed_is_learnt_from():
     def auditor(proposal):
-        drawn = proposal["label"] == proposal["proposed"]
-        return {"answer": "label", "label": 0} if drawn else "accept"
+        at_random = proposal["label"] == proposal["proposed"]
+        return {"answer": "label", "label": 0} if at_random else "accept"
 
     _, examples = taught(0.25, houses=3, auditor=auditor, draw_right=True)
     assert [(each["wrong"], each["corrected"]) for each in examples] == [(1, 0)] * 4

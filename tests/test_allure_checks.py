@@ -24,13 +24,14 @@ from langchain_judges.methods.allure.audit.modes import (
     read_modes,
     suggest_mode,
 )
+from tests.cases import for_each
 
 
 def item(output, *expected, **more):
     return {"input": "Which path?", "output": output, "expected": list(expected), **more}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("check", "response", "expected", "right"),
     [
         (exact(), "rose", "rose", True),
@@ -108,9 +109,7 @@ def test_words_are_doubted_where_they_differ():
     assert check.doubt({"output": "x", "label": "good"}, "good", labels) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "label"), [(True, 1), (False, 0), (None, None), (3, 3), ("good", "good")]
-)
+@for_each(("text", "label"), [(True, 1), (False, 0), (None, None), (3, 3), ("good", "good")])
 def test_a_function_is_a_check(text, label):
     def house_rule(_item, _label):
         return text
@@ -145,7 +144,7 @@ TASK = "From room 1 you can go to room 3, and from room 3 to room 5 and room 7. 
 PROSE = "The way leads on and on through all that was said before, and so it goes. " * 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "mode"),
     [
         (f"Well: {TASK}", "parroting"),

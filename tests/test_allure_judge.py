@@ -13,6 +13,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.rubric.labels import label_probabilities, spoken_label
 from langchain_judges.methods.rubric.ready import ready
 from langchain_judges.testing import Answer, reply, with_logprobs
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example
@@ -71,7 +72,7 @@ async def test_sync_and_async_agree():
     assert judge.invoke(ITEM) == await judge.ainvoke(ITEM)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("labels", "text", "label", "score"),
     [
         ((0, 1), 0, 0, 0.0),
@@ -87,7 +88,7 @@ def test_the_label_is_one_of_those_given(labels, text, label, score):
     assert (verdict["label"], verdict["score"]) == (label, score)
 
 
-@pytest.mark.parametrize("text", [7, "yes", True, None])
+@for_each("text", [7, "yes", True, None])
 def test_a_label_that_is_none_of_those_is_no_label(text):
     verdict = create_allure_judge(says(text), repairs=0).invoke(ITEM)["verdict"]
     assert verdict["label"] is None
@@ -200,7 +201,7 @@ def test_examples_beyond_the_context_are_cut_visibly():
     assert verdict["label"] == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("order", "modes"),
     [("insertion", "abab"), ("modes", "aabb")],
 )
@@ -316,7 +317,7 @@ def test_what_people_know_of_an_item_is_not_shown():
     assert "SECRET" not in model.prompts[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("item", "problem"),
     [
         ({"input": "x", "output": ""}, "`output` is empty"),
@@ -331,7 +332,7 @@ def test_a_bad_item_is_named(item, problem):
         create_allure_judge(says("1")).invoke(item)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("option", "value"),
     [
         ("labels", (1,)),
@@ -354,7 +355,7 @@ def test_an_option_that_is_not_allowed_is_named(option, value):
 
 
 # Of 0.6 + 0.2 that begin a label, 0.6 is for 1: 0.75.
-@pytest.mark.parametrize(
+@for_each(
     ("tokens", "expected"),
     [
         ([('{"label": "', 1), ("1", 0.6, {"1": 0.6, "0": 0.2, "x": 0.2}), ('"}', 1)],
@@ -419,7 +420,7 @@ def test_grades_are_scored_by_their_mean():
     assert (verdict["label"], verdict["score"]) == (2, pytest.approx(2.0))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "label"),
     [
         ("1", "1"),

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -13,6 +12,7 @@ from typer.testing import CliRunner
 from langchain_judges import FailureMemory, create_allure_audit, create_allure_judge
 from langchain_judges.cli import app
 from langchain_judges.methods.allure.audit.holdout import balanced_accuracy
+from tests.cases import for_each
 from tests.planners import as_labelled, fooled_model, planning
 from tests.test_cli_audit import behave
 
@@ -29,7 +29,7 @@ def worth(memory, items, **options):
     )
 
 
-@pytest.mark.parametrize("how", ["all", "knn:2", "uniform:1", "balanced:2", "mmr:2"])
+@for_each("how", ["all", "knn:2", "uniform:1", "balanced:2", "mmr:2"])
 def test_the_judge_learns_held_out_from_each_choice_and_unlearns(how):
     memory, held_out = opened(), planning(4, first=10)
     judge = create_allure_judge(fooled_model(), memory=memory, recall=how)

@@ -28,6 +28,7 @@ from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.direct import create_direct_judge, create_self_consistency_judge
 from langchain_judges.methods.plans import scores_shape
 from langchain_judges.testing import Answer, error, reply
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.model_server import cut, filtered, refusal, scores, tool_call
@@ -140,7 +141,7 @@ def asking(model):
     return judge.invoke({"input": "?", "output_a": "a", "output_b": "b"})["verdict"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "raised",
     [
         ModelAuthenticationError("no"),
@@ -163,7 +164,7 @@ def odd(**carried):
     return result
 
 
-@pytest.mark.parametrize(
+@for_each(
     "raised",
     [
         odd(code="insufficient_quota"),

@@ -6,6 +6,7 @@ import pytest
 
 from langchain_judges import assert_judged, create_relative_judge, create_rubric_judge
 from langchain_judges.errors import OptionError
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 
@@ -77,9 +78,7 @@ def test_a_row_that_was_not_judged_fails():
         assert_judged(judge, [item("a")], passes=lambda row: True)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"), [({"min_pass": 90}, "`min_pass`"), ({"tries": 0}, "`tries`")]
-)
+@for_each(("options", "words"), [({"min_pass": 90}, "`min_pass`"), ({"tries": 0}, "`tries`")])
 def test_wrong_options_are_refused(options, words):
     judge, _ = says({})
     with pytest.raises(OptionError, match=words):

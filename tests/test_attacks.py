@@ -3,7 +3,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import pytest
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.reply import read
@@ -13,6 +12,7 @@ from langchain_judges.methods.sc2.parse import parse_aspects
 from langchain_judges.methods.sc2.tables import parse_table
 from langchain_judges.writing.state import parse_split
 from tests.attacks.kinds import KINDS, odd_endings, odd_replies
+from tests.cases import for_each
 
 THOUGHTS = odd_replies("thoughts.json")
 PROSE = odd_replies("prose.json")
@@ -24,19 +24,19 @@ def verdict_of(odd):
     return data and {name: data[name] for name in odd.kind.answer}
 
 
-@pytest.mark.parametrize("name", THOUGHTS)
+@for_each("name", THOUGHTS)
 def test_thoughts_are_told_from_the_answer(name):
     odd = THOUGHTS[name]
     assert verdict_of(odd) == odd.verdict
 
 
-@pytest.mark.parametrize("name", PROSE)
+@for_each("name", PROSE)
 def test_words_are_a_verdict_only_where_a_line_of_its_own_says_one(name):
     odd = PROSE[name]
     assert verdict_of(odd) == odd.verdict
 
 
-@pytest.mark.parametrize("name", ENDINGS)
+@for_each("name", ENDINGS)
 def test_a_message_that_is_no_full_reply_is_no_verdict_and_says_why(name):
     kind, message, reason = ENDINGS[name]
     data, problem = read(message, kind.shape, None, "T")
@@ -71,7 +71,7 @@ OTHER_PARSERS: list[Callable[..., Any]] = [
 ]
 
 
-@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+@for_each("text", LONG.values(), ids=LONG)
 def test_a_long_reply_is_read_in_a_moment(text):
     # Seconds of this process: what runs beside it counts for nothing. The searches that
     # this is about took minutes for a fiftieth of it.

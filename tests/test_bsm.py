@@ -14,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import create_bsm_judge, load_judge
 from langchain_judges.errors import InputError, OptionError
+from tests.cases import for_each
 from tests.fakes import FakeChatModel, goods, judged_by
 
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
@@ -96,7 +97,7 @@ COUNTS = [
 ]
 
 
-@pytest.mark.parametrize(("options", "calls"), COUNTS)
+@for_each(("options", "calls"), COUNTS)
 def test_calls_equal_the_closed_forms(options, calls):
     result, model = judged(**options)
     reference = options.get("reference_model")
@@ -107,14 +108,14 @@ def test_calls_equal_the_closed_forms(options, calls):
         reference.prompts.clear()
 
 
-@pytest.mark.parametrize("options", [options for options, _ in COUNTS])
+@for_each("options", [options for options, _ in COUNTS])
 async def test_sync_and_async_agree(options):
     sync = create_bsm_judge(scripted(), **options).invoke(PAIR)
     later = await create_bsm_judge(scripted(), **options).ainvoke(PAIR)
     assert later == sync
 
 
-@pytest.mark.parametrize("options", [options for options, _ in COUNTS])
+@for_each("options", [options for options, _ in COUNTS])
 def test_swapping_the_inputs_mirrors_the_verdict(options):
     there = create_bsm_judge(scripted(), **options).invoke(PAIR)["verdict"]
     back = create_bsm_judge(scripted(), **options).invoke(SWAPPED)["verdict"]
@@ -161,7 +162,7 @@ def half_tied(prompt):
     return json.dumps({"score_1": 4 if first else 2, "score_2": 2, "explanation": ""})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "preference", "score"),
     # Margins: (4 - 2) / 8 = 0.25 in one order and 0 in the other, 0.125 on the mean.
     [("strict", "tie", 0.5), ("lenient", "A", 0.625), ("score_mean", "A", 0.625)],
@@ -172,7 +173,7 @@ def test_a_win_and_a_tie_are_combined_by_the_rule(rule, preference, score):
     assert verdict["flipped"] is True
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "preference", "score"),
     [("strict", "tie", 0.5), ("lenient", "A", 0.75), ("score_mean", "A", 0.75)],
 )
@@ -528,7 +529,7 @@ def test_a_replaced_prompt_is_sent_and_changes_the_version():
     assert len(set(versions)) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"merge": "vote"}, "`merge` must be one of 'sum', 'weighted', 'model', got 'vote'"),
@@ -592,13 +593,13 @@ def test_samples_of_one_cache_stay_apart():
     assert judge.invoke(PAIR)["verdict"]["usage"]["calls"] == 6
 
 
-@pytest.mark.parametrize("preset", ["paper", "neural_merge", "self_consistency", "ten_points"])
+@for_each("preset", ["paper", "neural_merge", "self_consistency", "ten_points"])
 def test_presets_are_options_by_name(preset):
     judge = load_judge("bsm", scripted(), preset=preset)
     assert judge.invoke(PAIR)["verdict"]["preference"] == "A"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "message"),
     [
         (

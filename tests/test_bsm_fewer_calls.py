@@ -12,6 +12,7 @@ from langchain_judges import create_bsm_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.bound import chance_to_stay
 from langchain_judges.methods.bsm.expected import expected_scores
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 PAIR = {"input": "Why?", "output_a": "good good", "output_b": "bad"}
@@ -66,7 +67,7 @@ def test_a_plan_that_is_weighted_is_asked_for_weights():
     assert "Its weight says" in model.prompts[0]
 
 
-@pytest.mark.parametrize("weight", [0, -1, True, "much", float("nan")])
+@for_each("weight", [0, -1, True, "much", float("nan")])
 def test_a_weight_is_a_number_above_zero(weight):
     with pytest.raises(OptionError, match="`criteria` must be a list"):
         create_bsm_judge(FakeChatModel(), criteria=[{"name": "Tone", "weight": weight}])
@@ -75,7 +76,7 @@ def test_a_weight_is_a_number_above_zero(weight):
 FIVE = ("Truth", "Depth", "Clarity", "Tone", "Length")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scores", "count"),
     # Three criteria lead by 12, which the two others (4 each) cannot undo; a lead of 2
     # each is 6 after three (8 may come) and 8 after four (4 may come).
@@ -122,8 +123,8 @@ def test_two_criteria_that_agree_are_enough_by_a_bound_which_is_stated():
     result, model = run(dict.fromkeys(FIVE, (5, 1)), adaptive=0.9)
     assert len(model.prompts) == 4
     assert result["not_asked"] == list(FIVE[2:])
-    said = "with a probability of at least 0.9: Clarity, Tone, Length."
-    assert said in result["verdict"]["rationale"]
+    sentence = "with a probability of at least 0.9: Clarity, Tone, Length."
+    assert sentence in result["verdict"]["rationale"]
 
 
 def test_the_chance_to_stay_follows_the_urn():
@@ -148,7 +149,7 @@ def test_stopping_early_needs_scores_that_are_added():
             create_bsm_judge(FakeChatModel(), adaptive=True, **options)
 
 
-@pytest.mark.parametrize(("size", "calls"), [(1, 10), (2, 6), (3, 4), (5, 2)])
+@for_each(("size", "calls"), [(1, 10), (2, 6), (3, 4), (5, 2)])
 def test_several_criteria_in_one_call_give_the_same_scores(size, calls):
     table = {name: (1 + n, 5 - n) for n, name in enumerate(FIVE)}
     one, _ = run(table)

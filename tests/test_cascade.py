@@ -21,6 +21,7 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import certainty
 from langchain_judges.verdict import even_verdict
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import ITEM, PAIR, answer_call, labels, of_method
 from tests.test_jury import failing, juror
@@ -85,7 +86,7 @@ def test_single_texts_and_event_loops_and_names():
     assert [member.name for member in judge.members] == ["relative", "bsm"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("verdict", "expected"),
     [
         ({"preference": "A", "confidence": 0.7, "flipped": True, "score": 0.5}, 0.7),
@@ -172,18 +173,18 @@ def test_a_command_calibrates_a_cascade_that_judge_runs(tmp_path, serve):
     server = serve(answer_call)
     model = ["--model", "fake", "--base-url", server.url]
     words = ["calibrate", str(data), *model, "--set", 'methods=["relative", "direct"]']
-    done = CliRunner().invoke(app, [*words, "--agreement", "0.85", "--save", str(saved)])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, [*words, "--agreement", "0.85", "--save", str(saved)])
+    assert result.exit_code == 0, result.output
     # 30 of 30 right: the upper bound of the error at 0.05 is 1 - 0.05^(1/30) = 9.5 %.
-    assert "relative: decides from 1 on, 100% of the rows" in done.stdout
-    assert "direct: never decides" in done.stdout
-    asked = len(server.calls)
+    assert "relative: decides from 1 on, 100% of the rows" in result.stdout
+    assert "direct: never decides" in result.stdout
+    calls = len(server.calls)
     judged = CliRunner().invoke(app, ["judge", str(data), "--spec", str(saved), "--limit", "2"])
     assert judged.exit_code == 0, judged.output
-    assert len(server.calls) - asked == 4
+    assert len(server.calls) - calls == 4
 
 
-@pytest.mark.parametrize("thresholds", [1.5, -0.1, [0.5, 2], "high"])
+@for_each("thresholds", [1.5, -0.1, [0.5, 2], "high"])
 def test_thresholds_are_shares(thresholds):
     with pytest.raises(OptionError, match="`thresholds` must be a number from 0 to 1"):
         create_cascade([juror("x", "A")], thresholds=thresholds)

@@ -13,6 +13,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.plans import scores_shape
 from langchain_judges.testing import FakeToolModel
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.model_server import scores
@@ -40,7 +41,7 @@ def call_of(name: str) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": name, "args": VALUE, "id": "1"}])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "rungs"),
     [
         (FakeChatModel(), ("text",)),
@@ -57,7 +58,7 @@ def test_chat_openai_starts_with_a_response_format(serve):
     assert Channel(chat(serve())).rungs == ("response_format", "tools", "text")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "model",
     [
         FakeChatModel(replies=lambda _: scores(4, 2)),
@@ -106,7 +107,7 @@ class RefusesTemperature(FakeToolModel):
 
     def _generate(self, messages, stop=None, run_manager=None, **settings):
         if "temperature" in settings:
-            refusal = ValueError("unsupported")
+            refusal: Any = ValueError("unsupported")
             refusal.status_code = 400
             refusal.body = {"error": {"param": "temperature", "message": "unsupported"}}
             raise refusal

@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import as_evaluator, create_rubric_judge
 from langchain_judges.errors import InputError, OptionError
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 SOURCED = {
@@ -140,7 +141,7 @@ def test_a_claim_without_a_label_is_left_out_and_named_while_a_quorum_remains():
     assert "1 of 3 claims of the response were checked" in verdict["rationale"]
 
 
-@pytest.mark.parametrize("step", ["list the claims", "check claims"])
+@for_each("step", ["list the claims", "check claims"])
 def test_a_step_whose_reply_cannot_be_read_leaves_the_text_unjudged(step):
     good = says(named(1, 1, 0)).replies
     model = FakeChatModel(replies=lambda p: "Fine." if f"You {step}" in p else good(p))
@@ -167,7 +168,7 @@ def test_a_row_that_cannot_be_split_is_refused_in_a_sentence():
         judge.invoke(own)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"rubric": "helpfulness"}, "the ready rubrics 'correctness' and 'groundedness'"),

@@ -1,15 +1,15 @@
 """What the command line suggests where rows lack a field."""
 
-import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
 from langchain_judges.cli.hints import hint
+from tests.cases import for_each
 
 LACKS = "the field `{}` is missing or null; the fields are {}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "columns", "words"),
     [
         ("input", "'Question', 'answer'", "--column input=Question."),

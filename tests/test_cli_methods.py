@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from langchain_judges.cli import app
 from langchain_judges.methods.registry import METHODS
+from tests.cases import for_each
 
 PAIR = {"input": "Name a prime.", "output_a": "7", "output_b": "9"}
 ITEM = {"input": "Name a prime.", "output": "7", "expected": "7", "label": "x"}
@@ -38,7 +39,7 @@ def test_every_method_is_listed_with_its_presets():
         assert ", ".join(method.presets) in listed
 
 
-@pytest.mark.parametrize("name", METHODS)
+@for_each("name", METHODS)
 def test_every_option_that_a_shell_can_set_is_listed(name):
     listed = invoke("methods", name).stdout
     barred = {"cache", "checkpointer", "embeddings", "memory", "name", "prompts", "store"}

@@ -27,7 +27,7 @@ def tasks(n):
 
 
 @pytest.fixture
-def given(tmp_path):
+def file_of(tmp_path):
     def lines(rows):
         path = tmp_path / "tasks.jsonl"
         path.write_text("\n".join(json.dumps(row) for row in rows))
@@ -41,9 +41,9 @@ def writing(path, server, *more):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_texts_are_written_into_a_file_counted_and_resumed(serve, given, tmp_path):
+def test_texts_are_written_into_a_file_counted_and_resumed(serve, file_of, tmp_path):
     server, out = serve(behave), tmp_path / "texts.jsonl"
-    result = writing(given(tasks(3)), server, "-o", out)
+    result = writing(file_of(tasks(3)), server, "-o", out)
     assert result.exit_code == 0, result.output
     assert "3 texts by write: at most 15 calls (5 for each text)" in result.stderr
     counted = " ".join(result.stdout.split())
@@ -51,16 +51,16 @@ def test_texts_are_written_into_a_file_counted_and_resumed(serve, given, tmp_pat
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert sorted(row["id"] for row in rows) == ["t0", "t1", "t2"]
     assert all(row["text"] and row["missing"] == [] for row in rows)
-    again = writing(given(tasks(4)), server, "-o", out)
+    again = writing(file_of(tasks(4)), server, "-o", out)
     assert "resumed 3" in " ".join(again.stdout.split())
     assert len(server.calls) == 16
 
 
-def test_without_a_file_every_text_is_printed_with_what_it_lacks(serve, given):
+def test_without_a_file_every_text_is_printed_with_what_it_lacks(serve, file_of):
     def lossy(call):
         return reply('{"text": "Snow."}' if "Make one" in call.prompt else writes(call.prompt))
 
-    result = writing(given(tasks(1)), serve(lossy), "--preset", "paper")
+    result = writing(file_of(tasks(1)), serve(lossy), "--preset", "paper")
     assert "t0: 1 of 4 concepts" in result.stdout
     assert "Snow." in result.stdout
     assert "lost in merge: goat, ice cream, concept0" in result.stdout
@@ -68,20 +68,20 @@ def test_without_a_file_every_text_is_printed_with_what_it_lacks(serve, given):
     assert "missing 3 of 4 concepts: 3 in merge" in counted
 
 
-def test_a_dry_run_asks_nothing(serve, given):
+def test_a_dry_run_asks_nothing(serve, file_of):
     server = serve(behave)
     result = writing(
-        given(tasks(2)), server, "--dry-run", "--set", "depth=2", "--set", "rewrites=0"
+        file_of(tasks(2)), server, "--dry-run", "--set", "depth=2", "--set", "rewrites=0"
     )
     assert result.exit_code == 0
     assert "2 texts by write: at most 20 calls (10 for each text)" in result.stderr
     assert server.calls == []
 
 
-def test_the_baselines_have_names(serve, given):
+def test_the_baselines_have_names(serve, file_of):
     server = serve(behave)
     more = ["--method", "direct", "--preset", "self_consistency", "--set", "samples=3"]
-    result = writing(given(tasks(1)), server, *more)
+    result = writing(file_of(tasks(1)), server, *more)
     assert result.exit_code == 0, result.output
     assert len(server.calls) == 4
 
@@ -105,35 +105,35 @@ def test_the_baselines_have_names(serve, given):
         ),
     ],
 )
-def test_wrong_use_is_a_sentence_and_code_2(serve, given, rows, more, message):
+def test_wrong_use_is_a_sentence_and_code_2(serve, file_of, rows, more, message):
     server = serve(behave)
-    result = writing(given(rows), server, *more)
+    result = writing(file_of(rows), server, *more)
     assert result.exit_code == 2
     assert message in result.stderr
     assert server.calls == []
 
 
-def test_failures_are_counted_shown_and_code_1_under_strict(serve, given):
+def test_failures_are_counted_shown_and_code_1_under_strict(serve, file_of):
     def refusing(call):
         return refusal() if "Make one" in call.prompt else behave(call)
 
-    result = writing(given(tasks(2)), serve(refusing), "--strict")
+    result = writing(file_of(tasks(2)), serve(refusing), "--strict")
     assert result.exit_code == 1
     assert "t0: not written" in result.stdout
     assert "No usable text was written." in result.stdout
     assert "not written 2 2 refusal" in " ".join(result.stdout.split())
 
 
-def test_a_spent_budget_is_code_3(serve, given, tmp_path):
+def test_a_spent_budget_is_code_3(serve, file_of, tmp_path):
     out = tmp_path / "texts.jsonl"
-    result = writing(given(tasks(3)), serve(behave), "-o", out, "--max-calls", "6")
+    result = writing(file_of(tasks(3)), serve(behave), "-o", out, "--max-calls", "6")
     assert result.exit_code == 3
     assert "2 over_budget" in result.stdout
 
 
 @pytest.mark.system
-def test_ctrl_c_is_code_130_and_the_same_command_goes_on(serve, given, tmp_path):
-    out, path = tmp_path / "texts.jsonl", given(tasks(30))
+def test_ctrl_c_is_code_130_and_the_same_command_goes_on(serve, file_of, tmp_path):
+    out, path = tmp_path / "texts.jsonl", file_of(tasks(30))
     script, event = held(behave, lambda _: rows_in(out) >= 2)
     server = serve(script)
     running = start("-m", "langchain_judges.cli", "write", path, "--concurrency", 2,

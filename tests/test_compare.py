@@ -23,6 +23,7 @@ from langchain_judges.report.pareto import comparison_page, points_of
 from langchain_judges.runs.contest import compare, rate
 from langchain_judges.runs.line_up import at_own_cost, line_up, of_specs
 from langchain_judges.testing import error, reply
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.processes import held, rows_in, start, wait_until
 from tests.test_direct import respond as direct_reply
@@ -62,7 +63,7 @@ def contest(methods, pairs, replies=answer, budget=16, out=None, **options):
     return comparison, model
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "budget", "options"),
     [
         ("bsm", 16, {"max_criteria": 7}),  # 1 + 2 · 7 = 15
@@ -88,9 +89,7 @@ def test_a_budget_becomes_settings(method, budget, options):
     assert within_budget(method, budget) == options
 
 
-@pytest.mark.parametrize(
-    ("budget", "tables", "preferences"), [(8, 4, 1), (15, 7, 2), (24, 12, 1)]
-)
+@for_each(("budget", "tables", "preferences"), [(8, 4, 1), (15, 7, 2), (24, 12, 1)])
 def test_half_of_a_budget_are_tables(budget, tables, preferences):
     # SC², Table 4: budgets 8, 15 and 24; a spare call is one more preference.
     settings = within_budget("sc2", budget)
@@ -101,7 +100,7 @@ def test_half_of_a_budget_are_tables(budget, tables, preferences):
 SPENDING = sorted(name for name, each in (METHODS | COMBINATIONS).items() if each.budgets)
 
 
-@pytest.mark.parametrize("method", SPENDING)
+@for_each("method", SPENDING)
 def test_no_method_asks_more_than_its_budget(method):
     rules = method_of(method).budgets
     least = min(rule.fixed + rule.each * rule.least for rule in rules)
@@ -116,7 +115,7 @@ def test_no_method_asks_more_than_its_budget(method):
         assert not spends or calls >= budget - 1
 
 
-@pytest.mark.parametrize("budget", [0, -1, True, 2.5])
+@for_each("budget", [0, -1, True, 2.5])
 def test_a_budget_is_a_whole_number(budget):
     with pytest.raises(OptionError, match="`budget` must be a whole number"):
         within_budget("bsm", budget)
@@ -202,7 +201,7 @@ def test_own_options_count_against_the_budget():
     assert skipped == {"cot_sc": "makes 9 calls for a pair, more than the budget of 4"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("methods", "options", "text"),
     [
         (["bms"], {}, "got ['bms']"),
@@ -244,7 +243,7 @@ def test_aspects_are_settled_as_sc2_does_and_every_method_gets_the_same(tmp_path
         assert [each["options"]["aspects"] for each in lineup] == [["Tone", "depth"]] * 2
 
 
-@pytest.mark.parametrize("aspects", ["v1.2", 5, [], ["Tone", "!"], {"name": "x"}])
+@for_each("aspects", ["v1.2", 5, [], ["Tone", "!"], {"name": "x"}])
 def test_what_are_no_aspects_is_refused(aspects):
     with pytest.raises(OptionError, match="aspects"):
         line_up(["direct"], FakeChatModel(), budget=8, aspects=aspects)

@@ -1,8 +1,7 @@
 import time
 
-import pytest
-
 from langchain_judges.asking.complaints import complaint_of
+from tests.cases import for_each
 
 SETTINGS = ("temperature", "seed")
 
@@ -13,7 +12,7 @@ class Refused(Exception):
         self.body = {"message": message, "param": param}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message", "param", "setting"),
     [
         ("Unsupported value: 'temperature'", None, "temperature"),
@@ -33,7 +32,7 @@ def test_a_setting_is_refused_by_the_provider_and_not_by_a_text_it_quotes(
     assert complaint.refused(SETTINGS) == setting
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message", "param", "rejected"),
     [
         ("response_format of this type is unavailable", None, True),

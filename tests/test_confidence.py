@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_judges.asking.confidence import json_spans, span_confidence
+from tests.cases import for_each
 
 
 def token(piece: bytes, logprob: float = -0.1):
@@ -64,7 +65,7 @@ def test_a_fence_that_the_provider_cut_off_is_passed_over():
     assert span_confidence("{}", tokens, [(0, 2)]) == (pytest.approx(math.exp(-0.5)), 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "tokens", "spans"),
     [
         ("ab", [], [(0, 1)]),
@@ -119,7 +120,7 @@ def test_the_same_reason_twice_is_found_at_both_places():
     assert spans["a", "reason"] != spans["b", "reason"]
 
 
-@pytest.mark.parametrize("text", ["", "no object", '{"a": ', '{"a" 1}', "{" * 5000, '{"a": 1'])
+@for_each("text", ["", "no object", '{"a": ', '{"a" 1}', "{" * 5000, '{"a": 1'])
 def test_a_broken_object_has_no_spans(text):
     assert json_spans(text) == {}
 

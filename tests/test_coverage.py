@@ -13,6 +13,7 @@ from langchain_judges.writing.coverage import (
     missing,
     present,
 )
+from tests.cases import for_each
 
 FOUND = [
     # regular and irregular inflections
@@ -112,12 +113,12 @@ NOT_FOUND = [
 ]
 
 
-@pytest.mark.parametrize(("concept", "text"), FOUND)
+@for_each(("concept", "text"), FOUND)
 def test_a_concept_is_there_in_any_of_its_forms(concept, text):
     assert present(concept, text)
 
 
-@pytest.mark.parametrize(("concept", "text"), NOT_FOUND)
+@for_each(("concept", "text"), NOT_FOUND)
 def test_a_concept_is_not_there_in_another_word(concept, text):
     assert not present(concept, text)
 
@@ -137,7 +138,7 @@ STRICT = [
 ]
 
 
-@pytest.mark.parametrize(("concept", "text", "there"), STRICT)
+@for_each(("concept", "text", "there"), STRICT)
 def test_strictly_only_the_exact_form_counts(concept, text, there):
     assert present(concept, text, strict=True) is there
 
@@ -213,7 +214,7 @@ def test_of_many_forms_only_derivations_are_missed():
     assert missed == ["quickly", "happily", "runner"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("language", "concept", "text"),
     [
         ("czech", "kniha", "Na stole jsou knihy."),

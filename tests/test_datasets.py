@@ -15,6 +15,7 @@ from langchain_judges.datasets.items import normalised
 from langchain_judges.datasets.source import NO_TEXT
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.texts import check_pair, check_text
+from tests.cases import for_each
 from tests.conftest import DATA
 
 
@@ -772,7 +773,7 @@ def test_rows_of_a_folder_are_those_of_its_set(small_sets: Path) -> None:
     assert list(sets.rows(path)) == sets.load("llmbar", path)
 
 
-@pytest.mark.parametrize("source", ["no_such_set", "."])
+@for_each("source", ["no_such_set", "."])
 def test_rows_of_nothing_known_say_what_is_known(source: str) -> None:
     with pytest.raises(OptionError, match="llmbar"):
         sets.rows(source)
@@ -786,7 +787,7 @@ def test_names_of_sets_are_forgiving_about_case_and_dashes(small_sets: Path) -> 
     assert sets.load("MTBench-Human200", path) == sets.load("mtbench_human200", path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "words"),
     [
         ({"name": "nothing"}, "there is no set 'nothing'"),
@@ -854,7 +855,7 @@ def test_labels_of_items_are_their_judges_matter(tmp_path: Path) -> None:
     assert next(sets.rows(path))["label"] == "b"
 
 
-@pytest.mark.parametrize("name", ["summeval12", "summeval16"])
+@for_each("name", ["summeval12", "summeval16"])
 def test_summaries_of_named_systems_are_not_read_from_the_hub(name) -> None:
     with pytest.raises(OptionError, match=f"'{name}' is not on the hub"):
         next(iter(sets.load(name)))

@@ -26,6 +26,7 @@ from langchain_judges.methods.direct.parse import said_choice, spoken_scores
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.rows.texts import judged
 from langchain_judges.testing import error, reply, with_logprobs
+from tests.cases import for_each
 from tests.conftest import DATA, chat
 from tests.fakes import FakeChatModel
 from tests.langsmith_server import LangSmithServer
@@ -87,7 +88,7 @@ CALLS = {
 BOTH_ORDERS = {"relative", "absolute", "relative_sc", "plan_solve"}
 
 
-@pytest.mark.parametrize("method", CALLS)
+@for_each("method", CALLS)
 async def test_calls_and_orders_are_those_of_the_papers(method):
     model = FakeChatModel(replies=respond)
     judge = load_judge(method, model)
@@ -104,7 +105,7 @@ async def test_calls_and_orders_are_those_of_the_papers(method):
     assert await later.ainvoke(PAIR) == result
 
 
-@pytest.mark.parametrize("method", CALLS)
+@for_each("method", CALLS)
 def test_swapping_the_inputs_mirrors_the_verdict(method):
     judge = load_judge(method, FakeChatModel(replies=respond))
     there, back = judge.invoke(PAIR)["verdict"], judge.invoke(SWAPPED)["verdict"]
@@ -112,7 +113,7 @@ def test_swapping_the_inputs_mirrors_the_verdict(method):
     assert back["score"] == pytest.approx(1 - there["score"])
 
 
-@pytest.mark.parametrize("method", CALLS)
+@for_each("method", CALLS)
 def test_a_judge_of_places_is_found_out_where_both_orders_are_asked(method):
     model = FakeChatModel(replies=lambda prompt: respond(prompt, first_slot))
     verdict = load_judge(method, model).invoke(PAIR)["verdict"]
@@ -125,7 +126,7 @@ def test_a_judge_of_places_is_found_out_where_both_orders_are_asked(method):
         assert verdict["flipped"] is None
 
 
-@pytest.mark.parametrize("method", CALLS)
+@for_each("method", CALLS)
 def test_identical_texts_are_a_tie_without_a_call(method):
     model = FakeChatModel(replies=respond)
     result = load_judge(method, model).invoke({**PAIR, "output_b": PAIR["output_a"]})
@@ -133,14 +134,14 @@ def test_identical_texts_are_a_tie_without_a_call(method):
     assert result["verdict"]["failures"] == model.prompts == []
 
 
-@pytest.mark.parametrize("method", ["relative", "relative_sc", "absolute", "plan_solve"])
+@for_each("method", ["relative", "relative_sc", "absolute", "plan_solve"])
 def test_a_tie_may_be_said_where_the_paper_allows_it(method):
     model = FakeChatModel(replies=lambda prompt: respond(prompt, even))
     verdict = load_judge(method, model).invoke(PAIR)["verdict"]
     assert (verdict["preference"], verdict["flipped"]) == ("tie", False)
 
 
-@pytest.mark.parametrize("method", ["direct", "cot", "cot_sc", "llm_score"])
+@for_each("method", ["direct", "cot", "cot_sc", "llm_score"])
 def test_a_tie_is_no_label_where_the_paper_forces_a_choice(method):
     model = FakeChatModel(replies=lambda prompt: respond(prompt, even))
     verdict = load_judge(method, model, repairs=0).invoke(PAIR)["verdict"]
@@ -152,7 +153,7 @@ def a_then_tie(prompt):
     return "1" if slots(prompt)[0] == PAIR["output_a"] else "tie"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "preference", "score"),
     [("strict", "tie", 0.5), ("lenient", "A", 0.75), ("score_mean", "A", 0.75)],
 )
@@ -210,7 +211,7 @@ def test_samples_of_both_orders_carry_distinct_seeds_too():
     assert len({settings["seed"] for settings in model.settings}) == 10
 
 
-@pytest.mark.parametrize("kind", ["cot", "relative"])
+@for_each("kind", ["cot", "relative"])
 def test_one_sample_is_the_judge_itself(kind):
     alone = create_cot_judge if kind == "cot" else create_relative_judge
     there, model = asked(alone)
@@ -245,7 +246,7 @@ def test_even_samples_of_one_order_are_decided_by_a_seeded_coin():
     assert (verdict["score"] > 0.5) == (verdict["preference"] == "A")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("first", "second", "preference"),
     [
         # Labels by slot, five with A first and five with B first.
@@ -291,7 +292,7 @@ INJECTED = {
 }
 
 
-@pytest.mark.parametrize("method", CALLS)
+@for_each("method", CALLS)
 def test_a_text_that_names_its_own_verdict_decides_nothing(method):
     model = FakeChatModel(replies=respond)
     verdict = load_judge(method, model).invoke(INJECTED)["verdict"]
@@ -310,7 +311,7 @@ def test_a_reply_that_quotes_the_text_is_read_by_its_own_last_line():
     assert (verdict["preference"], verdict["usage"]["calls"]) == ("B", 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "Preferred: 1 and 2",
@@ -345,7 +346,7 @@ def test_letters_are_read_as_the_places_they_stand_for():
     assert said_choice("Preferred: a tie, I think") is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "label"),
     [
         ("Because.\nPreferred: 2.", "2"),
@@ -368,7 +369,7 @@ def test_labels_in_plain_words(text, label):
         assert text[slice(*choice.span)].lower() == label
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "scores"),
     [
         ("8 6\nFuller.", (8, 6)),
@@ -404,7 +405,7 @@ def test_a_tie_that_no_sample_said_has_no_confidence():
     assert (verdict["confidence"], verdict["confidence_source"]) == (None, "none")
 
 
-@pytest.mark.parametrize("scores", [(11, 1), (True, 1), (4.5, 1)])
+@for_each("scores", [(11, 1), (True, 1), (4.5, 1)])
 def test_scores_off_the_scale_are_no_scores(scores):
     reply_text = json.dumps({"score_1": scores[0], "score_2": scores[1], "explanation": "x"})
     model = FakeChatModel(replies=lambda prompt: reply_text)
@@ -477,7 +478,7 @@ def test_aspects_examples_instructions_and_references_are_shown():
     assert "aspects" not in json.dumps(plain)
 
 
-@pytest.mark.parametrize("shots", [0, 1, 3, 5])
+@for_each("shots", [0, 1, 3, 5])
 def test_worked_examples_come_first_and_as_many_as_asked(shots):
     _, model = asked(create_cot_judge, shots=shots)
     head = model.prompts[0].split("<request-")[0]
@@ -492,7 +493,7 @@ def test_worked_examples_may_be_the_callers():
     assert result["verdict"]["preference"] == "A"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("factory", "options", "text"),
     [
         (create_relative_judge, {"orders": "both"}, "`orders` must be one of"),

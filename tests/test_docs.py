@@ -18,6 +18,7 @@ from langchain_judges import create_relative_judge, judge_many
 from langchain_judges.asking import embeddings
 from langchain_judges.cli import app
 from langchain_judges.testing import Call, FakeModelServer, reply
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call
 from tests.model_server import good, pairs
@@ -30,7 +31,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _GROUP: Any = typer.main.get_command(app)
 COMMANDS = _GROUP.commands
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+each_page = for_each("page", PAGES, ids=lambda page: page.name)
 
 
 def blocks(page, language):

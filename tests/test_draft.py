@@ -5,6 +5,7 @@ from langchain_core.caches import InMemoryCache
 
 from langchain_judges import as_evaluator, create_rubric_judge
 from langchain_judges.errors import InputError, OptionError
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 ITEM = {"input": "Where is my parcel?", "output": "It comes today.", "source": "the source"}
@@ -111,13 +112,13 @@ def test_what_a_ready_rubric_needs_is_still_wanted():
         judge_of(says(1), rubric="correctness").invoke(ITEM)
 
 
-@pytest.mark.parametrize("draft", [31, -1, "many"])
+@for_each("draft", [31, -1, "many"])
 def test_a_bad_number_of_questions_is_named(draft):
     with pytest.raises(OptionError, match="`draft` must be a whole number from 0 to 30, True"):
         judge_of(says(1), draft=draft)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rubric", "keys"),
     [("Kind?", ["rubric"]), ({"Tone": "Kind?"}, ["Tone"]), (None, [])],
 )

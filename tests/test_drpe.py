@@ -20,6 +20,7 @@ from langchain_judges.methods.tasks import PANELS, TASKS, task_of
 from langchain_judges.runs.summary import Summary
 from langchain_judges.testing import reply, with_logprobs
 from langchain_judges.verdict import Pair
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import BrokenEmbeddings, FakeChatModel
 from tests.langsmith_server import LangSmithServer
@@ -108,7 +109,7 @@ PRESETS = {
 }
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@for_each("preset", PRESETS)
 async def test_presets_cost_what_the_closed_forms_say(preset):
     model = FakeChatModel(replies=respond)
     judge = load_judge("drpe", model, preset=preset, embeddings=FEW)
@@ -121,7 +122,7 @@ async def test_presets_cost_what_the_closed_forms_say(preset):
     assert await later.ainvoke(PAIR) == result
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@for_each("preset", PRESETS)
 def test_swapping_the_inputs_mirrors_the_verdict(preset):
     judge = load_judge("drpe", FakeChatModel(replies=respond), preset=preset, embeddings=FEW)
     there, back = judge.invoke(PAIR)["verdict"], judge.invoke(SWAPPED)["verdict"]
@@ -296,7 +297,7 @@ def test_one_sample_of_several_that_came_is_still_a_share():
     assert result["votes"][0]["confidence_source"] == "samples"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "preference", "score"),
     # By order 2 to 1 for A and 3 to 0 for B: sums 2 + 0 and 1 + 3, of each the half.
     [("strict", "tie", 0.5), ("lenient", "tie", 0.5), ("score_mean", "B", 1 / 3)],
@@ -354,7 +355,7 @@ def test_the_random_order_is_a_coin_that_follows_the_text():
     assert firsts == {"1", "2"}
 
 
-@pytest.mark.parametrize("text", ["equal", "3", "", None])
+@for_each("text", ["equal", "3", "", None])
 def test_a_vote_that_is_none_is_left_out_after_a_repair(text):
     def vote(prompt, name):
         return text if name == "Critic" else favours_good(prompt)
@@ -453,7 +454,7 @@ def test_thoughts_and_other_objects_before_the_votes_do_not_weigh_them(serve):
         assert vote["confidence"] == pytest.approx(math.exp(-0.5))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "logprobs",
     [
         ["odd"],
@@ -515,8 +516,8 @@ def test_a_vote_may_be_a_number_and_two_that_differ_are_none():
     assert len(model.prompts) == 1
 
 
-@pytest.mark.parametrize("clustering", ["kmeans", "dbscan"])
-@pytest.mark.parametrize(
+@for_each("clustering", ["kmeans", "dbscan"])
+@for_each(
     "gives", [[], [[1.0, 0.0]], [[math.nan] * 8] * 8, RuntimeError("down"), TimeoutError()]
 )
 def test_an_embedder_that_fails_costs_the_clustering_and_not_the_run(gives, clustering):
@@ -623,7 +624,7 @@ def test_an_article_longer_than_the_context_is_cut_alike_and_flagged():
     assert result["verdict"]["preference"] == "A"
 
 
-@pytest.mark.parametrize("context", ["article", "candidate", "both"])
+@for_each("context", ["article", "candidate", "both"])
 def test_role_prompts_see_what_the_context_says(context):
     _, model = judged(panel={"context": context})
     prompt = model.prompts[0]
@@ -632,7 +633,7 @@ def test_role_prompts_see_what_the_context_says(context):
     assert "bad reference" not in prompt
 
 
-@pytest.mark.parametrize("variant", range(5))
+@for_each("variant", range(5))
 def test_each_variant_words_the_request_its_own_way(variant):
     _, model = judged(voting={"variant": variant}, panel={"dynamic": 0})
     others = [judged(voting={"variant": v}, panel={"dynamic": 0})[1].prompts for v in range(5)]
@@ -683,7 +684,7 @@ def test_alternating_takes_from_each_kind_in_turn():
     assert alternating(roles, [2, 0, 4, 1, 3], 4) == [2, 4, 0, 3]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pair", "task", "judges"),
     [
         ({"input": "How do I brew tea?"}, "helpful", "Asker"),
@@ -816,7 +817,7 @@ def test_clustering_all_roles_may_unseat_a_static_one():
     assert len(result["roles"]) == 4
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"panel": {"static": "press"}}, "`static` must be one of"),
@@ -841,7 +842,7 @@ def test_options_are_checked_with_the_rule_and_the_value(options, message):
         create_drpe_judge(FakeChatModel(), **options)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("votes", "expected"),
     [
         # Always alike: one voter. Alike on half of the pairs: as many as sit.
@@ -877,7 +878,7 @@ def traced(**options):
         return result, list(server.read().runs.values())
 
 
-@pytest.mark.parametrize(("batch", "calls"), [(True, 3), (False, 9)])
+@for_each(("batch", "calls"), [(True, 3), (False, 9)])
 def test_every_role_has_a_run_of_its_own(batch, calls):
     result, runs = traced(voting={"batch": batch})
     names = [run["name"] for run in runs]
@@ -895,7 +896,7 @@ def test_every_role_has_a_run_of_its_own(batch, calls):
         assert critic["outputs"]["preference"] == "A"
 
 
-@pytest.mark.parametrize("batch", [True, False])
+@for_each("batch", [True, False])
 def test_the_runs_of_a_role_are_told_apart_by_order_and_sample(batch):
     voting = {"batch": batch, "confidence": "samples", "samples": 2}
     _, runs = traced(voting=voting, orders="score_mean", roles=["Critic: looks closely"])

@@ -17,6 +17,7 @@ from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.integrations.langsmith import summary_evaluators
 from langchain_judges.rows.applications import answer_in, expected_in, task_in
 from langchain_judges.testing import error
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.judges import broken, bsm, fixed, labels, watched
 
@@ -90,7 +91,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("shape", ANSWERS)
+@for_each("shape", ANSWERS)
 def test_the_answer_is_found_in_outputs_of_any_shape(shape):
     assert answer_in(ANSWERS[shape]) == "good good"
 
@@ -107,14 +108,14 @@ def test_a_conversation_stays_one():
     assert [m["role"] for m in task] == ["user", "assistant", "user"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "source", ["a.texts.1", lambda value: value["a"]["texts"][1]], ids=["path", "function"]
 )
 def test_a_source_is_a_path_or_a_function(source):
     assert answer_in({"a": {"texts": ["no", "good"]}, "b": 1}, source) == "good"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "text"),
     [
         (None, r"expected one of the keys 'output', .*, got the keys 'a', 'b'"),
@@ -135,7 +136,7 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("case", UNREADABLE)
+@for_each("case", UNREADABLE)
 async def test_a_row_that_cannot_be_read_is_feedback_without_a_score(case):
     outputs, reference, message = UNREADABLE[case]
     result: Any = await as_evaluator(bsm()).aevaluate_run(a_run(outputs), an_example(reference))
@@ -196,7 +197,7 @@ def test_a_checkpointed_judge_gets_a_thread_for_each_row():
         assert result["score"] > 0.5
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("judge", "options"),
     [
         (object(), {}),
@@ -212,7 +213,7 @@ def test_what_cannot_judge_is_refused(judge, options):
         as_evaluator(judge, **options)
 
 
-@pytest.mark.parametrize("options", [{"key": 3}, {"output": 3}])
+@for_each("options", [{"key": 3}, {"output": 3}])
 def test_a_comparison_or_a_summary_that_cannot_be_is_refused(options):
     with pytest.raises(OptionError):
         as_comparative_evaluator(bsm(), **options)

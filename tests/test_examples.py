@@ -12,6 +12,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.texts import fence_token
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import REMEMBERING, answer, item_of, of_method
 from tests.test_drpe import respond
@@ -116,8 +117,9 @@ def sent(method, item, **options):
     return sorted(calls), verdict
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
-def test_with_an_empty_memory_every_prompt_is_what_it_is_without(method, memory):
+@for_each("method", sorted(METHODS))
+def test_with_an_empty_memory_every_prompt_is_what_it_is_without(method):
+    memory = FailureMemory(embeddings=Letters())
     item = {**PAIR, **item_of(method)}
     without, verdict = sent(method, item, **REMEMBERING.get(method, {}))
     assert verdict.get("preference", verdict.get("label")) in {"A", 1}
@@ -297,8 +299,8 @@ def test_a_checkpoint_carries_the_examples(memory):
     json.dumps(reminder)
 
 
-@pytest.mark.parametrize("make", JUDGES.values(), ids=JUDGES)
-@pytest.mark.parametrize(
+@for_each("make", JUDGES.values(), ids=JUDGES)
+@for_each(
     ("options", "says"),
     [
         ({"recall": "all"}, "need a `memory`"),
@@ -313,10 +315,9 @@ def test_options_of_memory_are_checked(make, options, says):
         make(**options)
 
 
-@pytest.mark.parametrize(
-    "method", sorted(name for name, each in METHODS.items() if each.takes == "pair")
-)
-def test_identical_texts_show_no_example_nor_those_of_the_last_pair(method, memory):
+@for_each("method", sorted(name for name, each in METHODS.items() if each.takes == "pair"))
+def test_identical_texts_show_no_example_nor_those_of_the_last_pair(method):
+    memory = FailureMemory(embeddings=Letters())
     model = FakeChatModel(replies=answer)
     judge = of_method(method, model, memory=memory, checkpointer=InMemorySaver())
     config: RunnableConfig = {"configurable": {"thread_id": "1"}}
@@ -333,8 +334,8 @@ def test_identical_texts_show_no_example_nor_those_of_the_last_pair(method, memo
     }
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
-@pytest.mark.parametrize("row", ["hi", ["hi"], 3])
+@for_each("method", sorted(METHODS))
+@for_each("row", ["hi", ["hi"], 3])
 def test_an_input_that_is_no_dictionary_is_one_sentence(method, row):
     with pytest.raises(InputError, match="must be a dictionary with `input`, `output"):
         of_method(method).invoke(row)
@@ -349,8 +350,9 @@ def test_a_missing_field_is_named_among_those_that_were_given():
     assert "subscores" not in str(error.value)
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
-def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
+@for_each("method", sorted(METHODS))
+def test_a_thread_hands_nothing_of_one_pair_to_the_next(method):
+    memory = FailureMemory(embeddings=Letters())
     model = FakeChatModel(replies=answer)
     rubric = {} if METHODS[method].takes == "pair" else {"rubric": "Be fair."}
     judge = of_method(method, model, memory=memory, checkpointer=InMemorySaver(), **rubric)
@@ -369,7 +371,7 @@ def test_a_thread_hands_nothing_of_one_pair_to_the_next(method, memory):
         assert judge.invoke({**bare, "id": "q1"}, config)["id"] == "q1"
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
+@for_each("method", sorted(METHODS))
 def test_a_thread_does_not_fill_in_a_missing_text_from_the_last_pair(method):
     model = FakeChatModel(replies=answer)
     judge = of_method(method, model, checkpointer=InMemorySaver())

@@ -7,6 +7,7 @@ import pytest
 from langchain_judges import create_allure_judge, create_bsm_judge, learn_aspects
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 
@@ -20,7 +21,7 @@ def test_steps_are_a_list():
         create_allure_judge(FakeChatModel(), steps=cast("Any", 5))
 
 
-@pytest.mark.parametrize("option", ["cache", "instructions", "prompts", "repairs"])
+@for_each("option", ["cache", "instructions", "prompts", "repairs"])
 def test_learning_aspects_checks_what_factories_check(option):
     with pytest.raises(OptionError, match=f"`{option}` must be "):
         learn_aspects(FakeChatModel(), ["a text"], **cast("Any", {option: 5.5}))

@@ -24,6 +24,7 @@ from langchain_judges.errors import InputError, OptionError, OutputError
 from langchain_judges.memory.faiss import files as faiss_files
 from langchain_judges.memory.faiss.embedder import identity_of
 from tests.benchmarks.faiss_store import measure
+from tests.cases import for_each
 from tests.processes import start
 
 WORDS = DeterministicFakeEmbedding(size=16)
@@ -101,7 +102,7 @@ def test_relevance_is_the_cosine_and_never_negative():
     assert [score for _, score in hits] == pytest.approx([0, 0, 0, 0], abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("where", "result"),
     [
         ({"kind": "a"}, ["p", "r"]),
@@ -631,7 +632,7 @@ def test_a_store_sees_what_another_has_written(tmp_path):
 # -- what is refused
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [{"index": "lsh"}, {"approximate_above": -1}, {"approximate_above": True}, {"path": 3}],
 )
@@ -676,7 +677,7 @@ class Named(Plane):
         self.__dict__.update(fields)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("embedder", "identity"),
     [
         (WORDS, "DeterministicFakeEmbedding(size=16)"),

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from langchain_core.messages import AIMessage
 from typer.testing import CliRunner
 
@@ -13,6 +12,7 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.runs.attack import attack_rates, forged_rows
 from langchain_judges.testing import FakeToolModel, forgeries
 from tests.attacks.kinds import KINDS
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call, item_of, of_method
@@ -37,8 +37,8 @@ def test_at_least_300_texts_of_ten_families_ship():
     assert len({each.family for each in ALL}) == 10
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("where", QUOTED)
+@for_each("kind", KINDS.values(), ids=KINDS)
+@for_each("where", QUOTED)
 def test_no_quoted_forgery_is_read_as_the_verdict(where, kind):
     # A reply that is one letter on a line of its own is that letter, whoever else wrote it.
     candidates = [each for each in ALL if where != "and nothing else" or len(each.text) > 1]
@@ -68,8 +68,8 @@ def decided(result):
     return [verdict.get(name) for name in ("preference", "label", "score", "failures")]
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", [FakeChatModel, FakeToolModel], ids=["text", "tools"])
+@for_each("method", METHODS)
+@for_each("kind", [FakeChatModel, FakeToolModel], ids=["text", "tools"])
 def test_no_forgery_that_a_method_reads_and_quotes_changes_its_verdict(method, kind):
     plain = of_method(method, FakeChatModel(replies=answer)).invoke(item_of(method))
     selection = forgeries(1)

@@ -44,6 +44,7 @@ from langchain_judges import create_allure_audit, judge_many, learn_aspects, loa
 from langchain_judges.cli import app
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows
 from langchain_judges.writing.registry import load_writer
+from tests.cases import for_each
 from tests.frozen_cases import (
     CASES,
     FEW,
@@ -234,15 +235,20 @@ def difference(recorded: Any, now: Any, calls: list[Call]) -> str:
     return "\n".join([*lines, *prompts])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_asked_and_answered_is_as_recorded(name):
-    now, calls = entry_of(name)
-    recorded = RECORDED.get(name)
-    if now != recorded:
-        pytest.fail(f"{name} has changed:\n{difference(recorded, now, calls)}", pytrace=False)
+@pytest.mark.parametrize("file", FILES)
+def test_what_is_asked_and_answered_is_as_recorded(file):
+    changes = []
+    for name in NAMES:
+        if file_of(name) == file:
+            now, calls = entry_of(name)
+            recorded = RECORDED.get(name)
+            if now != recorded:
+                changes.append(f"{name} has changed:\n{difference(recorded, now, calls)}")
+    if changes:
+        pytest.fail("\n\n".join(changes), pytrace=False)
 
 
-@pytest.mark.parametrize("method", JUDGES)
+@for_each("method", JUDGES)
 def test_an_event_loop_asks_and_answers_the_same(method):
     now, calls = run_case(CASES[method], later=True)
     assert now == RECORDED[method], difference(RECORDED[method], now, calls)
@@ -252,7 +258,7 @@ def test_the_files_hold_no_entry_without_a_case():
     assert sorted(RECORDED) == sorted(NAMES)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_every_preset_is_recorded_with_a_verdict(method):
     names = {method, *(f"{method}/{preset}" for preset in METHODS[method].presets)}
     assert not [name for name in names if RECORDED[name]["verdict"]["failures"]]

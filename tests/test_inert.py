@@ -18,6 +18,7 @@ from langchain_judges.report.terminal import text_panel, verdict_panel
 from langchain_judges.rows.console import InertConsole
 from langchain_judges.runs.results import Results
 from langchain_judges.verdict import no_usage
+from tests.cases import for_each
 from tests.judged_rows import data_of, run_of, verdict
 
 PAYLOADS = {
@@ -100,8 +101,8 @@ SINKS = {
 }
 
 
-@pytest.mark.parametrize("text", PAYLOADS.values(), ids=PAYLOADS)
-@pytest.mark.parametrize("sink", SINKS)
+@for_each("text", PAYLOADS.values(), ids=PAYLOADS)
+@for_each("sink", SINKS)
 def test_nothing_that_others_wrote_steers_what_shows_it(sink, text):
     output = SINKS[sink](f"before {text} after")
     assert "before" in output
@@ -113,7 +114,7 @@ def test_a_line_of_a_results_file_steers_nothing_and_says_all(tmp_path, text):
     assert not STEERING.search(in_file(tmp_path)(text))
 
 
-@pytest.mark.parametrize("text", FORMULAS)
+@for_each("text", FORMULAS)
 def test_a_spreadsheet_calculates_nothing_of_a_report(text):
     cells = {
         cell for row in csv.reader(io.StringIO(whole_report(text).to_csv())) for cell in row

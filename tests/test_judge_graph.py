@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges import create_direct_judge
 from tests import judges
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 PAIR = {"input": "Why?", "output_a": "Because of rain.", "output_b": "No idea."}
@@ -45,7 +46,7 @@ class Data:
     verdict: Any = None
 
 
-@pytest.mark.parametrize("state", [Typed, Model, Data])
+@for_each("state", [Typed, Model, Data])
 def test_a_judge_is_a_node_of_a_graph_of_any_state(state):
     parent = StateGraph(state)
     parent.add_node("judge", judge())
@@ -66,9 +67,9 @@ async def test_an_asynchronous_judge_starts_no_thread_to_find_its_way():
 
 def test_a_judge_of_one_call_in_each_order_takes_one_node_and_tells_each_vote_once():
     relative = judges.of_method("relative")
-    told = [event["kind"] for event in relative.stream(PAIR, stream_mode="custom")]
+    kinds = [event["kind"] for event in relative.stream(PAIR, stream_mode="custom")]
     assert [node for node in relative.nodes if node != "__start__"] == ["judge"]
-    assert sorted(told) == ["reply", "reply", "verdict", "vote", "vote"]
+    assert sorted(kinds) == ["reply", "reply", "verdict", "vote", "vote"]
 
 
 def test_a_thread_keeps_nothing_of_its_pair_before_in_one_node():

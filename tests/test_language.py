@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from tests.cases import for_each
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -22,7 +22,7 @@ TERMS = {
 }
 """Of a term, what its page says before or where it first uses it."""
 
-each_start_page = pytest.mark.parametrize("page", START, ids=lambda page: page.name)
+each_start_page = for_each("page", START, ids=lambda page: page.name)
 
 
 def prose(page):
@@ -44,7 +44,7 @@ def test_a_sentence_has_at_most_thirty_words(page):
     assert [each for each in sentences(page) if len(each.split()) > MOST_WORDS] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@for_each("page", PAGES, ids=lambda page: page.name)
 def test_no_page_has_stilted_words(page):
     if page.name != "style-of-words.md":  # which shows them as what not to write
         assert [words for words in STILTED if words in page.read_text().lower()] == []

@@ -10,6 +10,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.media import mark_of
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, of_method
 from tests.test_evaluators import a_run, an_example
@@ -56,7 +57,7 @@ def places(messages, block):
 BLOCKS = {"standard": CAT, "openai": OPENAI, "audio": AUDIO, "pdf": FILE}
 
 
-@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
+@for_each("block", BLOCKS.values(), ids=BLOCKS)
 def test_a_block_is_sent_inside_the_fence_of_its_text(block):
     model = FakeChatModel(replies=answer)
     verdict = of_method("allure", model).invoke(case_of("allure", block))["verdict"]
@@ -67,7 +68,7 @@ def test_a_block_is_sent_inside_the_fence_of_its_text(block):
     assert after["text"].startswith("\n</response-")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_every_judge_shows_an_image_where_it_shows_the_text(method):
     model = FakeChatModel(replies=answer)
     verdict = of_method(method, model).invoke(case_of(method, CAT))["verdict"]
@@ -79,7 +80,7 @@ def test_every_judge_shows_an_image_where_it_shows_the_text(method):
     assert verdict["rationale"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_an_image_in_the_task_is_sent_too(method):
     model = FakeChatModel(replies=answer)
     case = {**case_of(method, CAT), "input": text_and(OPENAI, "What is on it?")}
@@ -90,7 +91,7 @@ def test_an_image_in_the_task_is_sent_too(method):
     assert [bool(each) for each in locations] == mentions
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 async def test_a_model_that_takes_no_images_refuses_the_row_before_any_call(method):
     model = FakeChatModel(replies=answer, profile={"image_inputs": False})
     judge, case = of_method(method, model), case_of(method, CAT)
@@ -167,7 +168,7 @@ def test_a_trajectory_keeps_the_image_of_a_result_in_its_place():
         assert first["text"].endswith(f"[result of draw]\n{mark_of(CAT)}")
 
 
-@pytest.mark.parametrize("field", ["reference", "expected"])
+@for_each("field", ["reference", "expected"])
 def test_an_image_as_a_reference_is_refused_by_name(field):
     method = "allure" if field == "expected" else "relative"
     case = {**case_of(method, CAT), field: AIMessage([CAT])}

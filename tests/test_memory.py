@@ -30,6 +30,7 @@ from langchain_judges.memory.failures import (
 from langchain_judges.memory.guard import same
 from langchain_judges.memory.recall import read_recall
 from langchain_judges.memory.selection import _spread
+from tests.cases import for_each
 from tests.processes import start
 
 COOKBOOK = Path(__file__).parents[1] / "cookbook" / "data"
@@ -55,15 +56,15 @@ STORES = {
 
 
 @pytest.fixture(params=STORES)
-def made(request, tmp_path):
+def make_memory(request, tmp_path):
     return lambda name: FailureMemory(
         embeddings=Letters(), **STORES[request.param](tmp_path / name)
     )
 
 
 @pytest.fixture
-def memory(made):
-    return made("m")
+def memory(make_memory):
+    return make_memory("m")
 
 
 def example(n=0, **fields):
@@ -147,8 +148,8 @@ def test_a_second_auditor_who_agrees_keeps_the_example_when_the_first_is_forgott
         ({"round": 9}, [0, 1, 2, 3, 4, 5]),
     ],
 )
-def test_forgotten_is_as_if_it_had_never_been_there(made, selection, rest):
-    memory, never = made("m"), made("n")
+def test_forgotten_is_as_if_it_had_never_been_there(make_memory, selection, rest):
+    memory, never = make_memory("m"), make_memory("n")
     memory.remember([example(n) for n in range(6)])
     assert memory.forget(**selection) == 6 - len(rest)
     never.remember([example(n) for n in rest])
@@ -218,7 +219,7 @@ def test_ids_of_the_callers_own_are_kept(memory):
     assert memory.forget("mine") == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("bad", "says"),
     [
         ({"output": None}, "needs `output`"),
@@ -303,7 +304,7 @@ def test_mmr_takes_unlike_examples(memory):
     assert len(set(outputs)) == 3
 
 
-@pytest.mark.parametrize("relevance", [0, 0.3, 0.5, 1])
+@for_each("relevance", [0, 0.3, 0.5, 1])
 def test_mmr_takes_what_langchain_would_take(relevance):
     rows = np.random.default_rng(3).normal(size=(40, 6))
     query = rows[0] + rows[7]
@@ -368,8 +369,8 @@ def test_greedy_dev_takes_an_async_score(memory):
 HOWS = ["all", "uniform:9", "balanced:9", "knn:9", "mmr:9", "leave_out:none:all"]
 
 
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize(
+@for_each("how", HOWS)
+@for_each(
     "item",
     [
         {"id": "item 3"},
@@ -482,7 +483,7 @@ def test_async_does_what_sync_does(memory):
     assert asyncio.run(work()) == 5
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "how"),
     [
         ("all", all_()),
@@ -498,7 +499,7 @@ def test_a_choice_can_be_named(text, how):
     json.dumps(how.as_json())
 
 
-@pytest.mark.parametrize("bad", ["", "some", "uniform", "knn:0", "knn:x", "leave_out", 8, None])
+@for_each("bad", ["", "some", "uniform", "knn:0", "knn:x", "leave_out", 8, None])
 def test_an_unknown_choice_is_refused(bad):
     with pytest.raises(OptionError):
         read_recall(bad)
@@ -507,19 +508,19 @@ def test_an_unknown_choice_is_refused(bad):
 # -- what is on trial
 
 
-@pytest.mark.parametrize("how", HOWS)
-def test_a_memory_on_trial_recalls_as_if_it_held_the_examples(made, how):
-    memory, full = made("m"), made("n")
+def test_a_memory_on_trial_recalls_as_if_it_held_the_examples(make_memory):
+    memory, full = make_memory("m"), make_memory("n")
     memory.remember([example(n) for n in range(4)])
     full.remember([example(n) for n in range(4)])
     new = [example(5), example(6), example(2, corrected=7, note="again")]
     full.remember(new)
     before = memory.version, memory.examples()
-    with memory.trial(new):
-        assert memory.recall(ITEM, how) == full.recall(ITEM, how)
-        assert (memory.version, len(memory)) == (full.version, 6)
-    assert (memory.version, memory.examples()) == before
-    assert memory.recall(ITEM, how) != full.recall(ITEM, how)
+    for how in HOWS:
+        with memory.trial(new):
+            assert memory.recall(ITEM, how) == full.recall(ITEM, how), how
+            assert (memory.version, len(memory)) == (full.version, 6)
+        assert (memory.version, memory.examples()) == before
+        assert memory.recall(ITEM, how) != full.recall(ITEM, how), how
 
 
 def test_a_trial_is_seen_by_the_work_inside_of_it_alone(memory):

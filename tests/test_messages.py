@@ -22,6 +22,7 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.report import trust
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_item
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, item_of, of_method
 from tests.memories import ListMemory
@@ -45,7 +46,7 @@ def both_forms(method):
     return objects, {**row, "input": TOLD, **{name: said(row[name]) for name in sides}}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_every_judge_takes_messages_and_asks_as_it_does_of_dictionaries(method):
     models = FakeChatModel(replies=answer), FakeChatModel(replies=answer)
     results = [
@@ -74,7 +75,7 @@ def test_a_file_may_hold_messages_in_every_form_too(tmp_path):
     assert read == {"input": [TOLD[1]], "output": said("So.")}
 
 
-@pytest.mark.parametrize("method", ["bsm", "allure"])
+@for_each("method", ["bsm", "allure"])
 def test_no_checkpoint_holds_a_message_object(method):
     saver, (objects, dictionaries) = InMemorySaver(), both_forms(method)
     judge = of_method(method, checkpointer=saver)
@@ -91,7 +92,7 @@ async def test_messages_are_read_in_an_event_loop_too():
     assert result == await of_method("bsm").ainvoke(dictionaries)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message", "role"),
     [
         (HumanMessage("Why?"), "user"),
@@ -118,7 +119,7 @@ def test_a_message_in_place_of_a_text_stands_for_its_text():
     assert plain_row(row) == {"expected": ["4", "four"], "reference": "4"}
 
 
-@pytest.mark.parametrize("wrong", [("robot", "hi"), ["user", "hi"], [5], (), [AIMessage("")]])
+@for_each("wrong", [("robot", "hi"), ["user", "hi"], [5], (), [AIMessage("")]])
 def test_what_is_no_message_is_named(wrong):
     judge = of_method("bsm")
     with pytest.raises(InputError, match="`output_a`"):
@@ -138,7 +139,7 @@ def test_a_writers_instruction_may_be_a_message():
     assert "ball" in row["text"]
 
 
-@pytest.mark.parametrize("method", ["bsm", "allure"])
+@for_each("method", ["bsm", "allure"])
 def test_best_of_and_a_tool_take_messages(method):
     options = {} if METHODS[method].takes == "pair" else {"rubric": "Is it good?"}
     judge = of_method(method, **options)

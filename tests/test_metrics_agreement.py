@@ -43,6 +43,7 @@ from langchain_judges.metrics import (
     win_rate,
 )
 from langchain_judges.verdict import Preference
+from tests.cases import for_each
 
 REFUSED = {"preference": None, "failures": [{"reason": "refusal"}]}
 WON = {"preference": "A", "failures": [{"reason": "truncated"}]}
@@ -110,13 +111,13 @@ def test_a_mapping_is_refused_where_one_value_for_each_item_is_needed() -> None:
         accuracy({"1": "A"}, {"1": "B"})
 
 
-@pytest.mark.parametrize("item", [{"verdict": None}, np.float32("nan"), np.nan])
+@for_each("item", [{"verdict": None}, np.float32("nan"), np.nan])
 def test_a_row_without_a_verdict_and_every_nan_were_not_judged(item) -> None:
     results = accuracy([item, "A"], ["A", "A"])
     assert (results, results.n_failed) == (0.5, {"not_judged": 1})
 
 
-@pytest.mark.parametrize("value", [math.inf, "good", [1, 2]])
+@for_each("value", [math.inf, "good", [1, 2]])
 def test_scores_that_are_no_finite_numbers_are_refused(value) -> None:
     with pytest.raises(InputError, match="number"):
         metrics.pearson([value, 1, 2], [1, 2, 3])
@@ -159,7 +160,7 @@ def test_orders_that_both_failed_do_not_agree() -> None:
     assert math.isnan(order_agreement([], []).with_unread)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "expected"),
     [
         # Items: (A,A) (A,B) (A,tie) (tie,tie) (B,B), all labelled A; then (A,B) labelled tie.
@@ -301,7 +302,7 @@ def test_the_agreement_of_people_who_are_right_with_chance_p_is_recovered() -> N
     assert result.interval.covers(0.8**2 + 0.2**2)
 
 
-@pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
+@for_each("weights", [None, "linear", "quadratic"])
 def test_cohens_kappa_is_that_of_scikit_learn(weights) -> None:
     rng = np.random.default_rng(0)
     first = rng.integers(1, 6, 200)

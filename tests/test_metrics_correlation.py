@@ -21,6 +21,7 @@ from langchain_judges.metrics import (
     spearman,
     williams_test,
 )
+from tests.cases import for_each
 
 RNG = np.random.default_rng(5)
 HUMAN = RNG.normal(size=80)
@@ -28,7 +29,7 @@ JUDGE = HUMAN + RNG.normal(size=80)
 OTHER = HUMAN + 2 * RNG.normal(size=80)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ours", "theirs"),
     [(pearson, stats.pearsonr), (spearman, stats.spearmanr), (kendall, stats.kendalltau)],
 )
@@ -71,8 +72,8 @@ def test_missing_scores_are_left_out_and_counted_by_reason() -> None:
     assert result.n_failed == {"not_judged": 1, "refusal": 1, "no_label": 1}
 
 
-@pytest.mark.parametrize("kind", ["pearson", "spearman", "kendall"])
-@pytest.mark.parametrize("level", ["global", "group", "system"])
+@for_each("kind", ["pearson", "spearman", "kendall"])
+@for_each("level", ["global", "group", "system"])
 def test_nothing_varies_and_it_is_nan_with_a_reason(kind, level) -> None:
     result = correlate([1, 1, 1, 1], [1, 2, 3, 4], kind, level=level, groups=[0, 0, 1, 1])
     assert math.isnan(result)
@@ -113,7 +114,7 @@ def test_a_judge_that_is_monotone_in_what_people_say_ranks_perfectly() -> None:
     assert pearson(np.exp(HUMAN), HUMAN) < 0.99
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("correlations", "t", "one_sided", "two_sided"),
     [
         ((0.816, 0.713, 0.70, 162), 3.011491, 0.001513, 0.003025),
@@ -176,7 +177,7 @@ def test_williams_rejects_at_its_level_when_both_metrics_are_alike() -> None:
     assert 0.035 < rejected / 2000 < 0.065
 
 
-@pytest.mark.parametrize("kind", ["pearson", "spearman", "kendall"])
+@for_each("kind", ["pearson", "spearman", "kendall"])
 def test_the_bootstrap_by_counts_is_the_bootstrap_of_copied_rows(kind) -> None:
     x, y, groups = JUDGE.round(1), HUMAN.round(1), np.arange(80) // 4
     names = {"pearson": "pearsonr", "spearman": "spearmanr", "kendall": "kendalltau"}

@@ -24,6 +24,7 @@ from langchain_judges.metrics import (
     recall,
     signal_detection,
 )
+from tests.cases import for_each
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.integers(0, 2, 150)
@@ -31,7 +32,7 @@ SAID = np.where(RNG.random(150) < 0.75, TRUTH, 1 - TRUTH)
 SCORES = TRUTH + RNG.normal(size=150)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ours", "theirs"),
     [
         (precision, sk.precision_score),
@@ -198,7 +199,7 @@ def test_the_clustered_interval_of_auc_is_wider_where_items_repeat() -> None:
     assert clustered.se > 1.7 * plain.se
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("counts", "correction", "expected"),
     [
         ((45, 5, 10, 40), "log_linear", (0.892157, 0.205882, 2.058872, -0.208644, 0.650788)),

@@ -26,6 +26,7 @@ from langchain_judges.metrics import (
     selective_threshold,
     stratified_ppi_mean,
 )
+from tests.cases import for_each
 
 Y, F, U = (list(map(int, digits)) for digits in ("11010101", "11011100", "1011011101101101"))
 
@@ -56,7 +57,7 @@ def test_the_interval_nears_that_of_ppi_python_as_labels_grow() -> None:
     assert ppi_mean(y, f, u).interval == pytest.approx((-0.02548805, 0.07044059), abs=1e-4)
 
 
-@pytest.mark.parametrize(("lam", "theirs"), [(0.5, 0.00324496), (1, 0.02247627)])
+@for_each(("lam", "theirs"), [(0.5, 0.00324496), (1, 0.02247627)])
 def test_the_mean_is_that_of_ppi_python(lam: float, theirs: float) -> None:
     rng = np.random.default_rng(0)
     f, u = rng.normal(size=2000), rng.normal(size=9000)

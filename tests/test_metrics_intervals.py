@@ -28,6 +28,7 @@ from langchain_judges.metrics import (
     sign_flip_test,
     wilson_interval,
 )
+from tests.cases import for_each
 
 
 def test_wilson_gives_the_figures_worked_out_beforehand() -> None:
@@ -39,7 +40,7 @@ def test_wilson_gives_the_figures_worked_out_beforehand() -> None:
     assert wilson_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
 
 
-@pytest.mark.parametrize("successes", [0, 10])
+@for_each("successes", [0, 10])
 def test_wilson_stays_within_0_and_1_and_keeps_its_width(successes) -> None:
     interval = wilson_interval(successes, 10)
     assert 0 <= interval.low < interval.high <= 1
@@ -169,7 +170,7 @@ def test_a_result_is_a_number_that_cannot_be_changed() -> None:
         result.n_failed["x"] = 1  # type: ignore[index]  # what is refused
 
 
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))])
+@for_each("again", [copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))])
 def test_results_and_outcomes_survive_copies(again) -> None:
     result, tested = rate([1, 0, None]), mcnemar([1, 0, 1], [0, 0, 1])
     assert again(result) == result
@@ -211,7 +212,7 @@ def test_a_rate_in_one_group_has_no_standard_error() -> None:
 
 # Each of the groups has the same share, with dust (a third) and without it (a half): whatever
 # makes them balance, the error is less than that of items on their own.
-@pytest.mark.parametrize("group", [[1, 0], [1, 0, 0], [1, 0, 0, 0, 0, 0, 0]])
+@for_each("group", [[1, 0], [1, 0, 0], [1, 0, 0, 0, 0, 0, 0]])
 def test_groups_whose_items_balance_are_surer_than_items(group) -> None:
     results = rate(group * 8, groups=[n for n in range(8) for _ in group])
     p, n, t = 1 / len(group), 8 * len(group), stats.t.ppf(0.975, 7)

@@ -18,6 +18,7 @@ from langchain_judges.metrics import (
     style_controlled_strengths,
     transitivity,
 )
+from tests.cases import for_each
 
 
 def test_the_power_is_that_of_the_test_itself() -> None:
@@ -101,7 +102,7 @@ def test_dawid_and_skene_leave_unrated_items_open() -> None:
 TRIPLE = [("x", "y"), ("y", "z"), ("z", "x")]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("verdicts", "ordered"),
     [
         ("A A A", 0.0),  # x > y > z > x

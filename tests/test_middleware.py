@@ -25,6 +25,7 @@ from langchain_judges.errors import (
 )
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.testing import error, reply
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import PAIR, broken, bsm, fixed, labels, of_method, watched
@@ -84,7 +85,7 @@ def test_no_more_revisions_than_allowed_and_the_best_answer_stands():
     assert len(model.prompts) == 1
 
 
-@pytest.mark.parametrize(("second", "final"), [("good good", "good good"), ("bad", "good")])
+@for_each(("second", "final"), [("good good", "good good"), ("bad", "good")])
 def test_without_a_reference_each_draft_meets_the_best_before_it(second, final):
     assistant, _ = agent(bsm(), "good", second)
     state = assistant.invoke(ASKED)
@@ -152,7 +153,7 @@ def test_an_answer_that_the_judge_failed_on_has_feedback_that_says_so(serve):
     assert feedback["comment"].startswith("Not judged: provider_error.")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("drafts", "history"),
     [(["bad", "good good good"], "good good good"), (["good x", "bad"], "good x")],
     ids=["the last stands", "an earlier one stands"],
@@ -242,7 +243,7 @@ def test_a_langsmith_that_hangs_does_not_hold_the_agent():
         client.cleanup()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "says"),
     [
         ({"max_revisions": -1}, "`max_revisions` must be at least 0"),
@@ -264,8 +265,8 @@ def test_options_that_cannot_be_are_refused(options, says):
         JudgeMiddleware(bsm(), **options)
 
 
-@pytest.mark.parametrize("make", [JudgeMiddleware, judge_tool, lambda judge: best_of(2, judge)])
-@pytest.mark.parametrize("judge", [None, "bsm", lambda pair: pair])
+@for_each("make", [JudgeMiddleware, judge_tool, lambda judge: best_of(2, judge)])
+@for_each("judge", [None, "bsm", lambda pair: pair])
 def test_what_is_no_judge_is_refused(make, judge):
     with pytest.raises(OptionError, match="`judge` must be a judge, got"):
         make(judge)

@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr
 from langchain_judges import create_direct_judge
 from langchain_judges.asking.models import model_identity, resolve_model, without_own_retries
 from langchain_judges.errors import OptionError
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 
@@ -57,7 +58,7 @@ def test_no_address_name_or_key_is_told_and_none_decides_which_model_it_is():
     assert model_identity(Hosted(**SECRETS)) == model_identity(Hosted(**elsewhere))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "settings",
     [
         {"top_k": 5},

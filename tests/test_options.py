@@ -25,6 +25,7 @@ from langchain_judges.options import (
     group,
     type_of,
 )
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 DECLARED = list(METHODS.values())
@@ -75,7 +76,7 @@ class Kettle(Options):
 brew = factory(Kettle, lambda kettle, water: (water, kettle.degrees), "brew", "water")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("option", "value", "rule"),
     [
         ("degrees", True, "a whole number of at least 1 and at most 100, got True"),
@@ -139,7 +140,7 @@ def test_live_objects_stand_in_no_json_and_clients_set_no_paths():
     assert Kettle.plain_names(for_client=True) == for_client
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "message"),
     [
         ({"well": "/etc"}, "^`well` can be set by the owner of the server only$"),
@@ -189,7 +190,7 @@ def numbers(schema):
             yield from numbers(part)
 
 
-@pytest.mark.parametrize("kind", DECLARED, ids=lambda kind: kind.method)
+@for_each("kind", DECLARED, ids=lambda kind: kind.method)
 def test_every_number_that_a_client_sets_has_a_highest_value(kind):
     schema = for_clients(kind).model_json_schema()
     assert [number for number in numbers(schema) if "maximum" not in number] == []
@@ -217,7 +218,7 @@ def test_a_type_reads_as_in_source_code():
     assert type_of(Kettle, "steep") == "float | None"
 
 
-@pytest.mark.parametrize("kind", DECLARED, ids=lambda kind: kind.method)
+@for_each("kind", DECLARED, ids=lambda kind: kind.method)
 def test_every_method_says_what_it_and_each_of_its_options_is(kind):
     assert kind.summary
     assert kind.budgets or kind.takes == "item"
@@ -241,7 +242,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("option", "values"), BAD.items())
+@for_each(("option", "values"), BAD.items())
 def test_options_that_all_judges_share_are_checked(option, values):
     for value in values:
         with pytest.raises(OptionError, match=f"`{option}` must be "):

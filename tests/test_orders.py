@@ -17,9 +17,10 @@ from langchain_judges.orders import (
     prefer,
     preferred_slot,
 )
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "preferences", "combined"),
     [
         ("strict", ("A", "A"), "A"),
@@ -62,7 +63,7 @@ def test_an_unknown_rule_is_named_with_the_known_ones():
         orders_of(cast("Any", "stern"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "label"),
     [(1, "1"), ("2", "2"), (' "1". ', "1"), ("**2**", "2"), ("(1)", "1"), ("Tie", "tie")],
 )
@@ -73,7 +74,7 @@ def test_a_label_may_be_a_number_or_stand_in_marks(text, label):
             TypeAdapter(Slot).validate_python(text)
 
 
-@pytest.mark.parametrize("text", [True, 3, 1.0, "A", "1 or 2", "12", "", None])
+@for_each("text", [True, 3, 1.0, "A", "1 or 2", "12", "", None])
 def test_what_is_no_label_is_refused(text):
     with pytest.raises(ValidationError):
         TypeAdapter(SlotOrTie).validate_python(text)

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.plain_json import with_plain_json
 from langchain_judges.testing import Answer, Call, FakeModelServer, reply
+from tests.cases import for_each
 
 FORM = {"type": "json_schema", "json_schema": {"name": "S", "schema": {"type": "object"}}}
 
@@ -32,7 +33,7 @@ def test_the_request_is_the_one_that_the_client_would_have_sent() -> None:
     assert plain.body["top_k"] == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     "answer",
     [
         reply('{"a": 1}'),

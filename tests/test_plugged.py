@@ -16,6 +16,7 @@ from langchain_judges.integrations.classic import (
 from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.methods.registry import METHODS as METHODS_BY_NAME
 from langchain_judges.methods.rubric.ready import ready
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import FEW, PAIR, answer, item_of, of_method
 from tests.test_evaluators import BAD, GOOD, QUESTION, a_run, an_example
@@ -106,7 +107,7 @@ async def test_a_judge_is_a_tool(method, kind):
 
 
 @pytest.mark.filterwarnings("ignore:This API is in beta")
-@pytest.mark.parametrize("method", METHODS_BY_NAME)
+@for_each("method", METHODS_BY_NAME)
 def test_as_a_tool_a_judge_needs_what_its_input_needs(method):
     judge, item = of_method(method), item_of(method)
     tool = judge.as_tool()

@@ -24,6 +24,7 @@ from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.memory.failures import FailureMemory, all_
 from langchain_judges.metrics import balanced_accuracy, cohen_kappa, precision
 from langchain_judges.testing import FakeModelServer, reply, with_logprobs
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.model_server import refusal
 from tests.planners import planning
@@ -434,7 +435,7 @@ def test_the_interval_over_draws_holds_items_and_draws():
     assert (results["accuracy"]["low"], results["accuracy"]["high"]) == (0.5, 1.0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"sizes": [-1]}, "`sizes` must be whole numbers"),

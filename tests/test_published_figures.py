@@ -42,6 +42,7 @@ from langchain_judges.report.rows import judges_of
 from langchain_judges.rows.texts import judged
 from langchain_judges.writing.coverage import missing
 from langchain_judges.writing.overlap import overlap
+from tests.cases import for_each
 from tests.conftest import DATA
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory
@@ -106,7 +107,7 @@ def test_every_setting_of_llmbar_comes_out_as_published() -> None:
     assert both_failed == 29
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("judge", "right", "agreeing", "unread"),
     [
         ("GPT-4", 81.0, 87.0, 0),
@@ -315,7 +316,7 @@ def test_the_first_hundred_real_lists_are_taken():
     assert all(len(task["concepts"]) == 10 for task in tasks)
 
 
-@pytest.mark.parametrize(("name", "least"), [("hh_helpful_test", 2350), ("summeval12", 6000)])
+@for_each(("name", "least"), [("hh_helpful_test", 2350), ("summeval12", 6000)])
 def test_the_public_sets_are_read(name, least):
     rows = sc2_sets.read(name, DATA / name, 0)
     assert len(rows) >= least

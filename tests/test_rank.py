@@ -14,6 +14,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.tournament import next_pairs, tournament
 from langchain_judges.runs.rank import tasks_of
 from langchain_judges.verdict import even_verdict
+from tests.cases import for_each
 from tests.judges import answer_call, labels
 
 QUALITY = {"good": 3, "fair": 2, "poor": 1}
@@ -78,7 +79,7 @@ def test_one_row_for_each_text_is_read_too():
     assert (first["id"], first["reference"]) == ("0", "r")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rows", "message"),
     [
         ([{"input": "x", "output": "y"}], "row 0 needs `input` and `outputs` by system"),

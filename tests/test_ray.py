@@ -115,10 +115,10 @@ def test_the_command_judges_on_ray(tmp_path):
 
 def test_a_budget_bounds_all_actors_and_the_rest_is_judged_later(tmp_path):
     with FakeModelServer(answer_call) as server:
-        spent = judged(ROWS, server, tmp_path, max_calls=10)
+        run = judged(ROWS, server, tmp_path, max_calls=10)
         assert len(server.calls) <= 10
-        assert spent.summary.not_judged["over_budget"] == 40 - len(server.calls)
-        assert spent.rows.count() == 40
+        assert run.summary.not_judged["over_budget"] == 40 - len(server.calls)
+        assert run.rows.count() == 40
         assert judged(ROWS, server, tmp_path).summary.preferences["A"] == 40
         with pytest.raises(OptionError, match="`max_calls` must be at least `actors`, 2"):
             judged(ROWS, server, tmp_path, max_calls=1)

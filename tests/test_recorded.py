@@ -16,6 +16,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics import accuracy, cohen_kappa, order_accuracy, order_agreement
 from langchain_judges.metrics.agreement import OrdersRule
 from langchain_judges.runs.results import judged_row
+from tests.cases import for_each
 from tests.test_datasets import folder
 
 
@@ -304,7 +305,7 @@ def record(order: str, preference: str | None, key: str = "1", **changes: object
     return {**row_fields, "raw": f"said {preference}", **changes}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "first", "second", "preference", "score", "flipped"),
     [
         ("strict", "A", "A", "A", 1.0, False),
@@ -328,7 +329,7 @@ def test_two_orders_become_one_verdict(rule, first, second, preference, score, f
     assert verdict["rationale"] == f"said {first}"
 
 
-@pytest.mark.parametrize("unread", [("AB",), ("BA",), ("AB", "BA")])
+@for_each("unread", [("AB",), ("BA",), ("AB", "BA")])
 def test_an_unread_order_is_not_judged(unread: tuple[str, ...]) -> None:
     records = [record(o, None if o in unread else "A") for o in ("AB", "BA")]
     (row,) = sets.replay(records)

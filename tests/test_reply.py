@@ -1,10 +1,10 @@
-import pytest
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.reply import json_schema, read
 from langchain_judges.methods.bsm.parse import parse_plan, parse_scores
 from langchain_judges.methods.bsm.replies import Choice
 from langchain_judges.methods.plans import plan_shape, scores_shape
+from tests.cases import for_each
 
 SCORES = scores_shape((1, 5), explain_first=False)
 GOOD = '{"score_1": 4, "score_2": 2, "explanation": "clear"}'
@@ -15,7 +15,7 @@ def reading(text, shape=SCORES, parse=parse_scores):
     return read(AIMessage(text), shape, parse, None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         GOOD,
@@ -34,7 +34,7 @@ def test_a_usable_reply_is_read_in_whatever_wrapping(text):
     assert value == VALUE
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "reason", "detail"),
     [
         ("", "empty", "empty"),
@@ -66,7 +66,7 @@ def test_a_choice_outside_the_labels_is_invalid():
     assert problem.reason == "invalid_label"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("meta", "extra", "reason"),
     [
         ({"finish_reason": "length"}, {}, "truncated"),
@@ -120,7 +120,7 @@ def test_explaining_first_moves_the_explanation_to_the_front():
     assert list(json_schema(shape)["properties"]) == ["explanation", "score_1", "score_2"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "scores"),
     [
         ("Response 1 vs. response 2\nResponse 1: 4\nResponse 2: 2", (4, 2)),
@@ -138,7 +138,7 @@ def test_scores_in_plain_words_are_those_that_the_judge_gave(text, scores):
     assert (result and (result["score_1"], result["score_2"])) == scores
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "names"),
     [
         ("1. Depth: detail\n2. Tone - warm", ["Depth", "Tone"]),

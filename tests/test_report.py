@@ -20,6 +20,7 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.testing import reply
 from langchain_judges.verdict import Preference, no_usage
+from tests.cases import for_each
 from tests.chromium import Chromium, needed
 from tests.judged_rows import data_of, run_of, verdict
 from tests.model_server import good, pairs, refusal
@@ -128,7 +129,7 @@ def test_the_details_say_agreement_people_flips_and_failures():
     assert sentence.endswith("5 of 30 not judged.")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("votes", "sentence"),
     [
         ([["A", "A"], ["A", "B"]], "25 points over people"),
@@ -257,7 +258,7 @@ def test_rows_that_the_run_does_not_hold_are_told():
     assert "more are not in this run" not in report.trust(run_of(["A"] * 5)).to_html()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rows", "data", "message"),
     [
         ([], None, "no verdicts to report on"),
@@ -383,7 +384,7 @@ EVIDENCE = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(EVIDENCE))
+@for_each("kind", sorted(EVIDENCE))
 def test_the_judges_own_evidence_stands_beside_a_disagreement(kind):
     rows = run_of(["B", "A"])
     for row in rows:
@@ -643,7 +644,7 @@ def test_strict_minds_failures(serve, labelled, tmp_path):
     assert "flips unknown;" in result.stdout
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message"),
     [
         ((), "name either --model"),
@@ -723,7 +724,7 @@ def test_verdicts_on_an_older_text_or_a_row_that_is_gone_are_left_out(
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rows", "data", "message"),
     [
         ("v.jsonl", None, "`verdicts` must be rows, got the name 'v.jsonl'; `read_verdicts`"),
@@ -744,7 +745,7 @@ def test_the_sentence_tells_of_a_judge_who_calls_nearly_all_a_tie():
     assert "a tie" not in report.trust(run_of(["A"] * 20), data_of(labels)).sentence
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("orders", "agreement"),
     # Said in the two orders: A A, A B, tie A, B tie; every label is A.
     [("strict", 0.25), ("lenient", 0.5), ("none", 0.5)],

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from langchain_judges import report
+from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 
 NBSP = "\u00a0"
@@ -68,7 +67,7 @@ def test_as_good_as_one_more_person_is_a_yes_and_clearly_worse_a_no():
     assert bad.text.startswith("No, not in place of a person: agrees less with people")
 
 
-@pytest.mark.parametrize(("least", "word"), [(0.6, "yes"), (0.8, "not yet"), (0.95, "no")])
+@for_each(("least", "word"), [(0.6, "yes"), (0.8, "not yet"), (0.95, "no")])
 def test_a_bar_of_ones_own_decides_by_the_whole_interval(least, word):
     labels = ["A", "B"] * 100
     eight_of_ten = [a if i % 10 < 8 else "tie" for i, a in enumerate(labels)]

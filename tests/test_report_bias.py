@@ -6,6 +6,7 @@ import pytest
 
 from langchain_judges import report
 from langchain_judges.report.bias import _of_family
+from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 
 
@@ -34,7 +35,7 @@ def test_a_judge_that_favours_its_own_model_is_told_on():
     assert "own: gpt-4" in trust_report.to_html()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "system", "own"),
     [("gpt-4", "gpt-4", True), ("gpt-4o", "gpt-4", False), ("gpt-4", None, False)],
 )

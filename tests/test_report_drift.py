@@ -11,6 +11,7 @@ from langchain_judges import report
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError
 from langchain_judges.report.provenance import command_text
+from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 
 LABELS = ["A", "B"] * 30
@@ -56,7 +57,7 @@ def test_the_history_grows_and_is_drawn():
     assert "Agreement by date" in third.to_html()
 
 
-@pytest.mark.parametrize("earlier", [{}, {"answers": [], "history": []}])
+@for_each("earlier", [{}, {"answers": [], "history": []}])
 def test_what_is_no_report_is_no_baseline(earlier):
     with pytest.raises(InputError, match="baseline"):
         report.trust(run_of(["A"]), data_of(["A"]), baseline=earlier)

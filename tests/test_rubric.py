@@ -20,6 +20,7 @@ from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.rubric.ready import ready_names, ready_rubrics
 from langchain_judges.testing import with_logprobs
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.schema_models import LetterCounts
 from tests.test_evaluators import a_run
@@ -88,7 +89,7 @@ def test_each_asks_a_call_for_each_criterion_and_comes_to_the_same():
     assert not any("Tone" in prompt and "Length" in prompt for prompt in model.prompts)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rubric", "names"),
     [
         ("Is it polite?", ["rubric"]),
@@ -123,7 +124,7 @@ def test_what_a_file_says_is_part_of_what_keys_stored_results(tmp_path):
     assert results[0] != results[1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"rubric": []}, "it has no criterion"),
@@ -194,7 +195,7 @@ def test_least_says_from_which_label_a_criterion_holds():
     ]
 
 
-@pytest.mark.parametrize(("score", "total"), [("mean", 0.875), ("mode", 1.0)])
+@for_each(("score", "total"), [("mean", 0.875), ("mode", 1.0)])
 def test_the_score_is_the_mean_of_the_labels_by_their_probability(score, total):
     tokens: list[Any] = [
         ('{"criterion_1": {"explanation": "x", "label": "', 1),
@@ -263,7 +264,7 @@ def test_a_judge_is_made_again_of_its_spec(monkeypatch):
     assert again.config["metadata"]["options"]["criteria"] == marks(judge)["criteria"]
 
 
-@pytest.mark.parametrize("name", ready_names())
+@for_each("name", ready_names())
 def test_a_ready_rubric_judges_and_refuses_rows_that_lack_what_it_needs(name):
     rubric = ready_rubrics()[name]
     assert rubric.about.endswith((".", "`."))
@@ -300,7 +301,7 @@ def test_a_command_prints_the_prompts_of_a_method_and_the_text_of_a_rubric():
     assert CliRunner().invoke(app, ["prompts", "rubrik"]).exit_code == 2
 
 
-@pytest.mark.parametrize("each", [False, True])
+@for_each("each", [False, True])
 def test_corrections_of_the_whole_are_not_shown_as_labels_of_a_criterion(each):
     memory = FailureMemory(embeddings=LetterCounts())
     memory.remember(

@@ -19,6 +19,7 @@ from langchain_judges.methods.sc2.check import check_table, sentences
 from langchain_judges.methods.sc2.tables import parse_table
 from langchain_judges.report.terminal import verdict_panel
 from langchain_judges.verdict import no_usage, not_judged
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
 ROWS = [
@@ -31,7 +32,7 @@ PAIR = {"input": "Why?", "output_a": "The good cat sat.", "output_b": "The bad d
 # Aspects.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("phrase", "form"),
     [
         ("The Main Arguments.", "main argument"),
@@ -61,7 +62,7 @@ def test_distinct_phrases_are_one_line_each():
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "apart",
     [["काल", "कुल"], ["ความเร็ว", "ความเร่ง"], ["C", "C++", "C#"], ["👍", "👎"]],
 )
@@ -227,7 +228,7 @@ def test_fewer_aspects_than_wanted_are_an_error():
         learn_aspects(model, ["one", "two"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("texts", "options", "message"),
     [
         ([], {}, "`texts` must be a list of at least one"),
@@ -276,7 +277,7 @@ def test_a_name_that_cannot_be_kept_is_refused_before_any_call(name, message, tm
 # Tables in plain words.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "cells"),
     [
         ("| Tone | a | b ||", ("a", "b", "")),
@@ -339,7 +340,7 @@ def test_a_cell_that_no_text_supports_is_found():
     assert not outcome["clean"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "quoted", "strange"),
     [
         ("good 天空是蓝色的因为瑞利散射。", "瑞利散射", "引力透镜"),
@@ -374,7 +375,7 @@ def test_words_of_a_script_without_spaces_overlap():
     ]
 
 
-@pytest.mark.parametrize("cell", ["the", "👍", "?!", "Inn"])
+@for_each("cell", ["the", "👍", "?!", "Inn"])
 def test_equal_cells_overlap_whatever_they_say(cell):
     outcome = check_table(CHECK, table((cell, cell.upper(), "none")), A, B, {})
     assert outcome["overlap"] == 1.0
@@ -412,7 +413,7 @@ def test_an_entailment_model_can_be_used():
     assert judge.config["metadata"]["options"]["nli"].endswith("nli")
 
 
-@pytest.mark.parametrize("text", [float("nan"), -0.1, 1.1, None, "high", ZeroDivisionError])
+@for_each("text", [float("nan"), -0.1, 1.1, None, "high", ZeroDivisionError])
 def test_an_entailment_model_that_gives_no_probability_is_named(text):
     def broken(premise, hypothesis):
         return 1 / 0 if text is ZeroDivisionError else text
@@ -457,7 +458,7 @@ def checked(clean, **options):
     return create_sc2_judge(model, **settings).invoke(PAIR, ONE_AT_A_TIME), model
 
 
-@pytest.mark.parametrize(("clean", "saved"), [(1, 2), (0, 0), (4, 0)])
+@for_each(("clean", "saved"), [(1, 2), (0, 0), (4, 0)])
 async def test_the_check_saves_comparisons_and_says_how_many(clean, saved):
     result, model = checked(clean, table_check={"embed": False})
     outcome = result["comparisons"]
@@ -469,9 +470,7 @@ async def test_the_check_saves_comparisons_and_says_how_many(clean, saved):
         assert result["checks"][result["table"]["number"] - 1]["clean"]
 
 
-@pytest.mark.parametrize(
-    ("inference", "form"), [("tournament", 3), ("exact", 12), ("double_round", 6)]
-)
+@for_each(("inference", "form"), [("tournament", 3), ("exact", 12), ("double_round", 6)])
 def test_what_was_spent_and_saved_is_the_form(inference, form):
     result, model = checked(1, table_check={"embed": False}, inference=inference)
     outcome = result["comparisons"]
@@ -519,7 +518,7 @@ def test_markdown_cells_cannot_break_out():
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cell", "cell_text"),
     [("a|b", r"a\|b"), (r"a\|b", r"a\\\|b"), (r"C:\x", r"C:\x"), ("\n|", r"\|")],
 )
@@ -574,7 +573,7 @@ def test_a_result_is_shown_by_its_table():
     assert render_table([]).count("\n") == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("table", "message"),
     [
         (None, "there is no table: SC² compared the texts without one"),
@@ -590,13 +589,13 @@ def test_what_is_no_table_is_refused(table, message):
         render_table(table)
 
 
-@pytest.mark.parametrize("names", [("A",), "AB", ("A", "B", "C"), ("A", 2), None])
+@for_each("names", [("A",), "AB", ("A", "B", "C"), ("A", 2), None])
 def test_two_names_are_wanted(names):
     with pytest.raises(OptionError, match="`names` must be two texts"):
         render_table(ROWS, names=names)
 
 
-@pytest.mark.parametrize("mode", ["tournament", "double_round", "exact", "swiss", "random"])
+@for_each("mode", ["tournament", "double_round", "exact", "swiss", "random"])
 def test_the_panel_shows_aspects_table_and_bracket(mode):
     result, _ = checked(4, inference=mode, samples=6)
     text = shown(verdict_panel({**result, "id": "p"}))

@@ -10,6 +10,7 @@ from langchain_judges.asking.models import resolve_model
 from langchain_judges.asking.secrets import Secrets
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.testing import error, reply
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.model_server import pairs, scores
@@ -53,7 +54,7 @@ def test_what_a_server_echoes_of_the_configuration_reaches_no_tracer(serve, secr
     traced = RunCollectorCallbackHandler()
     with suppress(ModelAccessError):
         bsm(configured(server)).invoke(pairs(1)[0], {"callbacks": [traced]})
-    runs = [shown for run in traced.traced_runs for shown in shown_of(run)]
+    runs = [text for run in traced.traced_runs for text in shown_of(run)]
     assert [text for text in runs if secret in text] == []
     assert any(text.startswith("llm") and "***" in text for text in runs)
 
@@ -69,9 +70,9 @@ async def test_a_model_of_any_class_masks_what_it_says_and_raises():
         api_key: str = KEY
 
     secrets = Secrets(Served())
-    said = masked(Served(replies=lambda _: f"key {KEY}"), secrets)
-    assert said.invoke("?").text == (await said.ainvoke("?")).text == "key ***"
-    assert type(said.model_copy(update={"name": "x"})).__name__ == "Served"
+    model = masked(Served(replies=lambda _: f"key {KEY}"), secrets)
+    assert model.invoke("?").text == (await model.ainvoke("?")).text == "key ***"
+    assert type(model.model_copy(update={"name": "x"})).__name__ == "Served"
     with pytest.raises(ValueError, match=r"no \*\*\*"):
         masked(Served(replies=lambda _: ValueError(f"no {KEY}")), secrets).invoke("?")
 
@@ -96,7 +97,7 @@ def test_a_password_in_the_address_is_sent_and_shown_to_nobody(serve, caplog):
     assert "geheim" not in str([run.model_dump_json() for run in traced.traced_runs])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "masked"),
     [
         (f"at {ADDRESS}", "at http://me:***@host/v1"),

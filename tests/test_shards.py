@@ -13,6 +13,7 @@ from langchain_judges.cli import app
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.runs.merge import merge
 from langchain_judges.runs.shards import Shard, parts_of
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import of_method
 
@@ -54,7 +55,7 @@ def test_equal_rows_without_an_id_belong_to_one_shard():
     assert [Shard(n, 3).holds(dict(row)) for n in (1, 2, 3)].count(True) == 1
 
 
-@pytest.mark.parametrize("text", ["0/4", "5/4", "4", "a/b", "1/0", ""])
+@for_each("text", ["0/4", "5/4", "4", "a/b", "1/0", ""])
 def test_a_shard_is_a_number_of_a_number(text):
     with pytest.raises(OptionError, match="NUMBER/OF"):
         Shard.parse(text)

@@ -41,6 +41,7 @@ from langchain_judges.methods.rubric.prompts import FINAL
 from langchain_judges.methods.rubric.ready import ready
 from langchain_judges.rows.media import mark_of
 from langchain_judges.testing import FakeModelServer, reply
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call
@@ -160,7 +161,7 @@ PATHS = [
 """Every path of a judge of one text."""
 WHOLE = [path for path in PATHS if path not in (tool, best)]
 """Those that judge an agent's whole work; the middleware on request."""
-EACH = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.__name__)
+EACH = for_each("path", PATHS, ids=lambda path: path.__name__)
 
 
 def blocks(prompt):
@@ -195,7 +196,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@for_each("form", FORMS)
 def test_an_agents_work_is_shown_with_its_calls_results_and_final_answer(form):
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model, rubric=RUBRIC)
@@ -206,7 +207,7 @@ def test_an_agents_work_is_shown_with_its_calls_results_and_final_answer(form):
     assert [blocks(prompt)["response"] for prompt in model.prompts] == [SHOWN] * 4
 
 
-@pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.__name__)
+@for_each("path", WHOLE, ids=lambda path: path.__name__)
 def test_an_agents_work_is_the_response_on_every_path(path):
     assert blocks(prompt_of(path, {"output": WORK}, rubric=RUBRIC))["response"] == SHOWN
 
@@ -220,7 +221,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/ann.png"
 PICTURE = [HumanMessage(TASK), AIMessage([{"type": "text", "text": "Ann:"}, IMAGE])]
 
 
-@pytest.mark.parametrize("path", [*WHOLE, best], ids=lambda path: path.__name__)
+@for_each("path", [*WHOLE, best], ids=lambda path: path.__name__)
 def test_an_image_is_sent_in_the_response_on_every_path(path):
     model = FakeChatModel(replies=answer)
     path(create_allure_judge(model, rubric=RUBRIC), output=PICTURE)
@@ -295,7 +296,7 @@ def pair_of_middleware(judge, reference=None, a=TEXT, b=KNOWN):
     agent_made.invoke({"messages": [HumanMessage(TASK)]})
 
 
-PAIRED = pytest.mark.parametrize(
+PAIRED = for_each(
     "path",
     [
         pair_invoked,
@@ -353,7 +354,7 @@ def test_an_agents_work_and_an_image_are_compared_on_every_path(path):
     assert IMAGE in requests.content
 
 
-@pytest.mark.parametrize("kind", ["pair", "item"])
+@for_each("kind", ["pair", "item"])
 def test_a_cut_result_of_a_known_trajectory_is_reported(kind):
     model = FakeChatModel(replies=answer)
     if kind == "pair":
@@ -445,7 +446,7 @@ def test_with_nothing_to_judge_by_the_feedback_says_what_is_needed():
     assert "needs a reference to compare with, or a source" in result["comment"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rubric", "fields", "need"),
     [("correctness", {"context": SOURCE}, "a reference"), ("consistency", {}, "a source")],
 )
@@ -476,7 +477,7 @@ CONTEXTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", CONTEXTS)
+@for_each("case", CONTEXTS)
 def test_the_context_is_the_source_wherever_it_stands(case):
     fields: dict[str, Any] = {"inputs": {"question": TASK}, "outputs": {"answer": TEXT}}
     fields |= CONTEXTS[case]
@@ -504,7 +505,7 @@ def test_a_judge_of_pairs_reads_the_context_behind_the_task():
     assert f"{TASK}\n\n[source]\n{SOURCE}\n" in model.prompts[-1]
 
 
-@pytest.mark.parametrize("kind", ["sync", "async"])
+@for_each("kind", ["sync", "async"])
 async def test_an_unknown_keyword_is_refused_by_name(kind):
     model = FakeChatModel(replies=answer)
     evaluator = as_evaluator(create_allure_judge(model, rubric=RUBRIC))

@@ -14,6 +14,7 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.runs import on_ray
 from langchain_judges.runs.summary import Summary
 from langchain_judges.testing import FakeModelServer
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import PAIR, answer_call
 
@@ -23,7 +24,7 @@ def key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_a_spec_builds_the_same_judge(method):
     for preset in (None, *METHODS[method].presets):
         judge = load_judge(method, "openai:gpt-5-mini", preset=preset)
@@ -44,7 +45,7 @@ def test_a_spec_holds_what_differs_from_the_defaults():
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "options", "message"),
     [
         (FakeChatModel(), {}, r"the model is an object \(FakeChatModel\)"),
@@ -57,15 +58,13 @@ def test_what_cannot_be_sent_is_said_in_a_sentence(model, options, message):
         _ = create_bsm_judge(model, **options).spec
 
 
-@pytest.mark.parametrize(
-    "spec", [{}, {"method": "bsm"}, {"method": "bsm", "model": "x", "k": 1}, 5]
-)
+@for_each("spec", [{}, {"method": "bsm"}, {"method": "bsm", "model": "x", "k": 1}, 5])
 def test_a_spec_is_checked(spec):
     with pytest.raises(OptionError, match="a spec is"):
         build(spec)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         {"options": [1]},
@@ -111,7 +110,7 @@ def test_the_variable_of_a_key_must_be_set(monkeypatch):
         build({"method": "relative", "model": MODEL})
 
 
-@pytest.mark.parametrize("model", [{}, {"name": "openai:x", "api_key": "a value"}])
+@for_each("model", [{}, {"name": "openai:x", "api_key": "a value"}])
 def test_the_model_of_a_spec_is_checked(model):
     with pytest.raises(OptionError, match="the `model` of a spec is"):
         build({"method": "relative", "model": model})
@@ -171,6 +170,6 @@ def test_ray_gets_the_judge_that_the_flags_name(tmp_path, monkeypatch):
 
 def test_ray_refuses_what_it_would_leave_out(tmp_path):
     for flag in ("--batch", "--show"):
-        done = ray_command(tmp_path, "-o", str(tmp_path / "out"), flag)
-        assert (done.exit_code, f"takes no {flag}" in done.stderr) == (2, True)
+        result = ray_command(tmp_path, "-o", str(tmp_path / "out"), flag)
+        assert (result.exit_code, f"takes no {flag}" in result.stderr) == (2, True)
     assert "needs --out" in ray_command(tmp_path).stderr

@@ -26,6 +26,7 @@ from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.asking.stream import Event
 from langchain_judges.methods.registry import METHODS
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, goods, judged_by, writes
 from tests.judges import PAIR, broken, bsm, drpe, item_of, labels, of_method
@@ -109,7 +110,7 @@ def sorted_json(results):
 
 
 @KINDS
-@pytest.mark.parametrize("method", sorted(METHODS))
+@for_each("method", sorted(METHODS))
 def test_every_result_of_every_method_is_told_as_it_lands(method, kind):
     # Three tables make a bye, which is a match without a call.
     options: dict[str, Any] = {}
@@ -226,7 +227,7 @@ async def test_a_question_outside_a_graph_is_answered_all_the_same():
     assert (await arun(ask(question, {"x": "?"}))).data == {"answer": "yes"}
 
 
-@pytest.mark.parametrize("make", [bsm, drpe])
+@for_each("make", [bsm, drpe])
 async def test_every_way_works_inside_a_running_loop(make):
     judge = make()
     expected = judge.invoke(PAIR)["verdict"]["preference"]

@@ -13,6 +13,7 @@ from langchain_judges.rows.texts import (
     transcript,
     user_turns,
 )
+from tests.cases import for_each
 
 texts = st.lists(st.text(), min_size=1, max_size=4)
 
@@ -65,7 +66,7 @@ def test_content_blocks_are_read_as_text():
 PAIR = {"input": "q", "output_a": "a", "output_b": "b"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "message"),
     [
         ({"output_b": None}, "the field `output_b` is missing or null"),
@@ -94,7 +95,7 @@ def test_a_good_pair_passes():
     check_pair({**PAIR, "reference": None, "label": 1, "id": "x"})
 
 
-@pytest.mark.parametrize("text", ["\u200b", "\ufeff", "\x00", "\u3164\u2800", " \u200d\n"])
+@for_each("text", ["\u200b", "\ufeff", "\x00", "\u3164\u2800", " \u200d\n"])
 def test_a_text_that_shows_nothing_is_empty(text):
     with pytest.raises(InputError, match="`output_b` is empty"):
         check_pair({"input": "q", "output_a": "a", "output_b": text})

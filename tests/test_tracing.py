@@ -20,6 +20,7 @@ from langchain_judges import (
 from langchain_judges.methods.direct import create_self_consistency_judge
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.writing.direct import create_direct_writer
+from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel, writes
 from tests.judges import answer_call, bsm, drpe, item_of, of_method
@@ -36,6 +37,7 @@ def traced():
         client = Client(api_url=server.url, api_key="x")
 
         def during(work):
+            server.runs.clear()
             with tracing_context(enabled=True, client=client, project_name="P"):
                 work()
             wait_for_all_tracers()
@@ -231,7 +233,7 @@ def step_and_unit(name):
 
 
 @pytest.mark.parametrize("how", ["invoke", "ainvoke", "batch", "abatch"])
-@pytest.mark.parametrize("method", sorted(METHODS))
+@for_each("method", sorted(METHODS))
 def test_the_runs_of_every_method(traced, method, how):
     options: dict[str, Any] = {"memory": FailureMemory(embeddings=Letters())}
     if method == "sc2":

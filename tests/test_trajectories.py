@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import (
     AIMessage,
@@ -24,6 +23,7 @@ from langchain_judges import (
 from langchain_judges.cli import app
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.testing import FakeModelServer, FakeToolModel
+from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call, of_method
 from tests.test_evaluators import a_run
@@ -55,7 +55,7 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("form", STATES)
+@for_each("form", STATES)
 def test_states_of_agents_and_threads_are_read_as_they_come(form):
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model, rubric=RUBRIC)
@@ -71,7 +71,7 @@ def test_of_a_state_without_tools_the_last_message_is_judged():
     assert blocks(model.prompts[0])["response"] == "Good evening, Ann."
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_a_cut_result_is_reported_beside_a_verdict_that_stands(method):
     model = FakeChatModel(replies=answer)
     if METHODS[method].takes == "item":
@@ -112,7 +112,7 @@ def test_calls_of_tools_in_the_task_are_shown():
     assert [blocks(prompt)["task"] for prompt in model.prompts] == [TOLD] * 3
 
 
-@pytest.mark.parametrize("field", ["reference", "expected"])
+@for_each("field", ["reference", "expected"])
 def test_a_reference_may_be_an_agents_work(field):
     model = FakeChatModel(replies=answer)
     method = "allure" if field == "expected" else "relative"
@@ -205,9 +205,7 @@ TURNS = [AIMessage("", tool_calls=[CALL]), "Good evening, Ann."]
 BY_TOOL = f"{USED}[final answer]\nGood evening, Ann."
 
 
-@pytest.mark.parametrize(
-    ("whole", "expected"), [(True, BY_TOOL), (False, "Good evening, Ann.")]
-)
+@for_each(("whole", "expected"), [(True, BY_TOOL), (False, "Good evening, Ann.")])
 async def test_the_middleware_judges_the_work_or_the_answer(whole, expected):
     model = FakeChatModel(replies=answer)
     judge = create_allure_judge(model, rubric=RUBRIC)

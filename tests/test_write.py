@@ -18,6 +18,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.writing.direct import create_direct_writer
 from langchain_judges.writing.registry import WRITERS, load_writer
 from langchain_judges.writing.split import Tree, placed, runs
+from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
 from tests.processes import wait_until
 
@@ -86,7 +87,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("options", "concepts", "calls"), CALLS)
+@for_each(("options", "concepts", "calls"), CALLS)
 def test_calls_follow_the_closed_form(options, concepts, calls):
     result, model = written(many(concepts), **options, rewrites=0)
     assert len(model.prompts) == result["usage"]["calls"] == calls
@@ -96,7 +97,7 @@ def test_calls_follow_the_closed_form(options, concepts, calls):
     assert load_writer("bsm", model, **options).config["metadata"]["calls"] == calls + 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "levels"),
     [
         ({}, 3),
@@ -129,7 +130,7 @@ def test_calls_that_do_not_wait_for_one_another_are_made_at_the_same_time(option
     assert rounds == levels
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("preset", "calls"),
     [("zero_shot", 1), ("plan_solve", 2), ("self_consistency", 6), ("best_coverage", 5)],
 )
@@ -221,7 +222,7 @@ def test_the_only_sample_that_came_back_needs_no_choice():
 # --- the division ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("proposed", "expected"),
     [
         ([["a1", "b1"], ["c1", "d1"]], [["a1", "b1"], ["c1", "d1"]]),
@@ -248,7 +249,7 @@ def test_word_forms_get_the_spelling_of_the_input_back():
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("concepts", "proposed", "expected"),
     [
         (["ice cream", "ice-cream"], [["ice cream"], ["x"]], [["ice cream"], ["ice-cream"]]),
@@ -408,7 +409,7 @@ def test_of_one_draft_nothing_is_merged():
     assert len(result["failures"]) == 1
 
 
-@pytest.mark.parametrize("fails", [is_solve, is_merge])
+@for_each("fails", [is_solve, is_merge])
 def test_without_a_usable_reply_there_is_no_text(fails):
     result, model = written(replies=lambda p: "I cannot help." if fails(p) else None)
     assert result["text"] is None
@@ -432,7 +433,7 @@ def test_an_empty_text_is_no_text():
 # --- input ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "message"),
     [
         ({"concepts": []}, "at least one word"),
@@ -501,7 +502,7 @@ def test_sync_and_async_are_the_same():
     assert [writer.invoke(task) for task in tasks] == asyncio.run(later())
 
 
-@pytest.mark.parametrize("method", sorted(WRITERS))
+@for_each("method", sorted(WRITERS))
 def test_writers_of_every_preset_can_be_made_and_judges_are_kept_apart(method):
     for preset in WRITERS[method].presets:
         assert load_writer(method, scripted(), preset=preset).invoke(TASK)["text"]
@@ -518,7 +519,7 @@ def test_a_judge_is_no_writer():
         load_writer("drpe", scripted())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"groups": 1}, "`groups` must be a whole number of at least 2, got 1"),
@@ -538,7 +539,7 @@ def test_options_are_checked_when_the_writer_is_made(options, message):
         create_bsm_writer(scripted(), **options)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"samples": 0}, "`samples` must be a whole number of at least 1"),
@@ -580,7 +581,7 @@ class Died(BaseException):
     """What a killed process looks like from inside."""
 
 
-@pytest.mark.parametrize("step", [is_solve, is_merge, is_repair])
+@for_each("step", [is_solve, is_merge, is_repair])
 def test_what_was_paid_before_a_crash_is_not_paid_again(step):
     dying, saver = [True], InMemorySaver()
 
@@ -664,7 +665,7 @@ def test_a_spent_budget_leaves_the_rest_for_a_later_run(tmp_path):
     assert all(row["text"] for row in judge_many(writer, tasks, **options))
 
 
-@pytest.mark.parametrize("make", [create_bsm_writer, create_direct_writer])
+@for_each("make", [create_bsm_writer, create_direct_writer])
 def test_a_thread_hands_no_instruction_to_the_next_task(make):
     model = FakeChatModel(replies=writes)
     writer = make(model, checkpointer=InMemorySaver())
@@ -701,7 +702,7 @@ def test_a_single_text_is_written_whole():
     assert "Write it. It has to use" in model.prompts[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("instruction", "brief"),
     [
         (None, True),

@@ -13,6 +13,7 @@ from langchain_judges.writing.quality import (
     evaluate_writing,
     load_story_judge,
 )
+from tests.cases import for_each
 from tests.fakes import FakeChatModel, writes
 
 CONCEPTS = ["snow", "wall", "goat", "vest"]
@@ -114,7 +115,7 @@ def test_failed_judgments_are_no_wins():
     assert (quality["win"], quality["tie"], quality["not_judged"]) == (0, 1, 2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rows", "others", "message"),
     [
         ([{"text": "Snow."}], None, "row 0: `concepts` must be a list"),

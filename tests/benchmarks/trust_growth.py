@@ -69,7 +69,7 @@ def measure(count: int) -> None:
         report.to_html(page)
         report.to_json(Path(folder) / "report.json")
         size = page.stat().st_size / 1e6
-    result = time.process_time()
+    end = time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{count:>8,} rows: numbers {measured - began:6.1f} s, page and JSON "
