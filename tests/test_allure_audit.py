@@ -18,6 +18,7 @@ from langchain_judges import (
     create_allure_judge,
     create_bsm_judge,
     create_bsm_writer,
+    metrics,
 )
 from langchain_judges.asking.journal import Journal
 from langchain_judges.asking.steps import run
@@ -406,6 +407,15 @@ def test_balanced_accuracy_is_the_mean_recall():
     assert (measured["accuracy"], measured["majority"]) == (0.6, 0.6)
     assert measured["not_judged"] == 1
     assert measured["low"] <= measured["balanced_accuracy"] <= measured["high"]
+
+
+def test_an_audit_and_the_metrics_measure_a_judge_alike():
+    cases = [(n % 6, n % 2, n % 3 % 2 if n % 7 else None) for n in range(40)]
+    groups, labels, answers = zip(*cases, strict=True)
+    result = metrics.balanced_accuracy(answers, labels, "wrong", groups=groups)
+    measured = measure(cases)
+    assert balanced_accuracy(cases) == pytest.approx(result.value)
+    assert (measured["low"], measured["high"]) == pytest.approx(tuple(result.interval))
 
 
 def test_a_judge_that_always_says_right_is_no_better_than_chance():

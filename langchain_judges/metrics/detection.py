@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.raters import classes_of
 from langchain_judges.metrics.result import Findings, Result
-from langchain_judges.metrics.tables import Tables, count_tables, table_interval
+from langchain_judges.metrics.tables import Tables, count_tables, mean_recall, table_interval
 
 _UNREAD = object()
 
@@ -163,7 +164,13 @@ def balanced_accuracy(
     value = float(recall_score(truth, answers, labels=range(len(labelled)), average="macro"))
     numbered = None if groups is None else clusters
     return _with_interval(
-        value, both, classes, numbered, _balanced(len(labelled)), confidence, seed
+        value,
+        both,
+        classes,
+        numbered,
+        partial(mean_recall, classes=len(labelled)),
+        confidence,
+        seed,
     )
 
 
@@ -228,15 +235,6 @@ def _f1(tables: Tables) -> Floats:
     true = 2 * tables[:, 1, 1]
     with np.errstate(invalid="ignore"):
         return np.asarray(true / (true + tables[:, 0, 1] + tables[:, 1, 0]))
-
-
-def _balanced(count: int) -> Callable[[Tables], Floats]:
-    def compute(tables: Tables) -> Floats:
-        right = np.diagonal(tables, axis1=1, axis2=2)[:, :count]
-        with np.errstate(invalid="ignore"):
-            return np.asarray((right / tables.sum(axis=2)[:, :count]).mean(axis=1))
-
-    return compute
 
 
 def _matthews(tables: Tables) -> Floats:

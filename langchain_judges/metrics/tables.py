@@ -39,6 +39,20 @@ def count_tables(
     return np.asarray(flat.reshape(count, size, size).astype(float))
 
 
+def mean_recall(tables: Tables, classes: int | None = None) -> Floats:
+    """Return the balanced accuracy of each table: the mean recall of the labels that occur.
+
+    Args:
+        tables: Counts or shares; a table of nothing has NaN.
+        classes: How many of the rows are classes of the labels, the first ones; None: all.
+    """
+    right = np.diagonal(tables, axis1=1, axis2=2)[:, :classes]
+    total = tables.sum(axis=2)[:, :classes]
+    recalls = np.divide(right, total, out=np.zeros_like(right), where=total > 0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(recalls.sum(axis=1) / (total > 0).sum(axis=1))
+
+
 def table_interval(
     tables: Tables,
     statistic: Callable[[Tables], Floats],

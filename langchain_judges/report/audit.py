@@ -167,10 +167,13 @@ def audit_report(result: Mapping[str, Any]) -> RenderableType:
     ]
     dev = result["history"][-1]["dev"] if result["history"] else None
     if dev:
+        interval = "no interval: fewer than five groups"
+        if dev["low"] is not None:
+            interval = f"{dev['low']:.2f} to {dev['high']:.2f}"
         parts.append(
             Text(
                 f"On {dev['n']} items of dev: balanced accuracy {dev['balanced_accuracy']:.2f} "
-                f"({dev['low']:.2f} to {dev['high']:.2f}), accuracy {dev['accuracy']:.2f}; "
+                f"({interval}), accuracy {dev['accuracy']:.2f}; "
                 f"always the most frequent label: {dev['majority']:.2f}."
             )
         )

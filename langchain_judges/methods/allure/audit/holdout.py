@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
@@ -18,6 +21,8 @@ Case = tuple[Hashable, Any, Any]
 """A group, the true label, and the judge's label (None: not judged)."""
 
 _RESAMPLES = 2000
+_ROUNDING = 1e-12
+"""What two sums of the same numbers may differ by."""
 
 
 class Measured(TypedDict):
@@ -31,9 +36,9 @@ class Measured(TypedDict):
     """The accuracy of always giving the most frequent label."""
     balanced_accuracy: float
     """The mean of the recalls of the labels that occur; it is the AUC of two hard labels."""
-    low: float
-    high: float
-    """The 95 % interval of the balanced accuracy, over resampled groups."""
+    low: float | None
+    high: float | None
+    """The 95 % interval of the balanced accuracy; None for fewer than five groups of items."""
 
 
 def split_by_group(
@@ -122,32 +127,38 @@ def cases_of(
 
 def balanced_accuracy(cases: Sequence[Case]) -> float:
     """Return the mean recall of the true labels that occur; NaN without cases."""
-    total: Counter[Any] = Counter()
-    right: Counter[Any] = Counter()
-    for _, truth, label in cases:
-        total[truth] += 1
-        right[truth] += label == truth
-    if not total:
+    if not cases:
         return float("nan")
-    return sum(right[label] / total[label] for label in total) / len(total)
+    # Loaded on use, because the metrics load scipy.
+    from langchain_judges.metrics.tables import mean_recall
+
+    return float(mean_recall(_tables([cases])[0].sum(axis=0, keepdims=True))[0])
 
 
 def measure(cases: Sequence[Case], seed: int = 0) -> Measured:
     """Return what a judge is worth on some cases, with the baseline beside it."""
-    n = len(cases)
-    values = sorted(
-        balanced_accuracy([cases[i] for i in drawn]) for drawn in _resamples(cases, seed)
-    )
+    from langchain_judges.metrics.tables import mean_recall, table_interval
+
+    n, tables = len(cases), _tables([cases])[0]
+    occurring = len({truth for _, truth, _ in cases})
+    clustered = len(tables) < n
+    interval = table_interval(
+        tables if clustered else tables.sum(axis=0, keepdims=True),
+        partial(mean_recall, classes=occurring),
+        value := balanced_accuracy(cases),
+        clustered=clustered,
+        confidence=0.95,
+        seed=seed,
+    ).get("interval")
     frequent = Counter(truth for _, truth, _ in cases).most_common(1)
-    edge = int(0.025 * len(values))
     return {
         "n": n,
         "not_judged": sum(label is None for *_, label in cases),
         "accuracy": sum(truth == label for _, truth, label in cases) / n,
         "majority": frequent[0][1] / n,
-        "balanced_accuracy": balanced_accuracy(cases),
-        "low": values[edge],
-        "high": values[-1 - edge],
+        "balanced_accuracy": value,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
     }
 
 
@@ -166,22 +177,39 @@ def fall_risk(before: Sequence[Case], after: Sequence[Case], seed: int = 0) -> f
     """
     if [case[2] for case in before] == [case[2] for case in after]:
         return 0.0
-    falls = [
-        balanced_accuracy([after[i] for i in drawn])
-        < balanced_accuracy([before[i] for i in drawn])
-        for drawn in _resamples(before, seed)
-    ]
-    return sum(falls) / len(falls)
+    from langchain_judges.metrics.resampling import draws
+    from langchain_judges.metrics.tables import mean_recall
+
+    earlier, later = _tables([before, after])
+    falls = 0
+    for counts in draws(_numbers(before), _RESAMPLES, seed):
+        values = (mean_recall(np.tensordot(counts, each, 1)) for each in (earlier, later))
+        falls += int((next(values) - next(values) > _ROUNDING).sum())
+    return falls / _RESAMPLES
 
 
-def _resamples(cases: Sequence[Case], seed: int) -> list[list[int]]:
-    """Return the positions of cases in each resample of their groups."""
-    members: dict[Hashable, list[int]] = defaultdict(list)
-    for position, (group, *_) in enumerate(cases):
-        members[group].append(position)
-    groups = list(members.values())
-    draw = random.Random(seed)  # noqa: S311 - no secret
+def _tables(judgments: Sequence[Sequence[Case]]) -> list[NDArray[np.float64]]:
+    """Return the counts of true and given labels, (groups, classes, classes), of each judge.
+
+    The classes are the same for all, those of the true labels first; no label is one too.
+    """
+    from langchain_judges.metrics.tables import count_tables
+
+    truths = dict.fromkeys(truth for _, truth, _ in judgments[0])
+    labels = dict.fromkeys(label for cases in judgments for *_, label in cases)
+    place = {label: number for number, label in enumerate({**truths, **labels})}
     return [
-        [position for group in draw.choices(groups, k=len(groups)) for position in group]
-        for _ in range(_RESAMPLES)
+        count_tables(
+            [place[truth] for _, truth, _ in cases],
+            [place[label] for *_, label in cases],
+            len(place),
+            _numbers(cases),
+        )
+        for cases in judgments
     ]
+
+
+def _numbers(cases: Sequence[Case]) -> NDArray[np.int64]:
+    """Return the number of each case's group."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(group, len(numbers)) for group, *_ in cases], np.int64)
