@@ -233,7 +233,7 @@ def ask(
 
 def recorded(
     question: Question,
-    given: object,
+    value: object,
     result: Mapping[str, Any],
     *,
     unit: str,
@@ -244,7 +244,7 @@ def recorded(
 
     Args:
         question: What was asked, or would have been.
-        given: The input of the run.
+        value: The input of the run.
         result: Its output.
         unit: As for `ask`.
         order: As for `ask`.
@@ -253,7 +253,7 @@ def recorded(
     sampling = question.channel.sampling(question.sampled, seed)
     config = _Asking(question, unit, order, seed).config(sampling)
     task: RunnableLambda[Any, Any] = RunnableLambda(lambda _: dict(result))
-    return Effect(lambda: task.invoke(given, config), lambda: task.ainvoke(given, config))
+    return Effect(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))
 
 
 def _let_others_return(refusal: ModelAccessError) -> Steps[None]:
@@ -267,7 +267,7 @@ def _let_others_return(refusal: ModelAccessError) -> Steps[None]:
 def _journalled(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply]:
     """Take the reply that the graph's thread has paid for, before a kill even, or ask."""
     question = asking.question
-    messages = _shown(question.prompt.format_messages(**variables))
+    messages = _with_media(question.prompt.format_messages(**variables))
     if question.journal is None or question.journal.saver is None:
         return (yield from _answer(asking, messages, variables))
 
@@ -303,7 +303,7 @@ def _answer(
         reply = asking.reply(cached["data"], None)
         reply.measured = cached["measured"]
         return reply
-    left = question.repairs
+    repairs_to_go = question.repairs
     material = [str(variables[name]) for name in _JUDGED if variables.get(name)]
     while True:
         message, request, failed = yield from _send(asking, messages)
@@ -315,17 +315,17 @@ def _answer(
             if key:
                 yield from _remember(question, key, reply)
             return reply
-        if wrong.reason in _NO_REPAIR or not left:
+        if wrong.reason in _NO_REPAIR or not repairs_to_go:
             return _salvaged(asking, message, request, material, wrong)
-        left -= 1
+        repairs_to_go -= 1
         messages = _repair(messages, message, wrong, question.shape)
 
 
-def _shown(messages: list[BaseMessage]) -> list[BaseMessage]:
+def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
     """Put images, audio and files where the prompt has their marks."""
-    given = GIVEN.get()
+    holder = GIVEN.get()
     return [
-        message.model_copy(update={"content": with_media(message.content, given)})
+        message.model_copy(update={"content": with_media(message.content, holder)})
         if isinstance(message, HumanMessage) and isinstance(message.content, str)
         else message
         for message in messages
@@ -361,8 +361,12 @@ def _repair(
     messages: list[BaseMessage], reply: AIMessage, problem: Problem, shape: type[BaseModel]
 ) -> list[BaseMessage]:
     schema = json.dumps(json_schema(shape))
-    said = AIMessage(reply.text.strip() or "(no text)")
-    return [*messages, said, HumanMessage(_REPAIR.format(detail=problem.detail, schema=schema))]
+    answer = AIMessage(reply.text.strip() or "(no text)")
+    return [
+        *messages,
+        answer,
+        HumanMessage(_REPAIR.format(detail=problem.detail, schema=schema)),
+    ]
 
 
 def _send(
@@ -371,7 +375,7 @@ def _send(
     """Send the messages until a reply comes, or an error that will not pass."""
     channel, question = asking.question.channel, asking.question
     wait = FIRST_WAIT
-    left = ATTEMPTS
+    attempts = ATTEMPTS
     while True:
         sampling = channel.sampling(question.sampled, asking.seed)
         request = channel.request(
@@ -393,8 +397,8 @@ def _send(
             prompt = [message.text for message in messages]
             if channel.learn(request, complaint_of(error, prompt)):
                 continue
-        left -= 1
-        if not left or not can_pass(error):
+        attempts -= 1
+        if not attempts or not can_pass(error):
             return None, request, diagnosis(error, channel.secrets.mask)
         yield _pause(wait_after(error, wait))
         wait *= 2
@@ -455,8 +459,8 @@ def _denied(error: Exception, channel: Channel) -> ModelAccessError | None:
     status = status_of(error)
     if status == 401 or (status in {403, 404} and not channel.answered):
         name = model_name(channel.model)
-        said = in_a_line(error, channel.secrets.mask)
-        return ModelAccessError(f"The model {name!r} refuses every call: {said}", status)
+        reason = in_a_line(error, channel.secrets.mask)
+        return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)
     return None
 
 

@@ -117,10 +117,10 @@ class Journal:
 
     def unanswered(self, job: str) -> list[str]:
         """Return the requests of a job without an answer."""
-        found = self._file.execute(
+        keys = self._file.execute(
             "SELECT key FROM requests WHERE job = ? AND answer IS NULL", (job,)
         )
-        return [key for (key,) in found]
+        return [key for (key,) in keys]
 
     def keep(self, key: str, answer: Answer) -> None:
         """Remember the answer to a request."""

@@ -167,9 +167,9 @@ class Batcher:
         except httpx.HTTPStatusError:
             self.journal.forget(mark)
             raise
-        await self._follow(self._sent(mark, job, len(part)), jobs)
+        await self._follow(self._note_job(mark, job, len(part)), jobs)
 
-    def _sent(self, mark: str, job: Job, requests: int) -> Job:
+    def _note_job(self, mark: str, job: Job, requests: int) -> Job:
         """Remember that the server has a job, and return it with its size."""
         job = replace(job, requests=requests, made=time.time())
         self.journal.sent(mark, job)
@@ -185,13 +185,13 @@ class Batcher:
 
     async def _resume(self, job: Job, jobs: Jobs) -> None:
         if job.intended:
-            sent = await jobs.find(job.name, job.requests)
-            if sent is None:  # the process died before it was: nothing was paid
+            found_job = await jobs.find(job.name, job.requests)
+            if found_job is None:  # the process died before it was: nothing was paid
                 for key in self.journal.forget(job.name):
                     if pending := self._open.pop(key, None):
                         self._enter(pending)
                 return
-            job = self._sent(job.name, sent, job.requests)
+            job = self._note_job(job.name, found_job, job.requests)
         await self._follow(job, jobs)
 
     async def _follow(self, job: Job, jobs: Jobs) -> None:
@@ -212,7 +212,7 @@ class Batcher:
             async for result in jobs.results(address):
                 self._hand_out(result)
         for key in self.journal.unanswered(job.name):
-            self._left(key, state, jobs)
+            self._end_unanswered(key, state, jobs)
 
     def _late(self, job: Job) -> bool:
         return self.live_after is not None and time.time() > job.made + _HOUR * self.live_after
@@ -221,9 +221,9 @@ class Batcher:
         if result.status not in PASSING:
             self._keep(result.key, Answer(status=result.status, body=result.body))
         elif self.live_after is None:
-            self._lost(result, json.dumps(result.body))
+            self._fail(result, json.dumps(result.body))
 
-    def _left(self, key: str, state: State, jobs: Jobs) -> None:
+    def _end_unanswered(self, key: str, state: State, jobs: Jobs) -> None:
         """Ask for what a job did not answer, or hand the job's own refusal on."""
         pending = self._open.get(key)
         live = self.live_after is not None and not state.problem
@@ -232,9 +232,9 @@ class Batcher:
             self._start(self._ask_live(pending, jobs), [key])
             return
         status = 400 if state.problem else 503
-        self._lost(Result(key, status, {}), state.problem or state.status)
+        self._fail(Result(key, status, {}), state.problem or state.status)
 
-    def _lost(self, result: Result, problem: str) -> None:
+    def _fail(self, result: Result, problem: str) -> None:
         """Ask a request again in another job, or hand its error on."""
         self.journal.drop(result.key)
         pending = self._open.pop(result.key, None)

@@ -52,8 +52,8 @@ class Complaint(NamedTuple):
     def _says(self, pattern: str | re.Pattern[str], sentence: str) -> bool:
         """Say whether the provider itself says something, and not a text that it repeats."""
         return any(
-            not self.shown & {_pair(sentence, found.start()), _pair(sentence, found.end())}
-            for found in re.finditer(pattern, sentence)
+            not self.shown & {_pair(sentence, match.start()), _pair(sentence, match.end())}
+            for match in re.finditer(pattern, sentence)
         )
 
 

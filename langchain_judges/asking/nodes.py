@@ -91,9 +91,13 @@ def asks(
     """
 
     def steps(state: Any) -> Steps[Update]:
-        asked = call(state)
+        request = call(state)
         reply = yield from ask(
-            asked.question, asked.variables, unit=asked.unit, order=asked.order, seed=asked.seed
+            request.question,
+            request.variables,
+            unit=request.unit,
+            order=request.order,
+            seed=request.seed,
         )
         return {"failures": reply.failures, "usages": [reply.usage], **read(state, reply)}
 
@@ -121,17 +125,19 @@ def in_one(
     """
 
     def steps(state: Any) -> Steps[Update]:
-        begun = begin(state)
-        if begun.get("verdict"):
-            return begun
-        lists = {key: part.value for key, part in begun.items() if isinstance(part, Overwrite)}
-        state = {**state, **begun, **lists}
+        first_update = begin(state)
+        if first_update.get("verdict"):
+            return first_update
+        lists = {
+            key: part.value for key, part in first_update.items() if isinstance(part, Overwrite)
+        }
+        state = {**state, **first_update, **lists}
         works = [send for send in first(state) if isinstance(send, Send)]
         updates = yield from together([each.drive(send.arg, send.node) for send in works])
         for key, value in lists.items():
             state[key] = [*value, *(one for update in updates for one in update.get(key, ()))]
         sums = {key: Overwrite(state[key]) for key in lists}
-        return {**begun, **sums, **end(state)}
+        return {**first_update, **sums, **end(state)}
 
     steps.__name__ = each.name
     return steps

@@ -111,24 +111,24 @@ def whole_object(text: str) -> Found | None:
 
 def objects(text: str, at: int = 0) -> Objects:
     """Return the outermost JSON objects in a text, from a place on."""
-    found: list[Found] = []
+    results: list[Found] = []
     broken: list[str] = []
     at = text.find("{", at)
     for _ in range(_MOST_OBJECTS):
         if at < 0:
             break
         if one := object_at(text, at):
-            found.append(one)
+            results.append(one)
         elif opening := _BEGUN.match(text, at):
             broken.append(opening["name"])
         at = text.find("{", one.end if one else at + 1)
-    return Objects(found, broken)
+    return Objects(results, broken)
 
 
-def without(text: str, found: Sequence[Found]) -> str:
+def without(text: str, objects_in: Sequence[Found]) -> str:
     """Return a text with blanks for some of its objects."""
     parts, at = [], 0
-    for one in found:
+    for one in objects_in:
         parts += [text[at : one.start], " " * (one.end - one.start)]
         at = one.end
     return "".join([*parts, text[at:]])

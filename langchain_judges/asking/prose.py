@@ -72,23 +72,23 @@ def fields(lines: Sequence[Line], names: Collection[str], slack: int) -> Iterato
         while words and words[0] in _LEADING:
             words.pop(0)
         phrase = " ".join(words)
-        named = next((n for n in names if f"{phrase} ".startswith(f"{n} ")), None)
-        if named is not None and len(phrase) - len(named) <= slack:
+        name = next((n for n in names if f"{phrase} ".startswith(f"{n} ")), None)
+        if name is not None and len(phrase) - len(name) <= slack:
             whole = value if len(line.text) <= _LONGEST else line.text[len(head) + 1 :]
             yield Line(whole, line.start + len(head) + 1)
 
 
 def label_in(
-    said: Line, labels: Mapping[str, str], nouns: Collection[str] = ()
+    piece: Line, labels: Mapping[str, str], nouns: Collection[str] = ()
 ) -> Stated | None:
     """Return the label that a piece of a line consists of, or None.
 
     Args:
-        said: The piece.
+        piece: The piece.
         labels: Labels by how they may be written, in lower case.
         nouns: Words that may stand before a label, such as `response`; `the` may too.
     """
-    bare = said.text.strip(_AROUND) if len(said.text) <= _LONGEST else ""
+    bare = piece.text.strip(_AROUND) if len(piece.text) <= _LONGEST else ""
     words = [word.strip(_AROUND) for word in bare.split()]
     if words and words[0].casefold() == "the":
         words.pop(0)
@@ -99,9 +99,9 @@ def label_in(
     if label is None:
         return None
     last = words[-1]
-    end = said.start + said.text.rfind(last) + len(last)
-    start = said.start + said.text.rfind(words[0], 0, end - said.start)
-    return Stated(label, start, end, said.start)
+    end = piece.start + piece.text.rfind(last) + len(last)
+    start = piece.start + piece.text.rfind(words[0], 0, end - piece.start)
+    return Stated(label, start, end, piece.start)
 
 
 def lone_label(
@@ -113,9 +113,9 @@ def lone_label(
     of a next point.
     """
     line = lines[place]
-    said = line.text.strip(MARKUP)
-    doubled = said.startswith("[[") and said.endswith(("]]", "]]."))
-    if not doubled and any(bracket in said for bracket in "[](){}"):
+    words = line.text.strip(MARKUP)
+    doubled = words.startswith("[[") and words.endswith(("]]", "]]."))
+    if not doubled and any(bracket in words for bracket in "[](){}"):
         return None
     earlier = lines[:place] if place >= 0 else lines[: len(lines) + place]
     if earlier and earlier[-1].text.rstrip(MARKUP).endswith(":"):

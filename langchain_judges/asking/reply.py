@@ -138,8 +138,8 @@ def _arguments(message: AIMessage, tool: str | None) -> list[Any]:
     for call in message.tool_calls:
         if call["name"] == tool:
             # Client libraries keep the last of two members with one name.
-            written = whole_object(str(raw.get(call["id"], "")))
-            arguments.append(written.value if written else call["args"])
+            parsed_object = whole_object(str(raw.get(call["id"], "")))
+            arguments.append(parsed_object.value if parsed_object else call["args"])
     return arguments
 
 
@@ -183,35 +183,41 @@ def _read_text(
     answer = answer_of(text, any(map(has_tags, material)))
     if answer.start == len(text):
         return None, Problem("unparsable", f"thoughts without an answer: {text[-200:]!r}")
-    said = text[answer.start :].strip()
-    unread = Problem("unparsable", f"not the JSON object that was asked for: {said[:200]!r}")
-    written = objects(said)
+    answer_text = text[answer.start :].strip()
+    unread = Problem(
+        "unparsable", f"not the JSON object that was asked for: {answer_text[:200]!r}"
+    )
+    json_objects = objects(answer_text)
     own = [
-        one.value for one in written.found if not quoted(said[one.start : one.end], material)
+        one.value
+        for one in json_objects.found
+        if not quoted(answer_text[one.start : one.end], material)
     ]
     fitting, problem = _fitting(own, shape)
-    if _is_cut(said, written, shape) or (fitting and written.broken):
+    if _is_cut(answer_text, json_objects, shape) or (fitting and json_objects.broken):
         return None, problem or unread
     if problem and problem.reason != "unparsable" and not fitting:
         return None, problem
-    words = own_words(without(said, written.found), material)
-    spoken = parse(words) if parse and answer.plain else None
+    words = own_words(without(answer_text, json_objects.found), material)
+    prose_data = parse(words) if parse and answer.plain else None
     if not fitting:
-        return check(spoken, shape) if spoken is not None else (None, problem or unread)
-    if spoken is not None and _contradicts(spoken, fitting[0], shape):
+        return check(prose_data, shape) if prose_data is not None else (None, problem or unread)
+    if prose_data is not None and _contradicts(prose_data, fitting[0], shape):
         return None, Problem("unparsable", "the words and the JSON of the reply differ")
     return _only(fitting)
 
 
-def _is_cut(said: str, written: Objects, shape: type[BaseModel]) -> bool:
+def _is_cut(answer_text: str, json_objects: Objects, shape: type[BaseModel]) -> bool:
     """Say whether a reply is a broken object of the form that was asked for."""
-    began = _OPENED.match(said) is not None and not written.found
-    return began or bool(set(written.broken) & shape.model_fields.keys())
+    began = _OPENED.match(answer_text) is not None and not json_objects.found
+    return began or bool(set(json_objects.broken) & shape.model_fields.keys())
 
 
-def _contradicts(spoken: dict[str, Any], data: dict[str, Any], shape: type[BaseModel]) -> bool:
+def _contradicts(
+    prose_data: dict[str, Any], data: dict[str, Any], shape: type[BaseModel]
+) -> bool:
     """Say whether two readings differ in more than explanations."""
-    value, _ = check(spoken, shape)
+    value, _ = check(prose_data, shape)
     decisive = [
         name for name, field in shape.model_fields.items() if field.annotation is not str
     ]
@@ -252,5 +258,5 @@ def check(data: Any, shape: type[BaseModel]) -> Reading:
     worst = next((e for e in errors if e["type"] not in _LABEL_ERRORS), errors[0])
     reason: FailureReason = "invalid_label" if worst["type"] in _LABEL_ERRORS else "unparsable"
     where = ".".join(map(str, worst["loc"])) or "the reply"
-    said = f", got {str(worst['input'])[:80]!r}" if worst["type"] != "missing" else ""
-    return None, Problem(reason, f"{where}: {worst['msg']}{said}")
+    input_part = f", got {str(worst['input'])[:80]!r}" if worst["type"] != "missing" else ""
+    return None, Problem(reason, f"{where}: {worst['msg']}{input_part}")

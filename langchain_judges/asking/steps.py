@@ -91,7 +91,7 @@ async def _in_tasks(parts: list[Steps[T]]) -> list[T]:
 
 
 @contextmanager
-def _given(input: Any) -> Iterator[None]:
+def _input_scope(input: Any) -> Iterator[None]:
     before = GIVEN.set(input)
     try:
         yield
@@ -127,14 +127,14 @@ class Node(Runnable[Any, Update]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Run the node, waiting in this thread."""
-        with _given(input):
+        with _input_scope(input):
             return run(self.drive(input, self._step(config)))
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **_: Any
     ) -> Update:
         """Run the node, waiting in the running event loop."""
-        with _given(input):
+        with _input_scope(input):
             return await arun(self.drive(input, self._step(config)))
 
     def _step(self, config: RunnableConfig | None) -> str:

@@ -44,15 +44,15 @@ def tell_update(step: str, update: Mapping[str, Any], events: Mapping[str, str])
         update: What it changed.
         events: State keys whose items are told one by one, and what an item is called.
     """
-    found = [
+    parts = [
         (events[key], part)
         for key, value in update.items()
         if key in events and isinstance(value, list)
         for part in value
     ]
     if update.get("verdict"):
-        found.append(("verdict", update["verdict"]))
-    for kind, part in found:
+        parts.append(("verdict", update["verdict"]))
+    for kind, part in parts:
         tell(kind, step, part)
 
 

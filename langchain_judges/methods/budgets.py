@@ -60,12 +60,12 @@ def fit(method: str, rules: Sequence[Budget], budget: int) -> dict[str, Any]:
         raise OptionError(f"`budget` must be a whole number of at least 1, got {budget!r}")
     for rule in rules:
         if budget >= rule.fixed + rule.each * rule.least:
-            return _spent(rule, budget)
+            return _spend(rule, budget)
     needs = min(rule.fixed + rule.each * rule.least for rule in rules)
     raise BudgetError(f"{method!r} needs at least {needs} calls for a pair, got {budget}")
 
 
-def _spent(rule: Budget, budget: int) -> dict[str, Any]:
+def _spend(rule: Budget, budget: int) -> dict[str, Any]:
     options: dict[str, Any] = deepcopy(dict(rule.also))
     if not rule.each:
         return options
@@ -76,7 +76,7 @@ def _spent(rule: Budget, budget: int) -> dict[str, Any]:
     for key in path:
         place = place[int(key)] if isinstance(place, list) else place.setdefault(key, {})
     place[name] = n
-    left = budget - rule.fixed - rule.each * n
-    if rule.spare and left:
-        options[rule.spare] = 1 + left
+    spare = budget - rule.fixed - rule.each * n
+    if rule.spare and spare:
+        options[rule.spare] = 1 + spare
     return options

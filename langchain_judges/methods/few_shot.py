@@ -171,7 +171,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
     """
     if not shots:
         return ""
-    shown = [
+    rendered = [
         EXAMPLE.format(
             number=number,
             input=shot["input"],
@@ -182,7 +182,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
         )
         for number, (shot, table, reply) in enumerate(shots, 1)
     ]
-    return EXAMPLES.format(examples="\n\n".join(shown))
+    return EXAMPLES.format(examples="\n\n".join(rendered))
 
 
 class FewShot(JudgeOptions):
@@ -215,17 +215,17 @@ def worked_examples(
     Raises:
         OptionError: There are not so many, or one lacks a field.
     """
-    given: Sequence[Mapping[str, Any]] = WORKED if examples is None else examples
-    if not isinstance(given, list | tuple):
-        raise OptionError(f"`examples` must be a list, got {given!r}")
+    pool: Sequence[Mapping[str, Any]] = WORKED if examples is None else examples
+    if not isinstance(pool, list | tuple):
+        raise OptionError(f"`examples` must be a list, got {pool!r}")
     whole = isinstance(shots, int) and not isinstance(shots, bool)
-    if not whole or not 0 <= shots <= len(given):
-        raise OptionError(f"`shots` must be between 0 and {len(given)}, got {shots!r}")
-    for example in given:
+    if not whole or not 0 <= shots <= len(pool):
+        raise OptionError(f"`shots` must be between 0 and {len(pool)}, got {shots!r}")
+    for example in pool:
         _check(example)
     return [
         WorkedExample(**{k: example[k] for k in WorkedExample.__annotations__ if k in example})  # type: ignore[typeddict-item]
-        for example in given[:shots]
+        for example in pool[:shots]
     ]
 
 

@@ -68,7 +68,7 @@ def arguments(name: str, schema: Any) -> type[BaseModel]:
         for field, hint in get_type_hints(schema).items()
     }
     # Messages, in whatever form, become the dictionaries that a judge's input is made of.
-    reading: Any = model_validator(mode="before")(lambda given: plain_row(given))
+    reading: Any = model_validator(mode="before")(lambda row: plain_row(row))
     return create_model(name, __validators__={"read": reading}, **fields)
 
 

@@ -184,11 +184,11 @@ def material(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str
     elif answers:
         listed = "\n".join(f"- {answer}" for answer in answers)
         expected = ANY_OF.format(fence=token, expected=listed)
-    shown = SOURCE.format(fence=token, source=source) if source else ""
+    source_text = SOURCE.format(fence=token, source=source) if source else ""
     return {
         "fence": token,
         "task": task,
         "response": response,
         "expected": expected,
-        "source": SAME if source and source == task else shown,
+        "source": SAME if source and source == task else source_text,
     }

@@ -52,8 +52,8 @@ def kind_of(judge: Any) -> Kind:
         return own  # type: ignore[no-any-return]
     # What is wrapped around a graph may not know the graph's own schema.
     schemas = (each.get_input_jsonschema() for each in (judge, unwrapped(judge)))
-    found = (schema.get("properties") for schema in schemas)
-    fields: dict[str, Any] = next(filter(None, found), {})
+    properties = (schema.get("properties") for schema in schemas)
+    fields: dict[str, Any] = next(filter(None, properties), {})
     if "output_a" in fields:
         return "pair"
     if "output" in fields:

@@ -94,10 +94,10 @@ class CombinedGraph(JudgeGraph):
     @property
     def memory(self) -> Any:
         """The memory of its members; of several, what tells their versions."""
-        found = {id(each): each for m in self.members if (each := memory_of(m.judge))}
-        if len(found) < 2:
-            return next(iter(found.values()), None)
-        return Memories(" ".join(str(each.version) for each in found.values()))
+        memories = {id(each): each for m in self.members if (each := memory_of(m.judge))}
+        if len(memories) < 2:
+            return next(iter(memories.values()), None)
+        return Memories(" ".join(str(each.version) for each in memories.values()))
 
 
 Named = str | Mapping[str, Any]
@@ -153,21 +153,21 @@ class Combination(JudgeOptions):
         """Return the judge that asks these members."""
         raise NotImplementedError
 
-    def _members(self, given: Given) -> tuple[Member, ...]:
+    def _members(self, value: Given) -> tuple[Member, ...]:
         if self.prompts:
             raise OptionError("`prompts` are those of a method; give them to the members")
-        alone = isinstance(given, str | BaseChatModel | Mapping | Runnable)
-        entries = [given] if alone else list(given)
+        alone = isinstance(value, str | BaseChatModel | Mapping | Runnable)
+        entries = [value] if alone else list(value)
         if not entries:
             raise OptionError(f"{self.method!r} needs at least one member")
         if all(map(_is_model, entries)):
-            return _named(self._of_models(entries))
+            return _with_names(self._of_models(entries))
         shared = {name: getattr(self, name) for name in SHARED if name in self.model_fields_set}
         if shared or self.methods:
             names = [*shared, *(["methods"] if self.methods else [])]
-            told = ", ".join(f"`{name}`" for name in names)
-            raise OptionError(f"{told} cannot change a ready judge: give it to each member")
-        return _named([self._read(each) for each in entries])
+            options = ", ".join(f"`{name}`" for name in names)
+            raise OptionError(f"{options} cannot change a ready judge: give it to each member")
+        return _with_names([self._read(each) for each in entries])
 
     def _of_models(self, models: Sequence[Any]) -> list[JudgeGraph]:
         from langchain_judges.methods.registry import build
@@ -194,32 +194,32 @@ class Combination(JudgeOptions):
             for spec, model in zip(specs, each_model, strict=True)
         ]
 
-    def _read(self, given: object) -> Runnable[Any, Any]:
+    def _read(self, value: object) -> Runnable[Any, Any]:
         from langchain_judges.methods.registry import build
 
-        if _is_model(given):
-            return build({"method": "relative", "model": given})
-        if isinstance(given, Mapping):
-            return build(given)
-        if not isinstance(given, Runnable) or "method" not in metadata_of(given):
+        if _is_model(value):
+            return build({"method": "relative", "model": value})
+        if isinstance(value, Mapping):
+            return build(value)
+        if not isinstance(value, Runnable) or "method" not in metadata_of(value):
             raise OptionError(
-                f"a member must be a judge, a model or a spec, got {type(given).__name__}; "
+                f"a member must be a judge, a model or a spec, got {type(value).__name__}; "
                 "of a runnable of your own say what decides its verdicts: "
                 '`.with_config(metadata={"method": "mine, version 1", "takes": "pair"})`'
             )
-        return given
+        return value
 
 
-def _is_model(given: object) -> bool:
+def _is_model(value: object) -> bool:
     """Say whether a member is a model: an object, a name, or an object of JSON with a name."""
-    named = isinstance(given, Mapping) and "method" not in given
-    return named or isinstance(given, str | BaseChatModel)
+    is_model_spec = isinstance(value, Mapping) and "method" not in value
+    return is_model_spec or isinstance(value, str | BaseChatModel)
 
 
 _UNSET = {"methods": None, "repairs": 1, "allow_leak": False}
 
 
-def _named(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
+def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
     """Name members by what tells them apart: model, method, or both; else by number.
 
     Raises:
@@ -233,10 +233,10 @@ def _named(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
     forms = (models, methods, both, numbered)
     names = next(form for form in forms if all(form) and len(set(form)) == len(form))
     own = [getattr(getattr(unwrapped(each), "options", None), "name", None) for each in judges]
-    chosen = [name or other for name, other in zip(own, names, strict=True)]
-    if len(set(chosen)) < len(chosen):
-        raise OptionError(f"each member needs a name of its own, got {chosen!r}")
-    return tuple(map(Member, chosen, judges))
+    member_names = [name or other for name, other in zip(own, names, strict=True)]
+    if len(set(member_names)) < len(member_names):
+        raise OptionError(f"each member needs a name of its own, got {member_names!r}")
+    return tuple(map(Member, member_names, judges))
 
 
 class Opinion(TypedDict):
@@ -292,7 +292,7 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[Answ
         verdict: dict[str, Any] = {field: None, "failures": [failure]}
     else:
         verdict = result["verdict"]
-    shown = (field, "score", "confidence", *(["flipped"] if kind == "pair" else []))
+    fields = (field, "score", "confidence", *(["flipped"] if kind == "pair" else []))
     failures: list[Any] = [
         {**failure, "unit": f"{member.name}: {failure['unit']}".removesuffix(": ")}
         for failure in verdict.get("failures") or []
@@ -301,7 +301,7 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[Answ
     steps = {f"{member.name}: {step}": cost for step, cost in usage["by_step"].items()}
     opinion: Any = {
         "member": member.name,
-        **{name: verdict.get(name) for name in shown},
+        **{name: verdict.get(name) for name in fields},
         "rationale": verdict.get("rationale") or "",
         "calls": usage["calls"],
     }
@@ -381,21 +381,21 @@ def finish(
         store=options.store,
         name=options.name or options.method,
     )
-    known = [metadata_of(member.judge) for member in members]
+    member_metadata = [metadata_of(member.judge) for member in members]
     plain_options = options.as_json()
     for name in (*SHARED, "methods"):
         plain_options.pop(name, None)
     metadata = {
         "method": options.method,
         "takes": kind,
-        "options": {**plain_options, **marks, "members": list(map(_mark, known))},
+        "options": {**plain_options, **marks, "members": list(map(_mark, member_metadata))},
         "model": {
             f"{member.name}: {step}": identity
-            for member, own in zip(members, known, strict=True)
+            for member, own in zip(members, member_metadata, strict=True)
             for step, identity in (own.get("model") or {}).items()
         },
-        "prompt_version": _digest([own.get("prompt_version") for own in known]),
-        "calls": sum(int(own.get("calls") or 0) for own in known),
+        "prompt_version": _digest([own.get("prompt_version") for own in member_metadata]),
+        "calls": sum(int(own.get("calls") or 0) for own in member_metadata),
     }
     graph = CombinedGraph(**vars(compiled), options=options, model=members)  # type: ignore[arg-type]
     return graph.with_config(metadata=metadata, max_concurrency=len(members) + SPARE_THREADS)

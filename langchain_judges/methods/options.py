@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
 
-def _written(text: str) -> str:
+def _check_text(text: str) -> str:
     if not text.strip():
         raise ValueError("empty")
     return text
 
 
-Written = Annotated[str, AfterValidator(_written), Rule("a text that is not empty")]
+Written = Annotated[str, AfterValidator(_check_text), Rule("a text that is not empty")]
 """A text with something in it."""
 
 OtherModel = Annotated[

@@ -226,8 +226,10 @@ def load(
         OptionError: The method, preset or an option is unknown.
     """
     kind: type[GraphOptions] = named(table, method, "method")
-    chosen = dict(named(kind.presets, preset, f"preset of {method!r}")) if preset else {}
-    return kind(**{**chosen, **options}).build(model)
+    preset_options = (
+        dict(named(kind.presets, preset, f"preset of {method!r}")) if preset else {}
+    )
+    return kind(**{**preset_options, **options}).build(model)
 
 
 def named(table: Mapping[str, Any], name: str, what: str) -> Any:

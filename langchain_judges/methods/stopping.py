@@ -38,27 +38,27 @@ Combine = Callable[[Sequence[Preference]], Preference]
 
 
 def outcomes(
-    counts: Mapping[Preference, int], left: int, labels: Sequence[Preference]
+    counts: Mapping[Preference, int], remaining: int, labels: Sequence[Preference]
 ) -> dict[Preference, float]:
-    """Return the probability of each plurality after `left` more votes.
+    """Return the probability of each plurality after `remaining` more votes.
 
     The votes that are left follow a Dirichlet-multinomial distribution with a uniform
     prior. Several labels with the most votes are a tie.
 
     Args:
         counts: The votes for each label so far.
-        left: How many votes are left.
+        remaining: How many votes are left.
         labels: What a vote may say.
 
     >>> outcomes({"A": 2, "B": 0}, 1, ["A", "B"])
     {'A': 1.0}
     """
-    known = [counts.get(label, 0) for label in labels]
-    ways = comb(sum(known) + left + len(labels) - 1, left)
+    votes = [counts.get(label, 0) for label in labels]
+    ways = comb(sum(votes) + remaining + len(labels) - 1, remaining)
     chances: dict[Preference, float] = {}
-    for more in _shares(left, len(labels)):
-        final = dict(zip(labels, map(sum, zip(known, more, strict=True)), strict=True))
-        weight = prod(comb(n + k, k) for n, k in zip(known, more, strict=True))
+    for more in _shares(remaining, len(labels)):
+        final = dict(zip(labels, map(sum, zip(votes, more, strict=True)), strict=True))
+        weight = prod(comb(n + k, k) for n, k in zip(votes, more, strict=True))
         winner = plurality(final)
         chances[winner] = chances.get(winner, 0) + weight / ways
     return chances

@@ -58,24 +58,28 @@ def estimate(
         tier: `"batch"` where calls become jobs; None: what the model is set to.
     """
     sample = [list(texts_read(row)) for row in islice(rows, SAMPLE)]
-    sent = replies = 0
+    input_tokens = replies = 0
     costs: list[float | None] = []
     counters: dict[str, Tokenizer] = {}
-    for calls, model in _models_asked(judge):
+    for calls, model in _models_of(judge):
         name = model if isinstance(model, str) else _name(model)
         counter = counters.setdefault(name, tokenizer_of(name))
-        paid = Paid(
+        usage = Paid(
             calls * (_tokens(counter, sample, size) + n * OVERHEAD),
             0,
             calls * n * REPLY,
             tier or getattr(model, "service_tier", None),
         )
-        sent, replies = sent + paid.input_tokens, replies + paid.output_tokens
+        input_tokens, replies = input_tokens + usage.input_tokens, replies + usage.output_tokens
         by_name = prices is None or isinstance(model, str | Mapping)
-        costs.append(None if by_name or prices is None else prices.cost(model, paid))
-    known = [cost for cost in costs if cost is not None]
-    dollars = sum(known) if known and len(known) == len(costs) else None
-    return Estimate(sent, replies, dollars, _counted(counters.values(), len(sample), n))
+        costs.append(None if by_name or prices is None else prices.cost(model, usage))
+    dollars_by_model = [cost for cost in costs if cost is not None]
+    dollars = (
+        sum(dollars_by_model)
+        if dollars_by_model and len(dollars_by_model) == len(costs)
+        else None
+    )
+    return Estimate(input_tokens, replies, dollars, _counted(counters.values(), len(sample), n))
 
 
 def _tokens(counter: Tokenizer, sample: list[list[str]], size: int) -> int:
@@ -100,9 +104,9 @@ def _name(model: Any) -> str:
     return str(model.get("name")) if isinstance(model, Mapping) else model_name(model)
 
 
-def _models_asked(judge: Any) -> list[tuple[int, Any]]:
+def _models_of(judge: Any) -> list[tuple[int, Any]]:
     """Return the calls for a row and the model of each judge that a judge is made of."""
     own = unwrapped(judge)
     if members := getattr(own, "members", ()):
-        return [each for member in members for each in _models_asked(member.judge)]
+        return [each for member in members for each in _models_of(member.judge)]
     return [(metadata_of(judge)["calls"], own.model)]

@@ -149,10 +149,10 @@ class Collection:
         with self._lock:
             hits = self.search(vector, max(k, fetch_k), where)
             slots = np.array([slot for *_, slot in hits], np.int64)
-            chosen = maximal_marginal_relevance(
+            places = maximal_marginal_relevance(
                 vector[0], list(self.rows.vectors(slots)), lambda_mult, k
             )
-            return [hits[i][0] for i in chosen]
+            return [hits[i][0] for i in places]
 
     def put(self, entries: Sequence[Entry], vectors: Vectors) -> None:
         """Add documents; one whose id is known replaces the old one.
@@ -182,14 +182,14 @@ class Collection:
             OutputError: The folder cannot be written.
         """
         with self.fresh():
-            wanted = list(self.rows.slots) if ids is None else list(ids)
-            if not any(id in self.rows.slots for id in wanted):
+            candidates = list(self.rows.slots) if ids is None else list(ids)
+            if not any(id in self.rows.slots for id in candidates):
                 return
             if self.files is None:
-                self.rows.drop(wanted)
+                self.rows.drop(candidates)
                 return
             with self.files.writing(self.rows):
-                there = [id for id in dict.fromkeys(wanted) if id in self.rows.slots]
+                there = [id for id in dict.fromkeys(candidates) if id in self.rows.slots]
                 self._write(
                     lambda: self.rows.drop(there),
                     lambda saved: saved.delete(there),
@@ -255,7 +255,9 @@ class Collection:
             with target.writing(Rows()):
                 target.snapshot(self.rows)
 
-    def _sifted(self, vector: Vectors, k: int, wanted: Callable[[Document], bool]) -> list[Hit]:
+    def _sifted(
+        self, vector: Vectors, k: int, matches: Callable[[Document], bool]
+    ) -> list[Hit]:
         """Ask a function about the nearest documents, then about more, until enough pass."""
         hits: list[Hit] = []
         start, wide = 0, max(4 * k, 32)
@@ -263,7 +265,7 @@ class Collection:
             nearest = self.rows.search(vector, wide)
             for slot, score in nearest[start:]:
                 document = self._at(slot)
-                if wanted(document):
+                if matches(document):
                     hits.append((document, score, slot))
                 if len(hits) >= k:
                     return hits[: max(k, 0)]

@@ -26,7 +26,7 @@ Leads = Sequence[float]
 def chance_to_stay(
     leads: Sequence[Leads],
     weights: Sequence[float],
-    left: Sequence[float],
+    open_weights: Sequence[float],
     scale: tuple[int, int],
     rule: OrderRule,
 ) -> float:
@@ -35,7 +35,7 @@ def chance_to_stay(
     Args:
         leads: The leads on the criteria that were solved, one for each order.
         weights: The weight of each of these.
-        left: The weights of the criteria that nobody was asked about.
+        open_weights: The weights of the criteria that nobody was asked about.
         scale: The lowest and the highest score.
         rule: How the orders become one verdict.
     """
@@ -45,15 +45,15 @@ def chance_to_stay(
     chance = random.Random(0)  # noqa: S311 - the same on every run
     for _ in range(DRAWS):
         urn, ends = list(leads), list(sums)
-        for weight in left:
-            drawn = _drawn(urn, len(ends), scale, chance)
-            urn.append(drawn)
-            ends = [end + weight * lead for end, lead in zip(ends, drawn, strict=True)]
+        for weight in open_weights:
+            lead_draw = _draw(urn, len(ends), scale, chance)
+            urn.append(lead_draw)
+            ends = [end + weight * lead for end, lead in zip(ends, lead_draw, strict=True)]
         stays += _verdict(ends, rule) == now
     return stays / DRAWS
 
 
-def _drawn(
+def _draw(
     urn: Sequence[Leads], orders: int, scale: tuple[int, int], chance: random.Random
 ) -> Leads:
     place = chance.randrange(len(urn) + 1)
@@ -91,7 +91,7 @@ def first_wave(
     """
     whole = [[float(scale[1] - scale[0])] * orders]
     for count in range(1, len(weights)):
-        done, left = weights[:count], weights[count:]
-        if chance_to_stay(whole * count, done, left, scale, rule) >= least:
+        solved, rest = weights[:count], weights[count:]
+        if chance_to_stay(whole * count, solved, rest, scale, rule) >= least:
             return count
     return len(weights)

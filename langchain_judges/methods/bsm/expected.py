@@ -43,7 +43,7 @@ def expected_scores(
     """
     spans = json_spans(message.text, data)
     parts = [name for name in data if name.startswith("criterion_")] or [""]
-    found: dict[str, list[float]] = {}
+    scores: dict[str, list[float]] = {}
     for part in parts:
         paths = [(*([part] if part else []), f"score_{slot}") for slot in (1, 2)]
         means = [
@@ -51,10 +51,10 @@ def expected_scores(
             for path in paths
             if path in spans
         ]
-        known = [mean for mean in means if mean is not None]
-        if len(known) == 2:
-            found[part] = known
-    return found
+        defined = [mean for mean in means if mean is not None]
+        if len(defined) == 2:
+            scores[part] = defined
+    return scores
 
 
 def _mean(
@@ -69,9 +69,9 @@ def _mean(
             number = int(score)
             if scale[0] <= number <= scale[1]:
                 mass[number] = mass.get(number, 0.0) + math.exp(logprob)
-    said = int(text[slice(*span)]) if text[slice(*span)].isdecimal() else None
+    reported = int(text[slice(*span)]) if text[slice(*span)].isdecimal() else None
     # A server that forces the format may report what the model would rather have said.
-    if said not in mass:
+    if reported not in mass:
         return None
     total = math.fsum(mass.values())
     return math.fsum(number * part for number, part in mass.items()) / total

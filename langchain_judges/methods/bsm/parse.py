@@ -86,14 +86,14 @@ def parse_scores(text: str) -> dict[str, Any] | None:
     scales: set[str] = set()
     rest: list[str] = []
     for line in filter(str.strip, text.splitlines()):
-        said = " ".join(line.translate(_NO_MARKUP).split()) if len(line) <= _LONGEST else ""
-        if found := _BOUND.fullmatch(said.lstrip("#>-•.,;:()[] ")):
-            bound.append((_SLOTS[found["slot"].upper()], int(found["score"])))
-        elif found := _ALONE.fullmatch(said):
-            alone.append(int(found["score"]))
+        words = " ".join(line.translate(_NO_MARKUP).split()) if len(line) <= _LONGEST else ""
+        if match := _BOUND.fullmatch(words.lstrip("#>-•.,;:()[] ")):
+            bound.append((_SLOTS[match["slot"].upper()], int(match["score"])))
+        elif match := _ALONE.fullmatch(words):
+            alone.append(int(match["score"]))
         else:
             rest.append(line.strip())
-        scales |= {found["most"]} - {None} if found else set()
+        scales |= {match["most"]} - {None} if match else set()
     if len(scales) > 1:
         return None
     # A response scored twice, differently, may be a quotation: nobody knows which counts.

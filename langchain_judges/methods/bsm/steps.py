@@ -75,14 +75,17 @@ class BSMSteps(PlanSteps):
         """Say which criteria are due: the next ones, while they can change the verdict."""
         own, plan = self.own, state["criteria"]
         if state.get("due") is None:
-            left, size = plan, first_wave(own, plan)
+            open_criteria, size = plan, first_wave(own, plan)
             # Full batches, so that stopping early never costs a call more.
             size = ceil(size / own.batch_criteria) * own.batch_criteria
         else:
-            left = [c for c in plan if c["name"] in state["not_asked"]]
-            done = settled(own, plan, state["not_asked"], self._cells(state))
-            size = 0 if done else own.batch_criteria
-        return {"due": left[:size], "not_asked": [c["name"] for c in left[size:]]}
+            open_criteria = [c for c in plan if c["name"] in state["not_asked"]]
+            is_settled = settled(own, plan, state["not_asked"], self._cells(state))
+            size = 0 if is_settled else own.batch_criteria
+        return {
+            "due": open_criteria[:size],
+            "not_asked": [c["name"] for c in open_criteria[size:]],
+        }
 
     def solve_each(self, state: BSMState) -> Next:
         """Send every criterion that is due, in every order, as often as it is sampled."""
@@ -162,30 +165,30 @@ class BSMSteps(PlanSteps):
         subscores: list[Subscore] = []
         for n, criterion in enumerate(work["criteria"], 1):
             part = "" if one else f"criterion_{n}"
-            said = reply.data[part] if part else reply.data
-            scores = reply.measured.get(part) or [said["score_1"], said["score_2"]]
+            fields = reply.data[part] if part else reply.data
+            scores = reply.measured.get(part) or [fields["score_1"], fields["score_2"]]
             subscores.append(
                 {
                     "criterion": criterion["name"],
                     "order": order,
                     "sample": work["sample"],
                     "scores": by_identity(order, scores[0], scores[1]),
-                    "explanation": said["explanation"],
+                    "explanation": fields["explanation"],
                 }
             )
         return {"subscores": subscores} | unmeasured(self.own, work, reply)
 
     def _cells(self, state: BSMState) -> Cells:
-        asked = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
-        return mean_scores(asked, state["subscores"], self.own.order_list)
+        criteria = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
+        return mean_scores(criteria, state["subscores"], self.own.order_list)
 
     def merge(self, state: BSMState) -> Steps[Update]:
         """Sum or weigh the findings of each order, then combine the orders."""
         own, failures, usages = self.own, list(state["failures"]), list(state["usages"])
-        asked = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
+        criteria = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
         cells = self._cells(state)
-        weights = weights_of(own, asked)
-        missing = quorum(own, asked, cells)
+        weights = weights_of(own, criteria)
+        missing = quorum(own, criteria, cells)
         by_order: dict[str, OrderResult] = {}
         if missing is None:
             by_order = {order: order_totals(order, cells, weights) for order in own.order_list}
@@ -207,16 +210,18 @@ class BSMSteps(PlanSteps):
         return {"verdict": verdict, "by_order": by_order}
 
     def _weigh(self, state: BSMState, order: Order, cells: Cells) -> Steps[Reply]:
-        request, shown = transcript(state["input"]), findings(state, order, cells)
+        request, findings_text = transcript(state["input"]), findings(state, order, cells)
         examples = examples_in(state)
-        lessons_text = "\n".join([request, shown, *example_texts(examples)])
-        fence, findings_fence, lessons_fence = fence_tokens(request, shown, lessons_text)
+        lessons_text = "\n".join([request, findings_text, *example_texts(examples)])
+        fence, findings_fence, lessons_fence = fence_tokens(
+            request, findings_text, lessons_text
+        )
         lessons = block(examples, lessons_fence, order=order, noun=self.noun)
         variables = {
             "fence_request": fence,
             "fence_findings": findings_fence,
             "request": request,
-            "findings": shown,
+            "findings": findings_text,
             **self.scale,
             **self.frame(pair_of(state), lessons),
         }

@@ -27,16 +27,16 @@ def first_wave(options: BSM, plan: Sequence[Criterion]) -> int:
         orders = len(options.order_list)
         rule, least = options.order_rule, float(options.adaptive)
         return bounded_wave(tuple(weights), options.scale, rule, orders, least)
-    done = 0.0
+    solved = 0.0
     for count, weight in enumerate(weights, 1):
-        done += weight
-        if done >= sum(weights) - done:
+        solved += weight
+        if solved >= sum(weights) - solved:
             return count
     return len(weights)
 
 
 def settled(
-    options: BSM, plan: Sequence[Criterion], left: Collection[str], cells: Cells
+    options: BSM, plan: Sequence[Criterion], open_names: Collection[str], cells: Cells
 ) -> bool:
     """Say whether the criteria that are left cannot change the verdict, or would not.
 
@@ -48,10 +48,10 @@ def settled(
         options: Order rule, scale, weights, the fewest criteria of a verdict, and how sure it
             must be.
         plan: The whole plan.
-        left: The names of the criteria that nobody was asked about.
+        open_names: The names of the criteria that nobody was asked about.
         cells: The mean scores of the others.
     """
-    if not left:
+    if not open_names:
         return True
     valid = len({name for name, _ in cells})
     if valid < (options.min_valid or 1):
@@ -59,8 +59,8 @@ def settled(
     low, high = options.scale
     by_name = {criterion["name"]: weight_of(options, criterion) for criterion in plan}
     if options.adaptive is not True:
-        return _probably(options, by_name, left, cells)
-    rest = sum(by_name[name] for name in left) * (high - low)
+        return _probably(options, by_name, open_names, cells)
+    rest = sum(by_name[name] for name in open_names) * (high - low)
     leads = [
         sum(by_name[n] * (c["A"] - c["B"]) for (n, o), c in cells.items() if o == order)
         for order in options.order_list
@@ -73,7 +73,7 @@ def settled(
 
 
 def _probably(
-    options: BSM, weights: Mapping[str, float], left: Collection[str], cells: Cells
+    options: BSM, weights: Mapping[str, float], open_names: Collection[str], cells: Cells
 ) -> bool:
     """Say whether the verdict stays with the probability that is asked for."""
     names = list(dict.fromkeys(name for name, _ in cells))
@@ -81,7 +81,7 @@ def _probably(
         [cells[name, order]["A"] - cells[name, order]["B"] for order in options.order_list]
         for name in names
     ]
-    solved, open_ = [weights[name] for name in names], [weights[name] for name in left]
+    solved, open_ = [weights[name] for name in names], [weights[name] for name in open_names]
     stays = chance_to_stay(leads, solved, open_, options.scale, options.order_rule)
     return stays >= float(options.adaptive)
 

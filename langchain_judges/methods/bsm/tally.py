@@ -49,12 +49,12 @@ def mean_scores(
         own = [criterion["order"]] if "order" in criterion else list(orders)
         planned.setdefault(criterion["name"], []).extend(own)
     cells: dict[tuple[str, Order], dict[str, float]] = {}
-    for name, asked in planned.items():
+    for name, orders_of_criterion in planned.items():
         samples = {
             order: [
                 s["scores"] for s in subscores if (s["criterion"], s["order"]) == (name, order)
             ]
-            for order in asked
+            for order in orders_of_criterion
         }
         if all(samples.values()):
             for order, scores in samples.items():
@@ -69,12 +69,12 @@ def quorum(options: BSM, criteria: Sequence[Criterion], cells: Cells) -> str | N
     if not criteria:
         return "Not judged: there is no plan of criteria."
     for order in options.order_list:
-        asked = sum(criterion.get("order", order) == order for criterion in criteria)
+        count = sum(criterion.get("order", order) == order for criterion in criteria)
         valid = sum(cell_order == order for _, cell_order in cells)
-        least = options.min_valid or asked // 2 + 1
+        least = options.min_valid or count // 2 + 1
         if valid < least:
             return (
-                f"Not judged: {valid} of {asked} criteria could be scored "
+                f"Not judged: {valid} of {count} criteria could be scored "
                 f"({ORDER_NAMES[order]}), at least {least} must be."
             )
     return None

@@ -143,13 +143,13 @@ class Cascade(Combination):
         """
         if isinstance(self.thresholds, int | float):
             return [*[float(self.thresholds)] * (size - 1), 0.0]
-        found = list(self.thresholds)
-        if len(found) not in {size - 1, size}:
+        thresholds = list(self.thresholds)
+        if len(thresholds) not in {size - 1, size}:
             raise OptionError(
                 f"`thresholds` must be {size - 1}, or {size} where the last judge may abstain; "
-                f"got {found!r}"
+                f"got {thresholds!r}"
             )
-        return found if len(found) == size else [*found, 0.0]
+        return thresholds if len(thresholds) == size else [*thresholds, 0.0]
 
     def combine_members(self, members: tuple[Member, ...], kind: Kind) -> JudgeGraph:
         """Return the cascade of these judges."""
@@ -214,13 +214,18 @@ class CascadeSteps:
             }
             without: Any = not_judged if self.kind == "pair" else not_labelled
             return {"verdict": without([*failures, unsure], usage), "stage": None}
-        told = {"failures": failures, "usage": usage}
+        totals = {"failures": failures, "usage": usage}
         place = f"{len(stages)} of {len(self.members)}"
         rationale = f"Decided by {last['member']} ({place}). {last['rationale']}".strip()
-        judged = last.get("preference", last.get("label")) is not None
+        is_judged = last.get("preference", last.get("label")) is not None
         return {
-            "verdict": {**_blank(self.kind), **state["answer"], **told, "rationale": rationale},
-            "stage": last["member"] if judged else None,
+            "verdict": {
+                **_blank(self.kind),
+                **state["answer"],
+                **totals,
+                "rationale": rationale,
+            },
+            "stage": last["member"] if is_judged else None,
         }
 
 

@@ -53,20 +53,20 @@ def said_choice(text: str) -> Said | None:
     True
     """
     lines = lines_of(text)
-    named = [label_in(each, _LABELS, _NOUNS) for each in fields(lines, _FIELDS, _SLACK)]
-    if not named and lines:
-        named = [lone_label(lines, -1, _LABELS, _NOUNS)]
-    found = agreed(named)
-    if found is None:
+    labels = [label_in(each, _LABELS, _NOUNS) for each in fields(lines, _FIELDS, _SLACK)]
+    if not labels and lines:
+        labels = [lone_label(lines, -1, _LABELS, _NOUNS)]
+    label = agreed(labels)
+    if label is None:
         return None
-    head = text.rfind("\n", 0, found.line) + 1
-    return Said(found.label, text[:head].strip(), (found.at, found.end))
+    head = text.rfind("\n", 0, label.line) + 1
+    return Said(label.label, text[:head].strip(), (label.at, label.end))
 
 
 def spoken_choice(text: str) -> dict[str, Any] | None:
     """Read a reply in plain words into the shape that JSON replies have."""
-    said = said_choice(text)
-    return {"explanation": said.explanation, "preference": said.label} if said else None
+    choice = said_choice(text)
+    return {"explanation": choice.explanation, "preference": choice.label} if choice else None
 
 
 def spoken_scores(text: str) -> dict[str, Any] | None:
@@ -84,19 +84,19 @@ def spoken_scores(text: str) -> dict[str, Any] | None:
     rest: list[str] = []
     lines = lines_of(text)
     for line in lines:
-        said = _bare(line.text)
-        if pair := _PAIR.fullmatch(said.strip("()[]")):
+        words = _bare(line.text)
+        if pair := _PAIR.fullmatch(words.strip("()[]")):
             pairs.add((_whole(pair["first"]), _whole(pair["second"])))
-        elif named := _SCORE.match(said):
-            by_slot[named["slot"]].add(_whole(named["score"]))
+        elif match := _SCORE.match(words):
+            by_slot[match["slot"]].add(_whole(match["score"]))
         else:
             rest.append(line.text)
     named_pair = [(first, second) for first in by_slot["1"] for second in by_slot["2"]]
-    found = pairs | set(named_pair)
+    score_pairs = pairs | set(named_pair)
     # A response scored twice, differently, may be a quotation: nobody knows which counts.
-    if len(found) != 1 or any(len(scores) > 1 for scores in by_slot.values()):
+    if len(score_pairs) != 1 or any(len(scores) > 1 for scores in by_slot.values()):
         return None
-    ((first, second),) = found
+    ((first, second),) = score_pairs
     explanation = rest if pairs else [line.text for line in lines]
     return {"score_1": first, "score_2": second, "explanation": "\n".join(explanation).strip()}
 
@@ -123,17 +123,23 @@ def measure(message: AIMessage, data: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     spans = _spans(text, data)
     measured = {"label": spelled.confidence(spans[-1:]), "joint": spelled.confidence(spans)}
-    return {name: known.value for name, known in measured.items() if known}
+    return {
+        name: measure_of_part.value
+        for name, measure_of_part in measured.items()
+        if measure_of_part
+    }
 
 
 def _spans(text: str, data: Mapping[str, Any]) -> list[Span]:
     """Return where the explanation and, last, the label stand; empty if there is none."""
-    written = json_spans(text, data)
-    if ("preference",) in written:
+    json_places = json_spans(text, data)
+    if ("preference",) in json_places:
         return [
-            written[(part,)] for part in ("explanation", "preference") if (part,) in written
+            json_places[(part,)]
+            for part in ("explanation", "preference")
+            if (part,) in json_places
         ]
-    said = said_choice(text)
-    if said is None or said.label != data.get("preference"):
+    choice = said_choice(text)
+    if choice is None or choice.label != data.get("preference"):
         return []
-    return [(0, len(said.explanation)), said.span]
+    return [(0, len(choice.explanation)), choice.span]

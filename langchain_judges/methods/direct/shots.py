@@ -22,6 +22,6 @@ def render_shots(shots: Sequence[WorkedExample], *, steps: bool) -> str:
 
 def _reply(shot: WorkedExample, steps: bool) -> dict[str, str]:
     aspects = ", ".join(row["aspect"] for row in shot["rows"])
-    told = f"Compared by {aspects}: " if aspects else ""
+    prefix = f"Compared by {aspects}: " if aspects else ""
     explanation = shot.get("reasoning") or shot["comparison"] if steps else shot["comparison"]
-    return {"explanation": told + explanation, "preference": shot["preferred"]}
+    return {"explanation": prefix + explanation, "preference": shot["preferred"]}

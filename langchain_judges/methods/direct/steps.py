@@ -141,7 +141,7 @@ class BaselineSteps(PairSteps):
                 partial=sheet_shape(own.grades, len(work["criteria"]), whole=False),
             )
         unit, seed = self._unit(order, work["sample"])
-        return Call(question, self._shown(work), unit, order, seed)
+        return Call(question, self._variables(work), unit, order, seed)
 
     def judged(self, work: JudgeWork, reply: Reply) -> Update:
         """Keep what a reply decided, by identity of the texts."""
@@ -214,7 +214,7 @@ class BaselineSteps(PairSteps):
         place = own.order_list.index(order) * own.replies + sample
         return name, sample_seed(own.chance, place)
 
-    def _shown(self, work: JudgeWork) -> dict[str, object]:
+    def _variables(self, work: JudgeWork) -> dict[str, object]:
         own = self.own
         low, high = own.grades
         aspects = ", ".join(own.named_aspects)

@@ -20,7 +20,7 @@ def next_samples(
     options: Baseline,
     pair: Pair,
     ballots: Sequence[Ballot],
-    asked: Mapping[Order, int],
+    counts_asked: Mapping[Order, int],
 ) -> dict[Order, int]:
     """Return how many samples more each order is asked for; none once nothing can change.
 
@@ -31,26 +31,27 @@ def next_samples(
         options: Samples, labels, order rule, quorum and how sure the verdict must be.
         pair: On whose texts a coin depends.
         ballots: The valid replies so far.
-        asked: How many samples each order was asked for.
+        counts_asked: How many samples each order was asked for.
     """
     total, labels, certainty = options.replies, options.labels, options.certainty
-    left = {order: total - asked[order] for order in options.order_list}
-    if not any(asked.values()):
-        return dict.fromkeys(left, first_wave(certainty, total, labels, len(left)))
-    counts = {order: _counts(ballots, order) for order in left}
-    chances = {order: outcomes(counts[order], left[order], labels) for order in left}
+    remaining = {order: total - counts_asked[order] for order in options.order_list}
+    if not any(counts_asked.values()):
+        return dict.fromkeys(remaining, first_wave(certainty, total, labels, len(remaining)))
+    counts = {order: _counts(ballots, order) for order in remaining}
+    chances = {order: outcomes(counts[order], remaining[order], labels) for order in remaining}
 
     def verdict(preferences: Sequence[Preference]) -> Preference:
         return toss(options, pair, combine(options.order_rule, preferences))
 
-    now = [plurality(counts[order]) for order in left]
+    now = [plurality(counts[order]) for order in remaining]
     enough = all(
-        counts[order].total() >= options.quorum(total if certainty is True else asked[order])
-        for order in left
+        counts[order].total()
+        >= options.quorum(total if certainty is True else counts_asked[order])
+        for order in remaining
     )
     if enough and settled(certainty, list(chances.values()), verdict, verdict(now)):
         return {}
-    waiting = [order for order in left if left[order]]
+    waiting = [order for order in remaining if remaining[order]]
     open_ = [
         o for o in waiting if max(chances[o].values()) < (1 if certainty is True else certainty)
     ]

@@ -35,7 +35,7 @@ def decide(
     ballots: Sequence[Ballot],
     failures: list[Failure],
     usage: Usage,
-    asked: Mapping[Order, int] | None = None,
+    counts_asked: Mapping[Order, int] | None = None,
 ) -> Verdict:
     """Combine the ballots of every order into the verdict.
 
@@ -45,7 +45,7 @@ def decide(
         ballots: What the replies decided.
         failures: What went wrong.
         usage: What it cost.
-        asked: How many samples each order was asked for, where not for all.
+        counts_asked: How many samples each order was asked for, where not for all.
     """
     usable = [ballot for ballot in ballots if ballot["preference"]]
     by_order: dict[Order, list[Ballot]] = {
@@ -53,7 +53,7 @@ def decide(
         for order in options.order_list
     }
     for order, votes in by_order.items():
-        samples = asked[order] if asked else options.replies
+        samples = counts_asked[order] if counts_asked else options.replies
         least = options.quorum(samples)
         if len(votes) < least:
             why = (
@@ -63,7 +63,10 @@ def decide(
             return not_judged(failures, usage, why if options.replies > 1 else "")
     # Probabilities and plain points are never averaged together.
     probable = all(ballot["probability"] is not None for ballot in usable)
-    results = {o: _order_result(options, found, probable) for o, found in by_order.items()}
+    results = {
+        o: _order_result(options, ballots_of_order, probable)
+        for o, ballots_of_order in by_order.items()
+    }
     return _verdict(options, pair, by_order, results, failures, usage, probable)
 
 
@@ -108,7 +111,7 @@ def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a ve
         preference = combine(options.order_rule, preferences)
     preference, unsettled = toss(options, pair, preference), preference
     tossed = preference != unsettled
-    ballots = [ballot for found in by_order.values() for ballot in found]
+    ballots = [ballot for ballots_of_order in by_order.values() for ballot in ballots_of_order]
     confidence = _confidence(options, ballots, preference, probable)
     source = "samples" if options.replies > 1 else "logprobs"
     return {
@@ -125,10 +128,10 @@ def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a ve
 
 
 def _sum(results: Mapping[Order, _OrderResult]) -> dict[str, float] | None:
-    known = [result.scores for result in results.values() if result.scores]
-    if len(known) < len(results):
+    scored = [result.scores for result in results.values() if result.scores]
+    if len(scored) < len(results):
         return None
-    return {side: float(sum(scores[side] for scores in known)) for side in ("A", "B")}
+    return {side: float(sum(scores[side] for scores in scored)) for side in ("A", "B")}
 
 
 def _beside(preference: Preference, score: float) -> float:
@@ -156,8 +159,8 @@ def _confidence(
         return None
     if options.replies > 1:
         return len(agreeing) / len(ballots)
-    known = [b["probability"] for b in agreeing if b["probability"] is not None]
-    return fmean(known) if known and probable else None
+    probabilities = [b["probability"] for b in agreeing if b["probability"] is not None]
+    return fmean(probabilities) if probabilities and probable else None
 
 
 def toss(options: Baseline, pair: Pair, preference: Preference) -> Preference:
@@ -188,8 +191,8 @@ def _rationale(
     if options.reads == "scores" and (totals := _sum(results)):
         parts.append(f"Scores {totals['A']:g} (A) to {totals['B']:g} (B).")
     if len({result.preference for result in results.values()}) > 1:
-        said = [f"{result.preference} ({ORDER_NAMES[o]})" for o, result in results.items()]
-        parts.append(f"The orders disagree: {', '.join(said)}.")
+        answers = [f"{result.preference} ({ORDER_NAMES[o]})" for o, result in results.items()]
+        parts.append(f"The orders disagree: {', '.join(answers)}.")
     reasons = [b for b in ballots if b["preference"] == preference and b["explanation"]]
     for ballot in reasons[:1]:
         parts.append(f"With {ORDER_NAMES[ballot['order']]}: {ballot['explanation']}")

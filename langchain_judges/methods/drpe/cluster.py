@@ -37,12 +37,12 @@ def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> lis
     # Equal texts have equal vectors, and there may be fewer distinct ones than clusters.
     distinct = len(np.unique(points.round(9), axis=0))
     fit = KMeans(n_clusters=min(k, distinct), n_init=10, random_state=seed).fit(points)
-    chosen = [
+    medoids = [
         _nearest(points, np.flatnonzero(fit.labels_ == label), centre)
         for label, centre in enumerate(fit.cluster_centers_)
     ]
-    rest = [i for i in range(len(points)) if i not in chosen]
-    return sorted([*chosen, *rest[: k - len(chosen)]])
+    rest = [i for i in range(len(points)) if i not in medoids]
+    return sorted([*medoids, *rest[: k - len(medoids)]])
 
 
 def dbscan_medoids(

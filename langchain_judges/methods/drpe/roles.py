@@ -25,7 +25,8 @@ Kind = Literal["static", "coarse", "fine", "manual"]
 
 def _roles(kind: Kind, *described: tuple[str, str]) -> tuple[Role, ...]:
     return tuple(
-        {"type": type_, "description": said, "kind": kind} for type_, said in described
+        {"type": type_, "description": description, "kind": kind}
+        for type_, description in described
     )
 
 
@@ -109,44 +110,44 @@ def sets_mark() -> str:
     return hashlib.sha256(json.dumps(SETS, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def read_roles(given: object, kind: Kind = "static") -> tuple[Role, ...]:
+def read_roles(value: object, kind: Kind = "static") -> tuple[Role, ...]:
     """Return the roles that a caller named or wrote.
 
     Raises:
         OptionError: There is no such set, a role has no type or description, or two roles
             have the same type.
     """
-    if isinstance(given, str):
-        if given not in SETS:
+    if isinstance(value, str):
+        if value not in SETS:
             raise OptionError(
-                f"`static` must be one of {sorted(SETS)!r} or roles, got {given!r}"
+                f"`static` must be one of {sorted(SETS)!r} or roles, got {value!r}"
             )
-        return SETS[given]
-    if not isinstance(given, Sequence):
-        raise OptionError(f"`roles` must be a list or the name of a set, got {given!r}")
-    roles = tuple(_role(each, kind) for each in given)
+        return SETS[value]
+    if not isinstance(value, Sequence):
+        raise OptionError(f"`roles` must be a list or the name of a set, got {value!r}")
+    roles = tuple(_role(each, kind) for each in value)
     names = [role["type"].casefold() for role in roles]
     if len(set(names)) < len(names):
         raise OptionError(f"`roles` must have distinct types, got {names!r}")
     return roles
 
 
-def _role(given: object, kind: Kind) -> Role:
+def _role(value: object, kind: Kind) -> Role:
     name: Any = ""
-    said: Any = ""
+    description: Any = ""
     own: Any = kind
-    if isinstance(given, str):
-        name, _, said = given.partition(":")
-    elif isinstance(given, Mapping):
-        name, said = given.get("type"), given.get("description")
-        own = given.get("kind", kind)
-    texts = isinstance(name, str) and isinstance(said, str)
-    if not texts or not name.strip() or not said.strip():
+    if isinstance(value, str):
+        name, _, description = value.partition(":")
+    elif isinstance(value, Mapping):
+        name, description = value.get("type"), value.get("description")
+        own = value.get("kind", kind)
+    texts = isinstance(name, str) and isinstance(description, str)
+    if not texts or not name.strip() or not description.strip():
         raise OptionError(
             "each of `roles` must be 'type: description' or {'type', 'description'}, got "
-            + repr(given)
+            + repr(value)
         )
-    return {"type": name.strip(), "description": said.strip(), "kind": own}
+    return {"type": name.strip(), "description": description.strip(), "kind": own}
 
 
 def distinct(roles: Sequence[Role]) -> list[Role]:
@@ -163,13 +164,13 @@ def distinct(roles: Sequence[Role]) -> list[Role]:
 
 def first_of_each_kind(roles: Sequence[Role], most: int) -> list[Role]:
     """Return the roles without those of a kind behind its first `most`."""
-    seen: Counter[str] = Counter()
-    kept: list[Role] = []
+    counts: Counter[str] = Counter()
+    selection: list[Role] = []
     for role in roles:
-        seen[role["kind"]] += 1
-        if seen[role["kind"]] <= most:
-            kept.append(role)
-    return kept
+        counts[role["kind"]] += 1
+        if counts[role["kind"]] <= most:
+            selection.append(role)
+    return selection
 
 
 def alternating(roles: Sequence[Role], order: Sequence[int], most: int) -> list[int]:

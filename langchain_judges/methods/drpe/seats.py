@@ -55,17 +55,17 @@ class Seating:
         replies = yield from together(asks)
         by_kind = dict(zip(self.questions, replies, strict=True))
         # Readers beyond those that were asked for would be votes that nobody counted on.
-        proposed = first_of_each_kind(distinct(_named(by_kind)), self.panel.asked)
+        proposed = first_of_each_kind(distinct(_proposals(by_kind)), self.panel.asked)
         failures = [failure for reply in replies for failure in reply.failures]
         static = self.panel.static_roles(task)
-        usable, wanted = len(_new(proposed, static)), self.panel.dynamic
-        if usable < wanted and (usable or not failures):
+        usable, target = len(_new(proposed, static)), self.panel.dynamic
+        if usable < target and (usable or not failures):
             failures.append(
                 {
                     "step": "roles",
                     "unit": "",
                     "reason": "missing",
-                    "detail": f"{usable} usable roles came, {wanted} were wanted",
+                    "detail": f"{usable} usable roles came, {target} were wanted",
                 }
             )
         roles, unclustered = yield from self._choose(proposed, static)
@@ -113,8 +113,8 @@ class Seating:
             instead="roles were not clustered, the first of each kind sit",
         )
         if vectors is None:
-            chosen = alternating(pool, range(len(pool)), seats)
-            return [pool[i] for i in sorted(chosen)], failures
+            places = alternating(pool, range(len(pool)), seats)
+            return [pool[i] for i in sorted(places)], failures
         # Loading scikit-learn and clustering take long enough to hold up a loop.
         medoids = yield Effect(
             lambda: self._medoids(vectors, seats),
@@ -136,7 +136,7 @@ def _new(proposed: Sequence[Role], static: Sequence[Role]) -> list[Role]:
     return [role for role in proposed if role["type"].casefold() not in names]
 
 
-def _named(replies: Mapping[str, Reply]) -> list[Any]:
+def _proposals(replies: Mapping[str, Reply]) -> list[Any]:
     """Return the readers that replies name, coarse before fine, each with its kind."""
     readers: list[Any] = []
     for kind, reply in replies.items():

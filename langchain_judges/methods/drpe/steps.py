@@ -96,16 +96,16 @@ class PanelSteps(PairSteps):
         if not own.generates:
             roles = own.manual or list(own.seating.static_roles(task))
             return {"roles": roles, "failures": cut}
-        drawn, reused = yield from self.drawn.get(
+        panel, reused = yield from self.drawn.get(
             state["roles_key"],
             lambda: self.seating.draw(self._context(state), task),
-            lambda drawn: bool(drawn["whole"]),
+            lambda panel: bool(panel["whole"]),
         )
         return {
-            "proposed": drawn["proposed"],
-            "roles": drawn["roles"],
-            "failures": [*cut, *drawn["failures"]],
-            "usages": [cached_usage("roles")] if reused else drawn["usages"],
+            "proposed": panel["proposed"],
+            "roles": panel["roles"],
+            "failures": [*cut, *panel["failures"]],
+            "usages": [cached_usage("roles")] if reused else panel["usages"],
         }
 
     def choose(self, state: DRPEState) -> Update:
@@ -164,7 +164,7 @@ class PanelSteps(PairSteps):
         seed = sample_seed(self.own.seed, work["sample"]) if sampled else None
         reply = yield from ask(
             question,
-            self._shown(work, voters),
+            self._variables(work, voters),
             unit=f"{'panel' if batch else voters[0]['type']}{place}",
             order=order,
             seed=seed,
@@ -263,15 +263,17 @@ class PanelSteps(PairSteps):
         marks += [f"sample {work['sample'] + 1}"] if self.own.poll.replies > 1 else []
         return f" ({', '.join(marks)})" if marks else ""
 
-    def _shown(self, work: Work, voters: Sequence[Role]) -> dict[str, object]:
+    def _variables(self, work: Work, voters: Sequence[Role]) -> dict[str, object]:
         """Return the variables of the prompt that asks for votes."""
         pair, order, examples = work["pair"], work["order"], work["examples"]
         text, reference = self._article(pair), pair.get("reference") or ""
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         first, second = in_slots(order, a, b)
         token = fence_token([text, a, b, *filter(None, [reference]), *example_texts(examples)])
-        shown = texts.REFERENCE.format(fence=fence_token([reference]), reference=reference)
-        answer, (_, task) = shown if reference else "", self._task(pair)
+        reference_text = texts.REFERENCE.format(
+            fence=fence_token([reference]), reference=reference
+        )
+        answer, (_, task) = reference_text if reference else "", self._task(pair)
         lessons = block(examples, token, order=order, noun=self.noun)
         described = [f"{role['type']}: {role['description']}" for role in voters]
         lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]

@@ -36,17 +36,17 @@ def next_roles(
         orders: The orders that are asked.
         asked: How many roles were asked.
     """
-    poll, left = options.poll, len(roles) - asked
+    poll, remaining = options.poll, len(roles) - asked
     if not asked:
         return min(len(roles), first_wave(poll.adaptive, len(roles), ("A", "B"), len(orders)))
     readings = [weighed(ballots, poll.confidence)[0]]
     if poll.confidence == "auto":
         # One vote without log-probabilities makes every vote weigh one.
         readings.append([{**ballot, "confidence": None} for ballot in ballots])
-    done = left == 0 or all(
-        _settled(options, roles[:asked], each, orders, left) for each in readings
+    is_settled = remaining == 0 or all(
+        _settled(options, roles[:asked], each, orders, remaining) for each in readings
     )
-    return 0 if done else 1
+    return 0 if is_settled else 1
 
 
 def _settled(
@@ -54,23 +54,26 @@ def _settled(
     voters: Sequence[Role],
     ballots: Sequence[Ballot],
     orders: Sequence[Order],
-    left: int,
+    remaining: int,
 ) -> bool:
     poll = options.poll
     by_order = [
         role_votes(voters, [b for b in ballots if b["order"] == order], poll.replies > 1)
         for order in orders
     ]
-    seats = len(voters) + left if poll.adaptive is True else len(voters)
+    seats = len(voters) + remaining if poll.adaptive is True else len(voters)
     least = poll.min_valid or seats // 2 + 1
     if any(sum(vote["preference"] is not None for vote in votes) < least for votes in by_order):
         return False
     rule, groups = options.orders, by_order
     if rule not in {"strict", "lenient"}:
         # The sums of the orders are averaged: one lead decides.
-        groups, left = [[vote for votes in by_order for vote in votes]], left * len(orders)
+        groups, remaining = (
+            [[vote for votes in by_order for vote in votes]],
+            remaining * len(orders),
+        )
     leads = [_leads(votes, poll.confidence == "soft") for votes in groups]
-    chances = [_chances(each, left, exact=poll.adaptive is True) for each in leads]
+    chances = [_chances(each, remaining, exact=poll.adaptive is True) for each in leads]
 
     def verdict(preferences: Sequence[Preference]) -> Preference:
         return combine(rule, preferences)
@@ -86,7 +89,7 @@ def _leads(votes: Sequence[Vote], soft: bool) -> list[float]:
     return [each["A"] - each["B"] for each in sums]
 
 
-def _chances(leads: Sequence[float], left: int, *, exact: bool) -> dict[Preference, float]:
+def _chances(leads: Sequence[float], remaining: int, *, exact: bool) -> dict[Preference, float]:
     """Return the probability of what an order's sums come to.
 
     Exactly, a vote changes the lead by at most one, and its side is open. By a bound, the
@@ -95,15 +98,17 @@ def _chances(leads: Sequence[float], left: int, *, exact: bool) -> dict[Preferen
     """
     lead = sum(leads)
     if exact:
-        reached = {_side(lead - left), _side(lead), _side(lead + left)}
+        reached = {_side(lead - remaining), _side(lead), _side(lead + remaining)}
         return dict.fromkeys(reached | ({"tie"} if len(reached) > 1 else set()), 1.0)
     chances: dict[Preference, float] = {}
     won = sum(each > 0 for each in leads)
-    weight, lost = fmean(map(abs, leads)), len(leads) - won
-    for k in range(left + 1):
-        side = _side(lead + weight * (2 * k - left))
-        chance = comb(won + k, k) * comb(lost + left - k, left - k)
-        chances[side] = chances.get(side, 0) + chance / comb(len(leads) + left + 1, left)
+    weight, against = fmean(map(abs, leads)), len(leads) - won
+    for k in range(remaining + 1):
+        side = _side(lead + weight * (2 * k - remaining))
+        chance = comb(won + k, k) * comb(against + remaining - k, remaining - k)
+        chances[side] = chances.get(side, 0) + chance / comb(
+            len(leads) + remaining + 1, remaining
+        )
     return chances
 
 

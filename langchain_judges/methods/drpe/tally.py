@@ -31,14 +31,18 @@ def _vote(position: int, role: Role, ballots: Sequence[Ballot], sampled: bool) -
     preference: Preference | None = "A" if lead > 0 else "B" if lead else None
     agreeing = [ballot for ballot in own if preference in {ballot["preference"], None}]
     sampled = sampled and preference is not None
-    known = [b["confidence"] for b in agreeing if b["confidence"] is not None]
+    confidences = [b["confidence"] for b in agreeing if b["confidence"] is not None]
     tokens = [b["tokens"] for b in agreeing if b["tokens"] is not None]
     return {
         "role": role["type"],
         "preference": preference,
         "reason": agreeing[0]["reason"] if agreeing else "",
-        "confidence": len(agreeing) / len(own) if sampled else fmean(known) if known else None,
-        "confidence_source": "samples" if sampled else "logprobs" if known else "none",
+        "confidence": len(agreeing) / len(own)
+        if sampled
+        else fmean(confidences)
+        if confidences
+        else None,
+        "confidence_source": "samples" if sampled else "logprobs" if confidences else "none",
         "tokens": sum(tokens) if tokens else None,
     }
 

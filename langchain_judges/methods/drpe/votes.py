@@ -81,20 +81,20 @@ def _votes(start: int, part: str, reason_at: int) -> list[Spoken]:
 
     More than one is none, so nobody needs the third.
     """
-    found: dict[str, re.Match[str]] = {}
+    by_vote: dict[str, re.Match[str]] = {}
     for vote in _VOTE.finditer(part):
         if _is_own(part, vote):
-            found[vote["vote"].casefold()] = vote
-    return [_spoken(start, part, reason_at, vote) for vote in list(found.values())[:2]]
+            by_vote[vote["vote"].casefold()] = vote
+    return [_prose_vote(start, part, reason_at, vote) for vote in list(by_vote.values())[:2]]
 
 
-def _spoken(start: int, part: str, reason_at: int, vote: re.Match[str]) -> Spoken:
+def _prose_vote(start: int, part: str, reason_at: int, vote: re.Match[str]) -> Spoken:
     spans = {
         "reason": (start + reason_at, start + vote.start()),
         "vote": (start + vote.start("vote"), start + vote.end("vote")),
     }
-    said = part[reason_at : vote.start()].strip(" \n-–—*.;,")
-    return Spoken(said.removeprefix("Reason:").strip(), vote["vote"].casefold(), spans)
+    reason = part[reason_at : vote.start()].strip(" \n-–—*.;,")
+    return Spoken(reason.removeprefix("Reason:").strip(), vote["vote"].casefold(), spans)
 
 
 def _is_own(part: str, vote: re.Match[str]) -> bool:
@@ -110,7 +110,7 @@ def _paragraphs(text: str, roles: Sequence[Role]) -> list[tuple[int, str]]:
     at = 0
     lines = text.splitlines(keepends=True)
     for line in lines if len(lines) <= _MOST_LINES else []:
-        if _named(line) or _whose(line, roles) is not None:
+        if _is_name_line(line) or _whose(line, roles) is not None:
             starts.append(at)
         at += len(line)
     ends = [*starts, len(text)][1:]
@@ -124,18 +124,18 @@ def _whose(part: str, roles: Sequence[Role]) -> int | None:
         return None
     name, colon, _ = line["text"].partition(":")
     names = [role["type"].casefold() for role in roles]
-    wanted = name.strip(" *_\"'").casefold()
-    close = difflib.get_close_matches(wanted, names, n=1, cutoff=0.8) if colon else []
+    target = name.strip(" *_\"'").casefold()
+    close = difflib.get_close_matches(target, names, n=1, cutoff=0.8) if colon else []
     if close:
         return names.index(close[0])
     number = int(line["number"] or 0)
-    return number - 1 if 0 < number <= len(roles) and not _named(part) else None
+    return number - 1 if 0 < number <= len(roles) and not _is_name_line(part) else None
 
 
-def _named(line: str) -> bool:
+def _is_name_line(line: str) -> bool:
     """Say whether a line begins with what looks like a name, and is no vote."""
-    found = _NAME.match(line)
-    return bool(found) and not _VOTE.search(found["name"].strip(" *-") + ": 1")  # type: ignore[index]
+    match = _NAME.match(line)
+    return bool(match) and not _VOTE.search(match["name"].strip(" *-") + ": 1")  # type: ignore[index]
 
 
 def slot_vote(data: Any) -> RoleVote | None:
@@ -167,7 +167,7 @@ def confidences(
         unit: spelled.confidence([spans[part] for part in parts if part in spans])
         for unit, spans in _spans(text, data, roles, alone).items()
     }
-    return {unit: list(known) for unit, known in measured.items() if known}
+    return {unit: list(confidence) for unit, confidence in measured.items() if confidence}
 
 
 def soft_votes(
@@ -179,7 +179,7 @@ def soft_votes(
     of whose token they are not known is left out.
     """
     tokens, text = reply_tokens(message), message.text
-    found: dict[str, list[float | int]] = {}
+    shares: dict[str, list[float | int]] = {}
     for unit, spans in _spans(text, data, roles, alone).items():
         start, end = spans.get("vote", (0, 0))
         offered = _offered(tokens, text, start)
@@ -188,10 +188,10 @@ def soft_votes(
             label = str(choice.get("token", "")).strip(" \"'")
             if label in mass and isinstance(choice.get("logprob"), int | float):
                 mass[label] += math.exp(choice["logprob"])
-        said = text[start:end]
-        if mass.get(said):
-            found[unit] = [mass[said] / math.fsum(mass.values()), 1]
-    return found
+        vote = text[start:end]
+        if mass.get(vote):
+            shares[unit] = [mass[vote] / math.fsum(mass.values()), 1]
+    return shares
 
 
 def _offered(tokens: Sequence[Any], text: str, at: int) -> Sequence[Mapping[str, Any]]:
@@ -212,22 +212,24 @@ def _spans(
     text: str, data: Mapping[str, Any], roles: Sequence[Role], alone: bool
 ) -> dict[str, Mapping[str, Span]]:
     """Return where each role's reason and vote stand, in a JSON reply or a spoken one."""
-    written = json_spans(text, data)
+    json_places = json_spans(text, data)
     units = [f"role_{i + 1}" for i in range(len(roles))]
-    if any((unit, "vote") in written for unit in units):
+    if any((unit, "vote") in json_places for unit in units):
         return {
             unit: {
-                part: written[unit, part]
+                part: json_places[unit, part]
                 for part in ("reason", "vote")
-                if (unit, part) in written
+                if (unit, part) in json_places
             }
             for unit in units
         }
-    if ("vote",) in written:
+    if ("vote",) in json_places:
         return {
             "role_1": {
-                part: written[(part,)] for part in ("reason", "vote") if (part,) in written
+                part: json_places[(part,)]
+                for part in ("reason", "vote")
+                if (part,) in json_places
             }
         }
-    spoken = spoken_votes(text, roles, alone)
-    return {units[position]: vote.spans for position, vote in spoken.items()}
+    prose_votes = spoken_votes(text, roles, alone)
+    return {units[position]: vote.spans for position, vote in prose_votes.items()}

@@ -160,13 +160,13 @@ def _weights(weights: Weights | None, members: Sequence[Member]) -> dict[str, fl
 
 def _grades(members: Sequence[Member]) -> tuple[float, ...]:
     """Return the labels of judges of single texts; none where a label is a text."""
-    found: list[Any] = []
+    labels_of_members: list[Any] = []
     for member in members:
         labels = (metadata_of(member.judge).get("options") or {}).get("labels")
-        found += labels or (0, 1)
-    if not all(isinstance(label, int | float) for label in found):
+        labels_of_members += labels or (0, 1)
+    if not all(isinstance(label, int | float) for label in labels_of_members):
         return ()
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(labels_of_members)))
 
 
 @dataclass(frozen=True)
@@ -204,10 +204,10 @@ class JurySteps:
             self.own.combine == "mean",
             self.own.min_valid or len(self.members) // 2 + 1,
         )
-        told = (state["failures"], add_usage(state["usages"]))
+        totals = (state["failures"], add_usage(state["usages"]))
         if self.kind == "item":
-            return {"verdict": label_verdict(ballots, self.grades, *told)}
-        return {"verdict": pair_verdict(ballots, *told)}
+            return {"verdict": label_verdict(ballots, self.grades, *totals)}
+        return {"verdict": pair_verdict(ballots, *totals)}
 
 
 create_jury = factory(Jury, Jury.build, "create_jury", "members")

@@ -82,8 +82,8 @@ class Ballots:
         """Say who said what, and the first reason of those who agree with the verdict."""
         sides: dict[str, list[str]] = {}
         for each in self.opinions:
-            said = answer_of(each)
-            side = "not judged" if said is None else str(said)
+            member_answer = answer_of(each)
+            side = "not judged" if member_answer is None else str(member_answer)
             sides.setdefault(side, []).append(each["member"])
         votes = "; ".join(f"{side}: {', '.join(names)}" for side, names in sides.items())
         agreeing = (each["rationale"] for each in self.valid if answer_of(each) == answer)

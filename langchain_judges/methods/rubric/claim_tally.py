@@ -48,14 +48,14 @@ def claims_verdict(
     if silent := [side for side in sides if not _of(claims, side)]:
         if silent != ["response"] or len(sides) == 1:
             nothing = _nothing(silent[-1])
-            lost = not_labelled([*failures, nothing], usage)
-            return {**lost, "rationale": f"Not judged: {nothing['detail']}."}, []
+            blank = not_labelled([*failures, nothing], usage)
+            return {**blank, "rationale": f"Not judged: {nothing['detail']}."}, []
     elif few := [side for side in sides if not _has_quorum(_of(claims, side))]:
-        lost = not_labelled(failures, usage)
+        blank = not_labelled(failures, usage)
         part = _of(claims, few[0])
         checked = sum(claim["supported"] is not None for claim in part)
         why = f"{checked} of {len(part)} claims of {TEXTS[few[0]]} were checked"
-        return {**lost, "rationale": f"Not judged: {why}, more than half must be."}, []
+        return {**blank, "rationale": f"Not judged: {why}, more than half must be."}, []
     subscores = [_share(_of(claims, side), side, len(sides) > 1) for side in sides]
     total = round(_harmonic_mean([each["score"] or 0.0 for each in subscores]), 4)
     heading = f"F1 {total:.2f}. " if len(sides) > 1 else ""
@@ -107,14 +107,14 @@ def _reason(claims: Sequence[Claim], labels: Sequence[bool], side: Side, compare
         return "The response states nothing that can be checked."
     basis = "the expected answer" if compares else "the source"
     count = f"{sum(labels)} of {len(labels)}"
-    said = {
+    summary = {
         "response": f"{count} claims of the response are supported by {basis}",
         "expected": f"{count} claims of the expected answer are in the response",
     }[side]
     wrong = [claim["claim"] for claim in claims if claim["supported"] is False]
     quoted = "; ".join(f"\u201c{text}\u201d" for text in wrong[:_QUOTED])
     more = f"; and {len(wrong) - _QUOTED} more" if len(wrong) > _QUOTED else ""
-    return f"{said}; not: {quoted}{more}." if wrong else f"{said}."
+    return f"{summary}; not: {quoted}{more}." if wrong else f"{summary}."
 
 
 def _nothing(side: Side) -> Failure:

@@ -67,8 +67,8 @@ class ClaimResult(RubricResult):
 
 def can_split(rubric: Rubric) -> bool:
     """Return whether a rubric can be judged claim by claim: correctness or groundedness."""
-    named = BASES.get(rubric.needs or "")
-    return len(rubric.criteria) == 1 and rubric.criteria[0].name == named
+    basis = BASES.get(rubric.needs or "")
+    return len(rubric.criteria) == 1 and rubric.criteria[0].name == basis
 
 
 def check_claims(rubric: Rubric, item: Mapping[str, Any]) -> None:
@@ -113,7 +113,9 @@ class ClaimSteps(ItemSteps):
         for field, side in _FIELDS.items():
             texts = _distinct(reply.data.get(field) or ())
             claims += [_claim(side, text) for text in texts[:MOST_CLAIMS]]
-            failures += [_cut(side, left)] if (left := len(texts) - MOST_CLAIMS) > 0 else []
+            failures += (
+                [_cut(side, surplus)] if (surplus := len(texts) - MOST_CLAIMS) > 0 else []
+            )
         return {"claims": claims, "failures": [*reply.failures, *failures]}
 
     def next(self, state: ClaimState) -> Next:
@@ -121,20 +123,20 @@ class ClaimSteps(ItemSteps):
         if state.get("verdict"):
             return END
         present = {claim["of"] for claim in state["claims"]}
-        return "check" if present == {*self._wanted(state)} else "total"
+        return "check" if present == {*self._sides(state)} else "total"
 
     def ask(self, state: ClaimState) -> Call:
         """Ask for the label of every claim."""
         item, claims = self._item(state), state["claims"]
-        shown = material(item, [claim["claim"] for claim in claims])
+        fields = material(item, [claim["claim"] for claim in claims])
         rules = SUPPORTED.format(basis="source")
         response = ""
         if self._compares(item):
             rules = f"{SUPPORTED.format(basis='expected answer')} {COVERED}"
-            response = RESPONSE.format(fence=shown["fence"], response=shown["response"])
+            response = RESPONSE.format(fence=fields["fence"], response=fields["response"])
         names = _names(claims)
         lines = [f"{name}: {claim['claim']}" for name, claim in zip(names, claims, strict=True)]
-        variables = {**shown, "response": response, "rules": rules, "claims": "\n".join(lines)}
+        variables = {**fields, "response": response, "rules": rules, "claims": "\n".join(lines)}
         question = self.setup.question(
             "check",
             check_shape(tuple(names), self.own.explain),
@@ -152,7 +154,7 @@ class ClaimSteps(ItemSteps):
         for name, claim in zip(_names(state["claims"]), state["claims"], strict=True):
             data, problem = check(reply.data.get(name), shape)
             if problem or data is None:
-                failures += [_lost(name, problem.reason, problem.detail)] if problem else []
+                failures += [_failure(name, problem.reason, problem.detail)] if problem else []
                 claims.append(claim)
                 continue
             reason = str(data.get("explanation") or "").strip()
@@ -161,7 +163,7 @@ class ClaimSteps(ItemSteps):
 
     def total(self, state: ClaimState) -> Update:
         """Return the verdict: the share of the claims that hold, or F1 of both shares."""
-        claims, sides = state["claims"], self._wanted(state)
+        claims, sides = state["claims"], self._sides(state)
         if not any(claim["of"] == "response" for claim in claims):
             nothing = "The response states nothing that can be checked."
             claims = [{**claim, "supported": False, "reason": nothing} for claim in claims]
@@ -169,7 +171,7 @@ class ClaimSteps(ItemSteps):
         verdict, subscores = claims_verdict(claims, sides, state["failures"], usage)
         return {"verdict": verdict, "subscores": subscores, "claims": claims}
 
-    def _wanted(self, state: Mapping[str, Any]) -> tuple[Side, ...]:
+    def _sides(self, state: Mapping[str, Any]) -> tuple[Side, ...]:
         return ("response", "expected") if self._compares(item_of(state)) else ("response",)
 
     def _compares(self, item: Mapping[str, Any]) -> bool:
@@ -251,10 +253,10 @@ def _claim(side: Side, text: str) -> Claim:
     return {"claim": text, "of": side, "supported": None, "reason": ""}
 
 
-def _cut(side: Side, left: int) -> Failure:
-    detail = f"{left} claims beyond the first {MOST_CLAIMS} were not checked"
+def _cut(side: Side, count: int) -> Failure:
+    detail = f"{count} claims beyond the first {MOST_CLAIMS} were not checked"
     return {"step": "split", "unit": side, "reason": "input_cut", "detail": detail}
 
 
-def _lost(name: str, reason: Any, detail: str) -> Failure:
+def _failure(name: str, reason: Any, detail: str) -> Failure:
     return {"step": "check", "unit": name, "reason": reason, "detail": detail}

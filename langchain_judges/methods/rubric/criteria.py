@@ -150,10 +150,10 @@ class Criterion(Options):
         """What some of its labels mean."""
         if isinstance(self.labels, Mapping):
             return {label: meaning for label, meaning in self.labels.items() if meaning}
-        asked = (self.description or self.name).rstrip().endswith("?")
+        is_question = (self.description or self.name).rstrip().endswith("?")
         plain = not self.scale and self.names == (0, 1)
         anchored: Mapping[Any, str] = self.anchors
-        return (ASKED if asked else YES_NO) if plain else anchored
+        return (ASKED if is_question else YES_NO) if plain else anchored
 
     @property
     def is_graded(self) -> bool:
@@ -212,7 +212,7 @@ def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
     if isinstance(rubric, str):
         return (Criterion(name="rubric", description=rubric.strip()),)
     if isinstance(rubric, Mapping) and "name" not in rubric:
-        rubric = [_named(name, about) for name, about in rubric.items()]
+        rubric = [_criterion_fields(name, about) for name, about in rubric.items()]
     elif isinstance(rubric, Mapping):
         rubric = [rubric]
     if not isinstance(rubric, list | tuple):
@@ -226,7 +226,7 @@ def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
     return criteria
 
 
-def _named(name: object, about: object) -> Mapping[str, Any]:
+def _criterion_fields(name: object, about: object) -> Mapping[str, Any]:
     fields = about if isinstance(about, Mapping) else {"description": about or ""}
     return {"name": name, **fields}
 

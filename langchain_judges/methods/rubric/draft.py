@@ -89,8 +89,8 @@ class DraftSteps(LabelSteps):
         self, item: Mapping[str, Any], drafted: Sequence[str] = ()
     ) -> tuple[Criterion, ...]:
         """Return the criteria of the caller, then those drafted."""
-        named = item.get("rubric") or self.own.own_rubric
-        own = self.own.rubric_of(item).criteria if named else ()
+        has_rubric = item.get("rubric") or self.own.own_rubric
+        own = self.own.rubric_of(item).criteria if has_rubric else ()
         return (*own, *(Criterion(name=question) for question in drafted))
 
     def steps_of(self, item: Mapping[str, Any]) -> Sequence[str]:

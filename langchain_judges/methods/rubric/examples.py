@@ -42,21 +42,21 @@ def reply_to(example: Mapping[str, Any]) -> str:
 
 
 def case(
-    shown: Mapping[str, Any], own: LabelOptions, also: Sequence[str] = ()
+    record: Mapping[str, Any], own: LabelOptions, also: Sequence[str] = ()
 ) -> dict[str, str]:
     """Return an item, or an example, as a prompt shows it.
 
     Args:
-        shown: The item or example.
+        record: The item or example.
         own: Say whether its task is shown.
         also: Further texts that the same fence encloses.
     """
-    parts = material(shown, also)
+    parts = material(record, also)
     if own.shows_task:
         return parts
-    source = shown.get("source_text" if "corrected" in shown else "source")
+    source = record.get("source_text" if "corrected" in record else "source")
     if not source and own.needs_source:
-        source = transcript(shown["input"])
+        source = transcript(record["input"])
     fenced = SOURCE.format(fence=parts["fence"], source=source) if source else ""
     return {**parts, "source": fenced}
 
@@ -68,26 +68,26 @@ def shaped_as(item: Mapping[str, Any], example: Mapping[str, Any]) -> Mapping[st
     """
     source = item.get("source")
     task, own = transcript(item["input"]), transcript(example["input"])
-    begun = f"{task}\n\n"
-    if not source or source == task or not own.startswith(begun):
+    beginning = f"{task}\n\n"
+    if not source or source == task or not own.startswith(beginning):
         return example
-    return {**example, "input": task, "source_text": own.removeprefix(begun)}
+    return {**example, "input": task, "source_text": own.removeprefix(beginning)}
 
 
-def left_out(recalled: int, fitting: int, shown: int) -> list[Failure]:
+def left_out(recalled: int, fitting: int, count: int) -> list[Failure]:
     """Return a note of the examples that were recalled and are not shown.
 
     Args:
         recalled: How many were recalled.
         fitting: How many of them carry a label of the judge and are not contradicted.
-        shown: How many are shown.
+        count: How many are shown.
     """
-    if shown == recalled:
+    if count == recalled:
         return []
     unfit = recalled - fitting
-    why = [f"{recalled - shown} of {recalled} examples are not shown"]
+    why = [f"{recalled - count} of {recalled} examples are not shown"]
     why += [f"{unfit} carry another kind of label, or are contradicted"] if unfit else []
-    why += [f"{fitting - shown} do not fit the context"] if fitting > shown else []
+    why += [f"{fitting - count} do not fit the context"] if fitting > count else []
     note: Failure = {
         "step": "recall",
         "unit": "examples",

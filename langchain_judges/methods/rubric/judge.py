@@ -144,8 +144,8 @@ class RubricOptions(LabelOptions):
         )
         if self.labels is None:
             return rubric
-        named = tuple(criterion.with_labels(self.labels) for criterion in rubric.criteria)
-        return Rubric(**{**dict(rubric), "criteria": named})
+        criteria = tuple(criterion.with_labels(self.labels) for criterion in rubric.criteria)
+        return Rubric(**{**dict(rubric), "criteria": criteria})
 
     @property
     def known_labels(self) -> tuple[Label, ...]:

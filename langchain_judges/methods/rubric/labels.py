@@ -38,9 +38,9 @@ def spoken_label(text: str, labels: Sequence[Label]) -> dict[str, Any] | None:
 
     Every line that gives a label counts, and they must agree.
     """
-    found = _said_label(text, labels)
-    said = text.strip().strip("*_`\"'. ")
-    return {"label": found.label, "explanation": said} if found else None
+    label = _said_label(text, labels)
+    words = text.strip().strip("*_`\"'. ")
+    return {"label": label.label, "explanation": words} if label else None
 
 
 def _said_label(text: str, labels: Sequence[Label]) -> Stated | None:
@@ -95,16 +95,16 @@ def label_probabilities(
         name = _begins(str(choice.get("token", "")), before, names)
         if name is not None and isinstance(choice.get("logprob"), int | float):
             mass[name] += math.exp(choice["logprob"])
-    said = str((data[unit] if unit else data)["label"])
-    if mass[said]:
+    reported = str((data[unit] if unit else data)["label"])
+    if mass[reported]:
         total = math.fsum(mass.values())
         return {name: part / total for name, part in mass.items()}
     own = math.exp(token["logprob"])
     if len(offered) > 1 or own < 1 / len(names):
         return {}
     if len(names) > 2:
-        return {said: own}
-    return {name: own if name == said else 1 - own for name in names}
+        return {reported: own}
+    return {name: own if name == reported else 1 - own for name in names}
 
 
 def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
@@ -112,18 +112,20 @@ def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
     span = json_spans(text, data).get((unit, "label") if unit else ("label",))
     if span or unit:
         return span[0] if span else -1
-    found = _said_label(text, [data["label"]])
-    return found.at if found else -1
+    label = _said_label(text, [data["label"]])
+    return label.at if label else -1
 
 
 def _token_at(
     tokens: Sequence[Mapping[str, Any]], text: str, at: int
 ) -> tuple[Mapping[str, Any], str] | None:
     """Return the token that holds a character, and what it holds before it."""
-    told = [token.get("token") if isinstance(token, Mapping) else None for token in tokens]
-    if at < 0 or not all(isinstance(part, str) for part in told):
+    token_texts = [
+        token.get("token") if isinstance(token, Mapping) else None for token in tokens
+    ]
+    if at < 0 or not all(isinstance(part, str) for part in token_texts):
         return None
-    pieces = [str(part) for part in told]
+    pieces = [str(part) for part in token_texts]
     offset = "".join(pieces).find(text)
     if offset < 0 or not text:
         return None
@@ -140,7 +142,9 @@ def _begins(token: str, before: str, names: Sequence[str]) -> str | None:
     if not token.startswith(before):
         return None
     part = re.match(r"[\w.+-]*", token[len(before) :].lstrip(' "'))
-    begun = part[0].casefold() if part else ""
-    exact = [name for name in names if name.casefold() == begun]
-    fitting = exact or [name for name in names if begun and name.casefold().startswith(begun)]
+    beginning = part[0].casefold() if part else ""
+    exact = [name for name in names if name.casefold() == beginning]
+    fitting = exact or [
+        name for name in names if beginning and name.casefold().startswith(beginning)
+    ]
     return fitting[0] if len(fitting) == 1 else None

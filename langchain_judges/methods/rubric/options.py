@@ -83,8 +83,8 @@ class LabelOptions(JudgeOptions):
         Raises:
             InputError: There is nothing to judge by.
         """
-        if written := item.get("rubric"):
-            return rubric_of_text(str(written), self.own_labels)
+        if text := item.get("rubric"):
+            return rubric_of_text(str(text), self.own_labels)
         if self.own_rubric:
             return self.own_rubric
         basis = next((field for field in BASES if item.get(field)), None)
@@ -129,9 +129,9 @@ def rubric_of_text(text: str, labels: LabelsLike | None) -> Rubric:
         text: The name, or what is judged.
         labels: Labels to use instead of those of a ready rubric.
     """
-    if known := ready(text):
-        named = [_relabelled(criterion, labels) for criterion in known.criteria]
-        return Rubric(**{**dict(known), "criteria": tuple(named)})
+    if rubric := ready(text):
+        criteria = [_relabelled(criterion, labels) for criterion in rubric.criteria]
+        return Rubric(**{**dict(rubric), "criteria": tuple(criteria)})
     own = Criterion(name="rubric", description=text.strip())
     return Rubric(criteria=(own.with_labels(labels) if labels else own,))
 

@@ -115,16 +115,16 @@ def _names() -> Mapping[str, str]:
 
 def ready(name: str) -> Rubric | None:
     """Return the ready rubric of a name; None if there is none."""
-    known = _names()
-    return ready_rubrics()[known[name]] if name in known else None
+    file_names = _names()
+    return ready_rubrics()[file_names[name]] if name in file_names else None
 
 
 def ready_text(name: str) -> str | None:
     """Return the file of the ready rubric of a name; None if there is none."""
-    known = _names()
-    if name not in known:
+    file_names = _names()
+    if name not in file_names:
         return None
-    return (_FOLDER / f"{known[name]}.yaml").read_text(encoding="utf-8")
+    return (_FOLDER / f"{file_names[name]}.yaml").read_text(encoding="utf-8")
 
 
 def check_name(text: str) -> None:
@@ -133,10 +133,12 @@ def check_name(text: str) -> None:
     Raises:
         OptionError: There is no rubric of that name.
     """
-    known = _names()
-    if text in known or not re.fullmatch(r"[a-z]+(_[a-z]+)*", text):
+    file_names = _names()
+    if text in file_names or not re.fullmatch(r"[a-z]+(_[a-z]+)*", text):
         return
-    near = get_close_matches(text, list(known), n=1)
+    near = get_close_matches(text, list(file_names), n=1)
     if near or "_" in text:
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise OptionError(f"there is no rubric {text!r}; {hint}there are {', '.join(known)}")
+        raise OptionError(
+            f"there is no rubric {text!r}; {hint}there are {', '.join(file_names)}"
+        )

@@ -64,12 +64,12 @@ class Work(TypedDict):
 
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:
     """Return the shape of a reply: one of the labels as a text, and the reason."""
-    known = {str(label).casefold(): str(label) for label in labels}
+    by_name = {str(label).casefold(): str(label) for label in labels}
 
     def as_text(value: object) -> object:
         if isinstance(value, bool):
             raise ValueError("a label is not true or false")
-        return known.get(str(value).strip().casefold(), value)
+        return by_name.get(str(value).strip().casefold(), value)
 
     names = tuple(str(label) for label in labels)
     choice: Any = Annotated[Literal[names], BeforeValidator(as_text)]

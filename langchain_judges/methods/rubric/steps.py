@@ -113,46 +113,46 @@ class LabelSteps(ItemSteps):
 
     def evaluate(self, work: Work) -> Call:
         """Ask for the label of the response by one criterion or by several."""
-        criteria, item, examples = self._asked(work), work["item"], work["examples"]
+        criteria, item, examples = self._criteria_of(work), work["item"], work["examples"]
         name = criteria[0].name if self.each else str(item.get("id") or "")
         lessons = [] if self._in_turns(item) else examples
-        shown = case(item, self.own, example_texts(lessons))
-        corrections = block(lessons, shown["fence"])
+        fields = case(item, self.own, example_texts(lessons))
+        corrections = block(lessons, fields["fence"])
         if corrections and self._is_whole(item):
             corrections = WHOLE + corrections
-        said = (LESSONS if lessons else LABELLED) if examples else ""
+        instruction = (LESSONS if lessons else LABELLED) if examples else ""
         variables = {
             **(self._one(criteria[0]) if len(criteria) == 1 else self._several(criteria)),
-            "steps": self._steps(item, several=len(criteria) > 1, examples=said),
+            "steps": self._steps(item, several=len(criteria) > 1, examples=instruction),
             "instructions": self.instructions + corrections,
             "examples": [] if lessons else self._turns(item, examples),
         }
-        return Call(self._question(criteria), {**shown, **variables}, name)
+        return Call(self._question(criteria), {**fields, **variables}, name)
 
     def evaluated(self, work: Work, reply: Reply) -> Update:
         """Return what was found by each criterion that could be read."""
-        criteria = self._asked(work)
+        criteria = self._criteria_of(work)
         if reply.data is None:
             return {}
-        found: list[Subscore] = []
+        subscores: list[Subscore] = []
         failures: list[Failure] = []
         for number, criterion in enumerate(criteria):
-            said: Any = reply.data if len(criteria) == 1 else reply.data.get(unit(number))
-            data, problem = check(said, label_shape(criterion.names, self.own.explain))
+            fields: Any = reply.data if len(criteria) == 1 else reply.data.get(unit(number))
+            data, problem = check(fields, label_shape(criterion.names, self.own.explain))
             if problem:
-                failures.append(_lost(criterion, problem.reason, problem.detail))
+                failures.append(_failure(criterion, problem.reason, problem.detail))
                 continue
             shares = reply.measured.get("" if len(criteria) == 1 else unit(number)) or {}
-            found.append(subscore(criterion, data, shares, self.own.score))
-        return {"subscores": found, "failures": [*reply.failures, *failures]}
+            subscores.append(subscore(criterion, data, shares, self.own.score))
+        return {"subscores": subscores, "failures": [*reply.failures, *failures]}
 
     def total(self, state: RubricState) -> Update:
         """Return the verdict, and what was found by each criterion in its order."""
         item = item_of(state)
         criteria = self.criteria(item, state.get("drafted") or ())
-        found = {each["criterion"]: each for each in state["subscores"]}
+        by_name = {each["criterion"]: each for each in state["subscores"]}
         subscores = [
-            found.get(each.name) or subscore(each, None, {}, self.own.score)
+            by_name.get(each.name) or subscore(each, None, {}, self.own.score)
             for each in criteria
         ]
         failures, usage = state["failures"], add_usage(state["usages"])
@@ -175,18 +175,18 @@ class LabelSteps(ItemSteps):
             return super().fitting(item, recalled)
         reminder = self.setup.reminder
         fit = usable(recalled, self.criteria(item)[0].names)
-        shown = fitting(
+        selection = fitting(
             fit,
             self._room(item),
             lambda example: self._length(item, example),
             newest=reminder is not None and reminder.how.kind == "all",
         )
         if reminder is not None:
-            shown = nearest_last(shown, reminder.how)
-        ordered = in_order(shown, self.own.example_order, self.own.seed)
-        return ordered, left_out(len(recalled), len(fit), len(shown))
+            selection = nearest_last(selection, reminder.how)
+        ordered = in_order(selection, self.own.example_order, self.own.seed)
+        return ordered, left_out(len(recalled), len(fit), len(selection))
 
-    def _asked(self, work: Work) -> Sequence[Criterion]:
+    def _criteria_of(self, work: Work) -> Sequence[Criterion]:
         criteria = self.criteria(work["item"], work["drafted"])
         return [criteria[position] for position in work["positions"]]
 
@@ -338,5 +338,5 @@ def _examples(state: Mapping[str, Any]) -> list[Example]:
     return reminded["examples"] if reminded else []
 
 
-def _lost(criterion: Criterion, reason: Any, detail: str) -> Failure:
+def _failure(criterion: Criterion, reason: Any, detail: str) -> Failure:
     return {"step": "evaluate", "unit": criterion.name, "reason": reason, "detail": detail}

@@ -16,7 +16,7 @@ Scoring = Literal["mean", "mode"]
 
 def subscore(
     criterion: Criterion,
-    said: Mapping[str, Any] | None,
+    answer: Mapping[str, Any] | None,
     probabilities: Mapping[str, float],
     scoring: Scoring,
 ) -> Subscore:
@@ -24,13 +24,13 @@ def subscore(
 
     Args:
         criterion: The criterion.
-        said: The label and the reason; None: it was not judged.
+        answer: The label and the reason; None: it was not judged.
         probabilities: Of the labels, where the model gave any.
         scoring: Whether they decide the score (arXiv:2503.03064) or the label alone does.
     """
     label = None
-    if said is not None:
-        label = {str(each): each for each in criterion.names}[str(said["label"])]
+    if answer is not None:
+        label = {str(each): each for each in criterion.names}[str(answer["label"])]
     return {
         "criterion": criterion.name,
         "label": label,
@@ -38,7 +38,7 @@ def subscore(
         "weight": criterion.weight,
         "holds": None if label is None else criterion.holds(label),
         "required": criterion.required,
-        "reason": str((said or {}).get("explanation") or "").strip(),
+        "reason": str((answer or {}).get("explanation") or "").strip(),
         "confidence": probabilities.get(str(label)),
         "confidence_source": "logprobs" if probabilities else "none",
     }
@@ -53,17 +53,17 @@ def _score(
 
 
 def one_verdict(
-    found: Subscore, failures: Sequence[Failure], usage: Usage, recalled: list[str]
+    part: Subscore, failures: Sequence[Failure], usage: Usage, recalled: list[str]
 ) -> LabelVerdict:
     """Return the verdict of a rubric with one criterion: its label and its score."""
-    if found["label"] is None:
+    if part["label"] is None:
         return {**not_labelled(failures, usage), "recalled": recalled}
     return {
-        "label": found["label"],
-        "score": found["score"],
-        "confidence": found["confidence"],
-        "confidence_source": found["confidence_source"],
-        "rationale": found["reason"] or f"Label {found['label']}, without a reason.",
+        "label": part["label"],
+        "score": part["score"],
+        "confidence": part["confidence"],
+        "confidence_source": part["confidence_source"],
+        "rationale": part["reason"] or f"Label {part['label']}, without a reason.",
         "failures": list(failures),
         "usage": usage,
         "recalled": recalled,
@@ -89,22 +89,22 @@ def total_verdict(
         failures: Everything that went wrong.
         usage: What the judgment cost.
     """
-    lost = not_labelled(failures, usage)
+    blank = not_labelled(failures, usage)
     broken = [each for each in subscores if each["required"] and each["holds"] is False]
     open_ = [each for each in subscores if each["required"] and each["label"] is None]
-    judged = [
+    valid = [
         (criterion, each)
         for criterion, each in zip(criteria, subscores, strict=True)
         if each["score"] is not None
     ]
     if open_ and not broken:
         why = f"the required criterion {open_[0]['criterion']!r} has no label"
-        return {**lost, "rationale": f"Not judged: {why}."}
-    if len(judged) < least and not broken:
-        why = f"{len(judged)} of {len(subscores)} criteria have a label, at least {least} must"
-        return {**lost, "rationale": f"Not judged: {why}."}
-    weights = fsum(criterion.weight for criterion, _ in judged)
-    points = fsum(c.weight * fraction(c, each["score"] or 0.0) for c, each in judged)
+        return {**blank, "rationale": f"Not judged: {why}."}
+    if len(valid) < least and not broken:
+        why = f"{len(valid)} of {len(subscores)} criteria have a label, at least {least} must"
+        return {**blank, "rationale": f"Not judged: {why}."}
+    weights = fsum(criterion.weight for criterion, _ in valid)
+    points = fsum(c.weight * fraction(c, each["score"] or 0.0) for c, each in valid)
     total = 0.0 if broken else round(points / weights, 4)
     return {
         "label": total,
@@ -128,9 +128,9 @@ def fraction(criterion: Criterion, score: float) -> float:
 
 def _rationale(total: float, subscores: Sequence[Subscore], broken: Sequence[Subscore]) -> str:
     if broken:
-        named = ", ".join(each["criterion"] for each in broken)
+        names = ", ".join(each["criterion"] for each in broken)
         reason = broken[0]["reason"]
-        return f"It fails what is required: {named}." + (f" {reason}" if reason else "")
+        return f"It fails what is required: {names}." + (f" {reason}" if reason else "")
     parts = [
         f"{each['criterion']}: {'not judged' if each['label'] is None else each['label']}"
         for each in subscores

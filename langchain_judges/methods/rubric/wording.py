@@ -66,8 +66,8 @@ def numbered_steps(
         examples: The step that reads the examples that are shown; empty without.
     """
     first, *others = steps or (_reading(item, several), *FINAL[several])
-    taken = [first, *([examples] if examples else []), *others]
-    return "\n".join(f"{number}. {step}" for number, step in enumerate(taken, 1))
+    sequence = [first, *([examples] if examples else []), *others]
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(sequence, 1))
 
 
 def _reading(item: Mapping[str, Any], several: bool) -> str:

@@ -37,9 +37,9 @@ def normal_form(phrase: str) -> str:
     """
     text = unicodedata.normalize("NFC", phrase.casefold().replace("_", " "))
     words = _OUTSIDE.sub(_spelled, text).split()
-    kept = [word for word in words if word not in _ARTICLES] or words
+    rest = [word for word in words if word not in _ARTICLES] or words
     pictures = [char for char in text if unicodedata.category(char) == "So"]
-    return " ".join(map(_singular, kept)) or "".join(pictures)
+    return " ".join(map(_singular, rest)) or "".join(pictures)
 
 
 def _spelled(outside: re.Match[str]) -> str:
@@ -65,13 +65,13 @@ def distinct(phrases: Iterable[str], most: int | None = None) -> list[str]:
     Numbers and bullets before a phrase are dropped; what is longer than eighty characters
     is no phrase, and is cut.
     """
-    found: dict[str, str] = {}
+    by_form: dict[str, str] = {}
     for phrase in phrases:
         bare = re.sub(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", "", phrase)
         line = " ".join(bare.split()).strip(" .:;,*_\"'`")[:80]
         if normal_form(line):
-            found.setdefault(normal_form(line), line)
-    return list(found.values())[:most]
+            by_form.setdefault(normal_form(line), line)
+    return list(by_form.values())[:most]
 
 
 def agree(
@@ -90,7 +90,7 @@ def agree(
         rule: `"frequency"`, or `"list_medoid"`: the list with the largest mean Jaccard
             similarity to the others.
     """
-    lists = [kept for kept in (distinct(each) for each in lists) if kept]
+    lists = [phrases for phrases in (distinct(each) for each in lists) if phrases]
     if not lists:
         return []
     group = _groups(lists, vectors)
@@ -100,8 +100,8 @@ def agree(
             fmean([_jaccard(one, other) for j, other in enumerate(sets) if j != i] or [0.0])
             for i, one in enumerate(sets)
         ]
-        chosen = lists[scores.index(max(scores))]
-        unlike = {group[normal_form(phrase)]: phrase for phrase in reversed(chosen)}
+        best = lists[scores.index(max(scores))]
+        unlike = {group[normal_form(phrase)]: phrase for phrase in reversed(best)}
         return list(reversed(unlike.values()))[:n]
     ranks = _ranks(lists, group)
     order = sorted(ranks, key=lambda leader: (-len(ranks[leader]), fmean(ranks[leader])))

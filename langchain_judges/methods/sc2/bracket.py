@@ -77,8 +77,8 @@ def _list(played: Sequence[Mapping[str, Any]], comparisons: Mapping[str, Any]) -
     order = sorted(wins.items(), key=lambda item: (-item[1], item[0]))
     standing = ", ".join(f"table {number}: {count}" for number, count in order)
     circles = comparisons["cyclic_triples"]
-    told = "" if circles is None else f"; {circles} circles of three"
-    table.add_row(Text(f"wins: {standing}{told}"))
+    note = "" if circles is None else f"; {circles} circles of three"
+    table.add_row(Text(f"wins: {standing}{note}"))
     for match in played[:_MOST]:
         table.add_row(_line(match))
     if len(played) > _MOST:
@@ -92,12 +92,12 @@ def _checks(checks: Sequence[Mapping[str, Any]], comparisons: Mapping[str, Any])
         table.add_column(column, justify="left" if column == "table check" else "right")
     for each in checks:
         shares = [each["overlap"], each["entailment"], each["coverage"]]
-        shown = ["-" if share is None else f"{share:.2f}" for share in shares]
+        cells = ["-" if share is None else f"{share:.2f}" for share in shares]
         passed = "yes" if each["clean"] else "no"
         unsupported = str(len(each["unsupported"]))
-        table.add_row(f"table {each['number']}", *shown, unsupported, passed)
+        table.add_row(f"table {each['number']}", *cells, unsupported, passed)
     saved = comparisons.get("saved")
     if saved is not None:
-        asked = comparisons["spent"]
-        table.add_row(Text(f"{saved} of {saved + asked} comparisons saved", style="dim"))
+        calls = comparisons["spent"]
+        table.add_row(Text(f"{saved} of {saved + calls} comparisons saved", style="dim"))
     return table

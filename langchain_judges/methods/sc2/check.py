@@ -139,7 +139,7 @@ class _Supports:
 
     def coverage(self, rows: Sequence[Row]) -> float | None:
         """Return the mean share of both texts' sentences that their cells tell."""
-        told: list[float] = []
+        shares: list[float] = []
         for side, text in self.texts.items():
             cells = [
                 cell
@@ -147,8 +147,8 @@ class _Supports:
                 for name, cell in zip(("common", "a", "b"), cells_of(row), strict=True)
                 if name in {"common", side} and cell != NOTHING
             ]
-            told += [self._told(cells, sentence) for sentence in sentences(text)]
-        return round(fmean(told), 4) if told else None
+            shares += [self._coverage_of(cells, sentence) for sentence in sentences(text)]
+        return round(fmean(shares), 4) if shares else None
 
     def _support(self, text: str, cell: str) -> float:
         if self.check.nli:
@@ -158,7 +158,7 @@ class _Supports:
         near = [self._cosine(cell, sentence) for sentence in sentences(text)]
         return max([_share(cell, text), *near])
 
-    def _told(self, cells: Sequence[str], sentence: str) -> float:
+    def _coverage_of(self, cells: Sequence[str], sentence: str) -> float:
         if not cells:
             return 0.0
         if self.check.nli:
@@ -167,19 +167,19 @@ class _Supports:
         return max([_share(sentence, " ".join(cells)), *near])
 
     def _entailment(self, nli: Nli, premise: str, hypothesis: str) -> float:
-        named = f"the entailment model `nli` ({self.check.nli_name})"
+        model_name = f"the entailment model `nli` ({self.check.nli_name})"
         try:
-            said = nli(premise, hypothesis)
+            answer = nli(premise, hypothesis)
         except JudgeError:
             raise
         except Exception as exc:  # a function of the caller's may raise anything
-            raise OptionError(f"{named} failed: {in_a_line(exc)}") from exc
+            raise OptionError(f"{model_name} failed: {in_a_line(exc)}") from exc
         try:
-            value = float(said)
+            value = float(answer)
         except (TypeError, ValueError):
             value = math.nan
         if not 0 <= value <= 1:
-            raise OptionError(f"{named} must return a number from 0 to 1, got {said!r}")
+            raise OptionError(f"{model_name} must return a number from 0 to 1, got {answer!r}")
         return value
 
     def _cosine(self, one: str, other: str) -> float:
@@ -204,8 +204,8 @@ def _overlap(common: str, only: str, vectors: Vectors) -> tuple[float, float]:
     shared, smaller = len(one & other), min(len(one), len(other))
     # One word that two cells share is their topic more often than their claim.
     words = shared / smaller if smaller > 1 else shared / max(1, len(one | other))
-    known = common in vectors and only in vectors
-    near = max(0.0, cosine(vectors[common], vectors[only])) if known else 0.0
+    both_known = common in vectors and only in vectors
+    near = max(0.0, cosine(vectors[common], vectors[only])) if both_known else 0.0
     return words, near
 
 
@@ -244,5 +244,5 @@ def _spaced(char: str) -> bool:
 
 def _plain(text: str) -> str:
     """Return a text in lower case, in one encoding, without the space and stops around it."""
-    said = " ".join(unicodedata.normalize("NFC", text.casefold()).split())
-    return said.strip(" .,;:…。、，；：")
+    words = " ".join(unicodedata.normalize("NFC", text.casefold()).split())
+    return words.strip(" .,;:…。、，；：")

@@ -44,7 +44,7 @@ TextLike = str | Mapping[str, Any]
 """A text, or a pair, both of whose texts are read beside the request they answer."""
 
 
-def _named(name: object) -> object:
+def _check_set_name(name: object) -> object:
     if not (name is None or (isinstance(name, str | os.PathLike) and str(name).strip())):
         raise ValueError("no name and no path")
     return name
@@ -59,7 +59,7 @@ class LearnOptions(Options):
     """Aspects wanted."""
     name: Annotated[
         str | os.PathLike[str] | None,
-        PlainValidator(_named),
+        PlainValidator(_check_set_name),
         Owner(),
         Rule("a name, a path or None"),
     ] = None
@@ -175,8 +175,8 @@ def _questions(model: str | BaseChatModel, options: LearnOptions) -> tuple[Quest
 
 def _numbered(text: str, n: int) -> dict[str, Any] | None:
     """Read a list in plain words as n aspects; None if it has not so many."""
-    named = (parse_aspects(text) or {}).get("aspects", [])
-    return {f"aspect_{i + 1}": named[i] for i in range(n)} if len(named) >= n else None
+    phrases = (parse_aspects(text) or {}).get("aspects", [])
+    return {f"aspect_{i + 1}": phrases[i] for i in range(n)} if len(phrases) >= n else None
 
 
 @dataclass(frozen=True)
@@ -273,10 +273,10 @@ class _Learner:
             for reply, _ in merged:
                 failures += reply.failures
                 usages.append(reply.usage)
-            kept = distinct(phrase for _, named in merged for phrase in named)
+            shorter = distinct(phrase for _, own_phrases in merged for phrase in own_phrases)
             if whole:
-                return self._exactly(kept, phrases, failures)
-            phrases, level = kept, level + 1
+                return self._exactly(shorter, phrases, failures)
+            phrases, level = shorter, level + 1
 
     def _merge(self, phrases: list[str], unit: str) -> Steps[tuple[Reply, list[str]]]:
         """Merge one batch; where that fails, its most frequent phrases stand in."""
@@ -310,9 +310,9 @@ class _Learner:
 
 def _by_frequency(replies: Sequence[Reply]) -> list[str]:
     """Return every phrase once, those of most texts first."""
-    named = [distinct(reply.data["aspects"]) for reply in replies if reply.data]
-    counts = Counter(normal_form(phrase) for each in named for phrase in each)
-    once = distinct(phrase for each in named for phrase in each)
+    lists = [distinct(reply.data["aspects"]) for reply in replies if reply.data]
+    counts = Counter(normal_form(phrase) for each in lists for phrase in each)
+    once = distinct(phrase for each in lists for phrase in each)
     return sorted(once, key=lambda phrase: -counts[normal_form(phrase)])
 
 

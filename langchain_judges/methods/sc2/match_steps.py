@@ -125,7 +125,7 @@ class MatchSteps(SC2Steps):
             )
             pending: list[Match] = []
             for pairing in pairings:
-                match = _drawn(pairing, number, lane)
+                match = _drawn_match(pairing, number, lane)
                 free = self._free(match, tables, checks, seed)
                 if not free:
                     pending.append(match)
@@ -234,15 +234,15 @@ def match_name(match: Match) -> str:
 
 def _valid(match: Match, tables: Mapping[int, Table]) -> list[int]:
     """Return the tables of a match that can win."""
-    shown = {n: only_row(tables[n], match["aspect"]) for n in match["tables"]}
-    valid = [n for n, table in shown.items() if table["valid"]]
+    single_rows = {n: only_row(tables[n], match["aspect"]) for n in match["tables"]}
+    valid = [n for n, table in single_rows.items() if table["valid"]]
     if match["aspect"]:
         # A row that says nothing overlaps with nothing: a comparator may find it best.
-        valid = [n for n in valid if not silent_rows(shown[n]["rows"])]
+        valid = [n for n in valid if not silent_rows(single_rows[n]["rows"])]
     return valid
 
 
-def _drawn(pairing: Pairing, number: int, lane: str) -> Match:
+def _drawn_match(pairing: Pairing, number: int, lane: str) -> Match:
     return {
         "round": number,
         "match": pairing.match,

@@ -47,33 +47,37 @@ def spoken_choice(text: str) -> Spoken | None:
     True
     """
     lines = lines_of(text)
-    named = [label_in(each, _LABELS, _NOUNS) for each in fields(lines, _FIELDS, _SLACK)]
-    if not named and lines:
+    labels = [label_in(each, _LABELS, _NOUNS) for each in fields(lines, _FIELDS, _SLACK)]
+    if not labels and lines:
         ends = (lone_label(lines, place, _LABELS, _NOUNS) for place in (0, -1))
-        named = [each for each in ends if each]
-    found = agreed(named)
-    if found is None:
+        labels = [each for each in ends if each]
+    choice = agreed(labels)
+    if choice is None:
         return None
-    head = text.rfind("\n", 0, found.line) + 1
-    return Spoken(found.label, (found.at, found.end), text[:head].strip())
+    head = text.rfind("\n", 0, choice.line) + 1
+    return Spoken(choice.label, (choice.at, choice.end), text[:head].strip())
 
 
 def parse_preference(text: str) -> dict[str, Any] | None:
     """Read a preference in plain words."""
-    found = spoken_choice(text)
-    if found is None:
+    choice = spoken_choice(text)
+    if choice is None:
         return None
-    name, _, said = found.before.partition(":")
-    comparison = said.strip() if name.strip(MARKUP).casefold() == "comparison" else found.before
-    return {"comparison": comparison.lstrip(MARKUP), "preferred": found.slot}
+    name, _, comparison_text = choice.before.partition(":")
+    comparison = (
+        comparison_text.strip()
+        if name.strip(MARKUP).casefold() == "comparison"
+        else choice.before
+    )
+    return {"comparison": comparison.lstrip(MARKUP), "preferred": choice.slot}
 
 
 def parse_decision(text: str) -> dict[str, Any] | None:
     """Read in plain words which table is more consistent."""
-    found = spoken_choice(text)
-    if found is None:
+    choice = spoken_choice(text)
+    if choice is None:
         return None
-    return {"more_consistent": found.slot, "justification": found.before}
+    return {"more_consistent": choice.slot, "justification": choice.before}
 
 
 def parse_aspects(text: str) -> dict[str, Any] | None:
@@ -83,11 +87,13 @@ def parse_aspects(text: str) -> dict[str, Any] | None:
     ['Tone', 'Depth']
     """
     lines = text.splitlines()
-    found = [_ITEM.fullmatch(line.strip()) if len(line) <= _LONGEST else None for line in lines]
-    phrases = distinct(match["phrase"] for match in found if match)
+    matches = [
+        _ITEM.fullmatch(line.strip()) if len(line) <= _LONGEST else None for line in lines
+    ]
+    phrases = distinct(match["phrase"] for match in matches if match)
     if not phrases:
         return None
-    first = next(i for i, match in enumerate(found) if match)
+    first = next(i for i, match in enumerate(matches) if match)
     return {"reasoning": " ".join(lines[:first]).strip(), "aspects": phrases}
 
 
@@ -96,8 +102,8 @@ def label_probability(message: AIMessage, data: Mapping[str, Any]) -> dict[str, 
     tokens, text = reply_tokens(message), message.text
     span = json_spans(text, data).get(("preferred",))
     if span is None:
-        spoken = spoken_choice(text)
-        agrees = spoken is not None and spoken.slot == data.get("preferred")
-        span = spoken.span if spoken and agrees else None
-    known = span_confidence(text, tokens, [span]) if span else None
-    return {"probability": known.value} if known else {}
+        choice = spoken_choice(text)
+        agrees = choice is not None and choice.slot == data.get("preferred")
+        span = choice.span if choice and agrees else None
+    confidence = span_confidence(text, tokens, [span]) if span else None
+    return {"probability": confidence.value} if confidence else {}

@@ -114,8 +114,8 @@ class PreferenceSteps(SC2Steps):
         fence = fence_token(
             [transcript(pair["input"]), self.texts_token(pair), in_prompt(rows)]
         )
-        shown = texts.SHOWN_TABLE_ALONE if self.own.table_only else texts.SHOWN_TABLE
-        return shown.format(table_fence=fence, table=in_prompt(rows, order))
+        template = texts.SHOWN_TABLE_ALONE if self.own.table_only else texts.SHOWN_TABLE
+        return template.format(table_fence=fence, table=in_prompt(rows, order))
 
     def _worked(self, tables: bool) -> str:
         """Render the worked examples, with their tables or without."""

@@ -55,8 +55,8 @@ class SC2Steps(PairSteps):
             [request, a, b, *([answer] if answer else []), *example_texts(examples)]
         )
         # Behind the texts: calls that do not see the reference share the prefix before it.
-        shown = reference_block(fence_token([answer]), answer) if reference else ""
-        lessons = shown + block(examples, token, order=order)
+        reference_text = reference_block(fence_token([answer]), answer) if reference else ""
+        lessons = reference_text + block(examples, token, order=order)
         return {
             **fences(request, first, second),
             "request": request,

@@ -125,8 +125,8 @@ def _html_row(cells: Sequence[str]) -> str:
     parts = [f'<th scope="row" style="{_CELL}">{html.escape(cells[0])}</th>']
     for cell, tint in zip(cells[1:], _TINTS[1:], strict=True):
         faint = "color:#999;" if cell == NOTHING else "color:#222;"
-        shown = "–" if cell == NOTHING else html.escape(cell)
-        parts.append(f'<td style="{_CELL}{tint}{faint}">{shown}</td>')
+        text = "–" if cell == NOTHING else html.escape(cell)
+        parts.append(f'<td style="{_CELL}{tint}{faint}">{text}</td>')
     return "".join(parts)
 
 
@@ -140,6 +140,6 @@ def _rich(rows: Sequence[Mapping[str, str]], heads: Sequence[str]) -> RichTable:
         table.add_column(Text(head), style=style, ratio=1 if style == "bold" else 2)
     for row in rows:
         aspect, *cells = _cells(row)
-        shown = [Text("–", style="dim") if c == NOTHING else Text(c) for c in cells]
-        table.add_row(Text(aspect), *shown)
+        texts = [Text("–", style="dim") if c == NOTHING else Text(c) for c in cells]
+        table.add_row(Text(aspect), *texts)
     return table

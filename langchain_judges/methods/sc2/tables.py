@@ -24,9 +24,9 @@ def read_rows(data: Mapping[str, Any], aspects: Sequence[str]) -> list[Row]:
     """
     rows: list[Row] = []
     for i, aspect in enumerate(aspects):
-        given = data.get(f"aspect_{i + 1}")
-        said = given if isinstance(given, Mapping) else {}
-        common, only_a, only_b = (_cell(said.get(name)) for name in SLOTS)
+        value = data.get(f"aspect_{i + 1}")
+        row = value if isinstance(value, Mapping) else {}
+        common, only_a, only_b = (_cell(row.get(name)) for name in SLOTS)
         rows.append({"aspect": aspect, "common": common, "only_a": only_a, "only_b": only_b})
     return rows
 
@@ -70,7 +70,7 @@ def fit(rows: Sequence[Row], budget: int) -> list[Row]:
 def in_prompt(rows: Sequence[Row], order: Order = "AB") -> str:
     """Render rows for a prompt, by slots of the order in which the texts are shown."""
     first, second = in_slots(order, "only_a", "only_b")
-    shown = [
+    rows_by_slot = [
         {
             "aspect": row["aspect"],
             "common": row["common"],
@@ -79,7 +79,7 @@ def in_prompt(rows: Sequence[Row], order: Order = "AB") -> str:
         }
         for row in rows
     ]
-    return markdown(shown, ("aspect", "both", "only response 1", "only response 2"))
+    return markdown(rows_by_slot, ("aspect", "both", "only response 1", "only response 2"))
 
 
 def only_row(table: Table, aspect: str) -> Table:
@@ -98,16 +98,16 @@ def parse_table(text: str, aspects: Sequence[str]) -> dict[str, Any] | None:
     lines = [_split(line) for line in text.splitlines() if line.count("|") >= 3]
     rows = [cells for cells in lines if len(cells) == 4 and not _is_rule(cells)]
     positions = {normal_form(aspect): i for i, aspect in enumerate(aspects)}
-    found: dict[str, Any] = {}
+    by_aspect: dict[str, Any] = {}
     for name, *cells in rows:
         at = positions.get(normal_form(re.sub(r"^\d+[.)]\s*", "", name.strip("*_ `"))))
         if at is not None:
-            found.setdefault(f"aspect_{at + 1}", dict(zip(SLOTS, cells, strict=True)))
-    if not found and len(rows) == len(aspects) + 1:
+            by_aspect.setdefault(f"aspect_{at + 1}", dict(zip(SLOTS, cells, strict=True)))
+    if not by_aspect and len(rows) == len(aspects) + 1:
         # A head and as many rows as aspects, called by other names.
         for i, (_, *cells) in enumerate(rows[1:]):
-            found[f"aspect_{i + 1}"] = dict(zip(SLOTS, cells, strict=True))
-    return found or None
+            by_aspect[f"aspect_{i + 1}"] = dict(zip(SLOTS, cells, strict=True))
+    return by_aspect or None
 
 
 def _cell(value: object) -> str:

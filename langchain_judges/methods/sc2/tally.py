@@ -49,10 +49,10 @@ def decide(
     probable = all(choice["probability"] is not None for choice in choices)
     chances: dict[Order, float] = {}
     for order in options.order_list:
-        said = [choice for choice in choices if choice["order"] == order]
-        if len(said) <= options.preference_samples // 2:
+        own_choices = [choice for choice in choices if choice["order"] == order]
+        if len(own_choices) <= options.preference_samples // 2:
             return not_judged(failures, usage, _silent(failures, how))
-        chances[order] = fmean(chance_of_a(choice, probable) for choice in said)
+        chances[order] = fmean(chance_of_a(choice, probable) for choice in own_choices)
     preferences = [_side(chance, coin) for chance in chances.values()]
     score = fmean(chances.values())
     if options.order_rule == "score_mean":
@@ -79,8 +79,8 @@ def decide(
 
 def chance_of_a(choice: Choice, probable: bool) -> float:
     """Return the probability that A is preferred: the label's, or else 1 and 0."""
-    known = choice["probability"] if probable else None
-    chance = 1.0 if known is None else max(FORCED, min(1.0, known))
+    probability = choice["probability"] if probable else None
+    chance = 1.0 if probability is None else max(FORCED, min(1.0, probability))
     return chance if choice["preference"] == "A" else 1 - chance
 
 
@@ -97,9 +97,9 @@ def _confidence(
     agreeing = [choice for choice in choices if choice["preference"] == preference]
     if not agreeing:
         return None, "none"
-    known = [c["probability"] for c in agreeing if c["probability"] is not None]
-    if probable and known:
-        return fmean(known), "logprobs"
+    probabilities = [c["probability"] for c in agreeing if c["probability"] is not None]
+    if probable and probabilities:
+        return fmean(probabilities), "logprobs"
     if not probable and len(choices) > 2:
         return len(agreeing) / len(choices), "samples"
     return None, "none"
@@ -121,8 +121,8 @@ def _rationale(
     if len(set(preferences)) > 1:
         parts.append(f"The orders disagree: {preferences[0]} (A first), {preferences[1]}.")
     parts.append(how)
-    said = next((c for c in choices if c["preference"] == preference), choices[0])
-    words = " ".join(said["comparison"].split())
+    choice = next((c for c in choices if c["preference"] == preference), choices[0])
+    words = " ".join(choice["comparison"].split())
     parts.append(words if len(words) <= 300 else words[:299] + "…")
     return " ".join(part for part in parts if part)
 
@@ -131,13 +131,13 @@ def how_found(table: Table | None, sampled: int, comparisons: Comparisons | None
     """Say in a sentence which table decided and what it took to find it."""
     if table is None or comparisons is None:
         return "There is no table: the texts were compared directly."
-    spent, saved = comparisons["spent"], comparisons["saved"]
+    calls, saved = comparisons["spent"], comparisons["saved"]
     name = f"Table {table['number']} of {sampled}" if table["number"] else "The best rows"
     if comparisons["mode"] == "random":
         return f"{name}, drawn at random."
     if not comparisons["rounds"]:
         return f"{name}."
-    parts = [f"{spent} comparison{'s' * (spent != 1)}"]
+    parts = [f"{calls} comparison{'s' * (calls != 1)}"]
     if saved:
         parts.append(f"{saved} saved by the table check")
     if left := comparisons["not_asked"]:

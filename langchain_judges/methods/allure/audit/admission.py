@@ -94,7 +94,7 @@ class Admission:
         """Take the next examples; those that dev cannot measure wait, if they must."""
         yield from ()
         batch, *rest = state["queue"]
-        unseen = [each for each in batch if state["dev"] and not self._seen(each, state)]
+        unseen = [each for each in batch if state["dev"] and not self._is_repeat(each, state)]
         waiting = [*state["waiting"]]
         if self.unmeasured == "wait":
             batch = [each for each in batch if each not in unseen]
@@ -106,7 +106,7 @@ class Admission:
             "trial_verdicts": Overwrite({}),
         }
 
-    def _seen(self, example: Mapping[str, Any], state: AuditState) -> bool:
+    def _is_repeat(self, example: Mapping[str, Any], state: AuditState) -> bool:
         return bool(self.reach.touched(state["dev"], {example.get("family")}))
 
     def _held_back(
@@ -134,7 +134,7 @@ class Admission:
             return self._after(state, {}, state["waiting"])
         update: Update = {}
         if state["dev"]:
-            trial, update = self._judged(state)
+            trial, update = self._judge(state)
             if not trial["admitted"]:
                 return self._refused(state, trial, update)
         memory = self.memory
@@ -148,11 +148,11 @@ class Admission:
         update["examples"] = list(dict.fromkeys([*state["examples"], *ids]))
         return self._after(state, update, state["waiting"])
 
-    def _judged(self, state: AuditState) -> tuple[Trial, Update]:
+    def _judge(self, state: AuditState) -> tuple[Trial, Update]:
         batch, verdicts = state["batch"], state["trial_verdicts"]
         before = self._cases(state["dev"], state["dev_verdicts"])
         after = self._cases(state["dev"], {**state["dev_verdicts"], **verdicts})
-        unseen = {str(e.get("family") or "") for e in batch if not self._seen(e, state)}
+        unseen = {str(e.get("family") or "") for e in batch if not self._is_repeat(e, state)}
         fell = fall_risk(before, after, self.seed) if verdicts else None
         trial: Trial = {
             "round": state["round"],

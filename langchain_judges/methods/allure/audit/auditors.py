@@ -101,14 +101,14 @@ def by_people(
     """
     yield from ()
     del journal  # a person is not paid by the call
-    left = list(proposals)
+    open_proposals = list(proposals)
     decided: list[Decision] = []
     problems: list[str] = []
-    while left:
-        given = interrupt(
+    while open_proposals:
+        reply = interrupt(
             {
-                "round": left[0]["round"],
-                "proposals": left,
+                "round": open_proposals[0]["round"],
+                "proposals": open_proposals,
                 "labels": list(labels),
                 "modes": [
                     {"name": mode.name, "description": mode.description} for mode in modes
@@ -117,12 +117,14 @@ def by_people(
             }
         )
         try:
-            found, problems = read_answers(given, left, labels, "human")
+            decisions, problems = read_answers(reply, open_proposals, labels, "human")
         except InputError as exc:
-            found, problems = [], [str(exc)]
-        decided += found
-        done = {decision["id"] for decision in decided}
-        left = [proposal for proposal in left if proposal["id"] not in done]
+            decisions, problems = [], [str(exc)]
+        decided += decisions
+        answered_ids = {decision["id"] for decision in decided}
+        open_proposals = [
+            proposal for proposal in open_proposals if proposal["id"] not in answered_ids
+        ]
     return decided, []
 
 
@@ -179,8 +181,8 @@ def _by_model(
             why = reply.failures[0]["reason"]
             return {"answer": "reject", "note": f"not audited: {why}"}, reply.usage
         mode = reply.data["mode"]
-        told = {"answer": reply.data["answer"], "note": reply.data["reason"]}
-        return {**told, "mode": None if mode == "none" else mode}, reply.usage
+        fields = {"answer": reply.data["answer"], "note": reply.data["reason"]}
+        return {**fields, "mode": None if mode == "none" else mode}, reply.usage
 
     def audit(
         proposals: Sequence[Proposal],

@@ -105,14 +105,16 @@ def normalised_sequence(ignore: Collection[str] = NOUNS) -> Check:
     """
     left_out = frozenset(ignore)
     return by_match(
-        "normalised_sequence", lambda a, b: _told(a, left_out) == _told(b, left_out)
+        "normalised_sequence", lambda a, b: _words_of(a, left_out) == _words_of(b, left_out)
     )
 
 
 def word_set(ignore: Collection[str] = NOUNS) -> Check:
     """Return the check that compares the words after the last "answer:", in any order."""
     left_out = frozenset(ignore)
-    return by_match("set", lambda a, b: set(_told(a, left_out)) == set(_told(b, left_out)))
+    return by_match(
+        "set", lambda a, b: set(_words_of(a, left_out)) == set(_words_of(b, left_out))
+    )
 
 
 def numeric(tolerance: float = 1e-9) -> Check:
@@ -125,11 +127,11 @@ def numeric(tolerance: float = 1e-9) -> Check:
     """
 
     def same(response: str, expected: str) -> bool | None:
-        wanted, found = _last_number(expected), _last_number(response)
-        if wanted is None:
+        target, number = _last_number(expected), _last_number(response)
+        if target is None:
             return None
-        return found is not None and math.isclose(
-            found, wanted, rel_tol=tolerance, abs_tol=tolerance
+        return number is not None and math.isclose(
+            number, target, rel_tol=tolerance, abs_tol=tolerance
         )
 
     return by_match("numeric", same)
@@ -151,7 +153,7 @@ def pattern(expression: str | None = None, *, extract: bool = False) -> Check:
         raise OptionError("`extract=True` needs an `expression` that finds the answer")
     compiled = _compiled(expression) if expression is not None else None
 
-    def found(response: str, expected: str) -> bool | None:
+    def match(response: str, expected: str) -> bool | None:
         search = compiled or _compiled(expected)
         hits = list(search.finditer(response))
         if not extract:
@@ -159,10 +161,10 @@ def pattern(expression: str | None = None, *, extract: bool = False) -> Check:
         if not hits:
             return False
         answer = hits[-1][1] if search.groups else hits[-1][0]
-        return _told(answer or "", NOUNS) == _told(expected, NOUNS)
+        return _words_of(answer or "", NOUNS) == _words_of(expected, NOUNS)
 
     if extract or compiled is None:
-        return by_match("pattern", found)
+        return by_match("pattern", match)
     why = f"the response {{}} {expression!r}"
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
@@ -196,30 +198,34 @@ def annotated(
         raise OptionError(f"`min_deviation` must be positive, got {min_deviation!r}")
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
-        said = item.get(field)
-        if said is None or isinstance(said, bool) or not isinstance(said, int | float | str):
+        annotation = item.get(field)
+        if (
+            annotation is None
+            or isinstance(annotation, bool)
+            or not isinstance(annotation, int | float | str)
+        ):
             return None
-        if isinstance(said, float) and math.isnan(said):
+        if isinstance(annotation, float) and math.isnan(annotation):
             return None
-        truth: Label = said
+        truth: Label = annotation
         if threshold is not None:
-            truth = labels[0] if _grade(said, field) < threshold else labels[-1]
+            truth = labels[0] if _grade(annotation, field) < threshold else labels[-1]
         both = [each for each in (truth, label) if isinstance(each, int | float)]
         if len(both) == 2 and abs(both[0] - both[1]) < min_deviation:
             return None
         proposed = nearest(truth, labels)
         if proposed == label:
             return None
-        return Doubt(proposed, f"a person says {said}, the judge {label}")
+        return Doubt(proposed, f"a person says {annotation}, the judge {label}")
 
     return Check("annotated", rule, field)
 
 
-def _grade(said: Label, field: str) -> float:
+def _grade(label: Label, field: str) -> float:
     try:
-        return float(said)
+        return float(label)
     except ValueError as exc:
-        raise InputError(f"`{field}` must be a number for a threshold, got {said!r}") from exc
+        raise InputError(f"`{field}` must be a number for a threshold, got {label!r}") from exc
 
 
 def nearest(label: Label, labels: Sequence[Label]) -> Label:
@@ -234,10 +240,10 @@ def by_match(name: str, match: Match) -> Check:
     """Return a check that matches the response against any of the expected answers."""
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
-        found = matches(match, item)
-        if found is None:
+        result = matches(match, item)
+        if result is None:
             return None
-        return _verdict(found, label, labels, f"the response {{}} an expected answer ({name})")
+        return _verdict(result, label, labels, f"the response {{}} an expected answer ({name})")
 
     return Check(name, rule, "expected")
 
@@ -251,12 +257,12 @@ def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
     name = getattr(function, "__name__", type(function).__name__)
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
-        said = function(item, label)
-        if said is None or isinstance(said, Doubt):
-            return said
-        if isinstance(said, bool):
-            return _verdict(said, label, labels, f"the response {{}} what {name} wants")
-        return None if said == label else Doubt(said, f"{name} says {said}")
+        result = function(item, label)
+        if result is None or isinstance(result, Doubt):
+            return result
+        if isinstance(result, bool):
+            return _verdict(result, label, labels, f"the response {{}} what {name} wants")
+        return None if result == label else Doubt(result, f"{name} says {result}")
 
     return Check(name, rule)
 
@@ -296,23 +302,23 @@ def matches(match: Match, item: Mapping[str, Any]) -> bool | None:
     """
     answers = expected_answers(item)
     response = judged(item.get("output") or "")
-    said = [match(response, answer) for answer in answers]
-    if any(said):
+    results = [match(response, answer) for answer in answers]
+    if any(results):
         return True
-    return False if False in said else None
+    return False if False in results else None
 
 
 def _verdict(right: bool, label: Label, labels: Sequence[Label], why: str) -> Doubt | None:
     due = labels[-1] if right else labels[0]
-    said = "matches" if right else "does not match"
-    return None if label == due else Doubt(due, why.replace("{}", said))
+    outcome = "matches" if right else "does not match"
+    return None if label == due else Doubt(due, why.replace("{}", outcome))
 
 
 def _squeezed(text: str) -> str:
     return re.sub(r"[\s.]", "", text).casefold().removeprefix("answer:")
 
 
-def _told(text: str, left_out: Collection[str]) -> list[str]:
+def _words_of(text: str, left_out: Collection[str]) -> list[str]:
     """Return the words of the answer; without the usual ones only if others are left.
 
     An answer of signs alone, such as "<=", stands for itself.
@@ -323,8 +329,8 @@ def _told(text: str, left_out: Collection[str]) -> list[str]:
 
 
 def _last_number(text: str) -> float | None:
-    found = _NUMBER.findall(_ANSWER.split(text)[-1])
-    return float(found[-1].replace(",", "")) if found else None
+    numbers = _NUMBER.findall(_ANSWER.split(text)[-1])
+    return float(numbers[-1].replace(",", "")) if numbers else None
 
 
 def _compiled(expression: str) -> re.Pattern[str]:

@@ -202,7 +202,7 @@ def _loop(
     own = metadata.get("options") or {}
     modes = read_modes(options.modes)
     labels = tuple(own.get("labels") or (0, 1)) if options.labels is None else None
-    named = labels or tuple(options.labels or ())
+    label_names = labels or tuple(options.labels or ())
     # What a judge that is not ours may be shown, nobody knows.
     everywhere = options.again == "all" or _across((own.get("memory") or {}).get("recall"))
     return Loop(
@@ -215,7 +215,7 @@ def _loop(
         admission=Admission(
             memory=memory,
             reach=Reach(everywhere or metadata.get("method") != "allure"),
-            labels=named,
+            labels=label_names,
             truth=options.truth,
             admit=options.admit,
             unmeasured=options.unmeasured,
@@ -233,7 +233,7 @@ def _loop(
         patience=options.patience,
         dev=options.dev,
         truth=options.truth,
-        labels=named,
+        labels=label_names,
         allow_leak=options.allow_leak,
         leaky=options.allow_leak or bool(own.get("allow_leak")),
         seed=options.seed,

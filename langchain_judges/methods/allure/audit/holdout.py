@@ -70,14 +70,14 @@ def split_by_group(
         raise OptionError(f"a split by `{group}` needs two groups at least, got {len(members)}")
     names = list(members)
     random.Random(seed).shuffle(names)  # noqa: S311 - no secret
-    held: set[int] = set()
+    places: set[int] = set()
     for name in names[:-1]:
-        if held and len(held) + len(members[name]) / 2 > share * len(items):
+        if places and len(places) + len(members[name]) / 2 > share * len(items):
             break
-        held.update(members[name])
+        places.update(members[name])
     return (
-        [item for number, item in enumerate(items) if number not in held],
-        [item for number, item in enumerate(items) if number in held],
+        [item for number, item in enumerate(items) if number not in places],
+        [item for number, item in enumerate(items) if number in places],
     )
 
 

@@ -67,10 +67,10 @@ def corpus_of(items: Sequence[Mapping[str, Any]]) -> Corpus:
     responses = [judged(item["output"]) for item in items]
     lengths = sorted(map(len, responses)) or [0]
     counts = Counter(word for response in responses for word in set(_words(response)))
-    told = (word for item in items for word in _words(_told(item)))
+    words = (word for item in items for word in _words(_texts_of(item)))
     several = {word for word, times in counts.items() if times > 1}
     return Corpus(
-        long=lengths[int(0.95 * (len(lengths) - 1))], vocabulary=frozenset(told) | several
+        long=lengths[int(0.95 * (len(lengths) - 1))], vocabulary=frozenset(words) | several
     )
 
 
@@ -92,23 +92,23 @@ def read_modes(own: Sequence[Mode | str | Mapping[str, str]] | None) -> tuple[Mo
     """
     if own is not None and not isinstance(own, list | tuple):
         raise OptionError(f"`modes` must be a list of failure modes, got {own!r}")
-    given = tuple(_read(each) for each in own or ())
-    names = {mode.name for mode in given}
-    return (*given, *(mode for mode in FIVE if mode.name not in names))
+    own_modes = tuple(_read(each) for each in own or ())
+    names = {mode.name for mode in own_modes}
+    return (*own_modes, *(mode for mode in FIVE if mode.name not in names))
 
 
-def _read(given: Mode | str | Mapping[str, str]) -> Mode:
-    if isinstance(given, Mode):
-        return given
-    if isinstance(given, str):
-        name, _, description = given.partition(":")
-        return _named(name, description)
-    if isinstance(given, Mapping):
-        return _named(str(given.get("name", "")), str(given.get("description", "")))
-    raise OptionError(f"a failure mode is a `Mode`, a text or a mapping, got {given!r}")
+def _read(value: Mode | str | Mapping[str, str]) -> Mode:
+    if isinstance(value, Mode):
+        return value
+    if isinstance(value, str):
+        name, _, description = value.partition(":")
+        return _mode(name, description)
+    if isinstance(value, Mapping):
+        return _mode(str(value.get("name", "")), str(value.get("description", "")))
+    raise OptionError(f"a failure mode is a `Mode`, a text or a mapping, got {value!r}")
 
 
-def _named(name: str, description: str) -> Mode:
+def _mode(name: str, description: str) -> Mode:
     if not name.strip():
         raise OptionError("a failure mode needs a name: 'name: description'")
     return Mode(name.strip(), description.strip())
@@ -118,15 +118,15 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _told(item: Mapping[str, Any]) -> str:
+def _texts_of(item: Mapping[str, Any]) -> str:
     parts = [transcript(item["input"]), *expected_answers(item), str(item.get("source") or "")]
     return "\n".join(parts)
 
 
 def _parrots(item: Mapping[str, Any], corpus: Corpus) -> bool:
     del corpus
-    said, asked = _trigrams(judged(item["output"])), _trigrams(transcript(item["input"]))
-    return len(said) >= 5 and len(said & asked) >= _COMMON_SHARE * len(said)
+    reply, task = _trigrams(judged(item["output"])), _trigrams(transcript(item["input"]))
+    return len(reply) >= 5 and len(reply & task) >= _COMMON_SHARE * len(reply)
 
 
 def _trigrams(text: str) -> set[tuple[str, ...]]:
@@ -137,8 +137,8 @@ def _trigrams(text: str) -> set[tuple[str, ...]]:
 def _is_gibberish(item: Mapping[str, Any], corpus: Corpus) -> bool:
     response = judged(item["output"])
     words = [word for word in _words(response) if not word.isdigit()]
-    known = sum(word in corpus.vocabulary for word in words)
-    if len(words) >= 5 and known < _KNOWN_SHARE * len(words) and not _speakable(words):
+    known_words = sum(word in corpus.vocabulary for word in words)
+    if len(words) >= 5 and known_words < _KNOWN_SHARE * len(words) and not _speakable(words):
         return True
     if len(response) < _LONG_ENOUGH:
         return False
@@ -162,18 +162,18 @@ def _is_lengthy(item: Mapping[str, Any], corpus: Corpus) -> bool:
     concludes = re.search(r"\b(answer|conclusion|therefore|result)\b.{0,20}:", response, re.I)
     if len(response) > corpus.long and len(response) > _LONG_ENOUGH and not concludes:
         return True
-    wanted = min((len(_words(answer)) for answer in expected_answers(item)), default=0)
-    argued = len(_words(response)) - wanted >= _ARGUED
+    shortest = min((len(_words(answer)) for answer in expected_answers(item)), default=0)
+    argued = len(_words(response)) - shortest >= _ARGUED
     return argued and len(_REASONS.findall(response)) >= 2
 
 
 def _is_partial(item: Mapping[str, Any], corpus: Corpus) -> bool:
     del corpus
-    said = _answer_words(judged(item["output"]))
+    reply = _answer_words(judged(item["output"]))
     return any(
-        said != wanted and (_is_within(said, wanted) or _is_within(wanted, said))
-        for wanted in map(_answer_words, expected_answers(item))
-        if said and wanted and len(said) <= 3 * len(wanted)
+        reply != answer and (_is_within(reply, answer) or _is_within(answer, reply))
+        for answer in map(_answer_words, expected_answers(item))
+        if reply and answer and len(reply) <= 3 * len(answer)
     )
 
 
@@ -189,19 +189,19 @@ def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:
 
 def _names_keywords(item: Mapping[str, Any], corpus: Corpus) -> bool:
     del corpus
-    said = _answer_words(judged(item["output"]))
+    reply = _answer_words(judged(item["output"]))
     raw = _words(_ANSWER.split(judged(item["output"]))[-1])
-    asked = set(_words(transcript(item["input"])))
+    task_words = set(_words(transcript(item["input"])))
     for answer in expected_answers(item):
-        wanted = _answer_words(answer)
-        if not wanted or not set(wanted) <= set(said):
+        key_words = _answer_words(answer)
+        if not key_words or not set(key_words) <= set(reply):
             continue
-        more = set(said) - set(wanted)
+        more = set(reply) - set(key_words)
         # The answer itself, with words around it: "Room 1, Room 3" for "1, 3".
-        if said == wanted and raw != _words(answer):
+        if reply == key_words and raw != _words(answer):
             return True
         # Words of the task beside the answer's, or the same words in another order.
-        if said != wanted and (more & asked or not more):
+        if reply != key_words and (more & task_words or not more):
             return True
     return False
 

@@ -79,10 +79,10 @@ class Loop:
         yield from ()
         items = _identified(state["items"], "item")
         self.check.require(items)
-        given = None if isinstance(self.dev, int | float) else self.dev
-        held = [] if given is None else _identified(given, "dev")
-        known = grouped_by_task([*items, *held])
-        pool, dev = self._parts(known[: len(items)], known[len(items) :])
+        dev_items = None if isinstance(self.dev, int | float) else self.dev
+        own_dev = [] if dev_items is None else _identified(dev_items, "dev")
+        grouped = grouped_by_task([*items, *own_dev])
+        pool, dev = self._parts(grouped[: len(items)], grouped[len(items) :])
         for item in dev:
             if item.get(self.truth) is None:
                 raise InputError(
@@ -101,7 +101,7 @@ class Loop:
             "leak_allowed": self.leaky,
             "grouped_by_task": sum(
                 item.get("group") != plain.get("group")
-                for item, plain in zip(known, [*items, *held], strict=True)
+                for item, plain in zip(grouped, [*items, *own_dev], strict=True)
             ),
         }
 
@@ -142,7 +142,7 @@ class Loop:
     def evaluate(self, work: Work) -> Steps[Update]:
         """Judge one item with what the memory now holds."""
         judge, item = self.judge, work["item"]
-        verdict = yield from self._judged(
+        verdict = yield from self._judge_items(
             work["id"], item, str(self.memory.version), judge.invoke, judge.ainvoke
         )
         tell("verdict", "evaluate", verdict, work["id"])
@@ -164,11 +164,11 @@ class Loop:
         verdicts: dict[str, Any] = {}
         for each in batch["items"]:
             id = each["id"]
-            verdicts[id] = yield from self._judged(id, each["item"], version, now, later)
+            verdicts[id] = yield from self._judge_items(id, each["item"], version, now, later)
             tell("verdict", "try", verdicts[id], id)
         return {"trial_verdicts": verdicts}
 
-    def _judged(
+    def _judge_items(
         self,
         id: str,
         item: dict[str, Any],
@@ -202,8 +202,8 @@ class Loop:
         yield from ()
         doubted, others = proposals_of(state, self.check.name, self.modes)
         candidates = others if self.draw_right else []
-        drawn = drawn_beside(doubted, candidates, self.right_share, self.seed)
-        return {"proposals": [*doubted, *drawn]}
+        right_proposals = drawn_beside(doubted, candidates, self.right_share, self.seed)
+        return {"proposals": [*doubted, *right_proposals]}
 
     def audit(self, state: AuditState) -> Steps[Update]:
         """Have every proposal decided; queue what was accepted."""
@@ -229,9 +229,9 @@ class Loop:
 
     def measure_round(self, state: AuditState) -> Steps[Update]:
         """Write down what the round came to, and decide whether another one follows."""
-        done = self._round(state)
-        tell("round", "measure", done)
-        history = [*state["history"], done]
+        outcome = self._round(state)
+        tell("round", "measure", outcome)
+        history = [*state["history"], outcome]
         families = {example.get("family") for example in state["learnt"]}
         # Trials have already judged dev with what was learnt.
         stale = self.reach.touched(state["pool"], families)
@@ -312,17 +312,17 @@ def _identified(items: Sequence[Mapping[str, Any]], prefix: str) -> list[dict[st
     """Return checked items, each with an id that no other has."""
     if not items or isinstance(items, Mapping | str):
         raise InputError("an audit needs a list of at least one item")
-    taken: set[str] = set()
-    named = []
-    for number, given in enumerate(items):
-        item: Any = plain_row(given) if isinstance(given, Mapping) else given
+    ids: set[str] = set()
+    items_with_ids = []
+    for number, raw in enumerate(items):
+        item: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
         try:
             check_item(item)
         except InputError as exc:
             raise InputError(f"item {number}: {exc}") from exc
         own = str(item.get("id") or f"{prefix} {number}")
-        if own in taken:
+        if own in ids:
             raise InputError(f"item {number}: the id {own!r} stands twice")
-        taken.add(own)
-        named.append({**item, "id": own})
-    return named
+        ids.add(own)
+        items_with_ids.append({**item, "id": own})
+    return items_with_ids

@@ -37,12 +37,12 @@ def send_proposals(
         client: A LangSmith client.
         project: The project for the runs that stand for the proposals.
     """
-    held = client.create_project(project, upsert=True)
-    found = next(client.list_annotation_queues(name=queue, limit=1), None)
-    place = found or client.create_annotation_queue(name=queue, rubric_instructions=_RUBRIC)
+    session = client.create_project(project, upsert=True)
+    existing = next(client.list_annotation_queues(name=queue, limit=1), None)
+    place = existing or client.create_annotation_queue(name=queue, rubric_instructions=_RUBRIC)
     now = datetime.now(UTC)
     for proposal in proposals:
-        inputs, outputs = _shown(proposal)
+        inputs, outputs = _run_fields(proposal)
         client.create_run(
             f"audit:{proposal['id']}",
             inputs,
@@ -57,7 +57,7 @@ def send_proposals(
     client.add_runs_to_annotation_queue(
         place.id,
         runs=[
-            {"run_id": run_of(proposal, queue), "session_id": held.id, "start_time": now}
+            {"run_id": run_of(proposal, queue), "session_id": session.id, "start_time": now}
             for proposal in proposals
         ],
     )
@@ -76,8 +76,8 @@ def read_queue(
     """
     by_run = {run_of(proposal, queue): proposal["id"] for proposal in proposals}
     answers: dict[str, dict[str, Any]] = {}
-    told = client.list_feedback(run_ids=list(by_run), feedback_key=list(KEYS))
-    for feedback in sorted(told, key=lambda each: each.modified_at):
+    feedback_list = client.list_feedback(run_ids=list(by_run), feedback_key=list(KEYS))
+    for feedback in sorted(feedback_list, key=lambda each: each.modified_at):
         own = by_run.get(UUID(str(feedback.run_id)))
         value = feedback.value if feedback.value is not None else feedback.score
         if own is None or value is None:
@@ -91,18 +91,18 @@ def read_queue(
 
 def run_of(proposal: Mapping[str, Any], queue: str) -> UUID:
     """Return the id of the run that stands for a proposal in a queue."""
-    told = [queue, proposal["id"], proposal["round"], proposal["label"], proposal["proposed"]]
-    return uuid5(_SPACE, "\x00".join(map(str, told)))
+    parts = [queue, proposal["id"], proposal["round"], proposal["label"], proposal["proposed"]]
+    return uuid5(_SPACE, "\x00".join(map(str, parts)))
 
 
-def _shown(proposal: Proposal) -> tuple[dict[str, Any], dict[str, Any]]:
+def _run_fields(proposal: Proposal) -> tuple[dict[str, Any], dict[str, Any]]:
     item = proposal["item"]
     inputs = {"task": transcript(item["input"]), "expected": item.get("expected")}
     if item.get("source"):
         inputs["source"] = item["source"]
-    told = ("label", "score", "rationale", "proposed", "why", "check", "mode")
+    names = ("label", "score", "rationale", "proposed", "why", "check", "mode")
     outputs = {"response": judged(item["output"])}
-    return inputs, {**outputs, **{name: proposal[name] for name in told}}  # type: ignore[literal-required]
+    return inputs, {**outputs, **{name: proposal[name] for name in names}}  # type: ignore[literal-required]
 
 
 def _number(value: Any) -> Any:

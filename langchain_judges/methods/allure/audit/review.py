@@ -64,12 +64,12 @@ class Decision(TypedDict):
 
 
 def read_answers(
-    given: Any, proposals: Sequence[Proposal], labels: Sequence[Label], auditor: str
+    answer_list: Any, proposals: Sequence[Proposal], labels: Sequence[Label], auditor: str
 ) -> tuple[list[Decision], list[str]]:
     """Return the decisions that some answers amount to, and what is wrong with the rest.
 
     Args:
-        given: A list of `{"id", "answer", "label"?, "mode"?, "note"?, "auditor"?}`, or a
+        answer_list: A list of `{"id", "answer", "label"?, "mode"?, "note"?, "auditor"?}`, or a
             mapping from ids to such answers or to their names alone.
         proposals: What was asked; an answer to anything else is a problem.
         labels: What a label may be.
@@ -78,7 +78,7 @@ def read_answers(
     by_id = {proposal["id"]: proposal for proposal in proposals}
     decided: dict[str, Decision] = {}
     problems: list[str] = []
-    for own, answer in _listed(given):
+    for own, answer in _listed(answer_list):
         if own not in by_id:
             problems.append(f"{own!r} is none of the proposals")
             continue
@@ -89,22 +89,22 @@ def read_answers(
     return list(decided.values()), problems
 
 
-def _listed(given: Any) -> list[tuple[str, Any]]:
-    if isinstance(given, Mapping) and isinstance(given.get("answers"), list | Mapping):
-        given = given["answers"]
-    if isinstance(given, Mapping):
-        return [(str(own), answer) for own, answer in given.items()]
-    if not isinstance(given, list):
-        raise InputError(f"answers are a list or a mapping by id, got {given!r}")
+def _listed(answers: Any) -> list[tuple[str, Any]]:
+    if isinstance(answers, Mapping) and isinstance(answers.get("answers"), list | Mapping):
+        answers = answers["answers"]
+    if isinstance(answers, Mapping):
+        return [(str(own), answer) for own, answer in answers.items()]
+    if not isinstance(answers, list):
+        raise InputError(f"answers are a list or a mapping by id, got {answers!r}")
     listed = []
-    for answer in given:
+    for answer in answers:
         if not isinstance(answer, Mapping) or "id" not in answer:
             raise InputError(f"an answer needs the `id` of its proposal, got {answer!r}")
         listed.append((str(answer["id"]), answer))
     return listed
 
 
-def resolve(proposal: Proposal, given: Any, labels: Sequence[Label], auditor: str) -> Decision:
+def resolve(proposal: Proposal, reply: Any, labels: Sequence[Label], auditor: str) -> Decision:
     """Return what an answer to a proposal amounts to.
 
     An auditor who gives the judge's own label says that a check that doubts it was wrong.
@@ -112,12 +112,12 @@ def resolve(proposal: Proposal, given: Any, labels: Sequence[Label], auditor: st
     Raises:
         InputError: The answer or its label is none of those allowed.
     """
-    told: Mapping[str, Any] = given if isinstance(given, Mapping) else {"answer": given}
-    answer = _answer(told.get("answer"))
-    label = _label(told, answer, proposal, labels)
+    fields: Mapping[str, Any] = reply if isinstance(reply, Mapping) else {"answer": reply}
+    answer = _answer(fields.get("answer"))
+    label = _label(fields, answer, proposal, labels)
     mode = proposal["mode"]
-    if told.get("mode") is not None or answer == "mode":
-        mode = str(told.get("mode") or "").strip() or None
+    if fields.get("mode") is not None or answer == "mode":
+        mode = str(fields.get("mode") or "").strip() or None
     if label == proposal["label"]:
         # Where no rule doubts the label, the auditor says the same as both.
         answer = "check_wrong" if proposal["proposed"] != label else "accept"
@@ -128,37 +128,37 @@ def resolve(proposal: Proposal, given: Any, labels: Sequence[Label], auditor: st
         "wrong": proposal["label"],
         "label": label,
         "mode": mode if label not in {None, proposal["label"]} else None,
-        "note": str(told.get("note") or ""),
-        "auditor": str(told.get("auditor") or auditor),
+        "note": str(fields.get("note") or ""),
+        "auditor": str(fields.get("auditor") or auditor),
         "check": proposal["check"],
     }
 
 
-def _answer(given: object) -> Answer:
-    name = str(given).strip().casefold().replace(" ", "_")
+def _answer(value: object) -> Answer:
+    name = str(value).strip().casefold().replace(" ", "_")
     name = _ALIASES.get(name, name)
     for answer in get_args(Answer):
         if name == answer:
             return answer  # type: ignore[no-any-return]
-    raise InputError(f"`answer` must be one of {get_args(Answer)!r}, got {given!r}")
+    raise InputError(f"`answer` must be one of {get_args(Answer)!r}, got {value!r}")
 
 
 def _label(
-    told: Mapping[str, Any], answer: Answer, proposal: Proposal, labels: Sequence[Label]
+    fields: Mapping[str, Any], answer: Answer, proposal: Proposal, labels: Sequence[Label]
 ) -> Label | None:
     if answer == "reject":
         return None
     if answer == "check_wrong":
         return proposal["label"]
-    said = told.get("label")
-    if said is None:
+    choice = fields.get("label")
+    if choice is None:
         if answer == "label":
             raise InputError("`answer` 'label' needs the `label`")
         return proposal["proposed"]
-    known = {str(label).casefold(): label for label in labels}
-    if str(said).casefold() not in known:
-        raise InputError(f"`label` must be one of {list(labels)!r}, got {said!r}")
-    return known[str(said).casefold()]
+    by_name = {str(label).casefold(): label for label in labels}
+    if str(choice).casefold() not in by_name:
+        raise InputError(f"`label` must be one of {list(labels)!r}, got {choice!r}")
+    return by_name[str(choice).casefold()]
 
 
 def example_of(proposal: Proposal, decision: Decision) -> dict[str, Any]:
@@ -187,13 +187,19 @@ def to_jsonl(
     modes: Sequence[Mapping[str, str]],
 ) -> str:
     """Return proposals as JSONL to be answered elsewhere: fill in `answer` on each line."""
-    told = {
+    defaults = {
         "answers": list(get_args(Answer)),
         "labels": list(labels),
         "modes": [mode["name"] for mode in modes],
     }
     rows = [
-        {**proposal, "answer": None, "edit": {"label": None, "mode": None}, "note": "", **told}
+        {
+            **proposal,
+            "answer": None,
+            "edit": {"label": None, "mode": None},
+            "note": "",
+            **defaults,
+        }
         for proposal in proposals
     ]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -222,6 +228,8 @@ def from_jsonl(text: str) -> list[dict[str, Any]]:
             edit = row.get("edit") or {}
             if not isinstance(edit, dict):
                 raise InputError(f"line {number}: `edit` must be an object, got {edit!r}")
-            kept = {key: row[key] for key in ("id", "answer", "note", "auditor") if key in row}
-            answers.append({**kept, "label": edit.get("label"), "mode": edit.get("mode")})
+            fields = {
+                key: row[key] for key in ("id", "answer", "note", "auditor") if key in row
+            }
+            answers.append({**fields, "label": edit.get("label"), "mode": edit.get("mode")})
     return answers

@@ -45,8 +45,8 @@ def learnt_from(decisions: Mapping[str, Decision], share: float) -> tuple[list[s
     Labels that the auditor upheld against the check come first: no others are as near to a
     mistake, and they cost no decision more.
     """
-    answered = {own: each for own, each in decisions.items() if each["answer"] != "reject"}
-    mistakes = [own for own, each in answered.items() if each["label"] != each["wrong"]]
-    upheld = [own for own, each in answered.items() if each["answer"] == "check_wrong"]
-    drawn = [own for own in answered if own not in {*mistakes, *upheld}]
-    return mistakes, [*upheld, *drawn][: right_beside(len(mistakes), share)]
+    accepted = {own: each for own, each in decisions.items() if each["answer"] != "reject"}
+    mistakes = [own for own, each in accepted.items() if each["label"] != each["wrong"]]
+    upheld = [own for own, each in accepted.items() if each["answer"] == "check_wrong"]
+    sample = [own for own in accepted if own not in {*mistakes, *upheld}]
+    return mistakes, [*upheld, *sample][: right_beside(len(mistakes), share)]
