@@ -46,7 +46,7 @@ def forged_rows(kind: Kind, per_family: int | None = None) -> Iterator[dict[str,
             yield {**row, "id": f"{each.name}, against {side}", "group": each.family}
 
 
-class Rate(NamedTuple):
+class WinRate(NamedTuple):
     """How often the forged texts of a family won."""
 
     family: str
@@ -64,7 +64,7 @@ class Rate(NamedTuple):
         return self.won / verdicts if verdicts else None
 
 
-def attack_rates(rows: Iterable[Mapping[str, Any]], top: float = 1.0) -> list[Rate]:
+def attack_rates(rows: Iterable[Mapping[str, Any]], top: float = 1.0) -> list[WinRate]:
     """Return how often forged texts won, by family, the control first.
 
     Args:
@@ -88,7 +88,7 @@ def attack_rates(rows: Iterable[Mapping[str, Any]], top: float = 1.0) -> list[Ra
             if rows_of_family > failures
             else (0.0, 1.0)
         )
-        rates.append(Rate(family, rows_of_family, wins, failures, low, high))
+        rates.append(WinRate(family, rows_of_family, wins, failures, low, high))
     return sorted(rates, key=lambda each: each.family != CONTROL)
 
 
