@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from langchain_judges import create_bsm_judge
+from langchain_judges import create_absolute_judge, create_bsm_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.bound import chance_to_stay
-from langchain_judges.methods.bsm.expected import expected_scores
+from langchain_judges.methods.expected import expected_scores
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
@@ -215,3 +215,15 @@ def test_expected_scores_are_what_is_summed():
     model = FakeChatModel(replies=lambda _: message(REPLY, OFFERED))
     judge = create_bsm_judge(model, criteria=["Truth"], orders="none", score="mean")
     assert judge.invoke(PAIR)["verdict"]["scores"] == {"A": 4.5, "B": pytest.approx(5 / 3)}
+
+
+def test_absolute_scores_may_be_expectations_too():
+    model = FakeChatModel(replies=lambda _: message(REPLY, OFFERED))
+    judge = create_absolute_judge(model, orders="none", score="mean", scale=(1, 5))
+    assert judge.invoke(PAIR)["verdict"]["scores"] == {"A": 4.5, "B": pytest.approx(5 / 3)}
+    plain = create_absolute_judge(
+        FakeChatModel(replies=lambda _: REPLY), orders="none", score="mean"
+    )
+    verdict = plain.invoke(PAIR)["verdict"]
+    assert verdict["scores"] == {"A": 4.0, "B": 2.0}
+    assert [failure["reason"] for failure in verdict["failures"]] == ["no_logprobs"]

@@ -17,7 +17,7 @@ from langchain_judges.asking.steps import Steps, Update, together
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
-from langchain_judges.methods.bsm.expected import ALTERNATIVES, expected_scores, unmeasured
+from langchain_judges.methods.bsm.expected import unmeasured
 from langchain_judges.methods.bsm.findings import findings, weighed
 from langchain_judges.methods.bsm.parse import parse_scores
 from langchain_judges.methods.bsm.planning import PlanSteps
@@ -36,6 +36,7 @@ from langchain_judges.methods.bsm.tally import (
     quorum,
     weights_of,
 )
+from langchain_judges.methods.expected import ALTERNATIVES, expected_scores
 from langchain_judges.methods.pairs import examples_in, pair_of, reference_block
 from langchain_judges.methods.plans import (
     Criterion,

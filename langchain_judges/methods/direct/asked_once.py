@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
@@ -72,6 +72,10 @@ class Absolute(Baseline):
 
     scale: Scale = (1, 10)
     """Lowest and highest score."""
+    score: Literal["mode", "mean"] = "mode"
+    """`"mode"` takes each score as it is given (the paper); `"mean"` takes its expectation
+    over the tokens offered for it, where the provider reports their probabilities: fewer
+    ties."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
@@ -79,6 +83,11 @@ class Absolute(Baseline):
     def grades(self) -> tuple[int, int]:
         """The lowest and the highest score."""
         return self.scale
+
+    @property
+    def by_mean(self) -> bool:
+        """Whether a score is its expectation."""
+        return self.score == "mean"
 
 
 def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -97,6 +97,11 @@ class Baseline(JudgeOptions):
         return 1, 10
 
     @property
+    def by_mean(self) -> bool:
+        """Whether a score is its expectation over the tokens offered for it."""
+        return False
+
+    @property
     def plan_size(self) -> int:
         """Criteria of the plan; 0 where nothing is planned."""
         return 0

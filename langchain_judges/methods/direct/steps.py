@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import AIMessage
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
@@ -27,6 +29,7 @@ from langchain_judges.methods.direct.replies import (
 from langchain_judges.methods.direct.shots import render_shots
 from langchain_judges.methods.direct.stopping import next_samples
 from langchain_judges.methods.direct.tally import decide, order_totals, weights
+from langchain_judges.methods.expected import ALTERNATIVES, expected_scores
 from langchain_judges.methods.pairs import FOCUS, PairSteps, examples_in, middle, pair_of
 from langchain_judges.methods.plans import (
     Criterion,
@@ -70,10 +73,19 @@ class BaselineSteps(PairSteps):
             sampled=own.replies > 1,
             # The name of a sample is the whole name of its run.
             label="{unit}" if own.replies > 1 else "",
-            logprobs=one_label,
-            measure=measure if one_label else None,
+            logprobs=one_label or own.by_mean,
+            alternatives=ALTERNATIVES if own.by_mean else 0,
+            measure=self.measure if one_label or own.by_mean else None,
+            measured_as="expected scores" if own.by_mean else "",
             parse=None if own.plan_size else parse,
         )
+
+    @property
+    def measure(self) -> Callable[[AIMessage, dict[str, Any]], dict[str, Any]]:
+        """What is read off the tokens of a reply: label probabilities, or expected scores."""
+        if self.own.by_mean:
+            return partial(expected_scores, scale=self.own.grades)
+        return measure
 
     @cached_property
     def shots(self) -> str:
@@ -162,9 +174,13 @@ class BaselineSteps(PairSteps):
             "confidence": reply.measured.get("joint"),
         }
         if self.own.reads == "scores":
-            scores = by_identity(order, reply.data["score_1"], reply.data["score_2"])
+            said = (reply.data["score_1"], reply.data["score_2"])
+            scores = by_identity(order, *reply.measured.get("", said))
             ballot["scores"] = {side: float(score) for side, score in scores.items()}
-            ballot["preference"] = prefer(scores)
+            ballot["preference"] = prefer({s: round(v, 9) for s, v in scores.items()})
+            if self.own.by_mean and not reply.measured:
+                lacking = _no_expectation(self._unit(order, work["sample"])[0])
+                return {"ballots": [ballot], "failures": [*reply.failures, lacking]}
         else:
             ballot["preference"] = preferred_slot(order, reply.data["preference"])
         return {"ballots": [ballot]}
@@ -249,6 +265,17 @@ def _described(criterion: Criterion) -> str:
 
 LABELS: dict[str, type[BaseModel]] = {"label": Choice, "forced_label": ForcedChoice}
 """The shape of a reply that is a label."""
+
+
+def _no_expectation(unit: str) -> Failure:
+    return {
+        "step": "judge",
+        "unit": unit,
+        "reason": "no_logprobs",
+        "detail": "the provider reports no probabilities of other scores; the score counts "
+        "as it was given",
+    }
+
 
 _NO_LOGPROBS: Failure = {
     "step": "judge",
