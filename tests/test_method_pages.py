@@ -10,6 +10,8 @@ from langchain_judges.writing.registry import WRITERS
 from website.method_pages import PAGES, ROOT, written
 
 
+# The page of DRPE loads the real embedder.
+@pytest.mark.figures
 @pytest.mark.parametrize("name", PAGES)
 def test_the_end_of_a_methods_page_is_up_to_date(name):
     page = (ROOT / "docs" / f"{name}.md").read_text()
