@@ -7,6 +7,7 @@ then compare) and `none` (A is shown first, once).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -65,6 +66,35 @@ def preferred_slot(order: Order, slot: Literal["1", "2", "tie"]) -> Preference:
     if slot == "tie":
         return "tie"
     return "A" if (slot == "1") == (order == "AB") else "B"
+
+
+def naming_identities(text: str, order: Order, noun: str = "response") -> str:
+    """Return what was said of an order with its texts by identity: response 1 as response A.
+
+    Args:
+        text: What a model said, such as a reason.
+        order: In which it saw the texts.
+        noun: What the prompt calls them.
+    """
+    slots = rf"\b({noun}) ([12])\b|\b(?:the )?(first|second) ({noun})\b"
+
+    def named(match: re.Match[str]) -> str:
+        first = match[2] == "1" or (match[3] or "").casefold() == "first"
+        word = match[1] or match[4]
+        word = word.capitalize() if match[0][0].isupper() else word
+        return f"{word} {in_slots(order, 'A', 'B')[not first]}"
+
+    return re.sub(slots, named, text, flags=re.IGNORECASE)
+
+
+def naming_slots(text: str, order: Order, noun: str = "response") -> str:
+    """Return a text of `naming_identities` with the slots of an order again."""
+    places = by_identity(order, "1", "2")
+    return re.sub(
+        rf"\b((?i:{noun})) ([AB])\b",
+        lambda match: f"{match[1]} {places[match[2]]}",
+        text,
+    )
 
 
 def prefer(scores: dict[str, Any]) -> Preference:

@@ -13,6 +13,8 @@ from langchain_judges.orders import (
     combine,
     disagree,
     in_slots,
+    naming_identities,
+    naming_slots,
     orders_of,
     prefer,
     preferred_slot,
@@ -78,3 +80,28 @@ def test_a_label_may_be_a_number_or_stand_in_marks(text, label):
 def test_what_is_no_label_is_refused(text):
     with pytest.raises(ValidationError):
         TypeAdapter(SlotOrTie).validate_python(text)
+
+
+@for_each(
+    ("order", "named"),
+    [
+        ("AB", "Response A cites it; response B's steps differ from response A."),
+        ("BA", "Response B cites it; response A's steps differ from response B."),
+    ],
+)
+def test_reasons_name_texts_by_identity_and_can_be_read_back(order, named):
+    text = "Response 1 cites it; response 2's steps differ from the first response."
+    assert naming_identities(text, order) == named
+    slots = "Response 1 cites it; response 2's steps differ from response 1."
+    assert naming_slots(named, order) == slots
+
+
+def test_numbers_that_name_no_text_stay():
+    text = "Answer: 1, 2. In response 12 the answer 2 is right, candidate 2 says."
+    assert naming_identities(text, "BA") == text
+    assert naming_identities("candidate 2 says", "BA", "candidate") == "candidate A says"
+
+
+def test_an_article_behind_the_noun_names_no_text():
+    text = "This is no response a user can read, nor a response b."
+    assert naming_slots(text, "BA") == text

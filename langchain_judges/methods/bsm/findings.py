@@ -5,7 +5,13 @@ from __future__ import annotations
 from langchain_judges.asking.ask import Reply
 from langchain_judges.methods.bsm.replies import BSMState, OrderResult
 from langchain_judges.methods.bsm.tally import Cells
-from langchain_judges.orders import Order, in_slots, preferred_slot
+from langchain_judges.orders import (
+    Order,
+    in_slots,
+    naming_identities,
+    naming_slots,
+    preferred_slot,
+)
 
 
 def findings(state: BSMState, order: Order, cells: Cells) -> str:
@@ -23,7 +29,8 @@ def findings(state: BSMState, order: Order, cells: Cells) -> str:
         )
         lines.append(
             f"{name}: {criterion['description']}\n"
-            f"response 1 scored {first:g}, response 2 scored {second:g}. {explanation}"
+            f"response 1 scored {first:g}, response 2 scored {second:g}. "
+            f"{naming_slots(explanation, order)}"
         )
     return "\n\n".join(lines)
 
@@ -35,5 +42,5 @@ def weighed(order: Order, reply: Reply, result: OrderResult) -> OrderResult:
     return {
         **result,
         "preference": preferred_slot(order, reply.data["preference"]),
-        "explanation": reply.data["explanation"],
+        "explanation": naming_identities(reply.data["explanation"], order),
     }

@@ -45,7 +45,7 @@ from langchain_judges.methods.plans import (
     several_scores_shape,
 )
 from langchain_judges.methods.stopping import not_asked_sentence
-from langchain_judges.orders import ORDER_NAMES, Order, by_identity, in_slots
+from langchain_judges.orders import ORDER_NAMES, Order, by_identity, in_slots, naming_identities
 from langchain_judges.rows.texts import fence_tokens, judged, transcript
 from langchain_judges.verdict import Pair, add_usage, not_judged
 
@@ -174,7 +174,7 @@ class BSMSteps(PlanSteps):
                     "order": order,
                     "sample": work["sample"],
                     "scores": by_identity(order, scores[0], scores[1]),
-                    "explanation": fields["explanation"],
+                    "explanation": naming_identities(fields["explanation"], order),
                 }
             )
         return {"subscores": subscores} | unmeasured(self.own, work, reply)

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.plans import Criterion, Subscore, score_within, scores_shape
-from langchain_judges.orders import Order, Slot, SlotOrTie, by_identity
+from langchain_judges.orders import Order, Slot, SlotOrTie, by_identity, naming_identities
 from langchain_judges.verdict import Failure, Pair, Preference
 
 
@@ -153,7 +153,9 @@ def read_sheet(
                 "order": work["order"],
                 "sample": work["sample"],
                 "scores": by_identity(work["order"], pair["score_1"], pair["score_2"]),
-                "explanation": str(data.get("explanation") or ""),
+                "explanation": naming_identities(
+                    str(data.get("explanation") or ""), work["order"]
+                ),
             }
         )
     return lines, failures

@@ -39,7 +39,14 @@ from langchain_judges.methods.plans import (
 )
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.methods.tasks import settle
-from langchain_judges.orders import ORDER_NAMES, Order, by_identity, prefer, preferred_slot
+from langchain_judges.orders import (
+    ORDER_NAMES,
+    Order,
+    by_identity,
+    naming_identities,
+    prefer,
+    preferred_slot,
+)
 from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
 
 if TYPE_CHECKING:
@@ -169,7 +176,7 @@ class BaselineSteps(PairSteps):
             "sample": work["sample"],
             "preference": None,
             "scores": None,
-            "explanation": reply.data["explanation"],
+            "explanation": naming_identities(reply.data["explanation"], order),
             "probability": reply.measured.get("label"),
             "confidence": reply.measured.get("joint"),
         }

@@ -9,7 +9,7 @@ from langchain_judges.asking.ask import Reply
 from langchain_judges.methods.drpe.options import ConfidenceKind
 from langchain_judges.methods.drpe.replies import Ballot, Work
 from langchain_judges.methods.drpe.votes import slot_vote, spoken_votes
-from langchain_judges.orders import preferred_slot
+from langchain_judges.orders import naming_identities, preferred_slot
 from langchain_judges.verdict import Failure, FailureReason, Role
 
 
@@ -60,7 +60,7 @@ def read_ballots(
                 "order": work["order"],
                 "sample": work["sample"],
                 "preference": preferred_slot(work["order"], vote.vote),
-                "reason": vote.reason,
+                "reason": naming_identities(vote.reason, work["order"], "candidate"),
                 "confidence": float(measured[0]) if measured else None,
                 "confidence_source": "logprobs" if measured else "none",
                 "tokens": int(measured[1]) if measured else None,

@@ -18,7 +18,7 @@ from langchain_judges.methods.sc2.replies import Choice, PreferenceWork, Preferr
 from langchain_judges.methods.sc2.steps import SC2Steps
 from langchain_judges.methods.sc2.tables import in_prompt
 from langchain_judges.methods.sc2.tally import decide, how_found
-from langchain_judges.orders import ORDER_NAMES, Order, preferred_slot
+from langchain_judges.orders import ORDER_NAMES, Order, naming_identities, preferred_slot
 from langchain_judges.rows.texts import fence_token, transcript
 from langchain_judges.verdict import Preference, add_usage, not_judged
 
@@ -82,7 +82,7 @@ class PreferenceSteps(SC2Steps):
             "sample": work["sample"],
             "preference": preferred_slot(work["order"], reply.data["preferred"]),
             "probability": reply.measured.get("probability"),
-            "comparison": reply.data["comparison"],
+            "comparison": naming_identities(reply.data["comparison"], work["order"]),
         }
         return {"choices": [choice]}
 
