@@ -959,3 +959,36 @@ def test_the_prompts_are_these(snapshot):
     prompts = sorted(model.prompts[:2])  # both are asked at the same time, as is every role
     public = next(prompt for prompt in alone.prompts if "General Public" in prompt)
     assert [*prompts, model.prompts[2], public, merged.prompts[0]] == snapshot
+
+
+ARTICLE = (
+    "The bridge over the Elm was closed on Monday after engineers found cracks in two of its "
+    "piers. Traffic is sent over the old ferry road, which adds twenty minutes to the way into "
+    "town. The mayor said repairs would begin in May and cost four million, half of it paid by "
+    "the county. Shopkeepers on the far bank fear for their summer trade, for most of their "
+    "customers come by car. A shuttle bus will run every half hour from the station until the "
+    "bridge is open again, and cyclists may use the railway bridge until then."
+)
+NOTES = ("The bridge is closed; repairs cost four million.", "Engineers found cracks in piers.")
+LETTERS = (
+    "I cross here daily, and nobody asked us commuters. " * 12,
+    "What a shame it is. " * 20,
+)
+CODE = "def mean(xs):\n    return sum(xs) / len(xs)\n"
+
+
+@for_each(
+    ("text", "sides", "task"),
+    [
+        (ARTICLE, NOTES, "summary"),
+        (ARTICLE, LETTERS, "text"),
+        (f"Name the people in the following article.\n\n{ARTICLE}", NOTES, "helpful"),
+        (f"{ARTICLE}\n\nWho pays for the repairs?", NOTES, "helpful"),
+        ("Why is the sky blue?", NOTES, "helpful"),
+        (f"Fix this for empty lists:\n{CODE}", (CODE, CODE), "helpful"),
+        (CODE * 30, (CODE * 30, CODE * 29), "text"),
+        ([{"role": "user", "content": t} for t in ("Hello.", "And now?")], NOTES, "dialogue"),
+    ],
+)
+def test_a_panel_sees_whether_a_text_asks_for_something(text, sides, task):
+    assert task_of({"input": text, "output_a": sides[0], "output_b": sides[1]}) == task

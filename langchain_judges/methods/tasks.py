@@ -39,9 +39,10 @@ class Task(TypedDict):
 CORRECT_FIRST = """Go by what the request asks: a good answer to another request is no \
 answer, and where its words and its evident aim part, the aim counts. Where there is a right \
 answer, work it out first and hold both conclusions against it. Correct comes before \
-everything else: a wrong final answer outweighs depth, detail and style. If both are wrong, \
-the nearer or better reasoned one is better; if both are right, the one that does more of \
-what was asked, more clearly. Detail counts only where the request wants it, and a slip of \
+everything else: a wrong final answer outweighs depth, detail and style; a false remark \
+beside a right answer is a fault too, but a smaller one. If both are wrong, the nearer or \
+better reasoned one is better; if both are right, the one that does more of what was asked, \
+more clearly. Detail counts only where the request wants it, and a slip of \
 format counts little unless a format was asked for."""
 """How correctness, depth and form are weighed; the wording that all judges of answers share."""
 
@@ -84,6 +85,16 @@ TASKS: dict[str, Task] = {
         "sought": "a document found for this query",
         "everyone": "A document about something else fits the query for no judge.",
         "panel": "document",
+    },
+    "text": {
+        "question": "Which of the two serves somebody better who has the text before them?",
+        "quality": "A good one does what the text asks, if it asks for anything; otherwise it "
+        "keeps to the text, and gets right what it says of it.",
+        "about": "The text above seems to ask for nothing by itself; each {noun} was written "
+        "on it. If it asks for something after all, go by that.",
+        "sought": "something written on this text",
+        "everyone": "A false statement counts against it for every judge.",
+        "panel": "question_answering",
     },
     "dialogue": {
         "question": "Which of the two is the better next turn of the conversation?",
@@ -151,18 +162,32 @@ _ASKS_FOR_A_SUMMARY = re.compile(
 )
 _EDGE = 300
 """Characters at either end of a request in which it says what it wants."""
-_ARTICLE = 150
-"""Words of which a text without a question may be an article."""
+_INSTRUCTS = re.compile(
+    r"\A\W*(?:add|analy[sz]e|answer|append|arrange|assume|build|calculate|categori[sz]e"
+    r"|change|check|choose|classify"
+    r"|compare|complete|compose|compute|convert|correct|count|create|debug|define|describe"
+    r"|design|determine|develop|discuss|draft|edit|evaluate|explain|extract|fill|find|fix"
+    r"|generate|give|identify|imagine|implement|improve|list|look|make|match|name|optimi[sz]e"
+    r"|outline|paraphrase|pick|predict|propose|prove|provide|rank|rate|read|refactor|rephrase"
+    r"|review|rewrite|select|show|solve|sort|suggest|tell|translate|turn|use|what|write)\b"
+    r"|\b(?:please|can you|could you|help me|i (?:need|want|would like)|your task"
+    r"|(?:the|this) (?:following|given)|\Agiven an?|should be|your role"
+    r"|(?:text|article|passage|code|sentence) (?:above|below))\b",
+    re.IGNORECASE,
+)
+"""How people ask for something to be done."""
+_LONG = 80
+"""Words from which a text that asks for nothing is one to read, such as an article."""
 _SHARED = 0.6
 """Share of a summary's words that stand in its text, at least."""
 
 
-def task_of(pair: Pair) -> Literal["summary", "dialogue", "helpful"]:
-    """Return what a pair is about, where that is obvious: a summary, a conversation.
+def task_of(pair: Pair) -> Literal["summary", "dialogue", "text", "helpful"]:
+    """Return what a pair is about: a summary, a conversation, a text to read, a request.
 
-    A request that asks for a summary, or a long text without a question whose words both
-    texts repeat in fewer, is summed up; several turns of a user are a conversation; all else
-    is a request to be helped with.
+    A request that asks for a summary, or a long text that asks for nothing and whose words
+    both texts repeat in fewer, is summed up. Both texts are about another long text that asks
+    for nothing. Several turns of a user are a conversation; all else is a request.
     """
     text = transcript(pair["input"])
     if user_turns(pair["input"]) > 1:
@@ -170,11 +195,14 @@ def task_of(pair: Pair) -> Literal["summary", "dialogue", "helpful"]:
     edges = f"{text[:_EDGE]}\n{text[-_EDGE:]}"
     if _ASKS_FOR_A_SUMMARY.search(edges):
         return "summary"
+    if len(text.split()) < _LONG or "?" in edges or _instructs(text):
+        return "helpful"
     sides = [judged(pair["output_a"]), judged(pair["output_b"])]
-    long = len(text.split()) >= _ARTICLE and "?" not in edges
-    if long and all(_condenses(side, text) for side in sides):
-        return "summary"
-    return "helpful"
+    return "summary" if all(_condenses(side, text) for side in sides) else "text"
+
+
+def _instructs(text: str) -> bool:
+    return any(map(_INSTRUCTS.search, (text[:_EDGE], text[-_EDGE:].rpartition("\n")[2])))
 
 
 def _condenses(text: str, whole: str) -> bool:

@@ -23,8 +23,9 @@ Scores go from {low} to {high}:
 {anchors}
 - A score says how good a response is by itself, not whether it beats the other one; equal \
 scores are fine.
-- Read the request as the person meant it. What does not bear on it earns nothing, and \
-neither does a wrong statement, however detailed.
+- Read the request as the person meant it. What does not bear on it earns nothing, \
+however true. A wrong statement earns nothing either, however detailed; where the criterion is \
+about what is right it costs, much in the final answer and little in a side remark.
 - Where a criterion turns on what is right, work that out before you score. If both responses \
 get it wrong, score how near each comes and how sound its reasons are.
 - A slip of form counts only where the criterion is about form.

@@ -117,8 +117,9 @@ class DRPE(JudgeOptions):
     ] = Voting()
     """How they vote; a `Voting`, or its fields by name."""
     task: AutoTask = "auto"
-    """`"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`; `"auto"`, a summary
-    or a dialogue where the pair obviously is one, else `"helpful"`; or `{"question", "quality",
+    """`"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`, `"text"`; or
+    `"auto"`: a summary or a dialogue where the pair obviously is one, `"text"` where both are
+    about a long text that asks for nothing, else `"helpful"`; or `{"question", "quality",
     "about", "sought", "everyone", "panel"}` of your own, the first required."""
     orders: OrderRule = "none"
     """`"none"` (the papers: one order, B first), `"score_mean"` (the sums of both orders are

@@ -109,12 +109,13 @@ MATCH = ChatPromptTemplate.from_messages(
 responses. Only one thing counts: how consistent a table is with itself. In a consistent \
 table what stands in a row under both, under only response 1 and under only response 2 are \
 different things: no entry says, in the same or other words, what another cell of its row \
-says. Go by what the tables say; whether the responses bear it out is not asked. A general \
-entry under both with different particulars beside it, such as "give a time" beside "40 \
-minutes" and "an hour", is no repeat; a particular under both that comes again beside it is \
-one. If both tables are equally consistent, the one that tells more is better: cells that say \
-none repeat nothing and show nothing either. Which response is better, and how well a table \
-is written, does not matter.
+says. Only cells of the same row are held against each other: what comes again in another row \
+is no repeat. Go by what the tables say; whether the responses bear it out is not asked. A \
+general entry under both with different particulars beside it, such as "give a time" beside \
+"40 minutes" and "an hour", is no repeat; a particular under both that comes again beside it \
+is one. If both tables are equally consistent, the one that tells more is better: cells that \
+say none repeat nothing and show nothing either. Which response is better, and how well a \
+table is written, does not matter.
 
 Examples of how this is done:
 
