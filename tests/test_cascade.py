@@ -184,6 +184,17 @@ def test_a_command_calibrates_a_cascade_that_judge_runs(tmp_path, serve):
     assert len(server.calls) - calls == 4
 
 
+def test_the_command_says_so_where_no_judge_reaches_the_agreement(tmp_path, serve):
+    data, saved = tmp_path / "in.jsonl", tmp_path / "cascade.json"
+    wrong = [{**PAIR, "input": f"Why {n}?", "label": "B"} for n in range(5)]
+    data.write_text("\n".join(map(json.dumps, wrong)))
+    model = ["--model", "fake", "--base-url", serve(answer_call).url]
+    words = ["calibrate", str(data), *model, "--set", 'methods=["relative", "direct"]']
+    result = CliRunner().invoke(app, [*words, "--save", str(saved)])
+    assert "this cascade judges nothing" in result.stdout
+    assert "is promised" not in result.stdout
+
+
 @for_each("thresholds", [1.5, -0.1, [0.5, 2], "high"])
 def test_thresholds_are_shares(thresholds):
     with pytest.raises(OptionError, match="`thresholds` must be a number from 0 to 1"):

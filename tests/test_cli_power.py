@@ -34,6 +34,12 @@ def test_a_lead_above_the_disagreement_is_refused():
     assert "at most `disagreement`" in done.stderr
 
 
+def test_rows_without_results_are_refused():
+    done = power("rows.jsonl")
+    assert done.exit_code == 2
+    assert "by --verdicts" in done.stderr
+
+
 # Of forty rows the first alone is right on eight, the second alone on four.
 def runs():
     first = ["A"] * 36 + ["B"] * 4

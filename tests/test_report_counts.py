@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from langchain_judges import report
+from langchain_judges.verdict import no_usage
+from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
 
 LABELS = ["A", "B"] * 20
@@ -81,3 +83,12 @@ def test_judges_are_held_against_each_other_and_the_better_comes_first():
     (contest,) = both.contests
     assert contest.same == 3 / 4
     assert contest.same_error == 2 / 3
+
+
+@for_each(("own", "label"), [(1, "1"), ("1", 1)])
+def test_labels_are_read_as_the_type_of_the_judges_labels(own, label):
+    verdict = {"label": own, "score": 1.0, "failures": [], "usage": no_usage()}
+    run = [{"id": f"{n}", "index": n, "verdict": verdict} for n in range(4)]
+    # A table of CSV whose texts have other names than the judge's fields.
+    data = [{"id": f"{n}", "question": "Q", "label": label} for n in range(4)]
+    assert report.trust(run, data)["agreement.label.wrong"] == 1

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows.texts import (
+    check_item,
     check_pair,
     fence_token,
     fence_tokens,
@@ -110,3 +111,8 @@ def test_a_text_names_an_image_by_what_it_is():
     one, same, other = (judged(shown(name)) for name in ("x.png", "x.png", "y.png"))
     assert one == same != other
     assert re.fullmatch(r"See:\n\[image [0-9a-f]{10}\]", one)
+
+
+def test_a_source_of_several_documents_is_refused_with_the_remedy():
+    with pytest.raises(InputError, match="got list; join its documents to one"):
+        check_item({"input": "Q", "output": "A", "source": ["one", "two"]})

@@ -109,6 +109,14 @@ def _print_thresholds(cascade: Any, path: Path) -> None:
         else:
             share = f"{shares[place]:.0%} of the rows"
             typer.echo(f"{member.name}: decides from {gates[place]:.3g} on, {share}")
+    if not any(shares) and len(gates) == len(cascade.members):
+        typer.echo(
+            f"No judge reaches an agreement of {found['agreement']:.0%} with enough "
+            f"certainty on {found['rows']:,} rows, so this cascade judges nothing. "
+            "Lower --agreement, label more rows, or let the last judge decide with --by-last. "
+            f"Written to {path}."
+        )
+        return
     typer.echo(
         f"Agreement of at least {found['agreement']:.0%} is promised, but for a chance of "
         f"{found['delta']:.0%}, by {found['rows']:,} rows. Written to {path}."

@@ -15,11 +15,21 @@ _USUAL = {
     "expected": ("reference", "ground_truth", "expected_output", "target"),
 }
 """Usual names of columns, by the field that they stand for."""
+_NOTHING = "there is nothing to judge by"
+_GIVE = {
+    "(`source`)": "Name the column of the source, as in --column source=contexts.",
+    "(`expected`)": "Name the column of the reference, as in --column expected=answer.",
+    "`rubric`)": "Say what to judge by, as in --set rubric='Is the reply polite?' or --preset "
+    "helpfulness.",
+}
+"""What to add to the command where rows lack what they are judged by, by what they lack."""
 
 
 def hint(problems: Sequence[str]) -> str:
-    """Return what to add to the command if every row lacks the same field, or nothing."""
+    """Return what to add to the command if every bad row lacks the same, or nothing."""
     first = problems[0] if len(set(problems)) == 1 else ""
+    if first.startswith(_NOTHING):
+        return next((words for end, words in _GIVE.items() if first.endswith(end)), "")
     if not (match := _MISSING.match(first)):
         return ""
     field, columns = match[1], re.findall(r"'([^']*)'", match[2])

@@ -20,7 +20,8 @@ USUAL = 0.2
 
 def power(  # noqa: PLR0913 - one parameter for each option
     data: Annotated[
-        str | None, typer.Argument(help="The judged rows, with labels where there are any.")
+        str | None,
+        typer.Argument(help="The judged rows, with labels if any; needs --verdicts."),
     ] = None,
     verdicts: Annotated[
         list[Path] | None,
@@ -63,6 +64,8 @@ def power(  # noqa: PLR0913 - one parameter for each option
 
     errors, console = error_console(), InertConsole(highlight=False, soft_wrap=True)
     try:
+        if data is not None and not verdicts:
+            raise OptionError("rows alone count nothing: name two judges by --verdicts")
         if verdicts and (len(verdicts) != 2 or disagreement is not None):
             raise OptionError("name --verdicts twice, or --disagreement")
         apart = _counted(data, verdicts, column or [], console) if verdicts else disagreement

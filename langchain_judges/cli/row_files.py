@@ -89,12 +89,15 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Che
     It reads the label of an item as one of the judge's.
 
     Raises:
-        OptionError: There is no such method: rows that another one takes must not seem bad.
+        OptionError: There is no such method or preset: rows that another takes must
+            not seem bad.
     """
-    from langchain_judges.methods.registry import kind_of_rows, method_of
+    from langchain_judges.methods.registry import kind_of_rows, method_of, named
     from langchain_judges.methods.rubric.options import LabelOptions
 
     method_options = method_of(method)
+    if preset:
+        named(method_options.presets, preset, f"preset of {method!r}")
     if kind_of_rows(method, options) == "pair":
         return check_labelled_pair
     chosen = {**method_options.presets.get(preset or "", {}), **options}

@@ -14,7 +14,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.metrics import majority_vote
 from langchain_judges.orders import OrderRule, combine, orders_of
 from langchain_judges.rows.kinds import kind_of_result
-from langchain_judges.rows.labels import check_countable
+from langchain_judges.rows.labels import check_countable, typed_like
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.results import content_key, judged_row
@@ -252,6 +252,8 @@ def rows_in(value: Any, what: str) -> list[Mapping[str, Any]]:
 
 def _placed(rows: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]]) -> Joined:
     places = _Places(table)
+    answers = (row["verdict"].get("label") for row in rows if judged_row(row))
+    labels = {type(answer): answer for answer in answers}.values()  # one of each type
     joined: list[JudgedRow] = []
     stale = unknown = 0
     for row in rows:
@@ -261,7 +263,10 @@ def _placed(rows: Sequence[Mapping[str, Any]], table: Sequence[Mapping[str, Any]
         elif places.older(row, place):
             stale += 1
         else:
-            joined.append(_beside(row, {**_facts_in(row), **table[place]}, place))
+            facts = {**_facts_in(row), **table[place]}
+            if "label" in facts:
+                facts["label"] = typed_like(labels, facts["label"])
+            joined.append(_beside(row, facts, place))
     outcome = Joined(joined, stale, unknown)
     if not joined:
         raise InputError(f"no verdict belongs to a row of the data. {outcome.left_out}")

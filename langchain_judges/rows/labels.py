@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain_judges.errors import InputError
+
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
+_TYPES: Mapping[type, type] = {str: str, int: float, float: float}
 
 SIDES = ("A", "B", "tie")
 """What a label of a pair may be."""
@@ -51,6 +56,26 @@ def read_label(value: Any, labels: Mapping[Any, str] | None = None) -> Any:
     if str(value) in as_text:
         return as_text[str(value)]
     raise InputError(f"`labels` has no {value!r}; it has {list(labels)!r}")
+
+
+def typed_like(labels: Iterable[Any], label: Any) -> Any:
+    """Return a label as the number or the text that a judge's labels are.
+
+    A cell of CSV has no type: its "1" may be the judge's 1, and a 1 its "1".
+
+    Args:
+        labels: Labels that the judge gave.
+        label: What people gave; left as it is where the judge's labels are of several types.
+
+    >>> typed_like([0, 1], "1"), typed_like(["1", "2"], 1), typed_like([0, 1], "polite")
+    (1, '1', 'polite')
+    """
+    kinds = {_TYPES.get(type(each)) for each in labels}
+    if kinds == {str} and _TYPES.get(type(label)) is float:
+        return str(label)
+    if kinds == {float} and isinstance(label, str) and _NUMBER.fullmatch(label):
+        return json.loads(label)
+    return label
 
 
 def check_annotations(row: Mapping[str, Any]) -> None:

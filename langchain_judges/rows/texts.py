@@ -287,7 +287,12 @@ def check_item(item: object) -> None:
     for field in ("source", "rubric", "family", "group"):
         value = item.get(field)
         if value is not None and not isinstance(value, str):
-            raise InputError(f"`{field}` must be a text, got {type(value).__name__}")
+            join = (
+                "; join its documents to one"
+                if isinstance(value, list) and field == "source"
+                else ""
+            )
+            raise InputError(f"`{field}` must be a text, got {type(value).__name__}{join}")
     if item.get("source"):
         check_text(item["source"], "source")
     expected = item.get("expected")
