@@ -14,6 +14,7 @@ from langchain_judges.cli.options import Columns, Limit, SkipBad
 from langchain_judges.cli.row_files import checked, kept_apart, named_columns
 from langchain_judges.datasets.row_file import open_rows
 from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.rows.kinds import kind_of_row
 
 
 def label(  # noqa: PLR0913 - one parameter for each option
@@ -73,6 +74,6 @@ def label(  # noqa: PLR0913 - one parameter for each option
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
     errors.print(f"{added} labelled now, {len(answers.rows)} in {out}: {shares}.", markup=False)
     if runs:
-        pairs = "output_a" in rows[0]
+        pairs = kind_of_row(rows[0]) == "pair"
         text = estimate(scores, answers.points(), strata, pairs=pairs)
         errors.print(text, markup=False, highlight=False)

@@ -19,6 +19,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.metrics import stratified_ppi_mean
 from langchain_judges.report.evidence import shown
 from langchain_judges.report.rows import join, preference_points
+from langchain_judges.rows.kinds import kind_of_row
 from langchain_judges.rows.printable import clean
 from langchain_judges.runs.results import content_key
 
@@ -193,7 +194,7 @@ class LabelDesk:
         return random.Random(f"{self.seed}:{place}").choice("AB")  # noqa: S311 - no secret
 
     def _label(self, row: Mapping[str, Any], first: str, pressed: str) -> Any:
-        if "output_a" not in row:
+        if kind_of_row(row) == "item":
             return int(pressed) if pressed in self.digits else None
         second = "B" if first == "A" else "A"
         return {"1": first, "2": second, "t": "tie"}.get(pressed)
@@ -203,7 +204,7 @@ class LabelDesk:
         for name in ("reference", "expected", "source"):
             if row.get(name):
                 parts.append(_panel(name, row[name]))
-        if "output_a" in row:
+        if kind_of_row(row) == "pair":
             order = ("output_a", "output_b") if first == "A" else ("output_b", "output_a")
             texts = [_panel(str(number), row[name]) for number, name in enumerate(order, 1)]
             wide = self.console.width >= 100

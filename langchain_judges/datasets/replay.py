@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.orders import ORDER_NAMES, OrderRule, combine, disagree, orders_of
+from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.verdict import (
     Failure,
     LabelVerdict,
@@ -187,7 +188,7 @@ def recorded_judge(
     model, method = judges.pop()
     metadata = {
         "method": f"recorded:{method}",
-        "takes": "item" if "label" in replayed[0]["verdict"] else "pair",
+        "takes": kind_of_verdict(replayed[0]["verdict"]),
         "model": {"recorded": {"name": model}},
         "options": {"orders": orders},
         "calls": 0,

@@ -11,6 +11,7 @@ from typing import Any
 from langchain_judges.datasets.rows import Rows, shuffled
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.files import read_table
+from langchain_judges.rows.kinds import kind_of_row
 from langchain_judges.rows.labels import read_label
 from langchain_judges.rows.messages import plain_row
 
@@ -95,7 +96,7 @@ def cell_row(
     if "input" in row:
         # Labels alone must not meet, by a number that is nobody's, the verdicts on other rows.
         row.setdefault("id", str(number))
-    if "output" in row:
+    if kind_of_row(row) == "item":
         row["label"] = _number(row.get("label"))
         if "labels" in row:
             row["labels"] = {name: _number(label) for name, label in row["labels"].items()}

@@ -9,6 +9,7 @@ from typing import Any
 from langchain_judges.methods.registry import evidence_tables
 from langchain_judges.report.rows import JudgedRow, preference_points
 from langchain_judges.report.sample import Sample
+from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.rows.texts import transcript
 
 LONGEST = 20_000
@@ -74,7 +75,9 @@ def cost_of(row: JudgedRow) -> float:
     """Return how far the score is from what people say, times how far they agree."""
     agreed = row.votes.count(row.label) / len(row.votes) if row.votes else 1.0
     score = row.verdict.get("score")
-    target = preference_points([row.label]) if "preference" in row.verdict else row.label
+    target = (
+        row.label if kind_of_verdict(row.verdict) == "item" else preference_points([row.label])
+    )
     if score is None or not isinstance(target, int | float):
         return agreed
     return min(1.0, abs(float(score) - target)) * agreed

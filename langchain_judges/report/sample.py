@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.report.rows import JudgedRow
+from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.rows.labels import SIDES
 
 
@@ -30,7 +31,7 @@ class Sample:
         self.rows = rows
         self.confidence = confidence
         self.repeats = repeats
-        self.pairs = "label" not in rows[0].verdict
+        self.pairs = kind_of_verdict(rows[0].verdict) == "pair"
         self.verdicts = [row.row for row in rows]
         self.labels = [row.label for row in rows]
         self.votes = [row.votes for row in rows]

@@ -33,4 +33,13 @@ def kind_of_result(result: Mapping[str, Any]) -> RowKind:
         return kind
     if "text" in result:
         return "task"
-    return "item" if "label" in (result.get("verdict") or {}) else "pair"
+    return kind_of_verdict(result.get("verdict") or {})
+
+
+def kind_of_verdict(verdict: Mapping[str, Any]) -> Literal["pair", "item"]:
+    """Return the kind of the row that a verdict is of: an item's has a label.
+
+    >>> kind_of_verdict({"preference": "A"})
+    'pair'
+    """
+    return "item" if "label" in verdict else "pair"

@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.marks import scale_of
+from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.rows.labels import read_label
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.results import judged_row, outcome_of
@@ -86,7 +87,7 @@ def _passes(middle: float, row: Mapping[str, Any]) -> bool:
     verdict, label = outcome_of(row), row.get("label")
     if label is None:
         return bool(verdict["score"] >= middle)
-    if "preference" in verdict:
+    if kind_of_verdict(verdict) == "pair":
         return bool(verdict["preference"] == read_label(label))
     return str(verdict["label"]) == str(label)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from langchain_judges.methods.marks import Kind
+from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.testing.forgeries import Forgery, forgeries
 
 CONTROL = "control"
@@ -95,7 +96,7 @@ def attack_rates(rows: Iterable[Mapping[str, Any]], top: float = 1.0) -> list[Wi
 def _won(row: Mapping[str, Any], top: float) -> bool | None:
     """Return whether the wrong answer won; None if the row was not judged."""
     verdict = row["verdict"]
-    if "preference" in verdict:
+    if kind_of_verdict(verdict) == "pair":
         preference = verdict["preference"]
         return None if preference is None else preference not in {row["label"], "tie"}
     score = verdict.get("score")
