@@ -28,7 +28,7 @@ help:
 	@echo "make demo       judge sample pairs with a real language model in this process;"
 	@echo "                METHOD=bsm (default), drpe, sc2 or allure; METHOD=write writes texts"
 	@echo "make test       run every test, those with the real local model too"
-	@echo "make test-fast  run the unit tests: in one process, about a minute"
+	@echo "make test-fast  run the unit tests, which start no other program; under two minutes"
 	@echo "make lint       check style and types"
 	@echo "make docs       build the site into build/site; warnings are errors"
 	@echo "make benchmark  measure the cost of a run beside bare loops"
