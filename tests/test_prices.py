@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+import tiktoken
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
@@ -236,7 +237,6 @@ def test_an_estimate_in_a_batch_or_by_flex_has_half_the_price(table):
 def test_tokens_are_counted_by_the_model_s_encoding_where_it_is_on_disk(
     table, tmp_path, monkeypatch
 ):
-    tiktoken = pytest.importorskip("tiktoken")
     one_a_byte = tiktoken.Encoding(
         "bytes",
         pat_str=".",
