@@ -14,22 +14,12 @@ from langchain_judges.errors import InputError
 from langchain_judges.metrics import majority_vote
 from langchain_judges.orders import OrderRule, combine, orders_of
 from langchain_judges.rows.kinds import kind_of_result
-from langchain_judges.rows.labels import check_countable, typed_like
+from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.results import content_key, judged_row
 
-_KNOWN_OF_IT = (
-    "label",
-    "labels",
-    "group",
-    "category",
-    "difficulty",
-    "systems",
-    "turn",
-    "human_votes",
-    "family",
-)
+_KNOWN_OF_IT = (*ANNOTATIONS, "family")
 _POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 Verdicts = list[dict[str, Any]]

@@ -33,6 +33,19 @@ LABELS: Mapping[str, str] = {
 """How labels of pairs are read if no map of labels is given; case does not matter."""
 
 
+ANNOTATIONS = (
+    "label",
+    "labels",
+    "group",
+    "category",
+    "difficulty",
+    "systems",
+    "turn",
+    "human_votes",
+)
+"""Fields of a row that no judge sees: what people know of it."""
+
+
 def read_label(value: Any, labels: Mapping[Any, str] | None = None) -> Any:
     """Return a label, or a list of votes, as the package spells them.
 

@@ -31,6 +31,7 @@ from langchain_judges.errors import (
 )
 from langchain_judges.methods.marks import is_local, memory_of, unwrapped
 from langchain_judges.rows.kinds import RowKind, kind_of_row
+from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_pair, check_task
 from langchain_judges.runs.judge_mark import marks_of, name_of
@@ -69,16 +70,6 @@ calls would only wait there."""
 ALIKE = 10
 """The run stops if this many first rows all fail with the same permanent error."""
 
-_ANNOTATIONS = (
-    "label",
-    "labels",
-    "group",
-    "category",
-    "difficulty",
-    "systems",
-    "turn",
-    "human_votes",
-)
 _JUDGED_FIELDS = (*JUDGED, "concepts", "instruction")
 _EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
 """Fields that the verdict of another runnable may omit."""
@@ -210,7 +201,7 @@ class Workload:
     def _judge_one(self, work: Work) -> Steps[Result]:
         if self._stored(work):
             assert self.results is not None  # noqa: S101 - for the type checker
-            labels = {name: work.pair[name] for name in _ANNOTATIONS if name in work.pair}
+            labels = {name: work.pair[name] for name in ANNOTATIONS if name in work.pair}
             stored = {**self.results.read(work.key), "index": work.index, **labels}
             with self._lock:
                 self.summary.resumed += 1
@@ -309,7 +300,7 @@ class Workload:
                 pair: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
                 kind = kind_of_row(raw) if isinstance(raw, Mapping) else "pair"
                 _check(kind, pair)
-                json.dumps([pair.get(name) for name in (*_ANNOTATIONS, "id")])
+                json.dumps([pair.get(name) for name in (*ANNOTATIONS, "id")])
                 own = self._is_own(self._judged_part(pair))
             except InputError as exc:
                 problem, error = f"pair {index}: {exc}", exc
@@ -433,7 +424,7 @@ class Workload:
             "id": work.pair.get("id"),
             **({} if work.kind == "task" else {"content": content_key(work.pair)}),
             **(self._judged_part(work.pair) if self.options.with_texts else {}),
-            **{field: work.pair[field] for field in _ANNOTATIONS if field in work.pair},
+            **{field: work.pair[field] for field in ANNOTATIONS if field in work.pair},
             **outcome,
             **({"cost": ledger.cost} if ledger else {}),
             **({"asked_without": sorted(ledger.lacking)} if ledger and ledger.lacking else {}),
