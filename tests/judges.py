@@ -12,7 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from langchain_judges import create_bsm_judge, create_drpe_judge, load_judge
 from langchain_judges.asking.steps import Node
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.testing import Answer, Call, reply
+from langchain_judges.testing import ServerCall, ServerReply, reply
 from langchain_judges.verdict import Item, LabelVerdict, Verdict, even_verdict, no_usage
 from tests import test_direct, test_sc2
 from tests.fakes import FakeChatModel, goods, judged_by, writes
@@ -56,7 +56,7 @@ def answer(prompt: str) -> str:
     return test_direct.respond(prompt)
 
 
-def answer_call(call: Call) -> Answer:
+def answer_call(call: ServerCall) -> ServerReply:
     """Answer a call over HTTP, whose reply's form stands beside the prompt."""
     text = answer(call.prompt + json.dumps(call.body.get("response_format")))
     return reply(text.replace("SEED", str(call.body.get("seed"))))

@@ -10,24 +10,24 @@ import json
 import sys
 from collections.abc import Callable
 
-from langchain_judges.testing import Answer, Call, FakeModelServer, reply
+from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, reply
 
-Behaviour = Callable[[Call], Answer]
+Behaviour = Callable[[ServerCall], ServerReply]
 
 
-def refusal() -> Answer:
+def refusal() -> ServerReply:
     return reply(None, refusal="I cannot help with that.")
 
 
-def cut() -> Answer:
+def cut() -> ServerReply:
     return reply('{"score_1": 4, "sco', finish="length")
 
 
-def filtered() -> Answer:
+def filtered() -> ServerReply:
     return reply("", finish="content_filter")
 
 
-def tool_call() -> Answer:
+def tool_call() -> ServerReply:
     call = {"id": "1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
     return reply(None, finish="tool_calls", tool_calls=[call])
 
@@ -44,7 +44,7 @@ def plan(*names: str) -> str:
 FIVE = ("Accuracy", "Depth", "Clarity", "Tone", "Structure")
 
 
-def good(call: Call) -> Answer:
+def good(call: ServerCall) -> ServerReply:
     """Plan five criteria; prefer the response that holds more of the word `good`."""
     if call.shape == "Plan":
         return reply(plan(*FIVE))
@@ -56,7 +56,7 @@ def good(call: Call) -> Answer:
     return reply(scores(1 + min(4, first.count("good")), 1 + min(4, second.count("good"))))
 
 
-def first_slot(call: Call) -> Answer:
+def first_slot(call: ServerCall) -> ServerReply:
     return reply(plan(*FIVE)) if call.shape == "Plan" else reply(scores(5, 1))
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from langchain_judges.testing import Answer, Call
+from langchain_judges.testing import ServerCall, ServerReply
 
 ROOT = Path(__file__).parents[1]
 _LOCK = threading.Lock()
@@ -107,12 +107,12 @@ def interrupt(process: Program) -> str:
 
 
 def held(
-    answer: Callable[[Call], Answer], when: Callable[[Call], bool]
-) -> tuple[Callable[[Call], Answer], threading.Event]:
+    answer: Callable[[ServerCall], ServerReply], when: Callable[[ServerCall], bool]
+) -> tuple[Callable[[ServerCall], ServerReply], threading.Event]:
     """Return a script that holds some of its answers until the event beside it is set."""
     event = threading.Event()
 
-    def script(call: Call) -> Answer:
+    def script(call: ServerCall) -> ServerReply:
         return replace(answer(call), hold=event) if when(call) else answer(call)
 
     return script, event

@@ -20,7 +20,7 @@ from langchain_judges import (
     create_bsm_writer,
     metrics,
 )
-from langchain_judges.asking.journal import Journal
+from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure.audit.auditors import resolve_auditor
@@ -637,7 +637,7 @@ def test_of_a_judge_without_a_reason_or_rubric_the_auditor_is_shown_neither():
         "rationale": "",
     }
     doubt |= {"proposed": 0, "why": "a rule says so", "check": "mine", "mode": None}
-    run(ask([doubt], (0, 1), [], Journal(None)))
+    run(ask([doubt], (0, 1), [], ThreadJournal(None)))
     assert "<judge-" not in auditor.prompts[0]
     assert "was to label by" not in auditor.prompts[0]
 

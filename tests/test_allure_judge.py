@@ -12,7 +12,7 @@ from langchain_judges import FailureMemory, create_allure_judge, judge_many, loa
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.rubric.labels import label_probabilities, spoken_label
 from langchain_judges.methods.rubric.ready import ready
-from langchain_judges.testing import Answer, reply, with_logprobs
+from langchain_judges.testing import ServerReply, reply, with_logprobs
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
@@ -400,7 +400,7 @@ def test_probabilities_reach_the_verdict_over_the_wire(serve, labels, rest):
 def test_a_server_without_alternatives_is_asked_without_them(serve):
     def behave(call):
         if "top_logprobs" in call.body:
-            return Answer(400, {"error": {"message": "top_logprobs is not supported"}})
+            return ServerReply(400, {"error": {"message": "top_logprobs is not supported"}})
         return reply('{"label": "0", "explanation": "no"}')
 
     verdict = create_allure_judge(chat(serve(behave))).invoke(ITEM)["verdict"]

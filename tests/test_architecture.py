@@ -4,6 +4,7 @@ import ast
 import socket
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -126,6 +127,16 @@ def test_no_private_module_of_another_package_is_imported() -> None:
             if isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
                 private = [part for part in node.module.split(".") if part.startswith("_")]
                 assert not private, path
+
+
+def test_no_two_classes_share_a_name() -> None:
+    names = [
+        node.name
+        for path in MODULES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
 
 
 def test_public_names_are_sorted_and_all_of_them_resolve() -> None:

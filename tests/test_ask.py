@@ -27,7 +27,7 @@ from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.direct import create_direct_judge, create_self_consistency_judge
 from langchain_judges.methods.plans import scores_shape
-from langchain_judges.testing import Answer, error, reply
+from langchain_judges.testing import ServerReply, error, reply
 from tests.cases import for_each
 from tests.conftest import chat
 from tests.fakes import FakeChatModel
@@ -70,7 +70,7 @@ FAULTS = {
     "context": (always(error(400, "context length exceeded")), "context_overflow", 0, 1),
     "429 for ever": (always(error(429)), "provider_error", 0, 4),
     "500 for ever": (always(error(500)), "provider_error", 0, 4),
-    "dropped": (always(Answer(drop=True)), "provider_error", 0, 4),
+    "dropped": (always(ServerReply(drop=True)), "provider_error", 0, 4),
 }
 
 
@@ -95,7 +95,7 @@ def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatc
 def test_a_hanging_provider_is_a_time_out(serve, monkeypatch):
     monkeypatch.setattr("langchain_judges.asking.ask.ATTEMPTS", 2)
     monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
-    server = serve(always(Answer(hold=threading.Event())))
+    server = serve(always(ServerReply(hold=threading.Event())))
     answer = asked(server, model={"timeout": 0.2})
     assert answer.failures[0]["reason"] == "timeout"
     assert answer.usage["by_step"]["solve"]["retries"] == 2
@@ -457,7 +457,7 @@ def test_a_client_shared_by_event_loops_answers_in_each_of_them(serve):
     "body", [{"error": {"message": "overloaded", "code": 503}}, {"id": "x"}]
 )
 def test_an_error_under_http_200_is_asked_again(serve, body):
-    answers = iter([Answer(status=200, payload=body), reply(scores(4, 2))])
+    answers = iter([ServerReply(status=200, payload=body), reply(scores(4, 2))])
     answer = asked(serve(lambda call: next(answers)))
     assert answer.data["score_1"] == 4
     assert answer.usage["by_step"]["solve"]["retries"] == 1

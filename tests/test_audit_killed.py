@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from langchain_judges.testing import Answer, reply
+from langchain_judges.testing import ServerReply, reply
 from tests.planners import fooled, planning
 from tests.processes import start
 
@@ -79,7 +79,7 @@ class Held:
             self.waiting += 1
             if self.waiting == LANES:
                 self.full.set()
-            return Answer(self.answer(call).payload, hold=self.release)
+            return ServerReply(self.answer(call).payload, hold=self.release)
 
 
 def run(server, folder, kind, auditor="reject"):

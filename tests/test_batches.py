@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from langchain_judges import ajudge_many, create_relative_judge, resolve_model
 from langchain_judges.asking import batches
-from langchain_judges.asking.batch_journal import Job, Journal
+from langchain_judges.asking.batch_journal import BatchJournal, Job
 from langchain_judges.asking.batches import batch_model
 from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError, OutputError
@@ -258,7 +258,7 @@ def test_only_two_protocols_have_batches(tmp_path):
 def test_a_journal_must_be_one(tmp_path):
     (tmp_path / "text").write_text("not a database, but long enough to be taken for a file")
     with pytest.raises(OutputError, match="cannot be used as a journal"):
-        Journal(tmp_path / "text")
+        BatchJournal(tmp_path / "text")
 
 
 def test_a_key_stands_nowhere_on_disk(server, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.testing import Answer, error, reply
+from langchain_judges.testing import ServerReply, error, reply
 from tests.model_server import cut, good, pairs, refusal, scores, tool_call
 from tests.processes import held, interrupt, rows_in, start, wait_until
 
@@ -251,7 +251,7 @@ FAULTY = {
 
 def misbehaving():
     """Fail for good on seven of forty rows, and pass once each a 429, a 500 and a drop."""
-    passing = [error(429), error(500), Answer(drop=True)]
+    passing = [error(429), error(500), ServerReply(drop=True)]
 
     def behave(call):
         row = int(re.search(r"Why (\d+)\?", call.prompt)[1])
@@ -330,7 +330,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_exits_130(serve, write, tmp_path)
 
 @pytest.mark.system
 def test_the_second_ctrl_c_stops_at_once(serve, write):
-    server = serve(lambda call: Answer(hold=threading.Event()))  # no reply ever comes
+    server = serve(lambda call: ServerReply(hold=threading.Event()))  # no reply ever comes
     process = start("-m", "langchain_judges.cli", "judge", write(pairs(3)),
                     "--model", "m", "--base-url", server.url)  # fmt: skip
     server.wait_for_calls(1)

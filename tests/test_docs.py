@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from langchain_judges import create_relative_judge, judge_many
 from langchain_judges.asking import embeddings
 from langchain_judges.cli import app
-from langchain_judges.testing import Call, FakeModelServer, reply
+from langchain_judges.testing import FakeModelServer, ServerCall, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, answer_call
@@ -102,7 +102,7 @@ def test_the_readme_is_short_and_leads_to_the_pages():
     assert all(f"](#{name})" in text for name in anchors(PAGES[0]) - first)
 
 
-def behave(call: Call):
+def behave(call: ServerCall):
     if call.shape == "Labelled":
         label = "5" if "Parcel 7" in call.prompt else "0"
         return reply(json.dumps({"label": label, "explanation": "It blames the customer."}))
@@ -167,7 +167,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
 """What a page says that its reader has: rows of their own, and a judge of an earlier block."""
 
 
-def behave_as_any(call: Call):
+def behave_as_any(call: ServerCall):
     if call.shape in ("Extracted", "Merged"):
         return reply(learner(call.prompt))
     return answer_call(call)

@@ -9,13 +9,13 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.plain_json import with_plain_json
-from langchain_judges.testing import Answer, Call, FakeModelServer, reply
+from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, reply
 from tests.cases import for_each
 
 FORM = {"type": "json_schema", "json_schema": {"name": "S", "schema": {"type": "object"}}}
 
 
-def both(answer: Answer, **settings: Any) -> tuple[list[AIMessage], list[Call]]:
+def both(answer: ServerReply, **settings: Any) -> tuple[list[AIMessage], list[ServerCall]]:
     """Return the replies and requests of a model as it is, and with plain JSON."""
     with FakeModelServer([answer, answer]) as server:
         model = server.chat(max_retries=0, **settings)
@@ -47,7 +47,7 @@ def test_the_request_is_the_one_that_the_client_would_have_sent() -> None:
     ],
     ids=["text", "refusal", "tool"],
 )
-def test_the_reply_says_what_the_client_would_have_read(answer: Answer) -> None:
+def test_the_reply_says_what_the_client_would_have_read(answer: ServerReply) -> None:
     (own, plain), _ = both(answer)
     assert plain.content == own.content
     assert plain.additional_kwargs.get("refusal") == own.additional_kwargs.get("refusal")
@@ -69,7 +69,7 @@ async def test_an_event_loop_gets_the_same() -> None:
 
 
 def test_a_page_in_place_of_json_fails_as_it_does_with_the_client() -> None:
-    page = Answer(body=b"<html>", headers={"content-type": "text/html"})
+    page = ServerReply(body=b"<html>", headers={"content-type": "text/html"})
     with (
         FakeModelServer([page]) as server,
         pytest.raises(ValueError, match="Unexpected response"),

@@ -44,7 +44,7 @@ from langchain_judges.errors import (
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.results import Results
 from langchain_judges.runs.workload import Workload, places_of
-from langchain_judges.testing import Answer, error, reply
+from langchain_judges.testing import ServerReply, error, reply
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each
 from tests.conftest import chat
@@ -662,7 +662,7 @@ def test_one_odd_reply_costs_its_row_and_the_run_ends(text):
 
 def test_after_a_stop_the_grace_is_given_once(serve, monkeypatch):
     monkeypatch.setattr("langchain_judges.runs.many.GRACE", 0.2)
-    server = serve(lambda call: Answer(hold=threading.Event()))  # no reply ever comes
+    server = serve(lambda call: ServerReply(hold=threading.Event()))  # no reply ever comes
     judge = create_bsm_judge(chat(server), criteria=["Depth"])
     graces, wait = [], asyncio.wait
 

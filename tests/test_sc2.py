@@ -25,7 +25,7 @@ from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.methods.registry import METHODS, within_budget
 from langchain_judges.methods.sc2.inference import (
-    Match,
+    TableMatch,
     champion,
     cyclic_triples,
     disputed,
@@ -208,7 +208,7 @@ def play(mode, quality, seed, *, adaptive=False):
 
 def play_by(mode, entrants, seed, winner_of, *, adaptive=False):
     """Play a search to its end by a comparator; return the champion and the matches."""
-    played: list[Match] = []
+    played: list[TableMatch] = []
     while draw := next_round(mode, entrants, played, seed, adaptive=adaptive):
         number = max((m["round"] for m in played), default=0) + 1
         for pairing in draw:
@@ -302,7 +302,7 @@ def test_the_shuffle_and_the_slots_hang_on_the_seed_alone():
     assert 70 < sum(slots) < 130
 
 
-def circle(winner: int, loser: int, number: int = 1) -> Match:
+def circle(winner: int, loser: int, number: int = 1) -> TableMatch:
     return {
         "round": 1,
         "match": number,
@@ -327,7 +327,7 @@ def test_cyclic_triples_are_counted_where_all_have_met():
     # A coin took the place of one order, so that no two orders agree.
     closed = [circle(a, b) for a, b in ((1, 2), (2, 3), (3, 1))] * 2
     assert cyclic_triples("exact", [1, 2, 3], closed) == 1
-    coin: Match = {**closed[-1], "decided_by": "coin"}
+    coin: TableMatch = {**closed[-1], "decided_by": "coin"}
     tossed = [*closed[:-1], coin]
     assert cyclic_triples("exact", [1, 2, 3], tossed) == 0
 

@@ -9,11 +9,11 @@ from pydantic import BaseModel, ValidationError
 
 from langchain_judges import create_direct_judge, testing
 from langchain_judges.testing import (
-    Answer,
     FakeChatModel,
     FakeModelServer,
     FakeToolModel,
     ScriptEnded,
+    ServerReply,
     error,
     reply,
     with_logprobs,
@@ -90,7 +90,7 @@ def test_log_probabilities_come_the_same_way_from_a_server():
     assert content == message.response_metadata["logprobs"]["content"]
 
 
-@pytest.mark.parametrize("answer", [Answer(body=b"<html>"), reply("no")])
+@pytest.mark.parametrize("answer", [ServerReply(body=b"<html>"), reply("no")])
 def test_a_broken_reply_is_a_failure_and_no_verdict(answer):
     with FakeModelServer(lambda call: answer) as server:
         verdict = verdict_of(server.chat(timeout=60))
@@ -100,7 +100,7 @@ def test_a_broken_reply_is_a_failure_and_no_verdict(answer):
 def test_an_answer_is_held_until_its_event_is_set():
     event, verdicts = threading.Event(), []
     with FakeModelServer(
-        lambda call: Answer(hold=event, payload=reply(FIRST).payload)
+        lambda call: ServerReply(hold=event, payload=reply(FIRST).payload)
     ) as server:
         work = threading.Thread(target=lambda: verdicts.append(verdict_of(server.chat())))
         work.start()
@@ -123,7 +123,7 @@ def test_every_name_is_documented_on_its_page():
 
 def test_the_prompt_of_a_call_in_blocks_is_its_texts():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
-    call = testing.Call(
+    call = testing.ServerCall(
         0, {"messages": [{"content": "be fair"}, {"content": [{"text": "why?"}, image]}]}, {}
     )
     assert call.prompt == "be fair\nwhy?"

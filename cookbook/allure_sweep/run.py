@@ -27,7 +27,7 @@ from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.memory.failures import FailureMemory
 from langchain_judges.methods.allure.audit.checks import annotated
 from langchain_judges.methods.allure.audit.graph import create_allure_audit
-from langchain_judges.methods.allure.audit.review import Proposal
+from langchain_judges.methods.allure.audit.review import AuditProposal
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.results import judged_row
@@ -250,7 +250,7 @@ class _Once(Embeddings):
         return self.embed_documents([text])[0]
 
 
-def known_label(proposal: Proposal) -> str:
+def known_label(proposal: AuditProposal) -> str:
     """Audit by the known label: what the check proposes is that label, so accept it."""
     del proposal
     return "accept"

@@ -22,7 +22,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import BaseModel
 
-from langchain_judges.asking.channel import Channel, Request
+from langchain_judges.asking.channel import Channel, ReplyRequest
 from langchain_judges.asking.complaints import complaint_of
 from langchain_judges.asking.deadline import within
 from langchain_judges.asking.faults import (
@@ -36,7 +36,7 @@ from langchain_judges.asking.faults import (
     wait_after,
 )
 from langchain_judges.asking.gate import LEDGER
-from langchain_judges.asking.journal import Journal, key_of
+from langchain_judges.asking.journal import ThreadJournal, key_of
 from langchain_judges.asking.masked import without_secrets
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.paid import Paid, paid_for
@@ -106,7 +106,7 @@ class Question:
     repairs: int = 1
     """Repair turns after an unusable reply; each is a paid call."""
     cache: BaseCache | None = None
-    journal: Journal | None = None
+    journal: ThreadJournal | None = None
     """Where every good reply is written before the graph uses it."""
 
 
@@ -335,7 +335,7 @@ def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
 def _salvaged(
     asking: _Asking,
     message: AIMessage,
-    request: Request,
+    request: ReplyRequest,
     material: Sequence[str],
     problem: Problem,
 ) -> Reply:
@@ -371,7 +371,7 @@ def _repair(
 
 def _send(
     asking: _Asking, messages: list[BaseMessage]
-) -> Steps[tuple[AIMessage | None, Request, Problem]]:
+) -> Steps[tuple[AIMessage | None, ReplyRequest, Problem]]:
     """Send the messages until a reply comes, or an error that will not pass."""
     channel, question = asking.question.channel, asking.question
     wait = FIRST_WAIT
@@ -412,7 +412,7 @@ class _Failed(Exception):
 
 def _call(
     asking: _Asking,
-    request: Request,
+    request: ReplyRequest,
     messages: list[BaseMessage],
     sampling: dict[str, Any],
 ) -> Steps[AIMessage]:

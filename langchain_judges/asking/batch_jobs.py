@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import httpx
 
 from langchain_judges.asking.batch_journal import Job
-from langchain_judges.asking.batch_request import Request
+from langchain_judges.asking.batch_request import HttpRequest
 
 PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
 """Statuses that another attempt may not bring."""
@@ -22,7 +22,7 @@ _TRIES, _LONGEST_WAIT = 9, 60.0
 _UNKNOWN_PATH = {404, 405, 501}
 
 
-class Result(NamedTuple):
+class JobResult(NamedTuple):
     """What a job brought for one request."""
 
     key: str
@@ -83,7 +83,7 @@ class Jobs(ABC):
         return reply.status_code not in _UNKNOWN_PATH
 
     @abstractmethod
-    def read(self, line: Mapping[str, Any]) -> Result:
+    def read(self, line: Mapping[str, Any]) -> JobResult:
         """Return what a line of results says."""
 
     async def make_once(self, content: dict[str, Any], mark: str, requests: int) -> Job:
@@ -98,7 +98,7 @@ class Jobs(ABC):
                     raise
         raise AssertionError  # the last attempt returned or raised
 
-    async def results(self, address: str) -> AsyncIterator[Result]:
+    async def results(self, address: str) -> AsyncIterator[JobResult]:
         """Yield what a job brought."""
         async with self.http.stream("GET", address, headers=self.headers) as reply:
             reply.raise_for_status()
@@ -121,7 +121,7 @@ class Jobs(ABC):
         reply.raise_for_status()
         return dict(reply.json())
 
-    async def ask(self, request: Request) -> httpx.Response:
+    async def ask(self, request: HttpRequest) -> httpx.Response:
         """Send a request as an ordinary call; what passes is tried again for some minutes."""
         kind = {"content-type": "application/json"}
         return await self._send("POST", request.url, content=request.content, headers=kind)
@@ -201,13 +201,13 @@ class OpenAIJobs(Jobs):
             json.dumps(problem) if job["status"] == "failed" else "",
         )
 
-    def read(self, line: Mapping[str, Any]) -> Result:
+    def read(self, line: Mapping[str, Any]) -> JobResult:
         """Return what a line of results says."""
         response = line.get("response") or {}
         body = response.get("body") or {"error": line.get("error")}
         # Whatever the server calls it, so that the reply is priced as one of a batch.
         body = {**body, "service_tier": "batch"} if "usage" in body else body
-        return Result(line["custom_id"], response.get("status_code") or 503, body)
+        return JobResult(line["custom_id"], response.get("status_code") or 503, body)
 
     def _job(self, reply: Mapping[str, Any]) -> Job:
         return Job(reply["id"], self.address, reply["status"], 0)
@@ -243,17 +243,17 @@ class AnthropicJobs(Jobs):
         completed = job["request_counts"].get("succeeded", 0)
         return State(job["processing_status"], completed, ended, results)
 
-    def read(self, line: Mapping[str, Any]) -> Result:
+    def read(self, line: Mapping[str, Any]) -> JobResult:
         """Return what a line of results says."""
         result = line["result"]
         if result["type"] == "succeeded":
             message = result["message"]
             usage = {**message["usage"], "service_tier": "batch"}
-            return Result(line["custom_id"], 200, {**message, "usage": usage})
+            return JobResult(line["custom_id"], 200, {**message, "usage": usage})
         error = result.get("error") or {"error": {"message": result["type"]}}
         inner = error.get("error") or error
         wrong = inner.get("type") == "invalid_request_error"
-        return Result(line["custom_id"], 400 if wrong else 503, error)
+        return JobResult(line["custom_id"], 400 if wrong else 503, error)
 
     def _job(self, reply: Mapping[str, Any]) -> Job:
         return Job(reply["id"], self.address, reply["processing_status"], 0)

@@ -28,7 +28,7 @@ INTENDED = ""
 """The address of a job that was begun and of which no answer is known."""
 
 
-class Answer(TypedDict):
+class BatchAnswer(TypedDict):
     """What a request got: an HTTP status and JSON."""
 
     status: int
@@ -55,7 +55,7 @@ class Job:
         return self.address == INTENDED
 
 
-class Journal:
+class BatchJournal:
     """A SQLite file; every change is on disk when its method returns.
 
     Raises:
@@ -71,10 +71,10 @@ class Journal:
         except (OSError, sqlite3.Error) as exc:
             raise OutputError(f"{path} cannot be used as a journal: {exc}") from exc
 
-    def answer(self, key: str) -> Answer | None:
+    def answer(self, key: str) -> BatchAnswer | None:
         """Return the answer that a request got, if it has one."""
         row = self._one("SELECT answer FROM requests WHERE key = ?", key)
-        return cast("Answer", json.loads(row[0])) if row and row[0] else None
+        return cast("BatchAnswer", json.loads(row[0])) if row and row[0] else None
 
     def job_of(self, key: str) -> Job | None:
         """Return the job that a request is in, if it is in one."""
@@ -122,7 +122,7 @@ class Journal:
         )
         return [key for (key,) in keys]
 
-    def keep(self, key: str, answer: Answer) -> None:
+    def keep(self, key: str, answer: BatchAnswer) -> None:
         """Remember the answer to a request."""
         text = json.dumps(answer, ensure_ascii=False)
         self._file.execute("UPDATE requests SET answer = ? WHERE key = ?", (text, key))

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from langchain_judges.asking.batch_journal import Answer
+from langchain_judges.asking.batch_journal import BatchAnswer
 
 _CONTENT = ("content-", "host", "accept", "connection", "x-stainless")
 """Beginnings of headers that are about one request, and not about who asks."""
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """An HTTP request, whichever library it comes from."""
 
     url: str
@@ -24,7 +24,7 @@ class Request(NamedTuple):
     content: bytes
 
     @classmethod
-    def of(cls, request: Any) -> Request:
+    def of(cls, request: Any) -> HttpRequest:
         """Return a request of httpx or httpx2 whose content was read."""
         return cls(str(request.url), dict(request.headers), request.content)
 
@@ -62,8 +62,8 @@ class Pending:
 
     key: str
     """Of its content, and of how often the same was asked before."""
-    request: Request
-    answer: asyncio.Future[Answer]
+    request: HttpRequest
+    answer: asyncio.Future[BatchAnswer]
     attempts: int = 0
 
     @property
@@ -71,7 +71,7 @@ class Pending:
         """About how many bytes it takes in a job."""
         return len(self.request.content) + 200
 
-    def settle(self, outcome: Answer | Exception) -> None:
+    def settle(self, outcome: BatchAnswer | Exception) -> None:
         """Give the answer, or what prevents one, to who waits for it, unless it has one."""
         if self.answer.done():
             return

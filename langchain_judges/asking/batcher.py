@@ -18,13 +18,13 @@ from langchain_judges.asking.batch_jobs import (
     ATTEMPTS,
     PASSING,
     AnthropicJobs,
+    JobResult,
     Jobs,
     OpenAIJobs,
-    Result,
     State,
 )
-from langchain_judges.asking.batch_journal import Answer, Job, Journal
-from langchain_judges.asking.batch_request import Pending, Request
+from langchain_judges.asking.batch_journal import BatchAnswer, BatchJournal, Job
+from langchain_judges.asking.batch_request import HttpRequest, Pending
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -41,7 +41,7 @@ _OK = 200
 class Batcher:
     """Collects requests into jobs, in an event loop of its own, and hands out the answers."""
 
-    journal: Journal
+    journal: BatchJournal
     quiet: float
     """Seconds without a new request after which a job is sent."""
     poll: float
@@ -63,7 +63,7 @@ class Batcher:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _loop: asyncio.AbstractEventLoop | None = None
 
-    def ask(self, request: Request) -> Future[Answer]:
+    def ask(self, request: HttpRequest) -> Future[BatchAnswer]:
         """Return the answer to come for a request, from any thread."""
         with self._lock:
             if self._loop is None:
@@ -73,7 +73,7 @@ class Batcher:
                 ).start()
         return asyncio.run_coroutine_threadsafe(self._ask(request), self._loop)
 
-    async def _ask(self, request: Request) -> Answer:
+    async def _ask(self, request: HttpRequest) -> BatchAnswer:
         digest = request.digest
         self._times[digest] += 1
         key = f"{digest}-{self._times[digest]}"
@@ -144,12 +144,12 @@ class Batcher:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _settle(self, keys: Iterable[str], outcome: Answer | Exception) -> None:
+    def _settle(self, keys: Iterable[str], outcome: BatchAnswer | Exception) -> None:
         for key in keys:
             if pending := self._open.pop(key, None):
                 pending.settle(outcome)
 
-    def _jobs(self, request: Request) -> Jobs:
+    def _jobs(self, request: HttpRequest) -> Jobs:
         """Return the batch API of a request's server."""
         kind = AnthropicJobs if request.endpoint == "/v1/messages" else OpenAIJobs
         return kind(request.address, request.access, min(self.poll, 1.0))
@@ -176,7 +176,7 @@ class Batcher:
         self._watched.add(job.name)
         return job
 
-    def _watch(self, job: Job, request: Request) -> None:
+    def _watch(self, job: Job, request: HttpRequest) -> None:
         """Follow a job of an earlier run, once."""
         if job.name not in self._watched:
             self._watched.add(job.name)
@@ -217,9 +217,9 @@ class Batcher:
     def _late(self, job: Job) -> bool:
         return self.live_after is not None and time.time() > job.made + _HOUR * self.live_after
 
-    def _hand_out(self, result: Result) -> None:
+    def _hand_out(self, result: JobResult) -> None:
         if result.status not in PASSING:
-            self._keep(result.key, Answer(status=result.status, body=result.body))
+            self._keep(result.key, BatchAnswer(status=result.status, body=result.body))
         elif self.live_after is None:
             self._fail(result, json.dumps(result.body))
 
@@ -232,9 +232,9 @@ class Batcher:
             self._start(self._ask_live(pending, jobs), [key])
             return
         status = 400 if state.problem else 503
-        self._fail(Result(key, status, {}), state.problem or state.status)
+        self._fail(JobResult(key, status, {}), state.problem or state.status)
 
-    def _fail(self, result: Result, problem: str) -> None:
+    def _fail(self, result: JobResult, problem: str) -> None:
         """Ask a request again in another job, or hand its error on."""
         self.journal.drop(result.key)
         pending = self._open.pop(result.key, None)
@@ -245,14 +245,14 @@ class Batcher:
             self._enter(pending)
             return
         error = {"error": {"message": f"the batch job says: {problem[:300]}"}}
-        pending.settle(Answer(status=result.status, body=error))
+        pending.settle(BatchAnswer(status=result.status, body=error))
 
     async def _ask_live(self, pending: Pending, jobs: Jobs) -> None:
         async with self._live:
             answer = _answer_of(await jobs.ask(pending.request))
         self._keep(pending.key, answer)
 
-    def _keep(self, key: str, answer: Answer) -> None:
+    def _keep(self, key: str, answer: BatchAnswer) -> None:
         """Hand an answer out; a refusal costs nothing, and a later run may ask again."""
         if answer["status"] == _OK:
             self.journal.keep(key, answer)
@@ -261,9 +261,9 @@ class Batcher:
         self._settle([key], answer)
 
 
-def _answer_of(response: httpx.Response) -> Answer:
+def _answer_of(response: httpx.Response) -> BatchAnswer:
     try:
         body = response.json()
     except ValueError:
         body = {"error": {"message": response.text[:300]}}
-    return Answer(status=response.status_code, body=body)
+    return BatchAnswer(status=response.status_code, body=body)

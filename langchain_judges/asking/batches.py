@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 
-from langchain_judges.asking.batch_journal import Answer, Job, Journal
-from langchain_judges.asking.batch_request import Request
+from langchain_judges.asking.batch_journal import BatchAnswer, BatchJournal, Job
+from langchain_judges.asking.batch_request import HttpRequest
 from langchain_judges.asking.batcher import MOST_REQUESTS, Batcher
 from langchain_judges.asking.models import is_openai_kin, resolve_model
 from langchain_judges.errors import OptionError
@@ -72,7 +72,12 @@ def batch_model(  # noqa: PLR0913 - each an option of its own
             f"{type(chat).__name__}"
         )
     batcher = Batcher(
-        Journal(journal), quiet, poll, most_requests, live_after, report or (lambda _: None)
+        BatchJournal(journal),
+        quiet,
+        poll,
+        most_requests,
+        live_after,
+        report or (lambda _: None),
     )
     marks = {"metadata": {**(chat.metadata or {}), "batch": True}}
     copied = _openai_copy if is_openai_kin(chat) else _anthropic_copy
@@ -117,15 +122,15 @@ def _clients(library: Any, batcher: Batcher) -> tuple[Any, Any]:
     class Transport(library.BaseTransport):  # type: ignore[misc]
         def handle_request(self, request: Any) -> Any:
             request.read()
-            return response(request, batcher.ask(Request.of(request)).result())
+            return response(request, batcher.ask(HttpRequest.of(request)).result())
 
     class AsyncTransport(library.AsyncBaseTransport):  # type: ignore[misc]
         async def handle_async_request(self, request: Any) -> Any:
             await request.aread()
-            answer = await asyncio.wrap_future(batcher.ask(Request.of(request)))
+            answer = await asyncio.wrap_future(batcher.ask(HttpRequest.of(request)))
             return response(request, answer)
 
-    def response(request: Any, answer: Answer) -> Any:
+    def response(request: Any, answer: BatchAnswer) -> Any:
         return library.Response(answer["status"], json=answer["body"], request=request)
 
     return library.Client(transport=Transport()), library.AsyncClient(

@@ -50,7 +50,7 @@ _AS_JSON = (
 )
 
 
-class Request(NamedTuple):
+class ReplyRequest(NamedTuple):
     """What is called, and with which keywords, to ask for one reply."""
 
     runnable: Runnable[Any, Any]
@@ -80,7 +80,7 @@ class _Place(NamedTuple):
     """A model as one event loop uses it, and the requests prepared for it."""
 
     model: BaseChatModel
-    requests: dict[Any, Request]
+    requests: dict[Any, ReplyRequest]
 
 
 class Channel:
@@ -143,7 +143,7 @@ class Channel:
         *,
         logprobs: bool = False,
         alternatives: int = 0,
-    ) -> Request:
+    ) -> ReplyRequest:
         """Return how to ask for a reply of `shape` on the rung that the model is on."""
         if logprobs and self.kin and "logprobs" not in self.refused:
             sampling = {**sampling, "logprobs": True}
@@ -158,7 +158,7 @@ class Channel:
             place.requests[key] = request._replace(sent=tuple(sampling))
         return place.requests[key]
 
-    def lacking(self, request: Request, *, seed: bool, logprobs: bool) -> set[str]:
+    def lacking(self, request: ReplyRequest, *, seed: bool, logprobs: bool) -> set[str]:
         """Return what a request should have carried, had the model not refused it before.
 
         Args:
@@ -188,25 +188,25 @@ class Channel:
 
     def _request(
         self, rung: Rung, shape: type[BaseModel], model: BaseChatModel, settings: dict[str, Any]
-    ) -> Request:
+    ) -> ReplyRequest:
         schema = json_schema(shape, self.text_limit)
         name = shape.__name__
         tool = {"type": "function", "function": {"name": name, "parameters": schema}}
         if rung == "response_format":
             form = {"name": name, "strict": True, "schema": schema}
             settings["response_format"] = {"type": "json_schema", "json_schema": form}
-            return Request(model, settings, rung, None, None)
+            return ReplyRequest(model, settings, rung, None, None)
         if rung == "structured_output":
             titled = {"title": name, "description": f"Reply as {name}.", **schema}
             structured = model.with_structured_output(titled, include_raw=True)
-            return Request(structured, {}, rung, name, None)
+            return ReplyRequest(structured, {}, rung, name, None)
         if rung == "tools":
             bound = model.bind_tools([tool], tool_choice="any", **settings)
-            return Request(bound, {}, rung, name, None)
+            return ReplyRequest(bound, {}, rung, name, None)
         note = _AS_JSON.format(schema=json.dumps(schema))
-        return Request(model, settings, rung, None, note)
+        return ReplyRequest(model, settings, rung, None, note)
 
-    def learn(self, request: Request, complaint: Complaint) -> bool:
+    def learn(self, request: ReplyRequest, complaint: Complaint) -> bool:
         """Learn from a rejected request; True if asking another way may work.
 
         Other calls may have learnt the same meanwhile: what counts is what this one sent.

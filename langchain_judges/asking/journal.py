@@ -36,7 +36,7 @@ class _Page(NamedTuple):
 
 
 @dataclass
-class Journal:
+class ThreadJournal:
     """Plain values by key, for the thread of the graph that is running.
 
     Args:
@@ -47,7 +47,7 @@ class Journal:
     _pages: Once[_Page] = field(default_factory=Once)
 
     @classmethod
-    def of(cls, checkpointer: BaseCheckpointSaver[Any] | bool | None) -> Journal:
+    def of(cls, checkpointer: BaseCheckpointSaver[Any] | bool | None) -> ThreadJournal:
         """Return the journal of a graph, by what its option `checkpointer` is."""
         return cls(checkpointer if isinstance(checkpointer, BaseCheckpointSaver) else None)
 

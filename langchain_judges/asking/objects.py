@@ -134,7 +134,7 @@ def without(text: str, objects_in: Sequence[Found]) -> str:
     return "".join([*parts, text[at:]])
 
 
-class Answer(NamedTuple):
+class AnswerStart(NamedTuple):
     """Where a reply's answer begins, and how surely."""
 
     start: int
@@ -144,7 +144,7 @@ class Answer(NamedTuple):
     """Whether the answer holds no further tags, so that its words may be read."""
 
 
-def answer_of(text: str, tagged: bool = False) -> Answer:
+def answer_of(text: str, tagged: bool = False) -> AnswerStart:
     """Return where the answer begins behind a model's thoughts.
 
     Thoughts stand at the beginning, between `<think>` and the first `</think>` outside of
@@ -159,13 +159,13 @@ def answer_of(text: str, tagged: bool = False) -> Answer:
     if opened and not opened["end"]:
         inside = _tags(text)
         start = next((tag.end() for tag in inside if tag["end"]), len(text))
-        return Answer(start, True, not _TAG.search(text, start))
+        return AnswerStart(start, True, not _TAG.search(text, start))
     ends = [tag.end() for tag in _tags(text) if tag["end"]]
     if not ends:
-        return Answer(0, True, not _TAG.search(text))
+        return AnswerStart(0, True, not _TAG.search(text))
     if tagged or text.lstrip().startswith(("{", "```")):
-        return Answer(0, False, False)
-    return Answer(ends[-1], True, not _TAG.search(text, ends[-1]))
+        return AnswerStart(0, False, False)
+    return AnswerStart(ends[-1], True, not _TAG.search(text, ends[-1]))
 
 
 def _tags(text: str) -> list[re.Match[str]]:

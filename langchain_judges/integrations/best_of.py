@@ -35,7 +35,7 @@ from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 Answer = str | BaseChatModel | Runnable[Any, Any] | Callable[[Any], Any] | None
 
 
-class Match(TypedDict):
+class AnswerMatch(TypedDict):
     """One match of the bracket; for a judge of one text, the score of one answer."""
 
     round: int
@@ -54,7 +54,7 @@ class Best(TypedDict):
     index: int
     answers: list[Text | None]
     """Every answer, a message if it contains images; None if the sample failed."""
-    bracket: list[Match]
+    bracket: list[AnswerMatch]
     failures: list[Failure]
     usage: Usage
     """Usage of the judge; the model that writes the samples is not counted."""
@@ -160,10 +160,10 @@ class _Knockout:
 
     def _rounds(
         self, task: Any, answers: Sequence[Text | None], places: list[int]
-    ) -> Steps[tuple[int, list[Match]]]:
+    ) -> Steps[tuple[int, list[AnswerMatch]]]:
         players = list(places)
         random.Random(self.seed).shuffle(players)  # noqa: S311 - a draw, no secret
-        bracket: list[Match] = []
+        bracket: list[AnswerMatch] = []
         number = 0
         while len(players) > 1:
             number += 1
@@ -185,7 +185,7 @@ class _Knockout:
         answers: Sequence[Text | None],
         place: tuple[int, int],
         sides: tuple[int, int],
-    ) -> Steps[Match]:
+    ) -> Steps[AnswerMatch]:
         a, b = sides
         name = f"match {place[0]}.{place[1]}: answer {a + 1} vs answer {b + 1}"
         text, basis = task
@@ -195,19 +195,31 @@ class _Knockout:
         pair = pair_for(text, *texts, reference=reference, source=source)
         verdict = yield from verdict_of(self.judge, pair, config_for(self.judge, run_name=name))
         winner = b if decision(verdict) == "B" else a
-        match: Match = {"round": place[0], "a": a, "b": b, "winner": winner, "verdict": verdict}
+        match: AnswerMatch = {
+            "round": place[0],
+            "a": a,
+            "b": b,
+            "winner": winner,
+            "verdict": verdict,
+        }
         tell("match", "best_of", match, name)
         return match
 
     def _label(
         self, fields: Mapping[str, Any], answers: Sequence[Text | None], i: int
-    ) -> Steps[Match]:
+    ) -> Steps[AnswerMatch]:
         item = {**fields, "output": answers[i]}
         name = f"answer {i + 1}"
         config = config_for(self.judge, run_name=name)
         verdict = yield from verdict_of(self.judge, item, config)
         winner = None if decision(verdict) is None else i
-        match: Match = {"round": 1, "a": i, "b": None, "winner": winner, "verdict": verdict}
+        match: AnswerMatch = {
+            "round": 1,
+            "a": i,
+            "b": None,
+            "winner": winner,
+            "verdict": verdict,
+        }
         tell("match", "best_of", match, name)
         return match
 

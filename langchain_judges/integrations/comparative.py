@@ -11,7 +11,7 @@ from langsmith.schemas import Example, Run
 from langchain_judges.asking.steps import Steps, run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.judging import config_for, error_verdict, verdict_of
-from langchain_judges.integrations.reading import CaseReader, EvaluatedRow, Places
+from langchain_judges.integrations.reading import CaseReader, EvaluatedRow, TextSources
 from langchain_judges.methods.marks import marks_of
 from langchain_judges.rows.applications import Source, check_words, comment_of, score_of
 from langchain_judges.runs.workload import Judge
@@ -50,7 +50,7 @@ def as_comparative_evaluator(
         OptionError: `judge` takes neither a pair nor an item, or an option is not allowed.
     """
     check_words(key=key)
-    reader = CaseReader(judge, Places(input, output, reference, context), None)
+    reader = CaseReader(judge, TextSources(input, output, reference, context), None)
     name = key or ("preference" if reader.kind == "pair" else marks_of(judge)["method"])
 
     def compare(runs: Sequence[Run], example: Example | None) -> dict[str, Any]:

@@ -27,7 +27,12 @@ from langchain_judges.integrations.judging import (
     outcome_of,
     reason_for,
 )
-from langchain_judges.integrations.reading import Baseline, CaseReader, EvaluatedRow, Places
+from langchain_judges.integrations.reading import (
+    Baseline,
+    CaseReader,
+    EvaluatedRow,
+    TextSources,
+)
 from langchain_judges.methods.marks import marks_of, unwrapped
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.applications import (
@@ -102,7 +107,7 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
             baseline, or an option is not allowed.
     """
     check_words(key=key)
-    places = Places(input, output, reference, context)
+    places = TextSources(input, output, reference, context)
     return JudgeEvaluator(judge, key, CaseReader(judge, places, baseline))
 
 

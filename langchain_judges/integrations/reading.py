@@ -27,7 +27,7 @@ Baseline = Mapping[str, Any] | Callable[[Any], Any]
 """Outputs to compare with, by the id of the example, or a function of the inputs."""
 
 
-class Places(NamedTuple):
+class TextSources(NamedTuple):
     """Where each text is found."""
 
     input: Source
@@ -52,7 +52,7 @@ class EvaluatedRow(NamedTuple):
 class CaseReader:
     """Reads pairs and items from inputs, outputs and references."""
 
-    def __init__(self, judge: Judge, places: Places, baseline: Baseline | None) -> None:
+    def __init__(self, judge: Judge, places: TextSources, baseline: Baseline | None) -> None:
         """Set where each text is found; nothing is read yet."""
         self.judge, self.kind, self.places = judge, kind_of(judge), places
         check_sources(**places._asdict())

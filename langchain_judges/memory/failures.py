@@ -46,7 +46,7 @@ from langchain_judges.memory.recall import (
     uniform,
 )
 from langchain_judges.memory.selection import Chooser, Wish
-from langchain_judges.memory.trial import Trial, TrialState, trial_in
+from langchain_judges.memory.trial import MemoryTrial, TrialState, trial_in
 
 __all__ = [
     "Example",
@@ -220,7 +220,7 @@ class FailureMemory(BaseExampleSelector):
         """Return the examples to show, as `recall` does."""
         return await arun(self._recall(item, how, allow_leak))
 
-    def trial(self, examples: Iterable[Mapping[str, Any]]) -> Trial:
+    def trial(self, examples: Iterable[Mapping[str, Any]]) -> MemoryTrial:
         """Return a block in which the memory reads as if it held some more examples.
 
         Use `with memory.trial(examples):` or `async with`. Judges that are invoked in the
@@ -230,7 +230,7 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             InputError: An example is invalid; raised when the block begins.
         """
-        return Trial(self._trial_steps(examples))
+        return MemoryTrial(self._trial_steps(examples))
 
     def add_example(self, example: dict[str, Any]) -> str:
         """Remember one example and return its id."""

@@ -36,7 +36,7 @@ def trial_in(memory: FailureMemory) -> TrialState | None:
 
 
 @dataclass
-class Trial:
+class MemoryTrial:
     """A block in which a memory reads as if it held some more examples.
 
     It applies to the code that runs in the block, including graphs and their threads and

@@ -13,7 +13,7 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel
 
-from langchain_judges.asking.journal import Journal
+from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import OptionError
@@ -43,7 +43,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     most_characters: int | None
     """Of an input; a longer one is refused."""
-    journal: Journal | None
+    journal: ThreadJournal | None
     """Closed when a run of the graph has ended well."""
     prompts: Mapping[str, ChatPromptTemplate]
     """What is asked, by the name under which `prompts=` replaces it."""
@@ -54,7 +54,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         options: GraphOptions,
         model: str | BaseChatModel,
         most_characters: int | None = None,
-        journal: Journal | None = None,
+        journal: ThreadJournal | None = None,
         prompts: Mapping[str, ChatPromptTemplate] | None = None,
         **fields: Any,
     ) -> None:
@@ -159,7 +159,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return read_input(source, self.builder.input_schema, self.most_characters)
 
     def _closed_after(
-        self, parts: Any, journal: Journal, config: RunnableConfig
+        self, parts: Any, journal: ThreadJournal, config: RunnableConfig
     ) -> Iterator[Any]:
         with closing(parts):
             yield from parts
@@ -168,7 +168,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             run(journal.close(config))
 
     async def _aclosed_after(
-        self, parts: Any, journal: Journal, config: RunnableConfig
+        self, parts: Any, journal: ThreadJournal, config: RunnableConfig
     ) -> AsyncIterator[Any]:
         async with aclosing(parts):
             async for part in parts:

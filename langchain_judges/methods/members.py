@@ -254,7 +254,7 @@ class Opinion(TypedDict):
     calls: int
 
 
-class Answer(NamedTuple):
+class MemberJudgment(NamedTuple):
     """What became of one member's judgment."""
 
     opinion: Opinion
@@ -264,7 +264,7 @@ class Answer(NamedTuple):
     usage: Usage
 
 
-def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[Answer]:
+def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[MemberJudgment]:
     """Ask a member about a row; what goes wrong with it is its failure, not the row's.
 
     Raises:
@@ -305,7 +305,7 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[Answ
         "rationale": verdict.get("rationale") or "",
         "calls": usage["calls"],
     }
-    return Answer(opinion, verdict, failures, {**usage, "by_step": steps})
+    return MemberJudgment(opinion, verdict, failures, {**usage, "by_step": steps})
 
 
 def _ends_all(exc: Exception) -> bool:

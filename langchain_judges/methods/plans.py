@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from langchain_judges.orders import Order
 
 
-class Criterion(TypedDict):
+class PlanLine(TypedDict):
     """One line of a plan."""
 
     name: str
@@ -42,7 +42,7 @@ CriterionLike = str | Mapping[str, Any]
 may have a `weight` too."""
 
 
-def read_criteria(criteria: Sequence[CriterionLike] | None) -> tuple[Criterion, ...] | None:
+def read_criteria(criteria: Sequence[CriterionLike] | None) -> tuple[PlanLine, ...] | None:
     """Return the criteria of a caller in one form.
 
     Raises:
@@ -60,14 +60,14 @@ def read_criteria(criteria: Sequence[CriterionLike] | None) -> tuple[Criterion, 
     return plan
 
 
-def _criterion(criterion: CriterionLike) -> Criterion:
+def _criterion(criterion: CriterionLike) -> PlanLine:
     if isinstance(criterion, str):
         name, _, description = criterion.partition(":")
     else:
         name, description = criterion.get("name", ""), criterion.get("description", "")
     if not (isinstance(name, str) and isinstance(description, str) and name.strip()):
         raise ValueError("a criterion without a name")
-    read: Criterion = {"name": name.strip(), "description": description.strip()}
+    read: PlanLine = {"name": name.strip(), "description": description.strip()}
     if isinstance(criterion, Mapping) and "weight" in criterion:
         read["weight"] = _weight(criterion["weight"])
     return read
@@ -91,25 +91,25 @@ def plan_shape(max_criteria: int, weighted: bool = False) -> type[BaseModel]:
     return create_model("Plan", criteria=(list[kind], limit))  # type: ignore[valid-type]
 
 
-def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[Criterion]:
+def distinct_criteria(planned: Sequence[Mapping[str, Any]]) -> list[PlanLine]:
     """Return the criteria on one line each, the first of those with the same name.
 
     >>> distinct_criteria([{"name": "Tone:", "description": "a"}] * 2)
     [{'name': 'Tone', 'description': 'a'}]
     """
-    plan: dict[str, Criterion] = {}
+    plan: dict[str, PlanLine] = {}
     for criterion in planned:
         name = " ".join(criterion["name"].split())[:60].strip(" .:*-")
         description = " ".join(criterion["description"].split())[:300]
         if name:
-            line: Criterion = {"name": name, "description": description}
+            line: PlanLine = {"name": name, "description": description}
             if "weight" in criterion:
                 line["weight"] = criterion["weight"]
             plan.setdefault(name.casefold(), line)
     return list(plan.values())
 
 
-class Subscore(TypedDict):
+class PlanScore(TypedDict):
     """What one solve call found, by identity of the texts."""
 
     criterion: str

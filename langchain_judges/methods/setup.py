@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from langchain_judges.asking import nodes
 from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.channel import Channel
-from langchain_judges.asking.journal import Journal
+from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
@@ -44,7 +44,7 @@ class Setup:
     reminder: Reminder | None
     model: str | BaseChatModel
     """The judge's own model, as the caller named it."""
-    journal: Journal
+    journal: ThreadJournal
     """Where every reply is written that a thread of the judge has paid for."""
 
     @classmethod
@@ -79,7 +79,7 @@ class Setup:
         memory = None
         if isinstance(options, JudgeOptions):
             memory = options.reminder(contexts)
-        journal = Journal.of(options.checkpointer)
+        journal = ThreadJournal.of(options.checkpointer)
         return cls(options, prompts, version, channels, memory, model, journal)
 
     def question(

@@ -164,7 +164,7 @@ def _calibration(
 
 
 @dataclass(frozen=True)
-class Cascade(Findings):
+class CascadeFindings(Findings):
     """Judges from the cheapest to the dearest, each with its threshold."""
 
     thresholds: list[Threshold]
@@ -200,7 +200,7 @@ def selective_cascade(
     delta: float = 0.1,
     costs: Sequence[float] | None = None,
     least_items: int = LEAST_ITEMS,
-) -> Cascade:
+) -> CascadeFindings:
     """Find thresholds for a cascade: the cheap judge if it is sure, else the next, else none.
 
     Args:
@@ -246,4 +246,4 @@ def selective_cascade(
         cost = sum(n * c for n, c in zip(calls, costs, strict=True)) / (total * costs[-1])
     agreement = rate(list(hits.values())) if hits else Result.undefined("nothing is taken")
     coverage = rate([1.0] * len(hits) + [0.0] * (total - len(hits)))
-    return Cascade(thresholds, coverage, agreement, shares, cost)
+    return CascadeFindings(thresholds, coverage, agreement, shares, cost)

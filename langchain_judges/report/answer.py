@@ -30,7 +30,7 @@ _RULES = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class TrustAnswer:
     """Whether a judge may be trusted."""
 
     word: Word
@@ -40,7 +40,7 @@ class Answer:
 
 def answer_of(
     sample: Sample, numbers: Mapping[str, Number], min_agreement: float | None = None
-) -> Answer:
+) -> TrustAnswer:
     """Return whether the judge may be trusted, for what, and why.
 
     Args:
@@ -73,14 +73,14 @@ def answer_of(
     if people is not None and not math.isnan(people.result):
         return _in_place_of_people(people)
     wrong = 100 - int(percent(headline.result))  # both are printed, and add up to 100
-    return Answer(
+    return TrustAnswer(
         "yes",
         f"Yes, for averages over many rows: better than {rule} by {_points(lead)}; a single "
         f"verdict differs from {whom(sample)} {wrong} times in 100.",
     )
 
 
-def _of_ratings(numbers: Mapping[str, Number], least: float | None) -> Answer:
+def _of_ratings(numbers: Mapping[str, Number], least: float | None) -> TrustAnswer:
     order, bar = numbers["ratings.spearman"], 0.0 if least is None else least
     span = f"rank correlation {value_text(order)}, {range_text(order)}"
     if order.result.interval is None:
@@ -91,10 +91,12 @@ def _of_ratings(numbers: Mapping[str, Number], least: float | None) -> Answer:
         return _answer("not yet", f"it may not order texts as people do ({span})")
     side = clearly_apart(numbers["ratings.offset"].result, 0.0)
     scale = {1: "; it rates higher than people", -1: "; it rates lower than people", 0: ""}
-    return Answer("yes", f"Yes, for ordering many texts ({span}){scale[side]}.")
+    return TrustAnswer("yes", f"Yes, for ordering many texts ({span}){scale[side]}.")
 
 
-def _of_criteria(sample: Sample, numbers: Mapping[str, Number], least: float | None) -> Answer:
+def _of_criteria(
+    sample: Sample, numbers: Mapping[str, Number], least: float | None
+) -> TrustAnswer:
     """Answer for each criterion; the whole is a yes or no where all of them are."""
     bar = 0.0 if least is None else least
     by_word: dict[Word, list[str]] = {"yes": [], "not yet": [], "no": []}
@@ -109,7 +111,9 @@ def _of_criteria(sample: Sample, numbers: Mapping[str, Number], least: float | N
         else "for averages over many texts"
     )
     if words == ["yes"]:
-        return Answer("yes", f"Yes, {what}, by each criterion: {', '.join(by_word['yes'])}.")
+        return TrustAnswer(
+            "yes", f"Yes, {what}, by each criterion: {', '.join(by_word['yes'])}."
+        )
     if len(words) == 1:
         return _answer(words[0], f"by no criterion {what}: {', '.join(by_word[words[0]])}")
     parts = "; ".join(f"{word} by {', '.join(by_word[word])}" for word in words)
@@ -128,8 +132,8 @@ def whom(sample: Sample) -> str:
     return "people" if not sample.by_label else "the label" if sample.pairs else "the labels"
 
 
-def _answer(word: Word, reason: str) -> Answer:
-    return Answer(word, f"{word.capitalize()}: {reason}.")
+def _answer(word: Word, reason: str) -> TrustAnswer:
+    return TrustAnswer(word, f"{word.capitalize()}: {reason}.")
 
 
 def _points(number: Number) -> str:
@@ -141,7 +145,7 @@ def _points(number: Number) -> str:
     return f"{size} ({rounded(ends[0], 0)}–{rounded(ends[1], 0)})"
 
 
-def _beside_bar(headline: Number, least: float) -> Answer:
+def _beside_bar(headline: Number, least: float) -> TrustAnswer:
     interval = headline.result.interval
     bar = f"{percent(least)}{NO_BREAK}%"
     agreement = f"agrees {value_text(headline, 0)} ({range_text(headline, 0)}) of the time"
@@ -157,21 +161,23 @@ def _clearly_below(gap: Number) -> bool:
     return gap.result.interval is not None and gap.result.interval.high < -MARGIN
 
 
-def _below_people(gap: Number, rule: str, *, better: bool) -> Answer:
+def _below_people(gap: Number, rule: str, *, better: bool) -> TrustAnswer:
     span = f"{value_text(gap)}, {range_text(gap)}"
     text = f"No, not in place of a person: agrees less with people than they do ({span})"
     rest = "better than" if better else "not shown to be better than"
-    return Answer("no", f"{text}; {rest} {rule}{' all the same' if better else ' either'}.")
+    return TrustAnswer(
+        "no", f"{text}; {rest} {rule}{' all the same' if better else ' either'}."
+    )
 
 
-def _in_place_of_people(gap: Number) -> Answer:
+def _in_place_of_people(gap: Number) -> TrustAnswer:
     interval = gap.result.interval
     margin = percent(MARGIN)
     span = f"{value_text(gap)}, {range_text(gap)}"
     if interval is None:
         return _answer("not yet", "too few rows with several votes to hold it against people")
     if interval.low > -MARGIN:
-        return Answer(
+        return TrustAnswer(
             "yes", f"Yes, in place of one more person: no worse by {margin} points ({span})."
         )
     text = f"it may be {margin} points or more below one more person ({span})"

@@ -11,7 +11,7 @@ from langchain_judges.report.wording import percent, range_text, value_text
 
 
 @dataclass(frozen=True)
-class Gate:
+class BarCheck:
     """One bar."""
 
     title: str
@@ -23,7 +23,7 @@ class Gate:
 
 def gates(
     report: TrustReport, min_agreement: float | None = None, max_flips: float | None = None
-) -> list[Gate]:
+) -> list[BarCheck]:
     """Hold a report against bars; a number that is not known passes none.
 
     Args:
@@ -42,18 +42,20 @@ def gates(
         if report.sample.by_criteria:
             title = report.headline.title
         bar = f"at least {min_agreement if rated else f'{percent(min_agreement)} %'}"
-        checks.append(Gate(title, _text(report.headline), bar, passed))
+        checks.append(BarCheck(title, _text(report.headline), bar, passed))
     if max_flips is not None:
         flips = report.numbers.get("bias.flips")
         passed = flips is not None and not math.isnan(flips.result)
         passed = passed and flips is not None and flips.result <= max_flips
         text = "unknown" if flips is None else _text(flips)
-        checks.append(Gate("flips", text, f"at most {percent(max_flips)} %", passed))
+        checks.append(BarCheck("flips", text, f"at most {percent(max_flips)} %", passed))
     if report.drift is not None:
         change = Number("drift", "", report.drift.change, "points")
         since = f"since {report.drift.since}" if report.drift.since else "since the baseline"
         title = f"change {since} (n = {report.drift.change.n:,})"
-        checks.append(Gate(title, _text(change), "not clearly worse", not report.drift.worse))
+        checks.append(
+            BarCheck(title, _text(change), "not clearly worse", not report.drift.worse)
+        )
     return checks
 
 

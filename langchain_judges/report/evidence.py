@@ -27,7 +27,7 @@ _WENT_WRONG = (("step", "Step"), ("unit", "Of"), ("reason", "Reason"), ("detail"
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Evidence as a table of texts."""
 
     title: str
@@ -50,7 +50,7 @@ class Disagreement:
     cost: float
     """How far the score is from what people say, times how far they agree; in [0, 1]."""
     rationale: str
-    evidence: list[Table] = field(default_factory=list)
+    evidence: list[TextTable] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -115,7 +115,7 @@ def shown(text: Any) -> str:
     return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]} …"
 
 
-def evidence(row: Mapping[str, Any]) -> list[Table]:
+def evidence(row: Mapping[str, Any]) -> list[TextTable]:
     """Return the evidence beside a verdict: votes, tables, scores, orders, failures."""
     tables = [
         _table(each.title, each.columns, rows)
@@ -133,10 +133,10 @@ def evidence(row: Mapping[str, Any]) -> list[Table]:
 
 def _table(
     title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Mapping[str, Any]]
-) -> Table:
+) -> TextTable:
     filled = [(key, name) for key, name in columns if any(_cell(row, key) for row in rows)]
     cells = [[_cell(row, key) for key, _ in filled] for row in rows]
-    return Table(title, [name for _, name in filled], cells)
+    return TextTable(title, [name for _, name in filled], cells)
 
 
 def _cell(row: Mapping[str, Any], key: str) -> str:

@@ -25,7 +25,7 @@ from langchain_judges.options import with_options
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
-from langchain_judges.runs.work import Work
+from langchain_judges.runs.work import RunRow
 from langchain_judges.runs.workload import Judge, Result, Rows, Workload
 
 
@@ -159,7 +159,7 @@ class Run(Iterator[Result]):
             finished.get()
             window.finished()
 
-    def _start(self, row: Work, pool: ThreadPoolExecutor) -> Future[Result]:
+    def _start(self, row: RunRow, pool: ThreadPoolExecutor) -> Future[Result]:
         steps = self._work.judge_one(row)
         if self._work.asks_for(row):
             return pool.submit(copy_context().run, run, steps)
@@ -260,7 +260,7 @@ class AsyncRun(AsyncIterator[Result]):
                 return bool(window.rows)
             await changed.wait()
 
-    def _start(self, row: Work) -> asyncio.Future[Result]:
+    def _start(self, row: RunRow) -> asyncio.Future[Result]:
         steps = self._work.judge_one(row)
         if self._work.asks_for(row):
             return asyncio.create_task(arun(steps))

@@ -20,7 +20,7 @@ from langchain_judges.verdict import (
 
 
 @dataclass
-class Work:
+class RunRow:
     """One row of a run."""
 
     index: int
@@ -40,14 +40,14 @@ def ends_the_run(exc: Exception) -> bool:
 
 
 def over_budget(
-    work: Work, usage: Usage | None, detail: str = "the budget is spent"
+    work: RunRow, usage: Usage | None, detail: str = "the budget is spent"
 ) -> dict[str, Any]:
     """Return the outcome of a row that the budget no longer allows."""
     return failed_outcome(work, "over_budget", detail, usage)
 
 
 def failed_outcome(
-    work: Work, reason: FailureReason, detail: str, usage: Usage | None = None
+    work: RunRow, reason: FailureReason, detail: str, usage: Usage | None = None
 ) -> dict[str, Any]:
     """Return the outcome of a row that was not judged, with its reason."""
     failure: Failure = {"step": "run", "unit": "", "reason": reason, "detail": detail[:500]}

@@ -43,7 +43,7 @@ from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
 from langchain_judges.runs.work import (
-    Work,
+    RunRow,
     common_error,
     ends_the_run,
     failed_outcome,
@@ -137,7 +137,7 @@ class Workload:
         self._ended = False
         self.when_stopped: Callable[[], object] | None = None
         self._rows = enumerate(rows)
-        self._next: Work | None = None
+        self._next: RunRow | None = None
         self._active: dict[int, Ledger] = {}
         self._digests: set[int] = set()
         self._again: Counter[str] = Counter()
@@ -157,7 +157,7 @@ class Workload:
             self.results = self._place.open(self.name["mark"], keep_failed=keep_failed)
         self.summary.others = self.results.others if self.results else 0
 
-    def take(self) -> Work | None:
+    def take(self) -> RunRow | None:
         """Return the next row to judge; None if there is none that the budget allows yet."""
         if self.fatal or self.gate.closed:
             return None
@@ -181,11 +181,11 @@ class Workload:
                 self._first[work.index] = None
         return work
 
-    def asks_for(self, work: Work) -> bool:
+    def asks_for(self, work: RunRow) -> bool:
         """Return whether a row needs calls: it is neither stored nor already failed."""
         return work.index in self._active
 
-    def judge_one(self, work: Work) -> Steps[Result]:
+    def judge_one(self, work: RunRow) -> Steps[Result]:
         """Judge one row, or read its stored result, and store the result."""
         try:
             return (yield from self._judge_one(work))
@@ -198,7 +198,7 @@ class Workload:
             self._active.pop(work.index, None)
             self._tell()
 
-    def _judge_one(self, work: Work) -> Steps[Result]:
+    def _judge_one(self, work: RunRow) -> Steps[Result]:
         if self._stored(work):
             assert self.results is not None  # noqa: S101 - for the type checker
             labels = {name: work.pair[name] for name in ANNOTATIONS if name in work.pair}
@@ -223,7 +223,7 @@ class Workload:
             outcome = self._failed_row(work, exc, ledger.usage)
         return self._keep(work, outcome)
 
-    def _failed_row(self, work: Work, exc: Exception, usage: Usage) -> dict[str, Any]:
+    def _failed_row(self, work: RunRow, exc: Exception, usage: Usage) -> dict[str, Any]:
         """Return the outcome of a row whose judge raised an exception, and count it."""
         with self._lock:
             self._first_error = self._first_error or exc
@@ -288,7 +288,7 @@ class Workload:
         self.summary.live = self.gate.live
         self.summary.seconds = time.monotonic() - self._start
 
-    def _read(self) -> Work | None:
+    def _read(self) -> RunRow | None:
         """Return the next row; an invalid one fails alone, unless no valid row has come yet.
 
         Raises:
@@ -310,7 +310,7 @@ class Workload:
             else:
                 self._kind = kind
                 if own:
-                    return Work(index, pair, self._key(pair), kind)
+                    return RunRow(index, pair, self._key(pair), kind)
                 continue
             if self._kind is None:
                 raise InputError(problem) from error
@@ -318,7 +318,7 @@ class Workload:
             pair = {"id": row_id if isinstance(row_id, str) else None}
             if not self._is_own({"index": index}):
                 continue
-            return Work(index, pair, self._key({"id": problem}), self._kind, problem=problem)
+            return RunRow(index, pair, self._key({"id": problem}), self._kind, problem=problem)
         self._ended = True
         return None
 
@@ -352,7 +352,7 @@ class Workload:
     def _keeps_threads(self) -> bool:
         return bool(getattr(self._graph, "checkpointer", None))
 
-    def _stored(self, work: Work) -> bool:
+    def _stored(self, work: RunRow) -> bool:
         return self.results is not None and work.key in self.results
 
     def _affordable(self) -> bool:
@@ -384,7 +384,7 @@ class Workload:
             return f"a pair may need {self.calls_each} calls, and the budget is {most}"
         return "the budget is spent"
 
-    def _invoke(self, work: Work) -> Steps[dict[str, Any]]:
+    def _invoke(self, work: RunRow) -> Steps[dict[str, Any]]:
         judge, graph, config = self.judge, self._graph, self.config
         if run_id := self._active[work.index].run_id:
             config = {**config, "run_id": run_id}
@@ -405,7 +405,7 @@ class Workload:
         )
         return outcome
 
-    def _keep(self, work: Work, outcome: dict[str, Any]) -> Result:
+    def _keep(self, work: RunRow, outcome: dict[str, Any]) -> Result:
         if work.kind == "task":
             outcome = {"text": None, **_EMPTY, **outcome}
         else:

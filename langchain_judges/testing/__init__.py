@@ -20,11 +20,15 @@ from langchain_judges.testing.model import (
     with_logprobs,
 )
 from langchain_judges.testing.replay import NotRecorded, RecordingChatModel, ReplayChatModel
-from langchain_judges.testing.server import Answer, Call, FakeModelServer, error, reply
+from langchain_judges.testing.server import (
+    FakeModelServer,
+    ServerCall,
+    ServerReply,
+    error,
+    reply,
+)
 
 __all__ = [
-    "Answer",
-    "Call",
     "FakeChatModel",
     "FakeModelServer",
     "FakeToolModel",
@@ -33,6 +37,8 @@ __all__ = [
     "RecordingChatModel",
     "ReplayChatModel",
     "ScriptEnded",
+    "ServerCall",
+    "ServerReply",
     "error",
     "forgeries",
     "reply",

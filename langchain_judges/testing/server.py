@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Call:
+class ServerCall:
     """A request that came to the server."""
 
     number: int
@@ -51,7 +51,7 @@ def _text_of(content: str | list[dict[str, Any]] | None) -> str:
 
 
 @dataclass
-class Answer:
+class ServerReply:
     """What the server sends back; `reply` and `error` make the common ones."""
 
     status: int = 200
@@ -69,7 +69,7 @@ class Answer:
 
 def reply(
     content: str | Mapping[str, Any] | AIMessage | None, finish: str = "stop", **message: Any
-) -> Answer:
+) -> ServerReply:
     """Return a chat completion.
 
     Args:
@@ -94,7 +94,7 @@ def reply(
         "prompt_tokens_details": {"cached_tokens": 4},
     }
     kind = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "fake"}
-    return Answer(payload={**kind, "choices": [choice], "usage": usage})
+    return ServerReply(payload={**kind, "choices": [choice], "usage": usage})
 
 
 def _text(content: str | Mapping[str, Any] | AIMessage | None) -> str | None:
@@ -103,7 +103,7 @@ def _text(content: str | Mapping[str, Any] | AIMessage | None) -> str | None:
     return json.dumps(content) if isinstance(content, Mapping) else content
 
 
-def error(status: int, message: str = "no", **headers: str) -> Answer:
+def error(status: int, message: str = "no", **headers: str) -> ServerReply:
     """Return an error of the provider, which may be retried at once.
 
     Args:
@@ -113,26 +113,27 @@ def error(status: int, message: str = "no", **headers: str) -> Answer:
     """
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
     payload = {"error": {"message": message, "type": "fake"}}
-    return Answer(status, payload, {"retry-after-ms": "5", **fields})
+    return ServerReply(status, payload, {"retry-after-ms": "5", **fields})
 
 
 class FakeModelServer:
     """A server that lives as long as its `with` block.
 
     Args:
-        replies: A list, of which each request takes the next, or a function of the `Call`. A
-            reply is an `Answer`, or what `reply` makes one of: a text, a dictionary, a message.
+        replies: A list, of which each request takes the next, or a function of the
+            `ServerCall`. A reply is a `ServerReply`, or what `reply` makes one of: a text, a
+            dictionary, a message.
         delay: Seconds before every answer.
     """
 
     def __init__(
-        self, replies: Sequence[Any] | Callable[[Call], Any], delay: float = 0.0
+        self, replies: Sequence[Any] | Callable[[ServerCall], Any], delay: float = 0.0
     ) -> None:
         """Note the script; nothing listens before the block is entered."""
         self.replies = replies
         """May be changed while the server runs."""
         self.delay = delay
-        self.calls: list[Call] = []
+        self.calls: list[ServerCall] = []
         """Every request, in the order of arrival."""
         self.waiting = 0
         """How many requests wait for an answer now."""
@@ -227,24 +228,24 @@ class FakeModelServer:
         await writer.drain()
         return True
 
-    def _arrive(self, body: dict[str, Any], headers: dict[str, str]) -> Call:
+    def _arrive(self, body: dict[str, Any], headers: dict[str, str]) -> ServerCall:
         with self._arrived:
-            call = Call(len(self.calls), body, headers)
+            call = ServerCall(len(self.calls), body, headers)
             self.calls.append(call)
             self.waiting += 1
             self.peak = max(self.peak, self.waiting)
             self._arrived.notify_all()
         return call
 
-    def _answer(self, call: Call) -> Answer:
+    def _answer(self, call: ServerCall) -> ServerReply:
         try:
             answer = scripted(self.replies, call.number, call)
         except ScriptEnded as ended:
             return error(400, str(ended))
-        return answer if isinstance(answer, Answer) else reply(answer)
+        return answer if isinstance(answer, ServerReply) else reply(answer)
 
 
-def _encoded(answer: Answer) -> bytes:
+def _encoded(answer: ServerReply) -> bytes:
     body = json.dumps(answer.payload).encode() if answer.body is None else answer.body
     lines = [
         f"HTTP/1.1 {answer.status} X",

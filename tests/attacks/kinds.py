@@ -18,8 +18,8 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 from langchain_judges.methods.bsm.parse import parse_scores
+from langchain_judges.methods.choices import Choice
 from langchain_judges.methods.direct.parse import spoken_choice
-from langchain_judges.methods.direct.replies import Choice
 from langchain_judges.methods.drpe.replies import RoleVote
 from langchain_judges.methods.drpe.votes import spoken_votes
 from langchain_judges.methods.plans import scores_shape

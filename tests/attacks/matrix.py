@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.testing import Answer, Call, FakeModelServer, error
+from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, error
 from tests.judges import answer_call, item_of
 from tests.processes import start
 
@@ -91,7 +91,7 @@ class Script:
         self.release = threading.Event()
         self.first = True
 
-    def __call__(self, call: Call) -> Answer:
+    def __call__(self, call: ServerCall) -> ServerReply:
         key = json.dumps([call.body["messages"], call.body.get("seed")])
         with self.lock:
             if not self.first or self.answered.total() < ANSWERED:
@@ -104,7 +104,7 @@ class Script:
             with self.lock:
                 self.answered[key] += 1
             return answer_call(call)
-        return Answer(payload=answer_call(call).payload, hold=self.release)
+        return ServerReply(payload=answer_call(call).payload, hold=self.release)
 
 
 def tried(method: str, kind: str, end: str) -> str:

@@ -32,9 +32,9 @@ BASE = "loop of `ChatOpenAI.with_structured_output`"
 
 def serve() -> None:
     """Answer until the standard input is closed."""
-    from langchain_judges.testing import Answer, Call, FakeModelServer, reply
+    from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, reply
 
-    def answer(call: Call) -> Answer:
+    def answer(call: ServerCall) -> ServerReply:
         verdict: dict[str, Any] = {"explanation": WHY, "preference": "1"}
         if call.shape == "Scores":
             verdict = {"score_1": 4, "score_2": 2, "explanation": WHY}
@@ -101,7 +101,7 @@ async def _all(ask: Callable[[Any], Awaitable[Any]], requests: list[Any]) -> Non
 
 
 async def structured(url: str) -> None:
-    from langchain_judges.methods.direct.replies import Choice
+    from langchain_judges.methods.choices import Choice
 
     await _all(chat(url).with_structured_output(Choice).ainvoke, prompts())
 
@@ -109,7 +109,7 @@ async def structured(url: str) -> None:
 def structured_threads(url: str) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    from langchain_judges.methods.direct.replies import Choice
+    from langchain_judges.methods.choices import Choice
 
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         list(pool.map(chat(url).with_structured_output(Choice).invoke, prompts()))
@@ -119,7 +119,7 @@ async def client(url: str) -> None:
     from openai import AsyncOpenAI
 
     from langchain_judges.asking.reply import json_schema
-    from langchain_judges.methods.direct.replies import Choice
+    from langchain_judges.methods.choices import Choice
 
     schema = {"name": "Choice", "strict": True, "schema": json_schema(Choice)}
     form: Any = {"type": "json_schema", "json_schema": schema}

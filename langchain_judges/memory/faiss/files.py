@@ -24,7 +24,7 @@ import numpy as np
 from langchain_judges.errors import OutputError
 from langchain_judges.memory.faiss import lines, manifest, plain_files
 from langchain_judges.memory.faiss.index import Entry, Rows, Vectors
-from langchain_judges.memory.faiss.manifest import Manifest, Places
+from langchain_judges.memory.faiss.manifest import DocumentPlaces, Manifest
 
 try:
     import fcntl
@@ -55,7 +55,7 @@ class Files:
     """Bytes of the log that have been read."""
     count: int = 0
     """Lines of the log that have been read."""
-    places: Places = field(default_factory=Places)
+    places: DocumentPlaces = field(default_factory=DocumentPlaces)
     _stamp: tuple[int, ...] = ()
     _holds_lock: bool = False
 
@@ -180,7 +180,7 @@ class Files:
         blob = faiss.serialize_index(index).tobytes()
         vectors = rows.vectors(np.arange(len(rows)))
         entries = rows.living()
-        places = Places()
+        places = DocumentPlaces()
         try:
             plain_files.create(self._name("index", generation), [blob])
             document_lines = map(lines.document_line, entries, vectors)
@@ -332,10 +332,10 @@ class Files:
             time.sleep(0.005)
 
 
-def _documents(data: bytes, index: Any) -> tuple[list[Entry | None], Places]:
+def _documents(data: bytes, index: Any) -> tuple[list[Entry | None], DocumentPlaces]:
     """Return a snapshot's documents, None where one was erased, and where they stand."""
     raw_lines = data.splitlines(keepends=True)
-    places = Places()
+    places = DocumentPlaces()
     entries: list[Entry | None] = []
     if (index.ntotal if index is not None else 0) != len(raw_lines):
         raise ValueError("the index and the documents do not match")

@@ -134,7 +134,7 @@ def open_index(manifest: Manifest, blob: bytes) -> Any:
 
 
 @dataclass
-class Places:
+class DocumentPlaces:
     """Where documents stand: lines of the snapshot, and spans of the log."""
 
     lines: dict[str, int] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from langchain_judges.methods.evidence import scores_by_criterion
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import JudgeOptions, OtherModel, Seed, check_quorum
 from langchain_judges.methods.pairs import begin
-from langchain_judges.methods.plans import Criterion, CriterionLike, read_criteria
+from langchain_judges.methods.plans import CriterionLike, PlanLine, read_criteria
 from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.options import ClientMost, Rule, Scale, factory
@@ -157,12 +157,12 @@ class BSM(JudgeOptions):
         return self.merge == "weighted"
 
     @property
-    def plan(self) -> tuple[Criterion, ...]:
+    def plan(self) -> tuple[PlanLine, ...]:
         """The caller's own plan; empty where one is made."""
         return read_criteria(self.criteria) or ()
 
     @property
-    def fallback(self) -> tuple[Criterion, ...]:
+    def fallback(self) -> tuple[PlanLine, ...]:
         """The plan where planning failed."""
         return read_criteria(self.fallback_criteria) or ()
 

@@ -15,7 +15,7 @@ from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.parse import parse_plan
 from langchain_judges.methods.bsm.replies import Answer, BSMState
 from langchain_judges.methods.pairs import PairSteps, examples_in, pair_of
-from langchain_judges.methods.plans import Criterion, distinct_criteria, plan_shape
+from langchain_judges.methods.plans import PlanLine, distinct_criteria, plan_shape
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows.texts import fence_tokens, transcript, user_turns
 from langchain_judges.verdict import cached_usage
@@ -61,7 +61,7 @@ class PlanSteps(PairSteps):
             return {"criteria": _weightiest_first(own.plan)}
         plans: Sequence[Order | None] = (None,) if own.reuse_plan else own.order_list
         replies = yield from together([self._plan(state, order) for order in plans])
-        criteria: list[Criterion] = []
+        criteria: list[PlanLine] = []
         for order, reply in zip(plans, replies, strict=True):
             plan = list(own.fallback)
             if reply.data:
@@ -107,6 +107,6 @@ class PlanSteps(PairSteps):
         return {**ends, "anchors": anchors.format(**ends)}
 
 
-def _weightiest_first(plan: Sequence[Criterion]) -> list[Criterion]:
+def _weightiest_first(plan: Sequence[PlanLine]) -> list[PlanLine]:
     """Return a plan by weight; criteria without weights stay in their order."""
     return sorted(plan, key=lambda criterion: -criterion.get("weight", 1.0))

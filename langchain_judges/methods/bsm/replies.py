@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_judges.methods.pairs import PairResult, PairState
-from langchain_judges.methods.plans import Criterion, Subscore
-from langchain_judges.orders import Order, SlotOrTie
+from langchain_judges.methods.plans import PlanLine, PlanScore
+from langchain_judges.orders import Order
 from langchain_judges.verdict import Pair, Preference
 
 
@@ -26,13 +26,13 @@ class OrderResult(TypedDict):
 class BSMState(PairState, total=False):
     """State of the graph."""
 
-    criteria: list[Criterion]
+    criteria: list[PlanLine]
     """The plan, best first."""
     written_reference: str | None
     """The pair's own reference, or the one that `reference_model` wrote."""
-    subscores: Annotated[list[Subscore], operator.add]
+    subscores: Annotated[list[PlanScore], operator.add]
     by_order: dict[str, OrderResult]
-    due: list[Criterion] | None
+    due: list[PlanLine] | None
     """The criteria that are solved next; only where `adaptive`."""
     not_asked: list[str]
 
@@ -40,8 +40,8 @@ class BSMState(PairState, total=False):
 class BSMResult(PairResult):
     """What the graph returns."""
 
-    criteria: list[Criterion]
-    subscores: list[Subscore]
+    criteria: list[PlanLine]
+    subscores: list[PlanScore]
     by_order: dict[str, OrderResult]
     not_asked: list[str]
     """Criteria that nobody was asked about, for they could not change the verdict
@@ -52,17 +52,10 @@ class SolveWork(TypedDict):
     """Input of one parallel solve node."""
 
     pair: Pair
-    criteria: list[Criterion]
+    criteria: list[PlanLine]
     """One, or as many as `batch_criteria` allows."""
     order: Order
     sample: int
-
-
-class Choice(BaseModel):
-    """A verdict between slots."""
-
-    explanation: str
-    preference: SlotOrTie
 
 
 class Answer(BaseModel):

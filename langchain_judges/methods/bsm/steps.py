@@ -23,7 +23,6 @@ from langchain_judges.methods.bsm.parse import parse_scores
 from langchain_judges.methods.bsm.planning import PlanSteps
 from langchain_judges.methods.bsm.replies import (
     BSMState,
-    Choice,
     OrderResult,
     SolveWork,
 )
@@ -36,11 +35,12 @@ from langchain_judges.methods.bsm.tally import (
     quorum,
     weights_of,
 )
+from langchain_judges.methods.choices import Choice
 from langchain_judges.methods.expected import ALTERNATIVES, expected_scores
 from langchain_judges.methods.pairs import examples_in, pair_of, reference_block
 from langchain_judges.methods.plans import (
-    Criterion,
-    Subscore,
+    PlanLine,
+    PlanScore,
     scores_shape,
     several_scores_shape,
 )
@@ -102,7 +102,7 @@ class BSMSteps(PlanSteps):
             for sample in range(own.samples)
         ] or "merge"
 
-    def _batches(self, due: Sequence[Criterion]) -> Iterator[tuple[list[Criterion], Order]]:
+    def _batches(self, due: Sequence[PlanLine]) -> Iterator[tuple[list[PlanLine], Order]]:
         """Yield what each solve call scores, and in which order."""
         size = self.own.batch_criteria
         for start in range(0, len(due), size):
@@ -163,7 +163,7 @@ class BSMSteps(PlanSteps):
         if not reply.data:
             return {}
         order, one = work["order"], len(work["criteria"]) == 1
-        subscores: list[Subscore] = []
+        subscores: list[PlanScore] = []
         for n, criterion in enumerate(work["criteria"], 1):
             part = "" if one else f"criterion_{n}"
             fields = reply.data[part] if part else reply.data

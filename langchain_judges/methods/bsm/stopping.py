@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from langchain_judges.methods.bsm.bound import chance_to_stay
 from langchain_judges.methods.bsm.bound import first_wave as bounded_wave
 from langchain_judges.methods.bsm.tally import Cells, weight_of
-from langchain_judges.methods.plans import Criterion
+from langchain_judges.methods.plans import PlanLine
 from langchain_judges.orders import combine
 from langchain_judges.verdict import Preference
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.bsm.judge import BSM
 
 
-def first_wave(options: BSM, plan: Sequence[Criterion]) -> int:
+def first_wave(options: BSM, plan: Sequence[PlanLine]) -> int:
     """Return how many of the first criteria must be solved before the rest can be settled.
 
     Exactly: no lead in fewer of them can outweigh what the rest might still bring.
@@ -36,7 +36,7 @@ def first_wave(options: BSM, plan: Sequence[Criterion]) -> int:
 
 
 def settled(
-    options: BSM, plan: Sequence[Criterion], open_names: Collection[str], cells: Cells
+    options: BSM, plan: Sequence[PlanLine], open_names: Collection[str], cells: Cells
 ) -> bool:
     """Say whether the criteria that are left cannot change the verdict, or would not.
 

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from langchain_judges.methods.bsm.replies import OrderResult
-from langchain_judges.methods.plans import Criterion, Subscore
+from langchain_judges.methods.plans import PlanLine, PlanScore
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.verdict import Failure, Preference, Usage, Verdict
 
@@ -21,12 +21,12 @@ Weights = Mapping[tuple[str, Order], float]
 """How much each criterion counts in each order; 1 each where scores are not weighted."""
 
 
-def weight_of(options: BSM, criterion: Criterion) -> float:
+def weight_of(options: BSM, criterion: PlanLine) -> float:
     """Return how much a criterion counts."""
     return criterion.get("weight", 1.0) if options.weighted else 1.0
 
 
-def weights_of(options: BSM, criteria: Iterable[Criterion]) -> Weights:
+def weights_of(options: BSM, criteria: Iterable[PlanLine]) -> Weights:
     """Return how much each criterion counts in each order."""
     return {
         (criterion["name"], order): weight_of(options, criterion)
@@ -37,7 +37,7 @@ def weights_of(options: BSM, criteria: Iterable[Criterion]) -> Weights:
 
 
 def mean_scores(
-    criteria: Iterable[Criterion], subscores: Sequence[Subscore], orders: Sequence[Order]
+    criteria: Iterable[PlanLine], subscores: Sequence[PlanScore], orders: Sequence[Order]
 ) -> Cells:
     """Average the samples of each cell; drop a criterion that one of its orders lacks.
 
@@ -64,7 +64,7 @@ def mean_scores(
     return cells
 
 
-def quorum(options: BSM, criteria: Sequence[Criterion], cells: Cells) -> str | None:
+def quorum(options: BSM, criteria: Sequence[PlanLine], cells: Cells) -> str | None:
     """Say what is missing for a verdict; None if enough criteria were scored."""
     if not criteria:
         return "Not judged: there is no plan of criteria."

@@ -12,12 +12,12 @@ from typing_extensions import TypedDict
 
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
-from langchain_judges.methods.plans import Criterion, Subscore, score_within, scores_shape
-from langchain_judges.orders import Order, Slot, SlotOrTie, by_identity, naming_identities
+from langchain_judges.methods.plans import PlanLine, PlanScore, score_within, scores_shape
+from langchain_judges.orders import Order, by_identity, naming_identities
 from langchain_judges.verdict import Failure, Pair, Preference
 
 
-class Ballot(TypedDict):
+class DirectBallot(TypedDict):
     """What one reply decided, by identity of the texts."""
 
     order: Order
@@ -36,10 +36,10 @@ class Ballot(TypedDict):
 class DirectState(PairState, total=False):
     """State of the graph."""
 
-    criteria: list[Criterion]
+    criteria: list[PlanLine]
     """The plan; empty for all but plan & solve."""
-    ballots: Annotated[list[Ballot], operator.add]
-    subscores: Annotated[list[Subscore], operator.add]
+    ballots: Annotated[list[DirectBallot], operator.add]
+    subscores: Annotated[list[PlanScore], operator.add]
     llm_score: float | None
     due: list[tuple[Order, int]]
     """The samples that are asked next, by order and number; only where `adaptive`."""
@@ -51,7 +51,7 @@ class DirectState(PairState, total=False):
 class DirectResult(PairResult):
     """What a baseline returns."""
 
-    ballots: list[Ballot]
+    ballots: list[DirectBallot]
 
 
 class SelfConsistencyResult(DirectResult):
@@ -65,8 +65,8 @@ class SelfConsistencyResult(DirectResult):
 class PlanSolveResult(DirectResult):
     """What plan & solve returns."""
 
-    criteria: list[Criterion]
-    subscores: list[Subscore]
+    criteria: list[PlanLine]
+    subscores: list[PlanScore]
 
 
 class LLMScoreResult(DirectResult):
@@ -80,24 +80,10 @@ class JudgeWork(TypedDict):
     """Input of one parallel call."""
 
     pair: Pair
-    criteria: list[Criterion]
+    criteria: list[PlanLine]
     order: Order
     sample: int
     examples: list[Example]
-
-
-class Choice(BaseModel):
-    """A reply with one of three labels."""
-
-    explanation: str
-    preference: SlotOrTie
-
-
-class ForcedChoice(BaseModel):
-    """A reply with one of two labels."""
-
-    explanation: str
-    preference: Slot
 
 
 @cache
@@ -119,7 +105,7 @@ def sheet_shape(scale: tuple[int, int], criteria: int, *, whole: bool) -> type[B
 
 def read_sheet(
     data: Mapping[str, Any], work: JudgeWork, unit: str, scale: tuple[int, int]
-) -> tuple[list[Subscore], list[Failure]]:
+) -> tuple[list[PlanScore], list[Failure]]:
     """Return the scores of every criterion in a reply, and a failure for each without.
 
     Args:
@@ -128,7 +114,7 @@ def read_sheet(
         unit: What the call is named.
         scale: Lowest and highest score.
     """
-    lines: list[Subscore] = []
+    lines: list[PlanScore] = []
     failures: list[Failure] = []
     for i, criterion in enumerate(work["criteria"]):
         line = data.get(f"criterion_{i + 1}")

@@ -15,13 +15,12 @@ from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Update
+from langchain_judges.methods.choices import Choice, ForcedChoice
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.parse import measure, spoken_choice, spoken_scores
 from langchain_judges.methods.direct.replies import (
-    Ballot,
-    Choice,
+    DirectBallot,
     DirectState,
-    ForcedChoice,
     JudgeWork,
     read_sheet,
     sheet_shape,
@@ -32,7 +31,7 @@ from langchain_judges.methods.direct.tally import decide, order_totals, weights
 from langchain_judges.methods.expected import ALTERNATIVES, expected_scores
 from langchain_judges.methods.pairs import FOCUS, PairSteps, examples_in, middle, pair_of
 from langchain_judges.methods.plans import (
-    Criterion,
+    PlanLine,
     distinct_criteria,
     plan_shape,
     scores_shape,
@@ -171,7 +170,7 @@ class BaselineSteps(PairSteps):
             unit, _ = self._unit(order, work["sample"])
             lines, missing = read_sheet(reply.data, work, unit, self.own.grades)
             return {"subscores": lines, "failures": [*reply.failures, *missing]}
-        ballot: Ballot = {
+        ballot: DirectBallot = {
             "order": order,
             "sample": work["sample"],
             "preference": None,
@@ -214,7 +213,7 @@ class BaselineSteps(PairSteps):
         return {**update, "verdict": verdict}
 
     def _weighed(
-        self, pair: Pair, ballots: list[Ballot], failures: list[Failure], usage: Usage
+        self, pair: Pair, ballots: list[DirectBallot], failures: list[Failure], usage: Usage
     ) -> Update:
         """Weigh each choice by the probability of its tokens; by one where it is unknown."""
         if ballots and any(ballot["confidence"] is None for ballot in ballots):
@@ -261,11 +260,11 @@ class BaselineSteps(PairSteps):
         return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
 
 
-def _place(ballot: Ballot) -> tuple[str, int]:
+def _place(ballot: DirectBallot) -> tuple[str, int]:
     return ballot["order"], ballot["sample"]
 
 
-def _described(criterion: Criterion) -> str:
+def _described(criterion: PlanLine) -> str:
     described = criterion["description"]
     return f"{criterion['name']}: {described}" if described else criterion["name"]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from langchain_judges.methods.direct.replies import Ballot
+from langchain_judges.methods.direct.replies import DirectBallot
 from langchain_judges.methods.direct.tally import toss
 from langchain_judges.methods.stopping import first_wave, outcomes, plurality, settled
 from langchain_judges.orders import Order, combine
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def next_samples(
     options: Baseline,
     pair: Pair,
-    ballots: Sequence[Ballot],
+    ballots: Sequence[DirectBallot],
     counts_asked: Mapping[Order, int],
 ) -> dict[Order, int]:
     """Return how many samples more each order is asked for; none once nothing can change.
@@ -58,7 +58,7 @@ def next_samples(
     return dict.fromkeys(open_ or waiting, 1)
 
 
-def _counts(ballots: Sequence[Ballot], order: Order) -> Counter[Preference]:
+def _counts(ballots: Sequence[DirectBallot], order: Order) -> Counter[Preference]:
     empty: Counter[Preference] = Counter({"A": 0, "B": 0})
     empty.update(b["preference"] for b in ballots if b["order"] == order and b["preference"])
     return empty

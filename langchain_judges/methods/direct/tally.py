@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_judges.methods.direct.replies import Ballot
-from langchain_judges.methods.plans import Criterion, Subscore
+from langchain_judges.methods.direct.replies import DirectBallot
+from langchain_judges.methods.plans import PlanLine, PlanScore
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict, not_judged
@@ -32,7 +32,7 @@ class _OrderResult(NamedTuple):
 def decide(
     options: Baseline,
     pair: Pair,
-    ballots: Sequence[Ballot],
+    ballots: Sequence[DirectBallot],
     failures: list[Failure],
     usage: Usage,
     counts_asked: Mapping[Order, int] | None = None,
@@ -48,7 +48,7 @@ def decide(
         counts_asked: How many samples each order was asked for, where not for all.
     """
     usable = [ballot for ballot in ballots if ballot["preference"]]
-    by_order: dict[Order, list[Ballot]] = {
+    by_order: dict[Order, list[DirectBallot]] = {
         order: sorted((ballot for ballot in usable if ballot["order"] == order), key=_sample_of)
         for order in options.order_list
     }
@@ -70,11 +70,13 @@ def decide(
     return _verdict(options, pair, by_order, results, failures, usage, probable)
 
 
-def _sample_of(ballot: Ballot) -> int:
+def _sample_of(ballot: DirectBallot) -> int:
     return ballot["sample"]
 
 
-def _order_result(options: Baseline, ballots: Sequence[Ballot], probable: bool) -> _OrderResult:
+def _order_result(
+    options: Baseline, ballots: Sequence[DirectBallot], probable: bool
+) -> _OrderResult:
     """Return what one order came to: its label, or the label of most samples."""
     if options.replies > 1:
         counts = Counter(ballot["preference"] for ballot in ballots)
@@ -95,7 +97,7 @@ def _order_result(options: Baseline, ballots: Sequence[Ballot], probable: bool) 
 def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a verdict
     options: Baseline,
     pair: Pair,
-    by_order: Mapping[Order, Sequence[Ballot]],
+    by_order: Mapping[Order, Sequence[DirectBallot]],
     results: Mapping[Order, _OrderResult],
     failures: list[Failure],
     usage: Usage,
@@ -146,7 +148,7 @@ def _beside(preference: Preference, score: float) -> float:
 
 
 def _confidence(
-    options: Baseline, ballots: Sequence[Ballot], preference: Preference, probable: bool
+    options: Baseline, ballots: Sequence[DirectBallot], preference: Preference, probable: bool
 ) -> float | None:
     """Return how sure the judge is of what it prefers.
 
@@ -179,7 +181,7 @@ def _rationale(
     options: Baseline,
     preference: Preference,
     results: Mapping[Order, _OrderResult],
-    ballots: Sequence[Ballot],
+    ballots: Sequence[DirectBallot],
     tossed: bool,
 ) -> str:
     parts = [f"{_WORDS[preference]}."]
@@ -201,10 +203,10 @@ def _rationale(
 
 def order_totals(
     orders: Sequence[Order],
-    criteria: Sequence[Criterion],
-    subscores: Sequence[Subscore],
+    criteria: Sequence[PlanLine],
+    subscores: Sequence[PlanScore],
     least: int | None,
-) -> tuple[list[Ballot], str]:
+) -> tuple[list[DirectBallot], str]:
     """Sum the criteria of each order, or say what is missing.
 
     Totals over different criteria could not be compared: a criterion that one order lacks
@@ -229,7 +231,7 @@ def order_totals(
     return [_total(order, whole, subscores) for order in orders], ""
 
 
-def _total(order: Order, names: Sequence[str], subscores: Sequence[Subscore]) -> Ballot:
+def _total(order: Order, names: Sequence[str], subscores: Sequence[PlanScore]) -> DirectBallot:
     lines = [s for s in subscores if s["order"] == order and s["criterion"] in names]
     totals = {side: float(sum(line["scores"][side] for line in lines)) for side in ("A", "B")}
     return {
@@ -243,7 +245,7 @@ def _total(order: Order, names: Sequence[str], subscores: Sequence[Subscore]) ->
     }
 
 
-def weights(ballots: Sequence[Ballot]) -> dict[str, float]:
+def weights(ballots: Sequence[DirectBallot]) -> dict[str, float]:
     """Return `1(preferred) · P` for each text, averaged over the orders (DRPE, equation 4)."""
     weighed = [
         (ballot["preference"], 1.0 if ballot["confidence"] is None else ballot["confidence"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_judges.asking.ask import Reply
 from langchain_judges.methods.drpe.options import ConfidenceKind
-from langchain_judges.methods.drpe.replies import Ballot, Work
+from langchain_judges.methods.drpe.replies import RoleBallot, VoteWork
 from langchain_judges.methods.drpe.votes import slot_vote, spoken_votes
 from langchain_judges.orders import naming_identities, preferred_slot
 from langchain_judges.verdict import Failure, FailureReason, Role
@@ -28,8 +28,8 @@ def spoken(text: str, roles: Sequence[Role], batch: bool) -> dict[str, Any] | No
 
 
 def read_ballots(
-    reply: Reply, work: Work, voters: Sequence[Role], batch: bool, place: str
-) -> tuple[list[Ballot], list[Failure]]:
+    reply: Reply, work: VoteWork, voters: Sequence[Role], batch: bool, place: str
+) -> tuple[list[RoleBallot], list[Failure]]:
     """Return the usable ballots of a reply, and a failure for every role without one.
 
     Args:
@@ -41,7 +41,7 @@ def read_ballots(
     """
     if reply.data is None:
         return [], []
-    ballots: list[Ballot] = []
+    ballots: list[RoleBallot] = []
     failures: list[Failure] = []
     for i, (position, role) in enumerate(zip(work["positions"], voters, strict=True), 1):
         name = f"role_{i}"
@@ -70,8 +70,8 @@ def read_ballots(
 
 
 def weighed(
-    ballots: Sequence[Ballot], confidence: ConfidenceKind
-) -> tuple[list[Ballot], list[Failure]]:
+    ballots: Sequence[RoleBallot], confidence: ConfidenceKind
+) -> tuple[list[RoleBallot], list[Failure]]:
     """Settle what ballots weigh where the log-probabilities of some are not known.
 
     Probabilities and plain ones are never summed together.
@@ -80,7 +80,7 @@ def weighed(
     if confidence not in {"auto", "logprobs", "soft"} or not lacking:
         return list(ballots), []
     if confidence == "auto":
-        plain: list[Ballot] = [
+        plain: list[RoleBallot] = [
             {**ballot, "confidence": None, "confidence_source": "none", "tokens": None}
             for ballot in ballots
         ]

@@ -15,7 +15,7 @@ from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import ConfidenceSource, Pair, Preference, Role, Vote
 
 
-class Ballot(TypedDict):
+class RoleBallot(TypedDict):
     """One role's vote in one order and sample, before they are summed."""
 
     position: int
@@ -37,7 +37,7 @@ class DRPEState(PairState, total=False):
     """The roles a model named, coarse before fine, before any were chosen."""
     roles: list[Role]
     """The panel."""
-    ballots: Annotated[list[Ballot], operator.add]
+    ballots: Annotated[list[RoleBallot], operator.add]
     votes: list[Vote]
     score_norm: float | None
     roles_key: str
@@ -66,7 +66,7 @@ class DRPEResult(PairResult):
     probability (`Voting(adaptive=…)`)."""
 
 
-class Work(TypedDict):
+class VoteWork(TypedDict):
     """Input of one parallel vote node."""
 
     pair: Pair

@@ -23,7 +23,7 @@ from langchain_judges.methods.drpe.ballots import read_ballots, spoken, vote_fai
 from langchain_judges.methods.drpe.replies import (
     DRPEState,
     RoleVote,
-    Work,
+    VoteWork,
     both_readers_shape,
     readers_shape,
     some_votes_shape,
@@ -127,7 +127,7 @@ class PanelSteps(PairSteps):
         return [
             Send(
                 "vote",
-                Work(
+                VoteWork(
                     pair=pair,
                     roles=state["roles"],
                     positions=seat,
@@ -152,7 +152,7 @@ class PanelSteps(PairSteps):
             random.Random(f"{self._chance(pair)}:{sample}").shuffle(everyone)  # noqa: S311
         return [everyone]
 
-    def vote(self, work: Work) -> Steps[Update]:
+    def vote(self, work: VoteWork) -> Steps[Update]:
         """Ask the panel, or one role of it, which text is better and why.
 
         In a trace every role of a panel that was asked at once has a run of its own.
@@ -257,13 +257,13 @@ class PanelSteps(PairSteps):
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
         return f"{self.own.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
 
-    def _place(self, work: Work) -> str:
+    def _place(self, work: VoteWork) -> str:
         """Return what tells a call from its like in names: the order of two, the sample."""
         marks = [ORDER_NAMES[work["order"]]] if self.own.orders != "none" else []
         marks += [f"sample {work['sample'] + 1}"] if self.own.poll.replies > 1 else []
         return f" ({', '.join(marks)})" if marks else ""
 
-    def _variables(self, work: Work, voters: Sequence[Role]) -> dict[str, object]:
+    def _variables(self, work: VoteWork, voters: Sequence[Role]) -> dict[str, object]:
         """Return the variables of the prompt that asks for votes."""
         pair, order, examples = work["pair"], work["order"], work["examples"]
         text, reference = self._article(pair), pair.get("reference") or ""

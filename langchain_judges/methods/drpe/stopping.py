@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from langchain_judges.methods.drpe.ballots import weighed
-from langchain_judges.methods.drpe.replies import Ballot
+from langchain_judges.methods.drpe.replies import RoleBallot
 from langchain_judges.methods.drpe.tally import order_sums, role_votes
 from langchain_judges.methods.stopping import first_wave, settled
 from langchain_judges.orders import Order, combine
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def next_roles(
     options: DRPE,
     roles: Sequence[Role],
-    ballots: Sequence[Ballot],
+    ballots: Sequence[RoleBallot],
     orders: Sequence[Order],
     asked: int,
 ) -> int:
@@ -52,7 +52,7 @@ def next_roles(
 def _settled(
     options: DRPE,
     voters: Sequence[Role],
-    ballots: Sequence[Ballot],
+    ballots: Sequence[RoleBallot],
     orders: Sequence[Order],
     remaining: int,
 ) -> bool:

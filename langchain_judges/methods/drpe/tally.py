@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from langchain_judges.methods.drpe.replies import Ballot
+from langchain_judges.methods.drpe.replies import RoleBallot
 from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, combine, disagree, prefer
 from langchain_judges.verdict import Failure, Preference, Role, Usage, Verdict, Vote
 
 
 def role_votes(
-    roles: Sequence[Role], ballots: Sequence[Ballot], sampled: bool = False
+    roles: Sequence[Role], ballots: Sequence[RoleBallot], sampled: bool = False
 ) -> list[Vote]:
     """Return one vote for each role; over several samples or orders, the common one.
 
@@ -25,7 +25,7 @@ def role_votes(
     return [_vote(i, role, ballots, sampled) for i, role in enumerate(roles)]
 
 
-def _vote(position: int, role: Role, ballots: Sequence[Ballot], sampled: bool) -> Vote:
+def _vote(position: int, role: Role, ballots: Sequence[RoleBallot], sampled: bool) -> Vote:
     own = [ballot for ballot in ballots if ballot["position"] == position]
     lead = sum({"A": 1, "B": -1}.get(ballot["preference"], 0) for ballot in own)
     preference: Preference | None = "A" if lead > 0 else "B" if lead else None

@@ -47,7 +47,7 @@ _MOST_LINES = 2000
 """Lines of a reply in plain words; no panel writes more."""
 
 
-class Spoken(NamedTuple):
+class SpokenVote(NamedTuple):
     """A vote in plain words, and where it and its reason stand in the reply."""
 
     reason: str
@@ -55,14 +55,16 @@ class Spoken(NamedTuple):
     spans: dict[str, Span]
 
 
-def spoken_votes(text: str, roles: Sequence[Role], alone: bool = False) -> dict[int, Spoken]:
+def spoken_votes(
+    text: str, roles: Sequence[Role], alone: bool = False
+) -> dict[int, SpokenVote]:
     """Read votes in plain words, one line or paragraph for each role, by its name or number.
 
     Votes may come in any order; those of roles that are not on the panel are passed over, and
     of a role that votes twice, differently, nobody knows which counts. A role that was asked
     alone need not say its name.
     """
-    votes: dict[int, list[Spoken]] = {}
+    votes: dict[int, list[SpokenVote]] = {}
     for start, part in _paragraphs(text, roles):
         position = _whose(part, roles)
         if position is not None:
@@ -76,7 +78,7 @@ def spoken_votes(text: str, roles: Sequence[Role], alone: bool = False) -> dict[
     }
 
 
-def _votes(start: int, part: str, reason_at: int) -> list[Spoken]:
+def _votes(start: int, part: str, reason_at: int) -> list[SpokenVote]:
     """Return the different votes in a part of a reply, each where it stands last; two at most.
 
     More than one is none, so nobody needs the third.
@@ -88,13 +90,13 @@ def _votes(start: int, part: str, reason_at: int) -> list[Spoken]:
     return [_prose_vote(start, part, reason_at, vote) for vote in list(by_vote.values())[:2]]
 
 
-def _prose_vote(start: int, part: str, reason_at: int, vote: re.Match[str]) -> Spoken:
+def _prose_vote(start: int, part: str, reason_at: int, vote: re.Match[str]) -> SpokenVote:
     spans = {
         "reason": (start + reason_at, start + vote.start()),
         "vote": (start + vote.start("vote"), start + vote.end("vote")),
     }
     reason = part[reason_at : vote.start()].strip(" \n-–—*.;,")
-    return Spoken(reason.removeprefix("Reason:").strip(), vote["vote"].casefold(), spans)
+    return SpokenVote(reason.removeprefix("Reason:").strip(), vote["vote"].casefold(), spans)
 
 
 def _is_own(part: str, vote: re.Match[str]) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from langchain_judges.methods.rubric.replies import Subscore
+from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.verdict import Failure, LabelVerdict, Usage, not_labelled
 
 Side = Literal["response", "expected"]
@@ -32,7 +32,7 @@ class Claim(TypedDict):
 
 def claims_verdict(
     claims: Sequence[Claim], sides: Sequence[Side], failures: Sequence[Failure], usage: Usage
-) -> tuple[LabelVerdict, list[Subscore]]:
+) -> tuple[LabelVerdict, list[CriterionScore]]:
     """Return the verdict on the claims of a text, and its precision and recall.
 
     With the claims of one side the score is their precision; with those of both it is F1. A
@@ -84,7 +84,7 @@ def _harmonic_mean(shares: Sequence[float]) -> float:
     return len(shares) / sum(1 / share for share in shares) if all(shares) else 0.0
 
 
-def _share(claims: Sequence[Claim], side: Side, compares: bool) -> Subscore:
+def _share(claims: Sequence[Claim], side: Side, compares: bool) -> CriterionScore:
     """Return the share of the claims of one side that hold, and which do not."""
     labels = [claim["supported"] for claim in claims if claim["supported"] is not None]
     share = sum(labels) / len(labels) if labels else None

@@ -29,9 +29,9 @@ from langchain_judges.methods.rubric.options import BASES, LabelOptions
 from langchain_judges.methods.rubric.prompts import COVERED, RESPONSE, SUPPORTED
 from langchain_judges.methods.rubric.ready import Rubric
 from langchain_judges.methods.rubric.replies import (
+    CriterionScore,
     Explain,
     RubricResult,
-    Subscore,
     label_shape,
 )
 from langchain_judges.rows.texts import expected_answers
@@ -55,7 +55,7 @@ class ClaimState(ItemState, total=False):
     """State of the graph; every value is plain JSON."""
 
     claims: list[Claim]
-    subscores: list[Subscore]
+    subscores: list[CriterionScore]
 
 
 class ClaimResult(RubricResult):

@@ -18,7 +18,7 @@ Explain = Literal["after", "first", "none"]
 """Whether a reply gives its reason after the label, before it, or not at all."""
 
 
-class Subscore(TypedDict):
+class CriterionScore(TypedDict):
     """What was found by one criterion."""
 
     criterion: str
@@ -40,7 +40,7 @@ class Subscore(TypedDict):
 class RubricState(ItemState, total=False):
     """State of the graph; every value is plain JSON."""
 
-    subscores: Annotated[list[Subscore], operator.add]
+    subscores: Annotated[list[CriterionScore], operator.add]
     drafted: list[str]
     """Questions drafted from the task, where criteria are drafted."""
 
@@ -48,11 +48,11 @@ class RubricState(ItemState, total=False):
 class RubricResult(ItemResult):
     """What the judge returns."""
 
-    subscores: NotRequired[list[Subscore]]
+    subscores: NotRequired[list[CriterionScore]]
     """In the order of the criteria."""
 
 
-class Work(TypedDict):
+class CriteriaWork(TypedDict):
     """Input of a node that asks for some criteria."""
 
     item: dict[str, Any]

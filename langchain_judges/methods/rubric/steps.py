@@ -42,9 +42,9 @@ from langchain_judges.methods.rubric.prompts import (
     WHOLE,
 )
 from langchain_judges.methods.rubric.replies import (
+    CriteriaWork,
+    CriterionScore,
     RubricState,
-    Subscore,
-    Work,
     label_shape,
     labels_shape,
     some_labels_shape,
@@ -106,12 +106,12 @@ class LabelSteps(ItemSteps):
         examples = _examples(state)
         parts = [[n] for n in range(count)] if self.each else [list(range(count))]
         works = [
-            Work(item=item, positions=part, drafted=drafted, examples=examples)
+            CriteriaWork(item=item, positions=part, drafted=drafted, examples=examples)
             for part in parts
         ]
         return [Send("evaluate", work) for work in works]
 
-    def evaluate(self, work: Work) -> Call:
+    def evaluate(self, work: CriteriaWork) -> Call:
         """Ask for the label of the response by one criterion or by several."""
         criteria, item, examples = self._criteria_of(work), work["item"], work["examples"]
         name = criteria[0].name if self.each else str(item.get("id") or "")
@@ -129,12 +129,12 @@ class LabelSteps(ItemSteps):
         }
         return Call(self._question(criteria), {**fields, **variables}, name)
 
-    def evaluated(self, work: Work, reply: Reply) -> Update:
+    def evaluated(self, work: CriteriaWork, reply: Reply) -> Update:
         """Return what was found by each criterion that could be read."""
         criteria = self._criteria_of(work)
         if reply.data is None:
             return {}
-        subscores: list[Subscore] = []
+        subscores: list[CriterionScore] = []
         failures: list[Failure] = []
         for number, criterion in enumerate(criteria):
             fields: Any = reply.data if len(criteria) == 1 else reply.data.get(unit(number))
@@ -186,7 +186,7 @@ class LabelSteps(ItemSteps):
         ordered = in_order(selection, self.own.example_order, self.own.seed)
         return ordered, left_out(len(recalled), len(fit), len(selection))
 
-    def _criteria_of(self, work: Work) -> Sequence[Criterion]:
+    def _criteria_of(self, work: CriteriaWork) -> Sequence[Criterion]:
         criteria = self.criteria(work["item"], work["drafted"])
         return [criteria[position] for position in work["positions"]]
 

@@ -7,7 +7,7 @@ from math import fsum
 from typing import Any, Literal
 
 from langchain_judges.methods.rubric.criteria import Criterion
-from langchain_judges.methods.rubric.replies import Subscore
+from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.verdict import Failure, LabelVerdict, Usage, not_labelled
 
 Scoring = Literal["mean", "mode"]
@@ -19,7 +19,7 @@ def subscore(
     answer: Mapping[str, Any] | None,
     probabilities: Mapping[str, float],
     scoring: Scoring,
-) -> Subscore:
+) -> CriterionScore:
     """Return what was found by one criterion.
 
     Args:
@@ -53,7 +53,7 @@ def _score(
 
 
 def one_verdict(
-    part: Subscore, failures: Sequence[Failure], usage: Usage, recalled: list[str]
+    part: CriterionScore, failures: Sequence[Failure], usage: Usage, recalled: list[str]
 ) -> LabelVerdict:
     """Return the verdict of a rubric with one criterion: its label and its score."""
     if part["label"] is None:
@@ -72,7 +72,7 @@ def one_verdict(
 
 def total_verdict(
     criteria: Sequence[Criterion],
-    subscores: Sequence[Subscore],
+    subscores: Sequence[CriterionScore],
     least: int,
     failures: Sequence[Failure],
     usage: Usage,
@@ -126,7 +126,9 @@ def fraction(criterion: Criterion, score: float) -> float:
     return (score - low) / (high - low)
 
 
-def _rationale(total: float, subscores: Sequence[Subscore], broken: Sequence[Subscore]) -> str:
+def _rationale(
+    total: float, subscores: Sequence[CriterionScore], broken: Sequence[CriterionScore]
+) -> str:
     if broken:
         names = ", ".join(each["criterion"] for each in broken)
         reason = broken[0]["reason"]

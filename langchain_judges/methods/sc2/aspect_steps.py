@@ -12,7 +12,12 @@ from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.sc2.aspects import agree, distinct, normal_form
 from langchain_judges.methods.sc2.parse import parse_aspects
-from langchain_judges.methods.sc2.replies import Proposal, SC2State, TableWork, aspects_shape
+from langchain_judges.methods.sc2.replies import (
+    AspectProposal,
+    SC2State,
+    TableWork,
+    aspects_shape,
+)
 from langchain_judges.methods.sc2.steps import SC2Steps
 from langchain_judges.verdict import Failure
 
@@ -52,7 +57,7 @@ class AspectSteps(SC2Steps):
             return {}
         number = work["number"]
         if aspects := distinct(reply.data["aspects"], self.own.n_aspects):
-            return {"proposals": [Proposal(sample=number, aspects=aspects)]}
+            return {"proposals": [AspectProposal(sample=number, aspects=aspects)]}
         blank: Failure = {
             "step": "aspects",
             "unit": f"sample {number}",

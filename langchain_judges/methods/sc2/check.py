@@ -20,7 +20,7 @@ from annotated_types import Ge, Le
 from langchain_judges.asking.faults import in_a_line
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.methods.sc2.aspects import cosine, normal_form
-from langchain_judges.methods.sc2.replies import Checked, Row, Table
+from langchain_judges.methods.sc2.replies import Checked, ComparisonTable, TableRow
 from langchain_judges.methods.sc2.table_view import NOTHING
 from langchain_judges.methods.sc2.tables import cells_of
 from langchain_judges.options import Here, Options, Rule
@@ -75,14 +75,14 @@ class TableCheck(Options):
 Vectors = Mapping[str, Sequence[float]]
 
 
-def phrases_of(tables: Sequence[Table], texts: Sequence[str]) -> list[str]:
+def phrases_of(tables: Sequence[ComparisonTable], texts: Sequence[str]) -> list[str]:
     """Return every cell and sentence that the check compares, each once."""
     cells = [c for t in tables for row in t["rows"] for c in cells_of(row) if c != NOTHING]
     return list(dict.fromkeys([*cells, *(s for text in texts for s in sentences(text))]))
 
 
 def check_table(
-    check: TableCheck, table: Table, text_a: str, text_b: str, vectors: Vectors
+    check: TableCheck, table: ComparisonTable, text_a: str, text_b: str, vectors: Vectors
 ) -> Checked:
     """Check one table against the two texts.
 
@@ -122,7 +122,7 @@ class _Supports:
     texts: Mapping[str, str]
     vectors: Vectors
 
-    def of_cells(self, rows: Sequence[Row]) -> tuple[list[float], list[dict[str, str]]]:
+    def of_cells(self, rows: Sequence[TableRow]) -> tuple[list[float], list[dict[str, str]]]:
         """Return each cell's support by the texts it speaks of, and cells without any."""
         entailed: list[float] = []
         unsupported: list[dict[str, str]] = []
@@ -137,7 +137,7 @@ class _Supports:
                     unsupported.append({"aspect": row["aspect"], "cell": name, "text": cell})
         return entailed, unsupported
 
-    def coverage(self, rows: Sequence[Row]) -> float | None:
+    def coverage(self, rows: Sequence[TableRow]) -> float | None:
         """Return the mean share of both texts' sentences that their cells tell."""
         shares: list[float] = []
         for side, text in self.texts.items():

@@ -20,7 +20,7 @@ Inference = Literal["tournament", "exact", "exact_unordered", "double_round", "r
 DecidedBy = Literal["comparator", "coin", "bye", "validity", "check", "identical"]
 
 
-class Match(TypedDict):
+class TableMatch(TypedDict):
     """A meeting of two tables, or a bye."""
 
     round: int
@@ -52,7 +52,7 @@ def seeded(*parts: object) -> random.Random:
 def next_round(
     mode: Inference,
     entrants: Sequence[int],
-    played: Sequence[Match],
+    played: Sequence[TableMatch],
     seed: str,
     *,
     adaptive: bool = False,
@@ -92,7 +92,7 @@ def next_round(
 
 
 def _worth_asking(
-    entrants: Sequence[int], played: Sequence[Match], left: Sequence[Pairing], seed: str
+    entrants: Sequence[int], played: Sequence[TableMatch], left: Sequence[Pairing], seed: str
 ) -> list[Pairing]:
     """Return the next matches of all with all, each table in one; none once the winner is sure.
 
@@ -126,7 +126,7 @@ def _worth_asking(
 
 
 def not_asked(
-    mode: Inference, entrants: Sequence[int], played: Sequence[Match], seed: str
+    mode: Inference, entrants: Sequence[int], played: Sequence[TableMatch], seed: str
 ) -> list[Pairing]:
     """Return the matches of all with all that were not needed."""
     if mode not in {"exact", "exact_unordered"}:
@@ -135,9 +135,9 @@ def not_asked(
     return [each for each in next_round(mode, entrants, [], seed) if each not in met]
 
 
-def disputed(played: Sequence[Match], seed: str) -> list[Match]:
+def disputed(played: Sequence[TableMatch], seed: str) -> list[TableMatch]:
     """Return a coin for each match whose two orders disagree (`double_round`)."""
-    coins: list[Match] = []
+    coins: list[TableMatch] = []
     for legs in _legs(played).values():
         winners = {leg["winner"] for leg in legs}
         if len(winners) > 1 and not any(leg["decided_by"] == "coin" for leg in legs[2:]):
@@ -155,7 +155,7 @@ def disputed(played: Sequence[Match], seed: str) -> list[Match]:
 
 
 def champion(
-    mode: Inference, entrants: Sequence[int], played: Sequence[Match], seed: str
+    mode: Inference, entrants: Sequence[int], played: Sequence[TableMatch], seed: str
 ) -> int | None:
     """Return the number of the best table; ties fall to a seeded coin."""
     if not entrants:
@@ -171,7 +171,7 @@ def champion(
 
 
 def cyclic_triples(
-    mode: Inference, entrants: Sequence[int], played: Sequence[Match]
+    mode: Inference, entrants: Sequence[int], played: Sequence[TableMatch]
 ) -> int | None:
     """Count the triples that beat each other in a circle; None where not all have met.
 
@@ -220,14 +220,14 @@ def _shuffled(entrants: Iterable[int], seed: str) -> list[int]:
     return order
 
 
-def _legs(played: Iterable[Match]) -> dict[tuple[int, int], list[Match]]:
-    legs: dict[tuple[int, int], list[Match]] = {}
+def _legs(played: Iterable[TableMatch]) -> dict[tuple[int, int], list[TableMatch]]:
+    legs: dict[tuple[int, int], list[TableMatch]] = {}
     for match in played:
         legs.setdefault((match["round"], match["match"]), []).append(match)
     return legs
 
 
-def _survivors(entrants: Sequence[int], played: Sequence[Match], seed: str) -> list[int]:
+def _survivors(entrants: Sequence[int], played: Sequence[TableMatch], seed: str) -> list[int]:
     """Return who is still in a knockout, in the order in which neighbours meet."""
     alive = _shuffled(entrants, seed)
     legs = _legs(played)
@@ -241,7 +241,7 @@ def _survivors(entrants: Sequence[int], played: Sequence[Match], seed: str) -> l
 
 
 def _knockout(
-    entrants: Sequence[int], played: Sequence[Match], seed: str
+    entrants: Sequence[int], played: Sequence[TableMatch], seed: str
 ) -> list[tuple[int, ...]]:
     alive = _survivors(entrants, played, seed)
     if len(alive) < 2:
@@ -250,7 +250,7 @@ def _knockout(
 
 
 def _swiss(
-    entrants: Sequence[int], played: Sequence[Match], seed: str, number: int
+    entrants: Sequence[int], played: Sequence[TableMatch], seed: str, number: int
 ) -> list[tuple[int, ...]]:
     """Pair tables with equally many wins; the last one without a bye sits out."""
     if number > rounds_of(len(entrants)):
@@ -273,7 +273,7 @@ def _swiss(
     return [*groups, *bye]
 
 
-def _wins(entrants: Iterable[int], played: Iterable[Match]) -> Mapping[int, int]:
+def _wins(entrants: Iterable[int], played: Iterable[TableMatch]) -> Mapping[int, int]:
     wins = dict.fromkeys(entrants, 0)
     for match in played:
         if match["winner"] is not None:
@@ -281,7 +281,7 @@ def _wins(entrants: Iterable[int], played: Iterable[Match]) -> Mapping[int, int]
     return wins
 
 
-def _met(one: int, played: Iterable[Match]) -> list[int]:
+def _met(one: int, played: Iterable[TableMatch]) -> list[int]:
     return [
         o for match in played if one in match["tables"] for o in match["tables"] if o != one
     ]

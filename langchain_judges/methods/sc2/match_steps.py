@@ -13,8 +13,8 @@ from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.sc2.inference import (
     DecidedBy,
-    Match,
     Pairing,
+    TableMatch,
     champion,
     cyclic_triples,
     disputed,
@@ -26,10 +26,10 @@ from langchain_judges.methods.sc2.parse import parse_decision
 from langchain_judges.methods.sc2.replies import (
     Checked,
     Comparisons,
+    ComparisonTable,
     Decision,
     MatchWork,
     SC2State,
-    Table,
 )
 from langchain_judges.methods.sc2.steps import SC2Steps
 from langchain_judges.methods.sc2.tables import in_prompt, only_row, silent_rows
@@ -51,8 +51,8 @@ class MatchSteps(SC2Steps):
         if not any(table["valid"] for table in tables.values()):
             return {"pending": [], "table": None, "failures": [self._fallback()]}
         seed = self.chance(pair_of(state))
-        decided: list[Match] = []
-        pending: list[Match] = []
+        decided: list[TableMatch] = []
+        pending: list[TableMatch] = []
         for lane in self.lanes(state["aspects"]):
             ended, open_ = self._advance(lane, state, tables, f"{seed}:{lane}")
             decided += ended
@@ -111,8 +111,8 @@ class MatchSteps(SC2Steps):
         return {"bracket": [_won(match, coin.choice(sorted(match["tables"])), "coin", why)]}
 
     def _advance(
-        self, lane: str, state: SC2State, tables: Mapping[int, Table], seed: str
-    ) -> tuple[list[Match], list[Match]]:
+        self, lane: str, state: SC2State, tables: Mapping[int, ComparisonTable], seed: str
+    ) -> tuple[list[TableMatch], list[TableMatch]]:
         """Return matches that decide themselves, and the next that need the comparator."""
         played = [match for match in state["bracket"] if match["aspect"] == lane]
         decided = disputed(played, seed)
@@ -123,7 +123,7 @@ class MatchSteps(SC2Steps):
             pairings = next_round(
                 self.own.inference, sorted(tables), done, seed, adaptive=self.own.adaptive
             )
-            pending: list[Match] = []
+            pending: list[TableMatch] = []
             for pairing in pairings:
                 match = _drawn_match(pairing, number, lane)
                 free = self._free(match, tables, checks, seed)
@@ -136,13 +136,13 @@ class MatchSteps(SC2Steps):
 
     def _free(
         self,
-        match: Match,
-        tables: Mapping[int, Table],
+        match: TableMatch,
+        tables: Mapping[int, ComparisonTable],
         checks: Mapping[int, Checked],
         seed: str,
-    ) -> Match | None:
+    ) -> TableMatch | None:
         """Decide a match without the comparator, if that can be done."""
-        free: Match = {**match, "asked": False}
+        free: TableMatch = {**match, "asked": False}
         if len(match["tables"]) == 1:
             return _won(free, match["tables"][0], "bye", "bye")
         valid = _valid(match, tables)
@@ -168,10 +168,10 @@ class MatchSteps(SC2Steps):
     def _crowned(
         self,
         aspects: Sequence[str],
-        tables: Mapping[int, Table],
-        played: Sequence[Match],
+        tables: Mapping[int, ComparisonTable],
+        played: Sequence[TableMatch],
         seed: str,
-    ) -> Table:
+    ) -> ComparisonTable:
         """Return the winner, or with `row_wise` the table of the rows that won."""
         winners = {
             lane: champion(
@@ -191,8 +191,8 @@ class MatchSteps(SC2Steps):
     def _counted(
         self,
         aspects: Sequence[str],
-        tables: Mapping[int, Table],
-        played: Sequence[Match],
+        tables: Mapping[int, ComparisonTable],
+        played: Sequence[TableMatch],
         seed: str,
     ) -> Comparisons:
         """Return what the search took."""
@@ -225,14 +225,14 @@ class MatchSteps(SC2Steps):
         }
 
 
-def match_name(match: Match) -> str:
+def match_name(match: TableMatch) -> str:
     """Return what a match is called: `match 1.2: table 3 vs table 5`, first shown first."""
     tables = " vs ".join(f"table {number}" for number in match["tables"])
     row = f" ({match['aspect']})" if match["aspect"] else ""
     return f"match {match['round']}.{match['match']}: {tables}{row}"
 
 
-def _valid(match: Match, tables: Mapping[int, Table]) -> list[int]:
+def _valid(match: TableMatch, tables: Mapping[int, ComparisonTable]) -> list[int]:
     """Return the tables of a match that can win."""
     single_rows = {n: only_row(tables[n], match["aspect"]) for n in match["tables"]}
     valid = [n for n, table in single_rows.items() if table["valid"]]
@@ -242,7 +242,7 @@ def _valid(match: Match, tables: Mapping[int, Table]) -> list[int]:
     return valid
 
 
-def _drawn_match(pairing: Pairing, number: int, lane: str) -> Match:
+def _drawn_match(pairing: Pairing, number: int, lane: str) -> TableMatch:
     return {
         "round": number,
         "match": pairing.match,
@@ -255,10 +255,10 @@ def _drawn_match(pairing: Pairing, number: int, lane: str) -> Match:
     }
 
 
-def _won(match: Match, winner: int, by: DecidedBy, why: str) -> Match:
+def _won(match: TableMatch, winner: int, by: DecidedBy, why: str) -> TableMatch:
     return {**match, "winner": winner, "decided_by": by, "why": why}
 
 
-def _same(one: Match, other: Match) -> bool:
+def _same(one: TableMatch, other: TableMatch) -> bool:
     """Say whether two entries are one match, as the two orders of it are."""
     return (one["round"], one["match"]) == (other["round"], other["match"])

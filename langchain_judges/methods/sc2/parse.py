@@ -28,7 +28,7 @@ _LONGEST = 200
 """Characters of a line that may be a phrase in a list."""
 
 
-class Spoken(NamedTuple):
+class SpokenChoice(NamedTuple):
     """A choice in plain words, where its label stands, and what was said before it."""
 
     slot: str
@@ -36,7 +36,7 @@ class Spoken(NamedTuple):
     before: str
 
 
-def spoken_choice(text: str) -> Spoken | None:
+def spoken_choice(text: str) -> SpokenChoice | None:
     r"""Return the slot in the fields `Preferred:`, else in a first or last line of one label.
 
     A reply that names two, or a field that names both or none, is no choice.
@@ -55,7 +55,7 @@ def spoken_choice(text: str) -> Spoken | None:
     if choice is None:
         return None
     head = text.rfind("\n", 0, choice.line) + 1
-    return Spoken(choice.label, (choice.at, choice.end), text[:head].strip())
+    return SpokenChoice(choice.label, (choice.at, choice.end), text[:head].strip())
 
 
 def parse_preference(text: str) -> dict[str, Any] | None:

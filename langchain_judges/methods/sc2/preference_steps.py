@@ -14,7 +14,12 @@ from langchain_judges.methods.pairs import examples_in, pair_of
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.inference import seeded
 from langchain_judges.methods.sc2.parse import label_probability, parse_preference
-from langchain_judges.methods.sc2.replies import Choice, PreferenceWork, Preferred, SC2State
+from langchain_judges.methods.sc2.replies import (
+    PreferenceReply,
+    PreferenceWork,
+    Preferred,
+    SC2State,
+)
 from langchain_judges.methods.sc2.steps import SC2Steps
 from langchain_judges.methods.sc2.tables import in_prompt
 from langchain_judges.methods.sc2.tally import decide, how_found
@@ -77,7 +82,7 @@ class PreferenceSteps(SC2Steps):
         """Keep what one reply preferred, by identity of the texts."""
         if not reply.data:
             return {}
-        choice: Choice = {
+        choice: PreferenceReply = {
             "order": work["order"],
             "sample": work["sample"],
             "preference": preferred_slot(work["order"], reply.data["preferred"]),

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
-from langchain_judges.methods.sc2.inference import Match
+from langchain_judges.methods.sc2.inference import TableMatch
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import Pair, Preference
 
@@ -23,7 +23,7 @@ MOST_ASPECTS = 8
 """Aspects of one text that a reply may name."""
 
 
-class Row(TypedDict):
+class TableRow(TypedDict):
     """One line of a table: what the texts share in an aspect and what only one has."""
 
     aspect: str
@@ -32,18 +32,18 @@ class Row(TypedDict):
     only_b: str
 
 
-class Table(TypedDict):
+class ComparisonTable(TypedDict):
     """A sampled table, by identity of the texts."""
 
     number: int
     """From 1, as traces and brackets call it."""
-    rows: list[Row]
+    rows: list[TableRow]
     """One for each aspect, in their order; cells that say nothing hold `none`."""
     valid: bool
     """Whether more than half of its rows say something; others lose without a call."""
 
 
-class Proposal(TypedDict):
+class AspectProposal(TypedDict):
     """The aspects that one online sample named, best first."""
 
     sample: int
@@ -81,7 +81,7 @@ class Comparisons(TypedDict):
     """Comparisons that could not change which table wins (`adaptive=True`)."""
 
 
-class Choice(TypedDict):
+class PreferenceReply(TypedDict):
     """What one preference call said, by identity of the texts."""
 
     order: Order
@@ -95,31 +95,31 @@ class Choice(TypedDict):
 class SC2State(PairState, total=False):
     """State of the graph."""
 
-    proposals: Annotated[list[Proposal], operator.add]
+    proposals: Annotated[list[AspectProposal], operator.add]
     aspects: list[str]
-    tables: Annotated[list[Table], operator.add]
+    tables: Annotated[list[ComparisonTable], operator.add]
     checks: list[Checked]
-    bracket: Annotated[list[Match], operator.add]
+    bracket: Annotated[list[TableMatch], operator.add]
     """Who met whom, who won, and why."""
-    pending: list[Match]
+    pending: list[TableMatch]
     """Matches of this round that the comparator has to decide."""
-    table: Table | None
+    table: ComparisonTable | None
     """The table that won; None where there is none."""
     comparisons: Comparisons | None
-    choices: Annotated[list[Choice], operator.add]
+    choices: Annotated[list[PreferenceReply], operator.add]
 
 
 class SC2Result(PairResult):
     """What the graph returns."""
 
     aspects: list[str]
-    proposals: list[Proposal]
-    tables: list[Table]
+    proposals: list[AspectProposal]
+    tables: list[ComparisonTable]
     checks: list[Checked]
-    bracket: list[Match]
-    table: Table | None
+    bracket: list[TableMatch]
+    table: ComparisonTable | None
     comparisons: Comparisons | None
-    choices: list[Choice]
+    choices: list[PreferenceReply]
 
 
 class TableWork(TypedDict):
@@ -134,15 +134,15 @@ class MatchWork(TypedDict):
     """Input of one parallel comparison: two tables in the order in which they are shown."""
 
     pair: Pair
-    match: Match
-    tables: list[Table]
+    match: TableMatch
+    tables: list[ComparisonTable]
 
 
 class PreferenceWork(TypedDict):
     """Input of one preference call."""
 
     pair: Pair
-    table: Table | None
+    table: ComparisonTable | None
     order: Order
     sample: int
     examples: list[Example]

@@ -18,8 +18,8 @@ from langchain_judges.methods.sc2.inference import seeded
 from langchain_judges.methods.sc2.replies import (
     Aspects,
     Checked,
+    ComparisonTable,
     SC2State,
-    Table,
     TableWork,
     table_shapes,
 )
@@ -91,7 +91,7 @@ class TableSteps(SC2Steps):
 
     def _read(
         self, reply: Reply, aspects: Sequence[str], number: int
-    ) -> tuple[Table, list[Failure]]:
+    ) -> tuple[ComparisonTable, list[Failure]]:
         """Return the table of a reply, and what is missing or was cut."""
         unit = f"table {number}"
         if reply.data is None:

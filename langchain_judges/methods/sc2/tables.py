@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_judges.methods.sc2.aspects import normal_form
-from langchain_judges.methods.sc2.replies import Row, Table
+from langchain_judges.methods.sc2.replies import ComparisonTable, TableRow
 from langchain_judges.methods.sc2.table_view import NOTHING, markdown
 from langchain_judges.orders import Order, in_slots
 
@@ -17,12 +17,12 @@ _LEAST = 12
 """Characters of a cell that are always kept."""
 
 
-def read_rows(data: Mapping[str, Any], aspects: Sequence[str]) -> list[Row]:
+def read_rows(data: Mapping[str, Any], aspects: Sequence[str]) -> list[TableRow]:
     """Return one row for each aspect, in their order; cells that are missing say nothing.
 
     Tables are asked with A in the first slot, so slots and identities agree here.
     """
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for i, aspect in enumerate(aspects):
         value = data.get(f"aspect_{i + 1}")
         row = value if isinstance(value, Mapping) else {}
@@ -31,17 +31,17 @@ def read_rows(data: Mapping[str, Any], aspects: Sequence[str]) -> list[Row]:
     return rows
 
 
-def silent_rows(rows: Sequence[Row]) -> list[str]:
+def silent_rows(rows: Sequence[TableRow]) -> list[str]:
     """Return the aspects whose row says nothing at all."""
     return [row["aspect"] for row in rows if all(c == NOTHING for c in cells_of(row))]
 
 
-def cells_of(row: Row) -> tuple[str, str, str]:
+def cells_of(row: TableRow) -> tuple[str, str, str]:
     """Return a row's cells: common, only A, only B."""
     return row["common"], row["only_a"], row["only_b"]
 
 
-def fit(rows: Sequence[Row], budget: int) -> list[Row]:
+def fit(rows: Sequence[TableRow], budget: int) -> list[TableRow]:
     """Cut the longest cells until all of them together have at most `budget` characters.
 
     No row is dropped, and `_LEAST` characters of a cell are always kept.
@@ -67,7 +67,7 @@ def fit(rows: Sequence[Row], budget: int) -> list[Row]:
     ]
 
 
-def in_prompt(rows: Sequence[Row], order: Order = "AB") -> str:
+def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
     """Render rows for a prompt, by slots of the order in which the texts are shown."""
     first, second = in_slots(order, "only_a", "only_b")
     rows_by_slot = [
@@ -82,7 +82,7 @@ def in_prompt(rows: Sequence[Row], order: Order = "AB") -> str:
     return markdown(rows_by_slot, ("aspect", "both", "only response 1", "only response 2"))
 
 
-def only_row(table: Table, aspect: str) -> Table:
+def only_row(table: ComparisonTable, aspect: str) -> ComparisonTable:
     """Return a table with one of its rows, or the whole of it for no aspect."""
     if not aspect:
         return table

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from langchain_judges.methods.sc2.replies import Choice, Comparisons, Table
+from langchain_judges.methods.sc2.replies import Comparisons, ComparisonTable, PreferenceReply
 from langchain_judges.orders import Order, combine, disagree, prefer
 from langchain_judges.verdict import (
     ConfidenceSource,
@@ -29,7 +29,7 @@ _WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": 
 
 def decide(
     options: SC2,
-    choices: Sequence[Choice],
+    choices: Sequence[PreferenceReply],
     failures: Sequence[Failure],
     usage: Usage,
     how: str,
@@ -77,7 +77,7 @@ def decide(
     }
 
 
-def chance_of_a(choice: Choice, probable: bool) -> float:
+def chance_of_a(choice: PreferenceReply, probable: bool) -> float:
     """Return the probability that A is preferred: the label's, or else 1 and 0."""
     probability = choice["probability"] if probable else None
     chance = 1.0 if probability is None else max(FORCED, min(1.0, probability))
@@ -91,7 +91,7 @@ def _side(chance: float, coin: Preference) -> Preference:
 
 
 def _confidence(
-    choices: Sequence[Choice], preference: Preference, probable: bool
+    choices: Sequence[PreferenceReply], preference: Preference, probable: bool
 ) -> tuple[float | None, ConfidenceSource]:
     """Return how sure the judge is of what it prefers; of a tie nobody was asked."""
     agreeing = [choice for choice in choices if choice["preference"] == preference]
@@ -114,7 +114,7 @@ def _silent(failures: Sequence[Failure], how: str) -> str:
 def _rationale(
     preference: Preference,
     preferences: Sequence[Preference],
-    choices: Sequence[Choice],
+    choices: Sequence[PreferenceReply],
     how: str,
 ) -> str:
     parts = [f"{_WORDS[preference]}."]
@@ -127,7 +127,9 @@ def _rationale(
     return " ".join(part for part in parts if part)
 
 
-def how_found(table: Table | None, sampled: int, comparisons: Comparisons | None) -> str:
+def how_found(
+    table: ComparisonTable | None, sampled: int, comparisons: Comparisons | None
+) -> str:
     """Say in a sentence which table decided and what it took to find it."""
     if table is None or comparisons is None:
         return "There is no table: the texts were compared directly."

@@ -23,9 +23,9 @@ from langchain_judges.methods.allure.audit.holdout import (
     fall_risk,
 )
 from langchain_judges.methods.allure.audit.state import (
+    AdmissionTrial,
     AuditState,
     Batch,
-    Trial,
     Verdicts,
     Waiting,
 )
@@ -148,13 +148,13 @@ class Admission:
         update["examples"] = list(dict.fromkeys([*state["examples"], *ids]))
         return self._after(state, update, state["waiting"])
 
-    def _judge(self, state: AuditState) -> tuple[Trial, Update]:
+    def _judge(self, state: AuditState) -> tuple[AdmissionTrial, Update]:
         batch, verdicts = state["batch"], state["trial_verdicts"]
         before = self._cases(state["dev"], state["dev_verdicts"])
         after = self._cases(state["dev"], {**state["dev_verdicts"], **verdicts})
         unseen = {str(e.get("family") or "") for e in batch if not self._is_repeat(e, state)}
         fell = fall_risk(before, after, self.seed) if verdicts else None
-        trial: Trial = {
+        trial: AdmissionTrial = {
             "round": state["round"],
             "examples": [],
             "sources": [str(example.get("source")) for example in batch],
@@ -170,7 +170,7 @@ class Admission:
             "spent": [*state["spent"], *usages],
         }
 
-    def _refused(self, state: AuditState, trial: Trial, update: Update) -> Update:
+    def _refused(self, state: AuditState, trial: AdmissionTrial, update: Update) -> Update:
         batch = state["batch"]
         if len(batch) == 1:
             waiting = [*state["waiting"], self._held_back(batch[0], "fell")]

@@ -12,13 +12,17 @@ from langgraph.types import interrupt
 
 from langchain_judges.asking.ask import Question, ask
 from langchain_judges.asking.channel import Channel
-from langchain_judges.asking.journal import Journal, key_of
+from langchain_judges.asking.journal import ThreadJournal, key_of
 from langchain_judges.asking.steps import Effect, Steps, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.audit.checks import Label
 from langchain_judges.methods.allure.audit.modes import Mode
-from langchain_judges.methods.allure.audit.review import Decision, Proposal, read_answers
+from langchain_judges.methods.allure.audit.review import (
+    AuditDecision,
+    AuditProposal,
+    read_answers,
+)
 from langchain_judges.methods.allure.audit.state import audited_shape
 from langchain_judges.methods.items import material
 from langchain_judges.methods.marks import unwrapped
@@ -28,12 +32,12 @@ from langchain_judges.methods.rubric.wording import criterion_words, label_words
 from langchain_judges.methods.setup import prompt_set
 from langchain_judges.verdict import Usage
 
-Auditor = str | BaseChatModel | Callable[[Proposal], Any]
+Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]
 """`"human"`, a model, or a function from a proposal to an answer."""
 
 Audit = Callable[
-    [Sequence[Proposal], Sequence[Label], Sequence[Mode], Journal],
-    Steps[tuple[list[Decision], list[Usage]]],
+    [Sequence[AuditProposal], Sequence[Label], Sequence[Mode], ThreadJournal],
+    Steps[tuple[list[AuditDecision], list[Usage]]],
 ]
 """Decides proposals, and says what that cost."""
 
@@ -89,11 +93,11 @@ def resolve_auditor(
 
 
 def by_people(
-    proposals: Sequence[Proposal],
+    proposals: Sequence[AuditProposal],
     labels: Sequence[Label],
     modes: Sequence[Mode],
-    journal: Journal,
-) -> Steps[tuple[list[Decision], list[Usage]]]:
+    journal: ThreadJournal,
+) -> Steps[tuple[list[AuditDecision], list[Usage]]]:
     """Interrupt the graph with all proposals, until each of them has an answer.
 
     Answers may come in several parts; what is missing or cannot be read is asked again,
@@ -102,7 +106,7 @@ def by_people(
     yield from ()
     del journal  # a person is not paid by the call
     open_proposals = list(proposals)
-    decided: list[Decision] = []
+    decided: list[AuditDecision] = []
     problems: list[str] = []
     while open_proposals:
         reply = interrupt(
@@ -128,19 +132,19 @@ def by_people(
     return decided, []
 
 
-def _by_function(function: Callable[[Proposal], Any]) -> Audit:
+def _by_function(function: Callable[[AuditProposal], Any]) -> Audit:
     name = getattr(function, "__name__", type(function).__name__)
 
-    async def later(proposal: Proposal) -> Any:
+    async def later(proposal: AuditProposal) -> Any:
         answer = function(proposal)
         return await answer if inspect.isawaitable(answer) else answer
 
     def audit(
-        proposals: Sequence[Proposal],
+        proposals: Sequence[AuditProposal],
         labels: Sequence[Label],
         modes: Sequence[Mode],
-        journal: Journal,
-    ) -> Steps[tuple[list[Decision], list[Usage]]]:
+        journal: ThreadJournal,
+    ) -> Steps[tuple[list[AuditDecision], list[Usage]]]:
         del modes, journal
         answers: dict[str, Any] = {}
         for proposal in proposals:
@@ -174,7 +178,7 @@ def _by_model(
     )
     name = str(question.channel.identity["name"])
 
-    def one(proposal: Proposal) -> Steps[tuple[dict[str, Any], Usage]]:
+    def one(proposal: AuditProposal) -> Steps[tuple[dict[str, Any], Usage]]:
         variables = _variables(proposal, modes, standard(proposal["item"]))
         reply = yield from ask(question, variables, unit=str(proposal["id"]))
         if reply.data is None:
@@ -185,11 +189,11 @@ def _by_model(
         return {**fields, "mode": None if mode == "none" else mode}, reply.usage
 
     def audit(
-        proposals: Sequence[Proposal],
+        proposals: Sequence[AuditProposal],
         labels: Sequence[Label],
         modes: Sequence[Mode],
-        journal: Journal,
-    ) -> Steps[tuple[list[Decision], list[Usage]]]:
+        journal: ThreadJournal,
+    ) -> Steps[tuple[list[AuditDecision], list[Usage]]]:
         del modes
         answers: dict[str, Any] = {}
         usages: list[Usage] = []
@@ -211,7 +215,7 @@ def _by_model(
 
 
 def _variables(
-    proposal: Proposal, modes: Sequence[Mode], standard: str
+    proposal: AuditProposal, modes: Sequence[Mode], standard: str
 ) -> Mapping[str, object]:
     rationale = proposal["rationale"]
     fenced = material(proposal["item"], also=[rationale])

@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import AfterValidator, InstanceOf
 
-from langchain_judges.asking.journal import Journal
+from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.memory.protocol import Memory
@@ -211,7 +211,7 @@ def _loop(
             key: metadata.get(key) for key in ("method", "options", "model", "prompt_version")
         },
         memory=memory,
-        journal=Journal.of(options.checkpointer),
+        journal=ThreadJournal.of(options.checkpointer),
         admission=Admission(
             memory=memory,
             reach=Reach(everywhere or metadata.get("method") != "allure"),

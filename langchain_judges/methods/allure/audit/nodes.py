@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.journal import Journal, key_of
+from langchain_judges.asking.journal import ThreadJournal, key_of
 from langchain_judges.asking.steps import Effect, Steps, Update
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import InputError
@@ -32,15 +32,15 @@ from langchain_judges.methods.allure.audit.holdout import (
 )
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.proposing import proposals_of
-from langchain_judges.methods.allure.audit.review import Decision, example_of
+from langchain_judges.methods.allure.audit.review import AuditDecision, example_of
 from langchain_judges.methods.allure.audit.right import drawn_beside, learnt_from
 from langchain_judges.methods.allure.audit.state import (
     AuditState,
     Batch,
+    EvaluationWork,
     Round,
     Stopped,
     Verdicts,
-    Work,
 )
 from langchain_judges.methods.items import item_of
 from langchain_judges.rows.messages import plain_row
@@ -56,7 +56,7 @@ class Loop:
     mark: Mapping[str, Any]
     """What decides the judge's verdicts beside the memory."""
     memory: Memory
-    journal: Journal
+    journal: ThreadJournal
     admission: Admission
     reach: Reach
     """Of the items that are audited."""
@@ -134,12 +134,12 @@ class Loop:
 
     def _work(
         self, part: Any, items: Sequence[Mapping[str, Any]], ids: set[str]
-    ) -> Iterator[Work]:
+    ) -> Iterator[EvaluationWork]:
         for item in items:
             if item["id"] in ids:
                 yield {"id": item["id"], "part": part, "item": item_of(item)}
 
-    def evaluate(self, work: Work) -> Steps[Update]:
+    def evaluate(self, work: EvaluationWork) -> Steps[Update]:
         """Judge one item with what the memory now holds."""
         judge, item = self.judge, work["item"]
         verdict = yield from self._judge_items(
@@ -211,7 +211,7 @@ class Loop:
         decided, usages = yield from self.audit_by(
             proposals, self.labels, self.modes, self.journal
         )
-        by_id: dict[str, Decision] = {decision["id"]: decision for decision in decided}
+        by_id: dict[str, AuditDecision] = {decision["id"]: decision for decision in decided}
         for decision in decided:
             tell("decision", "audit", decision)
         mistakes, right = learnt_from(by_id, self.right_share)

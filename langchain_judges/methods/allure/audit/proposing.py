@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_judges.methods.allure.audit.modes import Mode, corpus_of, suggest_mode
-from langchain_judges.methods.allure.audit.review import Proposal
+from langchain_judges.methods.allure.audit.review import AuditProposal
 from langchain_judges.methods.allure.audit.state import AuditState
 
 UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is right"
@@ -15,12 +15,12 @@ UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is
 
 def proposals_of(
     state: AuditState, check: str, modes: Sequence[Mode]
-) -> tuple[list[Proposal], list[Proposal]]:
+) -> tuple[list[AuditProposal], list[AuditProposal]]:
     """Return the proposals of the labels that the check doubts, and those of all others."""
     decided = {(each["id"], each["wrong"]) for each in state["decisions"]}
     corpus = corpus_of(state["pool"])
-    doubted: list[Proposal] = []
-    others: list[Proposal] = []
+    doubted: list[AuditProposal] = []
+    others: list[AuditProposal] = []
     for item in state["pool"]:
         own, label = item["id"], state["verdicts"][item["id"]]["label"]
         if label is None or (own, label) in decided:
@@ -41,7 +41,7 @@ def _proposal(
     doubt: Mapping[str, Any],
     check: str,
     mode: str | None,
-) -> Proposal:
+) -> AuditProposal:
     verdict = state["verdicts"][item["id"]]
     assert verdict["label"] is not None  # noqa: S101 - what was not judged is not audited
     return {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import UUID, uuid5
 
-from langchain_judges.methods.allure.audit.review import Answer, Proposal
+from langchain_judges.methods.allure.audit.review import AuditAnswer, AuditProposal
 from langchain_judges.rows.texts import judged, transcript
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ KEYS = {"audit": "answer", "audit_label": "label", "audit_mode": "mode"}
 _SPACE = UUID("6f1c5a40-3f0e-5c0b-9a53-0d4e3f6f7a11")
 _RUBRIC = (
     f"A judge labelled this response, and a check doubts the label. Fill in `audit` with one "
-    f"of {', '.join(get_args(Answer))}; with `label` also `audit_label`, with `mode` also "
+    f"of {', '.join(get_args(AuditAnswer))}; with `label` also `audit_label`, with `mode` also "
     "`audit_mode`. A comment on `audit` becomes the example's note."
 )
 
 
 def send_proposals(
-    proposals: Sequence[Proposal], queue: str, client: Client, *, project: str = PROJECT
+    proposals: Sequence[AuditProposal], queue: str, client: Client, *, project: str = PROJECT
 ) -> int:
     """Put proposals into an annotation queue, made if it is missing; return how many.
 
@@ -65,7 +65,7 @@ def send_proposals(
 
 
 def read_queue(
-    proposals: Sequence[Proposal], queue: str, client: Client
+    proposals: Sequence[AuditProposal], queue: str, client: Client
 ) -> list[dict[str, Any]]:
     """Return the answers that people have given so far, as the audit takes them.
 
@@ -95,7 +95,7 @@ def run_of(proposal: Mapping[str, Any], queue: str) -> UUID:
     return uuid5(_SPACE, "\x00".join(map(str, parts)))
 
 
-def _run_fields(proposal: Proposal) -> tuple[dict[str, Any], dict[str, Any]]:
+def _run_fields(proposal: AuditProposal) -> tuple[dict[str, Any], dict[str, Any]]:
     item = proposal["item"]
     inputs = {"task": transcript(item["input"]), "expected": item.get("expected")}
     if item.get("source"):

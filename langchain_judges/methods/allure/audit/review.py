@@ -12,7 +12,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.methods.allure.audit.checks import Label
 from langchain_judges.rows.texts import expected_answers, judged, with_source
 
-Answer = Literal["accept", "reject", "label", "mode", "check_wrong"]
+AuditAnswer = Literal["accept", "reject", "label", "mode", "check_wrong"]
 """What an auditor answers: the proposed label is right; nothing to learn here;
 the judge was wrong, with a label of the auditor's own; with a failure mode of the auditor's
 own; the judge was right, so the check was wrong."""
@@ -26,7 +26,7 @@ _ALIASES = {
 }
 
 
-class Proposal(TypedDict):
+class AuditProposal(TypedDict):
     """A label that a check doubts, or one drawn among the others, for an auditor to decide."""
 
     id: str
@@ -47,12 +47,12 @@ class Proposal(TypedDict):
     """The failure mode that a rule suggests."""
 
 
-class Decision(TypedDict):
+class AuditDecision(TypedDict):
     """An auditor's answer to a proposal, resolved."""
 
     id: str
     round: int
-    answer: Answer
+    answer: AuditAnswer
     wrong: Label
     """What the judge said."""
     label: Label | None
@@ -64,8 +64,8 @@ class Decision(TypedDict):
 
 
 def read_answers(
-    answer_list: Any, proposals: Sequence[Proposal], labels: Sequence[Label], auditor: str
-) -> tuple[list[Decision], list[str]]:
+    answer_list: Any, proposals: Sequence[AuditProposal], labels: Sequence[Label], auditor: str
+) -> tuple[list[AuditDecision], list[str]]:
     """Return the decisions that some answers amount to, and what is wrong with the rest.
 
     Args:
@@ -76,7 +76,7 @@ def read_answers(
         auditor: Who answered, where an answer does not say.
     """
     by_id = {proposal["id"]: proposal for proposal in proposals}
-    decided: dict[str, Decision] = {}
+    decided: dict[str, AuditDecision] = {}
     problems: list[str] = []
     for own, answer in _listed(answer_list):
         if own not in by_id:
@@ -104,7 +104,9 @@ def _listed(answers: Any) -> list[tuple[str, Any]]:
     return listed
 
 
-def resolve(proposal: Proposal, reply: Any, labels: Sequence[Label], auditor: str) -> Decision:
+def resolve(
+    proposal: AuditProposal, reply: Any, labels: Sequence[Label], auditor: str
+) -> AuditDecision:
     """Return what an answer to a proposal amounts to.
 
     An auditor who gives the judge's own label says that a check that doubts it was wrong.
@@ -134,17 +136,20 @@ def resolve(proposal: Proposal, reply: Any, labels: Sequence[Label], auditor: st
     }
 
 
-def _answer(value: object) -> Answer:
+def _answer(value: object) -> AuditAnswer:
     name = str(value).strip().casefold().replace(" ", "_")
     name = _ALIASES.get(name, name)
-    for answer in get_args(Answer):
+    for answer in get_args(AuditAnswer):
         if name == answer:
             return answer  # type: ignore[no-any-return]
-    raise InputError(f"`answer` must be one of {get_args(Answer)!r}, got {value!r}")
+    raise InputError(f"`answer` must be one of {get_args(AuditAnswer)!r}, got {value!r}")
 
 
 def _label(
-    fields: Mapping[str, Any], answer: Answer, proposal: Proposal, labels: Sequence[Label]
+    fields: Mapping[str, Any],
+    answer: AuditAnswer,
+    proposal: AuditProposal,
+    labels: Sequence[Label],
 ) -> Label | None:
     if answer == "reject":
         return None
@@ -161,7 +166,7 @@ def _label(
     return by_name[str(choice).casefold()]
 
 
-def example_of(proposal: Proposal, decision: Decision) -> dict[str, Any]:
+def example_of(proposal: AuditProposal, decision: AuditDecision) -> dict[str, Any]:
     """Return the example that a decision makes of a proposal, as a memory keeps it."""
     item = proposal["item"]
     answers = expected_answers(item)
@@ -182,13 +187,13 @@ def example_of(proposal: Proposal, decision: Decision) -> dict[str, Any]:
 
 
 def to_jsonl(
-    proposals: Sequence[Proposal],
+    proposals: Sequence[AuditProposal],
     labels: Sequence[Label],
     modes: Sequence[Mapping[str, str]],
 ) -> str:
     """Return proposals as JSONL to be answered elsewhere: fill in `answer` on each line."""
     defaults = {
-        "answers": list(get_args(Answer)),
+        "answers": list(get_args(AuditAnswer)),
         "labels": list(labels),
         "modes": [mode["name"] for mode in modes],
     }

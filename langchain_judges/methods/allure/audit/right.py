@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from langchain_judges.methods.allure.audit.review import Decision, Proposal
+from langchain_judges.methods.allure.audit.review import AuditDecision, AuditProposal
 
 
 def right_beside(mistakes: int, share: float) -> int:
@@ -18,11 +18,11 @@ def right_beside(mistakes: int, share: float) -> int:
 
 
 def drawn_beside(
-    mistakes: Sequence[Proposal],
-    candidates: Sequence[Proposal],
+    mistakes: Sequence[AuditProposal],
+    candidates: Sequence[AuditProposal],
     share: float,
     seed: int,
-) -> list[Proposal]:
+) -> list[AuditProposal]:
     """Return undoubted labels to audit beside doubted ones.
 
     Those of a family and label that the judge is doubted on come first: beside "a judge said 1,
@@ -31,7 +31,7 @@ def drawn_beside(
     kinds = {(each["item"].get("family"), each["label"]) for each in mistakes}
     families = {family for family, _ in kinds}
 
-    def rank(candidate: Proposal) -> tuple[bool, bool, bytes]:
+    def rank(candidate: AuditProposal) -> tuple[bool, bool, bytes]:
         family = candidate["item"].get("family")
         lot = hashlib.sha256(f"{seed}|{candidate['id']}".encode()).digest()
         return (family, candidate["label"]) not in kinds, family not in families, lot
@@ -39,7 +39,9 @@ def drawn_beside(
     return sorted(candidates, key=rank)[: right_beside(len(mistakes), share)]
 
 
-def learnt_from(decisions: Mapping[str, Decision], share: float) -> tuple[list[str], list[str]]:
+def learnt_from(
+    decisions: Mapping[str, AuditDecision], share: float
+) -> tuple[list[str], list[str]]:
     """Return the ids of audited mistakes, and of right cases that stand beside them.
 
     Labels that the auditor upheld against the check come first: no others are as near to a

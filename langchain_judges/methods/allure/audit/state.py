@@ -9,7 +9,7 @@ from pydantic import BaseModel, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.methods.allure.audit.holdout import Measured
-from langchain_judges.methods.allure.audit.review import Decision, Proposal
+from langchain_judges.methods.allure.audit.review import AuditDecision, AuditProposal
 from langchain_judges.verdict import LabelVerdict, Usage
 
 Stopped = Literal["max_rounds", "nothing_new", "no_gain"]
@@ -55,7 +55,7 @@ class Round(TypedDict):
     usage: Usage
 
 
-class Trial(TypedDict):
+class AdmissionTrial(TypedDict):
     """Examples tried on dev, and what became of them."""
 
     round: int
@@ -83,7 +83,7 @@ class Waiting(TypedDict):
     """Of the memory it was last tried with."""
 
 
-class Work(TypedDict):
+class EvaluationWork(TypedDict):
     """Input of one parallel evaluation."""
 
     id: str
@@ -120,15 +120,15 @@ class AuditState(AuditInput, total=False):
     trial_verdicts: Annotated[Verdicts, _both]
     doubts: dict[str, dict[str, Any]]
     dev_before: Measured | None
-    proposals: list[Proposal]
-    decisions: list[Decision]
+    proposals: list[AuditProposal]
+    decisions: list[AuditDecision]
     queue: list[list[dict[str, Any]]]
     """Accepted examples that are still to be tried, in batches."""
     batch: list[dict[str, Any]]
     """What is on trial."""
     learnt: list[dict[str, Any]]
     """What entered the memory in this round."""
-    trials: list[Trial]
+    trials: list[AdmissionTrial]
     examples: list[str]
     waiting: list[Waiting]
     spent: list[Usage]
@@ -143,9 +143,9 @@ class AuditResult(TypedDict):
 
     verdicts: Verdicts
     dev_verdicts: Verdicts
-    decisions: list[Decision]
+    decisions: list[AuditDecision]
     """Every answer of every round; those with `check_wrong` show where to fix the check."""
-    trials: list[Trial]
+    trials: list[AdmissionTrial]
     examples: list[str]
     """Ids of what entered the memory."""
     waiting: list[Waiting]
