@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from langchain_judges import report
 from tests.cases import for_each
 from tests.judged_rows import data_of, run_of
@@ -45,6 +47,27 @@ def test_a_label_may_be_an_objective_key_and_is_not_called_people():
     assert trust_report.answer.text.startswith("Yes, for averages over many rows: better than")
     assert "differs from the label 0 times in 100" in trust_report.answer.text
     assert "agrees with people" not in trust_report.to_html().replace(trust_report.sentence, "")
+
+
+# Strictly right on half of the rows, in one order alone on three quarters: beside A on all
+# rows, which is right on half, stands what one order comes to.
+def test_a_judge_of_two_orders_is_held_against_rules_by_one_order_alone():
+    run = run_of([("A", "A"), ("A", "B"), ("B", "B"), ("B", "A")] * 50)
+    data = data_of(["A", "A", "B", "B"] * 50, output_a="x", output_b="y")
+    trust_report = report.trust(run, data)
+    assert "by one order alone; a single verdict" in trust_report.answer.text
+    html = trust_report.to_html()
+    assert "the same by one order alone" in html
+    assert "It, by one order alone" in html
+
+
+def test_labels_that_may_be_a_key_are_nowhere_called_people():
+    data = long_and_short(["A", "B"] * 50, 7)
+    for number, row in enumerate(data):
+        row |= {"category": f"c{number % 3}", "systems": ["x", "y"]}
+    html = report.trust(run_of(["A"] * 100), data).to_html()
+    body = html.partition("<body>")[2].partition("<script")[0]
+    assert re.findall(r"[^>]*\bwith people\b[^<]*|[^>]*\bby people\b[^<]*", body) == []
 
 
 # 149 of 200 are 74.5 %: 75 and 26 times in 100 would be more than all of them.

@@ -34,7 +34,7 @@ def test_a_row_without_a_group_is_a_group_of_its_own():
     trust_report = report.trust(run_of(LABELS), data)
     # Ten groups of four; one row of the second has left it.
     assert len(set(trust_report.sample.groups)) == 11
-    assert trust_report.notes == ["1 row has no group and count as groups of their own."]
+    assert trust_report.notes == ["1 row has no group and counts as a group of its own."]
 
 
 def test_rows_with_several_verdicts_count_once_by_the_last_that_says_something():
@@ -72,6 +72,26 @@ def test_every_rule_for_two_orders_is_counted():
     shares = [float(trust_report[f"agreement.{rule}.wrong"]) for rule in rules]
     # Both right: row 1. Means 1, ½, ½, 0. The sum prefers A on rows 1 and 2; strict on 1.
     assert shares == [0.25, 0.5, 0.5, 0.25]
+
+
+# Of four rows two were asked in both orders; one failed, which no order of it can make right.
+def test_rules_for_two_orders_count_no_row_that_was_asked_in_one():
+    trust_report = report.trust(run_of([("A", "A"), ("A", "B"), "A", None]), data_of(["A"] * 4))
+    assert trust_report["agreement.both_right.wrong"].n == 3
+    assert trust_report["agreement.both_right.wrong"] == pytest.approx(1 / 3)
+    assert trust_report["agreement.label.wrong"].n == 4
+
+
+def test_categories_and_disagreements_that_are_cut_say_how_many_there_are():
+    data = data_of(["A"] * 46)
+    for number, row in enumerate(data):
+        row["category"] = f"c{number % 23}"
+    html = report.trust(run_of(["B"] * 20 + ["A"] * 26), data).to_html()
+    assert "16 of 23 categories shown" in html
+    assert "8 of 20 disagreements shown" in html
+    all_of_them = report.trust(run_of(["A", "B", "B"]), data_of(["A"] * 3)).to_html()
+    assert "All 2 disagreements" in all_of_them
+    assert "categories shown" not in all_of_them
 
 
 # Alike on rows 1, 2 and 4; either is wrong on rows 2, 3 and 4, and both alike on 2 and 4.

@@ -70,7 +70,7 @@ def test_the_answer_names_the_criteria_that_may_be_trusted():
 def test_the_page_has_a_line_for_each_criterion():
     page = report.trust(*rows()).to_html()
     assert page.count('data-key="criterion.') >= 8
-    assert "By criterion, with what people say" in page
+    assert "By criterion, with the labels" in page
     assert "Always the commonest" not in page
 
 

@@ -34,8 +34,8 @@ def test_a_judge_that_rates_a_step_higher_orders_as_people_do():
     assert trust_report.answer.text.startswith(
         "Yes, for ordering many texts (rank correlation 0.9"
     )
-    assert "it rates higher than people" in trust_report.answer.text
-    assert "rank correlation with people" in trust_report.to_html()
+    assert "it rates higher than the labels" in trust_report.answer.text
+    assert "rank correlation with the labels" in trust_report.to_html()
 
 
 def test_a_judge_that_rates_by_chance_is_a_not_yet():

@@ -51,8 +51,8 @@ def browser(tmp_path_factory):
         yield started
 
 
-def opened(browser, page, width=1400):
-    browser.open(page, width)
+def opened(browser, page, width=1400, *, dark=False):
+    browser.open(page, width, dark=dark)
     while browser.ask("document.getElementById('rows').hidden"):
         pass
     return browser
@@ -83,6 +83,35 @@ def test_a_browser_lists_filters_sorts_and_opens_rows(browser, tmp_path):
     browser.ask("document.querySelector('#rows-list .row').click()")
     assert "Question 0" in browser.ask("document.getElementById('rows-view').innerText")
     assert browser.complaints() == []
+
+
+WIDE = """[...document.querySelectorAll('.scroll')].filter(t => t.clientWidth).map(t => [
+    t.scrollWidth > t.clientWidth + 1,
+    t.classList.contains('more') &&
+        getComputedStyle(t, '::before').content.includes('more to the right')])"""
+
+
+@pytest.mark.system
+@needed
+@pytest.mark.parametrize("dark", [True, False])
+def test_a_table_that_is_wider_than_the_screen_says_so(browser, tmp_path, dark):
+    data = data_of([["A", "B", "B"]] * 24, difficulty="hard")
+    for number, row in enumerate(data):
+        row |= {"systems": [f"system {number % 3}", f"system {(number + 1) % 3}"]}
+    runs = {name: run_of([("A", "B"), ("B", "B")] * 12) for name in ("one", "two")}
+    report.compare(runs, data).to_html(tmp_path / "r.html")
+    for width in (1400, 400):
+        opened(browser, tmp_path / "r.html", width, dark=dark)
+        browser.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
+        browser.ask("dispatchEvent(new Event('resize'))")
+        tables = browser.ask(WIDE)
+        assert len(tables) > 8
+        assert all(wide == hint for wide, hint in tables)
+        assert any(wide for wide, _ in tables) == (width == 400)
+    # At its end nothing is left to be seen.
+    browser.ask("document.querySelector('.scroll.more').scrollLeft = 9999")
+    browser.ask("dispatchEvent(new Event('resize'))")
+    assert not browser.ask("document.querySelector('.scroll').classList.contains('more')")
 
 
 @pytest.mark.system

@@ -55,18 +55,20 @@ def answer_of(
     if math.isnan(headline.result):
         return _answer("not yet", "no judged row has a label")
     if sample.rated:
-        return _of_ratings(numbers, min_agreement)
+        return _of_ratings(sample, numbers, min_agreement)
     lead = numbers["baseline.lead"]
     if lead.result.interval is None or headline.result.interval is None:
         return _answer("not yet", f"too few labels ({headline.result.n:,}) to say")
     rule = _RULES.get(lead.note, "always giving the commonest label")
+    alone = ", by one order alone" if "baseline.coin" in numbers else ""
     if lead.result.interval.high < 0:
-        return _answer("no", f"worse than {rule}, by {_points(lead)}")
+        return _answer("no", f"worse than {rule}, by {_points(lead)}{alone}")
     people = numbers.get("agreement.over_people")
     if people and min_agreement is None and _clearly_below(people):
         return _below_people(people, rule, better=lead.result.interval.low > 0)
     if lead.result.interval.low <= 0:
-        reason = f"not shown to be better than {rule} ({value_text(lead)}, {range_text(lead)})"
+        span = f"{value_text(lead)}, {range_text(lead)}{alone}"
+        reason = f"not shown to be better than {rule} ({span})"
         return _answer("not yet", reason)
     if min_agreement is not None:
         return _beside_bar(headline, min_agreement)
@@ -75,23 +77,26 @@ def answer_of(
     wrong = 100 - int(percent(headline.result))  # both are printed, and add up to 100
     return TrustAnswer(
         "yes",
-        f"Yes, for averages over many rows: better than {rule} by {_points(lead)}; a single "
-        f"verdict differs from {whom(sample)} {wrong} times in 100.",
+        f"Yes, for averages over many rows: better than {rule} by {_points(lead)}{alone}; a "
+        f"single verdict differs from {sample.whom} {wrong} times in 100.",
     )
 
 
-def _of_ratings(numbers: Mapping[str, Number], least: float | None) -> TrustAnswer:
+def _of_ratings(
+    sample: Sample, numbers: Mapping[str, Number], least: float | None
+) -> TrustAnswer:
     order, bar = numbers["ratings.spearman"], 0.0 if least is None else least
+    others = sample.whom
     span = f"rank correlation {value_text(order)}, {range_text(order)}"
     if order.result.interval is None:
         return _answer("not yet", f"too few ratings ({order.result.n:,}) to say")
     if order.result.interval.high < bar or order.result.interval.high < 0:
-        return _answer("no", f"it does not order texts as people do ({span})")
+        return _answer("no", f"it does not order texts as {others} do ({span})")
     if order.result.interval.low <= bar:
-        return _answer("not yet", f"it may not order texts as people do ({span})")
+        return _answer("not yet", f"it may not order texts as {others} do ({span})")
     side = clearly_apart(numbers["ratings.offset"].result, 0.0)
-    scale = {1: "; it rates higher than people", -1: "; it rates lower than people", 0: ""}
-    return TrustAnswer("yes", f"Yes, for ordering many texts ({span}){scale[side]}.")
+    scale = {1: f"; it rates higher than {others}", -1: f"; it rates lower than {others}"}
+    return TrustAnswer("yes", f"Yes, for ordering many texts ({span}){scale.get(side, '')}.")
 
 
 def _of_criteria(
@@ -125,11 +130,6 @@ def _side(number: Number, bar: float) -> Word:
     if interval is None or interval.low <= bar <= interval.high:
         return "not yet"
     return "yes" if interval.low > bar else "no"
-
-
-def whom(sample: Sample) -> str:
-    """Return what the judge is held against."""
-    return "people" if not sample.by_label else "the label" if sample.pairs else "the labels"
 
 
 def _answer(word: Word, reason: str) -> TrustAnswer:
@@ -201,15 +201,15 @@ def details(sample: Sample, numbers: Mapping[str, Number]) -> str:
 def _agreed(sample: Sample, numbers: Mapping[str, Number]) -> str:
     headline = numbers[headline_key(sample, numbers)]
     if sample.by_criteria:
-        return f"least with people by {headline.title} {value_text(headline)}"
+        return f"least with {sample.whom} by {headline.title} {value_text(headline)}"
     if math.isnan(headline.result):
         return "how far it agrees with people is unknown, because no judged row has a label"
     span = range_text(headline, 0) or headline.result.no_interval or ""
     if sample.rated:
-        parts = f"rank correlation with people's ratings {value_text(headline)} ({span})"
+        parts = f"rank correlation with {sample.whom} {value_text(headline)} ({span})"
         names = {"ratings.error": "mean distance", "ratings.offset": "offset"}
         return ", ".join([parts, *(f"{n} {value_text(numbers[k])}" for k, n in names.items())])
-    share = f"agrees with {whom(sample)} {value_text(headline, 0)} ({span}) of the time"
+    share = f"agrees with {sample.whom} {value_text(headline, 0)} ({span}) of the time"
     balanced = numbers.get("agreement.balanced.wrong")
     if balanced and not math.isnan(balanced.result):
         share += f", balanced over the labels {value_text(balanced, 0)}"
@@ -253,7 +253,7 @@ def _ties(sample: Sample) -> str:
     if ours - theirs < FAR:
         return ""
     shares = f"{percent(ours)}{NO_BREAK}%", f"{percent(theirs)}{NO_BREAK}%"
-    return f"calls {shares[0]} of rows a tie, {whom(sample)} {shares[1]}"
+    return f"calls {shares[0]} of rows a tie, {sample.whom} {shares[1]}"
 
 
 def clearly_apart(result: Result, value: float) -> int:

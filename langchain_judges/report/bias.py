@@ -52,7 +52,7 @@ def style(sample: Sample) -> list[Number]:
     settings = {**part.settings}
     outputs = [x for x, _ in part.texts], [y for _, y in part.texts]
     slope = metrics.length_slope(part.verdicts, a, b, quality, **settings)
-    lesser = "not the lesser text, where people prefer it"
+    lesser = f"not the lesser text, where {_prefer(sample)} it"
     numbers = [
         Number(
             "bias.length_slope",
@@ -105,9 +105,14 @@ def self_preference(sample: Sample) -> list[Number]:
     favour = metrics.self_enhancement(
         sample.verdicts, sample.labels, sample.systems, own, **sample.settings
     )
-    title = "Its own model's win rate, above what people give it"
+    given = "people give it" if sample.whom == "people" else "the label gives it"
+    title = f"Its own model's win rate, above what {given}"
     note = f"own: {', '.join(sorted(own))}; {favour.excess.n:,} pairs"
     return [Number("bias.self_preference", title, favour.excess, "points", note)]
+
+
+def _prefer(sample: Sample) -> str:
+    return "people prefer" if sample.whom == "people" else "the label prefers"
 
 
 def _of_family(model: str, system: object) -> bool:

@@ -9,13 +9,14 @@ from markupsafe import Markup
 
 from langchain_judges import metrics
 from langchain_judges.report import plots
-from langchain_judges.report.answer import whom
 from langchain_judges.report.number import Number
 from langchain_judges.report.rows import preference_points
 from langchain_judges.report.single import TrustReport
 from langchain_judges.report.wording import percent, range_text, value_text
 
 MOST_CATEGORIES = 16
+ONE_ORDER = "agreement.mean_of_orders.wrong"
+"""The agreement of a judge that is asked in one order, mean of both."""
 
 
 def _mark(number: Number, label: str, kind: str) -> plots.Mark:
@@ -31,6 +32,9 @@ def agreement_plot(report: TrustReport) -> Markup | None:
         return None
     numbers = report.numbers
     marks = [_mark(headline, "This judge", "judge")]
+    if ONE_ORDER in report.numbers and "baseline.coin" in report.numbers:
+        # Beside baselines that are asked once stands a judge that is asked once.
+        marks.append(_mark(report.numbers[ONE_ORDER], "It, by one order alone", "judge"))
     if not math.isnan(numbers["agreement.people"].result):
         marks.append(_mark(numbers["agreement.people"], "People among themselves", "people"))
     for key, number in numbers.items():
@@ -61,7 +65,7 @@ def judges_plot(reports: Sequence[TrustReport]) -> Markup | None:
     for key, number in numbers.items():
         if key.startswith("baseline.") and key != "baseline.lead":
             marks.append(_mark(number, number.title, "baseline"))
-    unit = f"agreement with {whom(reports[0].sample)}, %"
+    unit = f"agreement with {reports[0].sample.whom}, %"
     return plots.shares(marks, unit, f"All judges. {_description(marks)}")
 
 
@@ -114,11 +118,11 @@ def length_plot(report: TrustReport) -> Markup | None:
     names = [_span(part[:, 0].min(), part[:, 0].max()) for part in steps]
     shares = [[float(part[:, column].mean()) for part in steps] for column in (1, 2)]
     description = "; ".join(
-        f"{name} characters: judge {percent(j)} %, people {percent(p)} %"
+        f"{name} characters: judge {percent(j)} %, {report.sample.whom} {percent(p)} %"
         for name, j, p in zip(names, *shares, strict=True)
     )
     title = f"Preference for the longer text. {description}"
-    return plots.lengths(names, shares[0], shares[1], title)
+    return plots.lengths(names, shares[0], shares[1], title, whom=sample.whom)
 
 
 def _span(low: float, high: float) -> str:
@@ -143,7 +147,7 @@ def category_plot(report: TrustReport) -> Markup | None:
     for number in numbers[:MOST_CATEGORIES]:
         mark = _mark(number, number.title, "judge")
         marks.append(mark._replace(text=f"{value_text(number, 0)}, n = {number.result.n:,}"))
-    unit = "agreement with people, %"
+    unit = f"agreement with {report.sample.whom}, %"
     return plots.shares(marks, unit, f"Agreement by category. {_description(marks)}")
 
 

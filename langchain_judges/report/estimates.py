@@ -24,17 +24,20 @@ def ratings(sample: Sample) -> list[Number]:
     ]
     sizes = [None if gap is None else abs(gap) for gap in gaps]
     offset = metrics.mean(gaps, **sample.settings)
+    others = sample.whom
     error = metrics.mean(sizes, **sample.settings)
     return [
-        Number("ratings.spearman", "Rank correlation with people (Spearman)", order, "number"),
+        Number(
+            "ratings.spearman", f"Rank correlation with {others} (Spearman)", order, "number"
+        ),
         Number("ratings.kappa", "Cohen's κ, weighted by squared distance", kappa, "number"),
-        Number("ratings.error", "Mean distance from people's rating", error, "number"),
+        Number("ratings.error", f"Mean distance from {others}", error, "number"),
         Number(
             "ratings.offset",
-            "Mean of the judge's rating minus people's",
+            f"Mean of the judge's rating minus {others}",
             offset,
             "number",
-            "above 0: the judge rates higher than people",
+            f"above 0: the judge rates higher than {others}",
         ),
     ]
 

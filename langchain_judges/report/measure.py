@@ -16,6 +16,7 @@ from langchain_judges.report.number import ERRORS, Errors, Number
 from langchain_judges.report.people import difficulty, likely_labels, unanimity
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.systems import strengths
+from langchain_judges.report.wins import win_rates
 
 RULES = {
     "mean_of_orders": "The label, by one order alone (mean of both)",
@@ -32,7 +33,7 @@ def measure(sample: Sample) -> list[Number]:
     if sample.pairs:
         numbers += [*position(sample), *style(sample)]
         numbers += [*self_preference(sample), *consistency(sample)]
-        numbers += strengths(sample)
+        numbers += [*win_rates(sample), *strengths(sample)]
     numbers += [
         *criteria(sample),
         *ratings(sample),
@@ -81,16 +82,34 @@ def _pair_agreement(sample: Sample, errors: Errors, note: str) -> list[Number]:
     title = "The label, ties of either left out"
     numbers = [Number(f"agreement.no_ties.{errors}", title, alone, note=note)]
     if any(row.has_orders for row in sample.rows):
-        for rule, title in RULES.items():
-            result = metrics.order_accuracy(
-                *sample.in_orders(),
-                sample.labels,
+        numbers += _by_rules(sample, errors, note)
+    return numbers
+
+
+def _by_rules(sample: Sample, errors: Errors, note: str) -> list[Number]:
+    """The agreement by each rule for two orders; a row of one order is under none of them."""
+    asked_twice = [
+        place
+        for place, row in enumerate(sample.rows)
+        if row.has_orders or row.answer is None  # a row that failed was asked in both orders
+    ]
+    part = sample if len(asked_twice) == len(sample.rows) else sample.part(asked_twice)
+    orders = part.in_orders()
+    return [
+        Number(
+            f"agreement.{rule}.{errors}",
+            title,
+            metrics.order_accuracy(
+                *orders,
+                part.labels,
                 rule,  # type: ignore[arg-type]
                 errors,
-                **sample.settings,
-            )
-            numbers.append(Number(f"agreement.{rule}.{errors}", title, result, note=note))
-    return numbers
+                **part.settings,
+            ),
+            note=note,
+        )
+        for rule, title in RULES.items()
+    ]
 
 
 def _balanced(sample: Sample, errors: Errors, note: str) -> list[Number]:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from langchain_judges.report import charts
-from langchain_judges.report.answer import whom
 from langchain_judges.report.browse import packed_rows, script, script_hash
+from langchain_judges.report.charts import ONE_ORDER
 from langchain_judges.report.criteria import MEASURES, criterion_key
 from langchain_judges.report.number import ERRORS, Number
 from langchain_judges.report.single import TrustReport
+from langchain_judges.report.wins import SIDES_OF_WINS
 from langchain_judges.report.wording import count_text, p_text, percent, range_text, value_text
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
     from langchain_judges.report.versus import Contest
 
-_ONE_ORDER = "agreement.mean_of_orders.wrong"
+_RATINGS = {
+    "ratings.kappa": "κ, weighted by squared distance",
+    "ratings.error": "mean distance",
+    "ratings.offset": "offset; above 0 it rates higher",
+}
 _BESIDE_PEOPLE = ("ratings.", "people.", "difficulty.")
 
 
@@ -57,9 +62,9 @@ def render(reports: Sequence[TrustReport], contests: Sequence[Contest] = ()) -> 
     return template.render(
         views=[_view(report, next(numbered)) for report in reports],
         contests=contests,
-        one_order=_ONE_ORDER if any(_ONE_ORDER in each.numbers for each in reports) else "",
+        one_order=next((ONE_ORDER for each in reports if ONE_ORDER in each.numbers), ""),
         level=percent(reports[0].sample.confidence),
-        whom=whom(reports[0].sample),
+        whom=reports[0].sample.whom,
         lead_plot=charts.judges_plot(reports) if len(reports) > 1 else None,
         rows=packed_rows(reports),
         script=Markup(script()),  # noqa: S704 - ours
@@ -79,7 +84,8 @@ def _view(report: TrustReport, number: int) -> dict[str, Any]:
         "headline": report.headline,
         "whom": "label" if report.sample.by_label else "people",
         "lost": failures,
-        "more_categories": max(0, len(charts.categories(report)) - charts.MOST_CATEGORIES),
+        "categories": len(charts.categories(report)),
+        "most_categories": charts.MOST_CATEGORIES,
         "tiles": _tiles(report),
         "note": _tie_note(report),
         "agreement_plot": charts.agreement_plot(report),
@@ -105,6 +111,8 @@ def _view(report: TrustReport, number: int) -> dict[str, Any]:
         "confidence_plot": charts.confidence_plot(report),
         "bias": [n for k, n in numbers.items() if k.startswith("bias.")],
         "systems": systems_table(report),
+        "wins": wins_table(report),
+        "win_columns": _win_columns(report),
         "failures": [n for k, n in numbers.items() if k.startswith("failures.")],
         "drift": _drift(report),
         "history_plot": charts.history_plot(report),
@@ -119,37 +127,46 @@ def _view(report: TrustReport, number: int) -> dict[str, Any]:
 def _whom(report: TrustReport) -> str:
     if report.sample.by_votes:
         return "each person's vote"
-    return whom(report.sample)
+    return report.sample.whom
 
 
 def _headline_name(report: TrustReport) -> str:
     if report.sample.by_criteria:
         return f"{report.headline.title}, the least of {len(report.sample.criteria)} criteria"
     if report.sample.rated:
-        return "rank correlation with people"
+        return f"rank correlation with {report.sample.whom}"
     return f"agrees with {_whom(report)}"
 
 
 def _tiles(report: TrustReport) -> list[dict[str, Any]]:
-    """The five numbers of the first screen."""
+    """The numbers of the first screen."""
     numbers = report.numbers
-    lead = numbers.get("baseline.lead")
-    best = next((n for n in numbers.values() if lead and n.title == lead.note), None)
-    tiles: list[tuple[str, Number | None, str]] = [
-        (_headline_name(report), report.headline, "judge"),
-        ("people among themselves", numbers["agreement.people"], "people"),
-        (f"best baseline: {best.title[0].lower()}{best.title[1:]}" if best else "", best, ""),
-    ]
+    tiles = [(_headline_name(report), report.headline, "judge")]
+    if report.sample.rated:
+        tiles += [(_RATINGS[k], numbers[k], "") for k in _RATINGS]
+    else:
+        tiles += _beside_others(report)
     if "bias.flips" in numbers:
         tiles.append(("flips when the texts swap places", numbers["bias.flips"], ""))
-    elif "agreement.balanced.wrong" in numbers:
+    elif "agreement.balanced.wrong" in numbers and not report.sample.rated:
         tiles.append(("balanced accuracy", numbers["agreement.balanced.wrong"], ""))
     tiles.append(("not judged", numbers["failures.failed"], ""))
-    return [
-        {"name": name, "number": number, "kind": kind}
-        for name, number, kind in tiles
-        if number is not None
-    ]
+    return [{"name": name, "number": number, "kind": kind} for name, number, kind in tiles]
+
+
+def _beside_others(report: TrustReport) -> list[tuple[str, Number, str]]:
+    """The tiles of people and of the best baseline, each beside a number like itself."""
+    numbers, tiles = report.numbers, []
+    if not report.sample.by_label:
+        tiles.append(("people among themselves", numbers["agreement.people"], "people"))
+    if "baseline.coin" in numbers and ONE_ORDER in numbers:
+        tiles.append(("the same by one order alone", numbers[ONE_ORDER], "judge"))
+    lead = numbers.get("baseline.lead")
+    best = next((n for n in numbers.values() if lead and n.title == lead.note), None)
+    if best is not None:
+        name = f"best baseline: {best.title[0].lower()}{best.title[1:]}"
+        tiles.append((name, best, ""))
+    return tiles
 
 
 def _drift(report: TrustReport) -> list[Number]:
@@ -179,6 +196,20 @@ def systems_table(report: TrustReport) -> list[tuple[str, Number, Number | None]
         for key, number in numbers.items()
         if key.startswith("system.") and key.endswith(".judge")
     ]
+
+
+def _win_columns(report: TrustReport) -> list[str]:
+    there = {key.rpartition(".")[2] for key in report.numbers if key.startswith("wins.")}
+    return [side for side in SIDES_OF_WINS if side in there]
+
+
+def wins_table(report: TrustReport) -> list[tuple[str, list[Number | None]]]:
+    """Return each system with its win rate by each side, the judge's best first."""
+    numbers, columns = report.numbers, _win_columns(report)
+    keys = [key.removeprefix("wins.") for key in numbers if key.startswith("wins.")]
+    names = dict.fromkeys(key.rpartition(".")[0] for key in keys)
+    rows = [(name, [numbers.get(f"wins.{name}.{side}") for side in columns]) for name in names]
+    return sorted(rows, key=lambda row: -float(row[1][0].result) if row[1][0] else 0.0)
 
 
 def _tie_note(report: TrustReport) -> str:

@@ -138,7 +138,12 @@ def slots(parts: Sequence[tuple[str, float, str]], described: str) -> Markup:
 
 
 def lengths(
-    names: Sequence[str], judge: Sequence[float], people: Sequence[float], described: str
+    names: Sequence[str],
+    judge: Sequence[float],
+    people: Sequence[float],
+    described: str,
+    *,
+    whom: str = "people",
 ) -> Markup:
     """Draw how often the longer text is preferred, by how much longer it is.
 
@@ -147,6 +152,7 @@ def lengths(
         judge: The judge's share of preferences for the longer text at each step.
         people: People's share.
         described: What a screen reader says.
+        whom: What the line of people is called.
     """
     with needs("trust", "A plot"):
         from matplotlib import rc_context
@@ -157,7 +163,7 @@ def lengths(
         axes = figure.add_axes((0.115, 0.2, 0.86, 0.77))
         places = list(range(len(names)))
         for values, colour, shape, style, name in (
-            (people, _PEOPLE, "D", "--", "people"),
+            (people, _PEOPLE, "D", "--", whom),
             (judge, _JUDGE, "o", "-", "judge"),
         ):
             heights = [100 * value for value in values]

@@ -79,6 +79,13 @@ class Sample:
         return {"groups": self.groups, "confidence": self.confidence}
 
     @property
+    def whom(self) -> str:
+        """What the judge is held against, in words; labels may be an objective key."""
+        if not self.by_label:
+            return "people"
+        return "the label" if self.pairs else "the labels"
+
+    @property
     def lengths(self) -> tuple[list[int], list[int]]:
         """Characters of the texts A and of the texts B, of the rows with texts."""
         return [len(a) for a, _ in self.texts], [len(b) for _, b in self.texts]
@@ -118,8 +125,12 @@ class Sample:
             rows = "1 row lacks" if missing == 1 else f"{missing:,} rows lack"
             notes.append(f"{rows} a text; numbers of length and style are of the others.")
         if self.ungrouped:
-            rows = "1 row has" if self.ungrouped == 1 else f"{self.ungrouped:,} rows have"
-            notes.append(f"{rows} no group and count as groups of their own.")
+            rows = (
+                "1 row has no group and counts as a group of its own"
+                if self.ungrouped == 1
+                else f"{self.ungrouped:,} rows have no group and count as groups of their own"
+            )
+            notes.append(f"{rows}.")
         if unlabelled := sum(not (row.target or row.labels) for row in self.rows):
             rows = "1 row has" if unlabelled == 1 else f"{unlabelled:,} rows have"
             notes.append(f"{rows} no label; agreement is of the others.")

@@ -1,4 +1,14 @@
 "use strict";
+// A table that is wider than the screen says so, until its end is in view.
+(() => {
+  const tell = (table) => table.classList.toggle(
+    "more", table.scrollLeft + table.clientWidth < table.scrollWidth - 1);
+  const tellAll = () => document.querySelectorAll(".scroll").forEach(tell);
+  addEventListener("resize", tellAll);
+  for (const kind of ["scroll", "toggle", "click"]) addEventListener(kind, tellAll, true);
+  tellAll();
+})();
+
 // All rows of a report: search, filter, sort. Texts are shown as text, never as markup.
 (async () => {
   const part = (id) => document.getElementById(id);
@@ -17,7 +27,7 @@
   };
   const words = (row) => {
     row.words ??= [row.id, row.category, row.task, ...row.texts.flat(),
-      ...row.judges.flatMap((j) => [j.answer, j.reason])].join("\n").toLowerCase();
+      ...row.judges.flatMap((j) => (j ? [j.answer, j.reason] : []))].join("\n").toLowerCase();
     return row.words;
   };
   const judged = (row, test) => row.judges.some((j) => j && test(j));
