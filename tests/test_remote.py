@@ -1,5 +1,6 @@
 """Results in an object store: here fsspec's store in memory."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,14 +99,29 @@ def test_a_copy_is_due_once_a_period(store):
 
 
 def test_what_cannot_be_copied_stays_here_and_is_named(store, monkeypatch):
-    def refuse(*_, **__):
-        raise OSError("no space")
+    put = type(store).put_file
 
-    monkeypatch.setattr(type(store), "put_file", refuse)
+    def refuse_rows(self, here, *more, **options):
+        if Path(here).stat().st_size:
+            raise OSError("no space")
+        put(self, here, *more, **options)
+
+    monkeypatch.setattr(type(store), "put_file", refuse_rows)
     with pytest.raises(OutputError, match="no space") as refused:
         run(out="memory://bucket/verdicts.jsonl")
     here = str(refused.value).rpartition("The file is ")[2]
     assert len(Results(here, "mark", keep_failed=True)) == 10
+
+
+def test_a_store_that_takes_nothing_is_found_before_a_call(store, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError("read only")
+
+    monkeypatch.setattr(type(store), "put_file", refuse)
+    model = FakeChatModel()
+    with pytest.raises(OutputError, match="read only"):
+        run(model)
+    assert not model.prompts
 
 
 def test_a_store_that_nothing_here_speaks_is_refused_before_a_call():

@@ -36,8 +36,32 @@ def url_of(path: str | os.PathLike[str]) -> str | None:
     return f"{scheme[1]}://{text[scheme.end() :]}" if scheme else None
 
 
+def _store_of(url: str) -> tuple[Any, str]:
+    """Return the store of a URL, and the path in it.
+
+    The store's own package is taken where it is installed, such as s3fs or gcsfs; else pyarrow,
+    which speaks to S3 and Google's store by itself.
+    """
+    with needs("hub", "A path in an object store"):
+        from fsspec.core import url_to_fs
+        from fsspec.implementations.arrow import ArrowFSWrapper
+        from pyarrow.fs import FileSystem
+    try:
+        try:
+            store, root = url_to_fs(url)
+        except ImportError:
+            arrow, root = FileSystem.from_uri(url)
+            store = ArrowFSWrapper(arrow)
+    except (ImportError, OSError, ValueError) as exc:
+        raise OptionError(f"{url} cannot be used: {exc}") from exc
+    return store, str(root)
+
+
 class Remote:
     """A folder in an object store, and a folder on this machine with copies of its files.
+
+    The packages of stores raise errors of their own, such as botocore's `NoCredentialsError`,
+    that have no base in common but `Exception`; all become `OutputError`.
 
     Args:
         url: Of the folder.
@@ -50,13 +74,8 @@ class Remote:
 
     def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
         """Find the store; nothing is fetched."""
-        with needs("hub", "A path in an object store"):
-            from fsspec.core import url_to_fs
-        try:
-            store, root = url_to_fs(url)
-        except (ImportError, ValueError) as exc:
-            raise OptionError(f"{url} cannot be used: {exc}") from exc
-        self.store: Any = store
+        store, root = _store_of(url)
+        self.store = store
         self.url = url
         self._root = root.rstrip("/")
         self._clock = clock
@@ -77,7 +96,7 @@ class Remote:
             )
         except FileNotFoundError:
             return []
-        except OSError as exc:
+        except Exception as exc:
             raise OutputError(f"{self.url} cannot be read: {exc}") from exc
 
     def fetch(self, name: str) -> Path:
@@ -87,7 +106,7 @@ class Remote:
             self.store.get_file(self._path(name), str(place))
         except FileNotFoundError:
             place.unlink(missing_ok=True)
-        except OSError as exc:
+        except Exception as exc:
             raise OutputError(f"{self.url}/{name} cannot be read: {exc}") from exc
         return place
 
@@ -98,12 +117,23 @@ class Remote:
             OutputError: It cannot be written there; the message says where it is here.
         """
         try:
-            self.store.makedirs(self._root, exist_ok=True)
-            self.store.put_file(str(self.folder / name), self._path(name))
-        except OSError as exc:
+            self._put(name)
+        except Exception as exc:
             raise OutputError(
                 f"{self.url}/{name} cannot be written: {exc}. The file is {self.folder / name}"
             ) from exc
+
+    def _put(self, name: str) -> None:
+        here, there = str(self.folder / name), self._path(name)
+        try:
+            self.store.put_file(here, there)
+        except FileNotFoundError:
+            # Some stores want the folder first; a bucket that is missing may be a typo.
+            bucket = self._root.partition("/")[0]
+            if bucket and not self.store.exists(bucket):
+                raise
+            self.store.makedirs(self._root, exist_ok=True)
+            self.store.put_file(here, there)
 
     def push_when_due(self, name: str) -> None:
         """Copy a file to the store, in another thread, if the last copy is old.
@@ -116,9 +146,17 @@ class Remote:
         self._copy = self._copies.submit(self.push, name)
 
     def drop(self, name: str) -> None:
-        """Delete a file from the store, if it is there."""
-        if name in self.names():
+        """Delete a file from the store, if it is there.
+
+        Raises:
+            OutputError: The store does not allow it.
+        """
+        if name not in self.names():
+            return
+        try:
             self.store.rm_file(self._path(name))
+        except Exception as exc:
+            raise OutputError(f"{self.url}/{name} cannot be deleted: {exc}") from exc
 
     def close(self) -> None:
         """Wait for a copy that is being made, and delete the files on this machine."""
