@@ -1,10 +1,11 @@
 """One process, shards, Ray and batches beside each other: time, CPU, memory, calls paid twice.
 
 Each way is the command a user would type, against a server of its own on loopback (another
-process, 50 ms for each reply; a batch job is done when it is made). It is killed with SIGKILL
-at about half of the calls and started again; calls that the server got beyond what the rows
-need were paid twice. The CPU of a run over one pair is the fixed start of a way; the CPU of a
-row is what lies beyond it. Run with
+process, 50 ms for each reply; a batch job is done when it is made). At 60 % of the calls it is
+killed with SIGKILL and started again: all of its processes, and on Ray, in runs of their own,
+the driver alone and one actor alone. Calls that the server got beyond what the rows need were
+paid twice. The CPU of a run over one pair is the fixed start of a way; the CPU of a row is what
+lies beyond it. Run with
 
     python -m tests.benchmarks.scale --pairs 2000
     python -m tests.benchmarks.scale --pairs 200 --method bsm
@@ -15,6 +16,7 @@ CPU is that of all processes of a way, sampled; ratios hold within one run.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -23,15 +25,17 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 TEXT = "The moon pulls the sea, and the sea follows it around the turning earth. " * 6
 CALLS = {"relative": 2, "bsm": 4}
 """Of a pair; Branch-Solve-Merge with two criteria of its own."""
+KILLED_AT = 0.6
+"""The share of the calls that the server has got when a way is killed."""
 OPTIONS = {"relative": [], "bsm": ["--set", 'criteria=["Accuracy", "Depth"]']}
 
 
@@ -99,16 +103,19 @@ class Server:
         self.process.wait()
 
 
-def run(commands: list[list[str]], cost: Cost, kill_when: Any = None) -> None:
-    """Run commands at the same time and add what they cost; kill them when told to."""
+def run(
+    commands: list[list[str]], cost: Cost, *, victims: str = "", due: Callable[[], bool] = bool
+) -> None:
+    """Run commands at the same time and add what they cost; once `due`, kill the victims."""
     began = time.monotonic()
     off = subprocess.DEVNULL
     started = [subprocess.Popen(command, stdout=off, stderr=off) for command in commands]
     seconds: dict[int, float] = {}
     while any(process.poll() is None for process in started):
         family = [psutil.Process(process.pid) for process in started if process.poll() is None]
+        everyone = [*family, *(child for p in family for child in _children(p))]
         memory = 0.0
-        for each in [*family, *(child for p in family for child in _children(p))]:
+        for each in everyone:
             try:
                 times = each.cpu_times()
                 seconds[each.pid] = times.user + times.system
@@ -116,12 +123,30 @@ def run(commands: list[list[str]], cost: Cost, kill_when: Any = None) -> None:
             except psutil.Error:
                 continue
         cost.memory = max(cost.memory, memory)
-        if kill_when and kill_when():
-            for process in started:
-                process.kill()
+        if victims and due():
+            kill(family if victims == "driver" else everyone, victims)
+            if victims != "actor":
+                psutil.wait_procs(everyone, timeout=120)
+            victims = ""
         time.sleep(0.1)
     cost.wall += time.monotonic() - began
     cost.cpu += sum(seconds.values())
+
+
+def kill(processes: list[psutil.Process], victims: str) -> None:
+    """Send SIGKILL to all of some processes, or to the first actor of Ray among them."""
+    if victims == "actor":
+        processes = [each for each in processes if _is_actor(each)][:1]
+    for each in processes:
+        with contextlib.suppress(psutil.Error):
+            each.kill()
+
+
+def _is_actor(process: psutil.Process) -> bool:
+    try:
+        return "_Actor" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:
@@ -175,21 +200,33 @@ def write_rows(path: Path, pairs: int) -> None:
             file.write(json.dumps(row) + "\n")
 
 
-def measure(way: str, rows: Path, method: str, needed: int, kill: bool) -> tuple[Cost, str]:
-    """Return what a way costs, and how many calls it pays twice when it is killed."""
+def measure(way: str, rows: Path, method: str) -> Cost:
+    """Return what a way costs that nobody disturbs."""
+    cost = Cost()
     kind = "batch" if way == "batch" else "live"
-    whole = Cost()
     with tempfile.TemporaryDirectory() as place, Server(kind) as server:
-        run(ways(rows, server.url, method, Path(place))[way], whole)
-        whole.calls = server.calls()
-    if not kill:
-        return whole, "not measured"
+        run(ways(rows, server.url, method, Path(place))[way], cost)
+        cost.calls = server.calls()
+    return cost
+
+
+def paid_twice(way: str, rows: Path, method: str, needed: int, victims: str) -> int:
+    """Return how many calls a way pays twice if some of its processes are killed."""
+    kind = "batch" if way == "batch" else "live"
     with tempfile.TemporaryDirectory() as place, Server(kind) as server:
         commands = ways(rows, server.url, method, Path(place))[way]
-        run(commands, Cost(), lambda: server.calls() > needed // 2)
-        time.sleep(3)  # what the killed processes left behind ends by itself
-        run(commands, Cost())
-        return whole, str(server.calls() - needed)
+        due = int(KILLED_AT * needed)
+        run(commands, Cost(), victims=victims, due=lambda: server.calls() > due)
+        if victims != "actor":
+            run(commands, Cost())
+        return server.calls() - needed
+
+
+def kills(way: str, rows: Path, method: str, needed: int) -> str:
+    """Return what each kind of kill pays twice."""
+    kinds = ["all", "driver", "actor"] if way.startswith("Ray") else ["all"]
+    counts = [(kind, paid_twice(way, rows, method, needed, kind)) for kind in kinds]
+    return ", ".join(f"{kind} {count}" for kind, count in counts)
 
 
 def main() -> None:
@@ -214,7 +251,8 @@ def main() -> None:
         write_rows(rows, args.pairs)
         for way in args.only or ways(Path(), "", args.method, Path()):
             start = started(way, args.method)
-            cost, twice = measure(way, rows, args.method, needed, not args.no_kill)
+            cost = measure(way, rows, args.method)
+            twice = "-" if args.no_kill else kills(way, rows, args.method, needed)
             print(
                 f"| {way} | {cost.wall:.1f} | {cost.cpu:.1f} | {start.cpu:.1f} | "
                 f"{1000 * (cost.cpu - start.cpu) / args.pairs:.1f} | "
