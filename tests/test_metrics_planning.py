@@ -89,6 +89,19 @@ def test_dawid_and_skene_find_the_truth_behind_a_bad_majority() -> None:
     assert result.accuracy[1] == pytest.approx(0.6, abs=0.04)
 
 
+# 27 patterns of three raters' answers of three kinds, whatever the number of items.
+def test_dawid_and_skene_give_items_with_the_same_ratings_the_same_chances() -> None:
+    rng = np.random.default_rng(3)
+    ratings = rng.choice(list("xyz"), size=(3, 5000)).tolist()
+    result = dawid_skene(ratings)
+    by_pattern: dict[tuple[str, ...], set[tuple[float, ...]]] = {}
+    for pattern, chances in zip(zip(*ratings, strict=True), result.chances, strict=True):
+        by_pattern.setdefault(pattern, set()).add(tuple(chances or ()))
+    assert len(by_pattern) == 27
+    assert all(len(chances) == 1 for chances in by_pattern.values())
+    assert sum(result.shares) == pytest.approx(1.0)
+
+
 def test_dawid_and_skene_leave_unrated_items_open() -> None:
     result = dawid_skene([["x", None, "y"], ["x", None, "y"], ["x", None, None]])
     assert result.labels == ["x", None, "y"]

@@ -98,22 +98,33 @@ def dawid_skene(
 def _expect(
     votes: Floats, most_steps: int, smoothing: float
 ) -> tuple[Floats, Floats, Floats, bool]:
-    """Alternate between the raters' mistakes and the items' chances until neither moves."""
-    size = votes.shape[2]
+    """Alternate between the raters' mistakes and the items' chances until neither moves.
+
+    Items with the same ratings have the same chances, so that each pattern of ratings is
+    weighted by its number of items: a few raters leave few patterns, however many the items.
+    """
+    raters, items, size = votes.shape
+    by_item = votes.transpose(1, 0, 2).reshape(items, raters * size)
+    patterns, pattern_of, counts = np.unique(
+        by_item, axis=0, return_inverse=True, return_counts=True
+    )
+    votes = patterns.reshape(len(patterns), raters, size).transpose(1, 0, 2)
     chances = votes.sum(axis=0) / votes.sum(axis=(0, 2))[:, None]
+    converged = False
     for _ in range(most_steps):
-        confusion = np.einsum("it,ria->rta", chances, votes) + smoothing / size
+        weighted = chances * counts[:, None]
+        confusion = np.einsum("it,ria->rta", weighted, votes) + smoothing / size
         confusion /= confusion.sum(axis=2, keepdims=True)
-        shares = chances.mean(axis=0)
+        shares = weighted.sum(axis=0) / items
         weights = np.einsum("ria,rta->it", votes, np.log(confusion))
         weights += np.log(np.maximum(shares, 1e-300))
         better = np.exp(weights - weights.max(axis=1, keepdims=True))
         better /= better.sum(axis=1, keepdims=True)
         moved = float(np.abs(better - chances).max())
         chances = better
-        if moved < 1e-6:
-            return chances, confusion, shares, True
-    return chances, confusion, shares, False
+        if converged := moved < 1e-6:
+            break
+    return chances[pattern_of.reshape(-1)], confusion, shares, converged
 
 
 def transitivity(
