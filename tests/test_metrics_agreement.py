@@ -302,6 +302,18 @@ def test_the_agreement_of_people_who_are_right_with_chance_p_is_recovered() -> N
     assert result.interval.covers(0.8**2 + 0.2**2)
 
 
+# People are right four times in five: two of them agree on .8² + .2² = .68 of the items, and a
+# judge that knows the truth agrees with each of them on .8. The commonest of three votes
+# matches all of them on .8³ + .2³ = .52 of the items and two on .48: .84, and nothing more.
+def test_people_among_themselves_are_no_ceiling_and_the_oracle_bound_is_one() -> None:
+    rng = np.random.default_rng(24)
+    truth = rng.choice(["A", "B"], 10_000)
+    wrong = np.where(truth == "A", "B", "A")
+    votes = np.where(rng.random((3, 10_000)) < 0.8, truth, wrong).T.tolist()
+    shares = people_agreement(votes), vote_agreement(truth, votes), oracle_agreement(votes)
+    assert shares == pytest.approx((0.68, 0.80, 0.84), abs=0.01)
+
+
 @for_each("weights", [None, "linear", "quadratic"])
 def test_cohens_kappa_is_that_of_scikit_learn(weights) -> None:
     rng = np.random.default_rng(0)

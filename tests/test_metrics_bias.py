@@ -136,6 +136,18 @@ def test_wrong_labels_do_not_accuse_a_judge_without_length_bias(label_accuracy) 
     assert accused <= 3
 
 
+# A judge right in .9 without a lean, labels right in .95 and .8: labels as they are taken for
+# the truth accuse it in nearly every sample of this size.
+@pytest.mark.parametrize("label_accuracy", [0.8, 0.95])
+def test_labels_that_are_sometimes_wrong_no_longer_accuse_the_judge(label_accuracy) -> None:
+    judged, length, labels = judged_by_quality(
+        np.random.default_rng(24), 1000, label_accuracy, 0.0
+    )
+    exact = length_slope(judged, length, 0 * length, labels, label_accuracy=1)
+    assert exact.interval.low > 0
+    assert length_slope(judged, length, 0 * length, labels).interval.covers(0.0)
+
+
 def test_a_strong_pull_of_length_is_seen_through_wrong_labels() -> None:
     judged, length, labels = judged_by_quality(np.random.default_rng(23), 2000, 0.9, 1.5)
     assert length_slope(judged, length, 0 * length, labels).interval.low > 0

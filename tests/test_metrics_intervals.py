@@ -270,8 +270,9 @@ def test_the_signs_of_leads_are_counted_in_all_ways() -> None:
     assert sign_flip_test([], []).reason == "no items in common"
 
 
-@pytest.mark.figures
 def test_the_test_by_clusters_rejects_no_more_often_than_its_level() -> None:
+    # Twenty questions of ten items, on each of which one judge is better, by a coin. Of 200
+    # samples 5 % are 10, and more than 18 are as rare as 1 %; items alone reject too many.
     rng, rejected, plain = np.random.default_rng(15), 0, 0
     groups = np.repeat(np.arange(20), 10)
     for _ in range(200):
@@ -279,8 +280,8 @@ def test_the_test_by_clusters_rejects_no_more_often_than_its_level() -> None:
         first, second = rng.random(200) < better, rng.random(200) < 1.5 - better
         rejected += mcnemar(first, second, groups=groups).p < 0.05
         plain += mcnemar(first, second).p < 0.05
-    assert rejected / 200 < 0.09
-    assert plain / 200 > 0.15
+    assert rejected <= 18
+    assert plain > 30
 
 
 def test_an_outcome_is_read_by_place_name_and_key() -> None:

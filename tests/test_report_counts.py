@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from langchain_judges import report
@@ -72,6 +74,78 @@ def test_every_rule_for_two_orders_is_counted():
     shares = [float(trust_report[f"agreement.{rule}.wrong"]) for rule in rules]
     # Both right: row 1. Means 1, ½, ½, 0. The sum prefers A on rows 1 and 2; strict on 1.
     assert shares == [0.25, 0.5, 0.5, 0.25]
+
+
+COUNTED_BY_GROUPS = (
+    "agreement.label.wrong",
+    "agreement.kappa",
+    "agreement.mean_of_orders.wrong",
+    "baseline.length",
+    "baseline.first_slot",
+    "baseline.lead",
+    "bias.flips",
+    "bias.first_slot_rate",
+    "bias.length_slope",
+    "bias.length",
+    "bias.lists",
+    "bias.markdown",
+    "wins.A.judge",
+)
+
+
+def styled_rows(copies):
+    """Forty rows, each written down this often under one group."""
+    rng = random.Random(7)
+    answers, data = [], data_of(rng.choices(["A", "B"], k=40))
+    for number, row in enumerate(data):
+        answers.append((rng.choice([row["label"], "A", "B"]), rng.choice([row["label"], "B"])))
+        row["group"] = f"g{number}"
+        row["output_a"] = "- item\n" * rng.randint(0, 4) + "**bold** " * rng.randint(0, 4) + "x"
+        row["output_b"] = "- item\n" * rng.randint(0, 4) + "**bold** " * rng.randint(0, 4) + "y"
+    rows = run_of([answer for answer in answers for _ in range(copies)])
+    copied = [
+        {**row, "id": f"r{i}"} for i, row in enumerate(r for r in data for _ in range(copies))
+    ]
+    return report.trust(rows, copied)
+
+
+def test_rows_that_repeat_in_a_group_make_no_number_of_the_page_surer():
+    once, often = styled_rows(1), styled_rows(9)
+    for key in COUNTED_BY_GROUPS:
+        spans = [each[key].interval for each in (once, often)]
+        widths = [span.high - span.low for span in spans]
+        # Rows that are counted alone would leave a third of the width.
+        assert widths[1] > 0.8 * widths[0], key
+
+
+def test_tests_of_judges_count_groups_and_both_are_adjusted():
+    data = data_of(["A"] * 60)
+    for number, row in enumerate(data):
+        row["group"] = number // 10
+    runs = {
+        "one": run_of(["A"] * 50 + ["B"] * 10),
+        "two": run_of(["B"] * 30 + ["A"] * 30),
+        "three": run_of(["B"] * 40 + ["A"] * 20),
+    }
+    contests = {(c.first, c.second): c for c in report.compare(runs, data).contests}
+    # Only the first is right on groups 0 to 2, only the second on group 5: of the sixteen ways
+    # to give four leads of ten their signs, ten sum up to 20 or more, or −20 or less.
+    assert contests["one", "two"].mcnemar_p == pytest.approx(10 / 16)
+    for each in contests.values():
+        assert each.holm_p >= each.mcnemar_p
+        assert each.holm_bootstrap_p >= each.bootstrap_p
+
+
+def test_people_among_themselves_and_the_most_that_answers_reach_stand_apart():
+    votes = [["A", "A", "B"], ["B", "B", "B"], ["A", "B", "B"]] * 5
+    trust_report = report.trust(run_of(["A", "B", "B"] * 5), data_of(votes))
+    # Two people agree on 1, 3 and 1 of 3 pairs; the commonest votes are 2, 3 and 2 of 3.
+    assert trust_report["agreement.people"] == pytest.approx(5 / 9)
+    assert trust_report["agreement.oracle"] == pytest.approx(7 / 9)
+    html = trust_report.to_html()
+    assert "People among themselves" in html
+    assert "The most that any answers could reach" in html
+    assert "ceiling" not in html.lower()
 
 
 # Of four rows two were asked in both orders; one failed, which no order of it can make right.
