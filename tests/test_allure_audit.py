@@ -23,6 +23,7 @@ from langchain_judges import (
 from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.memory.modes import MEANINGS
 from langchain_judges.methods.allure.audit.auditors import resolve_auditor
 from langchain_judges.methods.allure.audit.graph import AuditOptions
 from langchain_judges.methods.allure.audit.holdout import (
@@ -73,6 +74,7 @@ def test_the_loop_finds_audits_and_remembers_mistakes_until_none_are_left():
         "wrong": 1,
         "corrected": 0,
         "mode": "keywords",
+        "mode_meaning": MEANINGS["keywords"],
         "source": "0w",
         "group": "house 0",
         "round": 1,
@@ -92,6 +94,17 @@ async def test_sync_and_async_agree():
     now = loop(ListMemory()).invoke({"items": planning(2)})
     later = await loop(ListMemory()).ainvoke({"items": planning(2)})
     assert result_of(now) == result_of(later)
+
+
+def test_the_judge_is_told_what_a_mode_of_ones_own_means():
+    memory, model = ListMemory(), fooled_model()
+    modes = ["turned: The rooms stand the other way round."]
+    audit = loop(
+        memory, model, modes=modes, auditor=lambda _: {"answer": "mode", "mode": "turned"}
+    )
+    audit.invoke({"items": planning(2)})
+    lesson = "What misled it: turned. The rooms stand the other way round."
+    assert lesson in model.prompts[-1]
 
 
 def test_remembering_helps_on_held_out_items_and_forgetting_undoes_it():

@@ -10,6 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, create_allure_judge, judge_many, load_judge
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.memory.modes import MEANINGS
 from langchain_judges.methods.rubric.labels import label_probabilities, spoken_label
 from langchain_judges.methods.rubric.ready import ready
 from langchain_judges.testing import ServerReply, reply, with_logprobs
@@ -113,11 +114,28 @@ def test_a_lesson_is_said_by_the_user_in_tags_of_its_own():
     system, question = model.prompts[0].split("\n---\n")
     assert re.search(r"<example-response-\w+>\nAnswer: 3, 1\n", system)
     assert re.search(r"<example-auditor-note-\w+>\nThe order counts.\n", system)
-    assert "A judge said: 1. Right is: 0. What misled it: keywords." in system
+    lesson = f"What misled it: keywords. {MEANINGS['keywords']}"
+    assert f"A judge said: 1. Right is: 0. {lesson}" in system
     assert "Answer: 1, 3" in question
     assert not re.search("<(task|response|expected-answer)-", system)
     assert verdict["recalled"] == list(memory.examples)
     assert system.startswith("You label responses")
+
+
+@for_each(
+    ("mode", "meaning", "lesson"),
+    [
+        ("promise", "It promises a day.", "promise. It promises a day."),
+        # A user's own meaning stands before the paper's; an unknown name has none.
+        ("keywords", "Only the words agree.", "keywords. Only the words agree."),
+        ("promise", None, "promise."),
+    ],
+)
+def test_a_lesson_says_what_the_failure_mode_means(mode, meaning, lesson):
+    memory = ListMemory(example("Answer: 3, 1", 0, mode=mode, mode_meaning=meaning))
+    model = says("1")
+    create_allure_judge(model, memory=memory).invoke(ITEM)
+    assert f"What misled it: {lesson}\n" in model.prompts[0]
 
 
 def test_the_recall_strategy_reaches_the_memory_whose_own_it_is_by_default():

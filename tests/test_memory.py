@@ -78,6 +78,7 @@ def example(n=0, **fields):
         "wrong": 1 - n % 2,
         "corrected": n % 2,
         "mode": 1 + n % 3,
+        "mode_meaning": None,
         "source": f"item {n}",
         "group": f"group {n // 2}",
         "round": 1 + n // 4,

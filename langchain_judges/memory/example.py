@@ -30,6 +30,8 @@ class Example(TypedDict):
     corrected: Label
     mode: Label | None
     """The failure mode, as the auditor named it."""
+    mode_meaning: str | None
+    """What the mode means, in one sentence; None: as one of the paper's five, if it is one."""
     source: str | None
     """The id of the item it comes from."""
     group: str | None

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example, texts_of
+from langchain_judges.memory.modes import MEANINGS, meaning_of
 from langchain_judges.memory.protocol import Memory, check_memory
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
 from langchain_judges.orders import Order, in_slots
@@ -36,11 +37,14 @@ PART = """<example-{name}-{fence}>
 </example-{name}-{fence}>"""
 LESSON = "A judge said: {wrong}. Right is: {corrected}."
 MISLED = " What misled it: {mode}."
+MEANS = " {meaning}"
 CONFIRMED = "A judge said: {corrected}. That is right."
 RIGHT = "Right is: {corrected}."
 
 WORDING = hashlib.sha256(
-    "\x00".join((BLOCK, EXAMPLE, PART, LESSON, MISLED, CONFIRMED, RIGHT)).encode()
+    "\x00".join(
+        (BLOCK, EXAMPLE, PART, LESSON, MISLED, MEANS, CONFIRMED, RIGHT, *MEANINGS.values())
+    ).encode()
 ).hexdigest()
 """Hash of the wording, which a judge's verdicts depend on."""
 
@@ -233,7 +237,7 @@ def example_texts(examples: Sequence[Example]) -> list[str]:
         texts = texts_of(example)
         passages += [texts.task, *texts.outputs, texts.expected, example["note"] or ""]
         passages += [str(example["wrong"]), str(example["corrected"])]
-        passages += [str(example["mode"] or "")]
+        passages += [str(example["mode"] or ""), _meaning(example)]
     return [text for text in passages if text]
 
 
@@ -284,11 +288,22 @@ def _lesson(example: Example, order: Order | None, noun: str) -> str:
         return RIGHT.format(corrected=corrected)
     if example["wrong"] == example["corrected"]:
         return CONFIRMED.format(corrected=corrected)
-    reason = MISLED.format(mode=example["mode"]) if example["mode"] else ""
-    return (
-        LESSON.format(wrong=_label_words(example["wrong"], order, noun), corrected=corrected)
-        + reason
+    lesson = LESSON.format(
+        wrong=_label_words(example["wrong"], order, noun), corrected=corrected
     )
+    if not example["mode"]:
+        return lesson
+    meaning = _meaning(example)
+    return (
+        lesson
+        + MISLED.format(mode=example["mode"])
+        + (MEANS.format(meaning=meaning) if meaning else "")
+    )
+
+
+def _meaning(example: Example) -> str:
+    """Return what an example's failure mode means; empty where nobody said it."""
+    return meaning_of(example["mode"], example.get("mode_meaning")) if example["mode"] else ""
 
 
 def _label_words(label: Any, order: Order | None, noun: str) -> str:

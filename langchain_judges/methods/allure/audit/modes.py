@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_judges.errors import OptionError
+from langchain_judges.memory.modes import MEANINGS
 from langchain_judges.methods.allure.audit.checks import NOUNS
 from langchain_judges.rows.texts import expected_answers, judged, transcript
 
@@ -206,32 +207,14 @@ def _names_keywords(item: Mapping[str, Any], corpus: Corpus) -> bool:
     return False
 
 
-FIVE = (
-    Mode(
-        "parroting",
-        "The response repeats the task, instead of an answer or around one.",
-        _parrots,
-    ),
-    Mode(
-        "gibberish",
-        "The response or most of it is no meaningful text, or repeats itself without end.",
-        _is_gibberish,
-    ),
-    Mode(
-        "lengthy argument",
-        "The response argues at length, so that its answer is hidden or never stated.",
-        _is_lengthy,
-    ),
-    Mode(
-        "partial correctness",
-        "Only a part of the response agrees with the expected answer.",
-        _is_partial,
-    ),
-    Mode(
-        "keywords",
-        "Words of the task or of the expected answer mislead: they stand around a right "
-        "answer, or without being the answer.",
-        _names_keywords,
-    ),
+FIVE = tuple(
+    Mode(name, MEANINGS[name], suspect)
+    for name, suspect in (
+        ("parroting", _parrots),
+        ("gibberish", _is_gibberish),
+        ("lengthy argument", _is_lengthy),
+        ("partial correctness", _is_partial),
+        ("keywords", _names_keywords),
+    )
 )
 """The paper's modes, in the order in which they are suggested."""

@@ -215,8 +215,9 @@ class Loop:
         for decision in decided:
             tell("decision", "audit", decision)
         mistakes, right = learnt_from(by_id, self.right_share)
+        meanings = {mode.name: mode.description for mode in self.modes}
         examples = [
-            example_of(proposal, by_id[proposal["id"]])
+            example_of(proposal, by_id[proposal["id"]], meanings)
             for proposal in proposals
             if proposal["id"] in {*mistakes, *right}
         ]

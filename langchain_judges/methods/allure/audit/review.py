@@ -166,8 +166,16 @@ def _label(
     return by_name[str(choice).casefold()]
 
 
-def example_of(proposal: AuditProposal, decision: AuditDecision) -> dict[str, Any]:
-    """Return the example that a decision makes of a proposal, as a memory keeps it."""
+def example_of(
+    proposal: AuditProposal, decision: AuditDecision, meanings: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the example that a decision makes of a proposal, as a memory keeps it.
+
+    Args:
+        proposal: What was audited.
+        decision: What the auditor decided.
+        meanings: What the failure modes of the audit mean, by name.
+    """
     item = proposal["item"]
     answers = expected_answers(item)
     return {
@@ -178,6 +186,7 @@ def example_of(proposal: AuditProposal, decision: AuditDecision) -> dict[str, An
         "wrong": decision["wrong"],
         "corrected": decision["label"],
         "mode": decision["mode"],
+        "mode_meaning": meanings.get(decision["mode"] or "") or None,
         "source": proposal["id"],
         "group": item.get("group"),
         "round": decision["round"],
