@@ -373,6 +373,32 @@ def test_judgebench_rows_without_a_question_number_are_not_one_group(tmp_path: P
     assert groups[0] == groups[2]
 
 
+# As in the source: MMLU-Pro's questions have numbers, among them 0.
+def test_judgebench_groups_by_the_number_of_a_question(tmp_path: Path) -> None:
+    records: list[dict[str, Any]] = [
+        {"pair_id": "a", "original_id": 0, "question": "Q 1"},
+        {"pair_id": "b", "original_id": 0, "question": "Q 1 again"},
+        {"pair_id": "c", "original_id": 1420, "question": "Q 2"},
+        {"pair_id": "d", "original_id": 1420, "source": "mmlu-pro-physics"},
+    ]
+    path = judge_bench_clone(tmp_path, {"gpt-4o-2024-05-13": records})
+    groups = [row["group"] for row in sets.load("judgebench", path)]
+    law = ["mmlu-pro-law:0", "mmlu-pro-law:0", "mmlu-pro-law:1420"]
+    assert groups == [*law, "mmlu-pro-physics:1420"]
+
+
+# A clone has verdicts beside the set, in files that hold the pairs too.
+def test_judgebench_reads_the_set_and_not_the_verdicts_beside_it(tmp_path: Path) -> None:
+    path = judge_bench_clone(tmp_path, {"gpt-4o-2024-05-13": [{}]})
+    name = (
+        "dataset=judgebench,response_model=gpt-4o-2024-05-13,judge_name=vanilla,judge_model=m"
+    )
+    judged = {**JUDGE_BENCH_ROW, "judge_name": "vanilla", "judgments": [None, None]}
+    write_json(path / "outputs" / f"{name}.jsonl", [judged], lines=True)
+    write_json(path / "data" / f"{name}.jsonl", [judged], lines=True)
+    assert len(sets.load("judgebench", path)) == 1
+
+
 def test_judgebench_is_read_from_a_clone_split_by_split(tmp_path: Path) -> None:
     by_model: dict[str, list[dict[str, Any]]] = {
         "gpt-4o-2024-05-13": [{}],

@@ -436,6 +436,38 @@ def test_judgebench_verdicts_are_by_identity_and_unread_ones_have_none(tmp_path)
         list(sets.recorded("judgebench", tmp_path / "empty"))
 
 
+# A reward model's scores, its second order the first one turned round; a clone's two splits.
+def test_judgebench_verdicts_of_reward_models_never_flip_and_replay_on_their_split(tmp_path):
+    fields = {"original_id": None, "source": "livecodebench", "question": "Q", "label": "A>B"}
+    texts = {"response_A": "right", "response_B": "wrong"}
+    judgment = {"judge_model": "lab/m", "prompt": "", "response": "", "scores": [1.5, -2.0]}
+    judgments = [{"judgment": judgment, "decision": way} for way in ("A>B", "B>A")]
+    for model in ("gpt-4o-2024-05-13", "claude-3-5-sonnet-20240620"):
+        stem = f"dataset=judgebench,response_model={model}"
+        pair = {"pair_id": model[:3], **fields, "response_model": model, **texts}
+        outputs = {**pair, "judge_name": "reward_model", "judgments": judgments}
+        judge = f"{stem},judge_name=reward_model,judge_model=lab_m"
+        for place, name, record in (("data", stem, pair), ("outputs", judge, outputs)):
+            file = tmp_path / place / f"{name}.jsonl"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(json.dumps(record) + "\n")
+    records = list(sets.recorded("judgebench", tmp_path))
+    assert len(records) == 4
+    rows = sets.load("judgebench", tmp_path, split="claude")
+    (row,) = sets.replay([r for r in records if r["id"] == rows[0]["id"]], rows)
+    assert (row["verdict"]["preference"], row["verdict"]["flipped"]) == ("A", False)
+    one_file = min((tmp_path / "outputs").iterdir())
+    assert {r["id"] for r in sets.recorded("judgebench", one_file)} == {"judgebench:cla"}
+
+
+def test_one_file_of_autojs_verdicts_is_read_in_its_own_order(tmp_path):
+    for name, order, preference in (("mine", "AB", "A"), ("mine_exchange", "BA", "B")):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text('{"output": 0}\n')
+        (record,) = sets.recorded("Auto-J", path)
+        assert (record["order"], record["preference"]) == (order, preference)
+
+
 def test_autoj_exchanged_verdicts_are_turned_back(tmp_path) -> None:
     files = {
         "pairwise_example_output": [0, 2, 1],

@@ -235,7 +235,8 @@ def judge_bench(source: Source, seed: int, *, split: str | None = None) -> Rows:
         one_of("split", split, JUDGE_BENCH_MODELS)
     for record in _judge_bench_records(source, split):
         # The sources LiveBench and LiveCodeBench give their questions no number.
-        question = record.get("original_id") or digest(record["question"])
+        number = record.get("original_id")
+        question = digest(record["question"]) if number is None else number
         yield {
             "id": f"judgebench:{record['pair_id']}",
             "input": record["question"],

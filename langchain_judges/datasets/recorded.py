@@ -10,7 +10,8 @@ Traps of the sources, and what is done here:
 - The position-bias study calls a verdict consistent if its partner could not be read. Here
   such a pair is not consistent.
 - JudgeBench names the better slot, not the better text, of its second order too; so do Auto-J's
-  exchanged verdicts. Reward models there were asked once.
+  exchanged verdicts. Reward models there score each text on its own, so that their second order
+  is the first one turned round, where it is there at all.
 - PandaLM's "garbage" replies have no preference.
 - CogEval has one grade of 3 among zeros and ones; a grade of at least 1 is label 1.
 """
@@ -97,7 +98,8 @@ def recorded(
 
     Args:
         name: One of these.
-        path: The set's folder, or a clone of its source.
+        path: The set's folder, or a clone of its source; of `judgebench` and `autoj` also one
+            of its files.
         judge: Only this judge's.
         setting: Only of this setting.
 
@@ -122,14 +124,19 @@ def ratings(name: str, path: str | PathLike[str] | None = None) -> Iterator[Rati
 
 
 def _reader(table: dict[str, Reader], name: str, what: str) -> Reader:
-    plain = name.lower().replace("-", "_")
-    if plain not in table:
+    by_letters = {_letters(known): reader for known, reader in table.items()}
+    if _letters(name) not in by_letters:
         raise OptionError(f"there are recorded {what} of {sorted(table)!r}, not {name!r}")
-    return table[plain]
+    return by_letters[_letters(name)]
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
 
 
 def _source(name: str, path: str | PathLike[str] | None) -> Source:
-    if path is None or not Path(path).is_dir():
+    one_file = _letters(name) in _OF_ONE_FILE and path is not None and Path(path).is_file()
+    if path is None or not (one_file or Path(path).is_dir()):
         raise OptionError(f"recorded verdicts of {name!r} are read from a folder, got {path!r}")
     return Source(name, Path(path))
 
@@ -206,6 +213,8 @@ def _shown_letter(letter: object, straight: bool) -> Preference | None:
     return "A" if (letter == "A") == straight else "B"
 
 
+_OF_ONE_FILE = {"autoj", "judgebench"}
+"""Sets of which a file of verdicts can be named in place of the folder."""
 _DECISIONS: dict[str, Preference] = {"A>B": "A", "B>A": "B", "A=B": "tie"}
 _SWAPPED: dict[Preference, Preference] = {"A": "B", "B": "A", "tie": "tie"}
 _ORDERS: tuple[Order, Order] = ("AB", "BA")
@@ -214,6 +223,8 @@ _ORDERS: tuple[Order, Order] = ("AB", "BA")
 def _judge_bench(source: Source) -> Records:
     pattern = "dataset=judgebench,*judge_name=*.jsonl"
     files = [*source.matching(f"outputs/{pattern}"), *source.matching(pattern)]
+    if source.path is not None and source.path.is_file() and "judge_name=" in source.path.name:
+        files = [source.path]
     if not files:
         raise OptionError(
             f"'judgebench' is read from outputs/{pattern}; {source.path} has none"
@@ -256,7 +267,12 @@ def _in_order(preference: Preference | None, order: Order) -> Preference | None:
 
 
 def _auto_j(source: Source) -> Records:
-    for order, file in _AUTO_J_FILES.items():
+    files = _AUTO_J_FILES
+    if source.path is not None and source.path.is_file():
+        # Of a file of one's own the name says the order, as in the source.
+        order: Order = "BA" if "exchange" in source.path.name else "AB"
+        files = {order: source.path.name}
+    for order, file in files.items():
         for number, record in enumerate(source.lines(file, f"data/outputs/{file}")):
             # The exchanged file names the text by the slot it was shown in.
             slots: dict[Any, Preference] = {0: "A", 1: "B", 2: "tie"}
