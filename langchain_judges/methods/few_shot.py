@@ -14,7 +14,7 @@ from pydantic import model_validator
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.options import JudgeOptions
+from langchain_judges.methods.second_order import TwoOrders
 from langchain_judges.options import ClientMost, Rule
 
 
@@ -185,7 +185,7 @@ def shown_examples(shots: Sequence[tuple[WorkedExample, str, Mapping[str, str]]]
     return EXAMPLES.format(examples="\n\n".join(rendered))
 
 
-class FewShot(JudgeOptions):
+class FewShot(TwoOrders):
     """A judge that can show worked examples."""
 
     shots: Annotated[int, ClientMost(20)] = 0

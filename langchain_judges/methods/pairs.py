@@ -24,6 +24,7 @@ from langchain_judges.memory.rendering import (
     example_texts,
 )
 from langchain_judges.methods.options import JudgeOptions
+from langchain_judges.methods.second_order import FirstOrder, TwoOrders
 from langchain_judges.methods.setup import Setup
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots
 from langchain_judges.rows.texts import (
@@ -95,6 +96,8 @@ class PairState(RememberedPair, total=False):
     failures: Annotated[list[Failure], operator.add]
     usages: Annotated[list[Usage], operator.add]
     """What each question cost, to be added up at the end."""
+    first_order: FirstOrder | None
+    """What the first order came to; only with `second_order`."""
     verdict: Verdict | None
 
 
@@ -106,6 +109,9 @@ class PairResult(TypedDict):
     verdict: Verdict
     recalled: NotRequired[Account]
     """Which remembered examples were shown; only with a memory."""
+    first_order: NotRequired[FirstOrder | None]
+    """Which order was asked first, how sure it was, and whether the second one was asked; only
+    where that may not be (`second_order`)."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,8 @@ class PairSteps:
             self.empty
         )
         update["failures"] = Overwrite(self.setup.cut(pair))
+        if isinstance(self.setup.options, TwoOrders) and self.setup.options.waits:
+            update["first_order"] = None
         if (same or unseen) and self.setup.reminder:
             update |= self.setup.reminder.empty_update
         if unseen:

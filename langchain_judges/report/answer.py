@@ -239,7 +239,7 @@ def _flips(numbers: Mapping[str, Number]) -> str:
         failed = numbers.get("failures.failed")
         if failed and failed.result >= 1:
             return "flips unknown"
-        return "flips unknown: only one order was asked"
+        return f"flips unknown: {flips.result.reason or 'only one order was asked'}"
     return f"flips on {value_text(flips, 0)}"
 
 

@@ -12,21 +12,26 @@ how many pairs both prefer the same text.
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from langchain_core.messages import AIMessage
+
 from langchain_judges import (
     create_bsm_judge,
     create_drpe_judge,
+    create_relative_judge,
     create_sc2_judge,
     create_self_consistency_judge,
 )
+from langchain_judges.testing import with_logprobs
 from tests.fakes import FakeChatModel
 
-Reply = Callable[[str, bool, random.Random, float], str]
+Reply = Callable[[str, bool, random.Random, float], Any]
 """Prompt, whether A stands first, a source of chance of the call, the chance to be right."""
 
 
@@ -61,6 +66,15 @@ def tables(prompt: str, a_first: bool, chance: random.Random, right: float) -> s
     )
 
 
+def likely(prompt: str, a_first: bool, chance: random.Random, right: float) -> AIMessage:
+    """Return the more probable label and its probability; an order moves its log-odds."""
+    odds = math.log(max(right, 1e-9) / max(1 - right, 1e-9)) + chance.gauss(0, 1)
+    probability = 1 / (1 + math.exp(-abs(odds)))
+    slot = "12"[(odds > 0) != a_first]
+    start = ('{"explanation": "", "preference": "', 1.0)
+    return with_logprobs(start, (slot, probability), ('"}', 1.0))
+
+
 class Simulated:
     """A judge's replies, the same for the same call of the same pair."""
 
@@ -70,7 +84,7 @@ class Simulated:
         self.calls = 0
         self.seen: dict[str, int] = {}
 
-    def __call__(self, prompt: str) -> str:
+    def __call__(self, prompt: str) -> Any:
         """Reply to one call."""
         self.calls += 1
         again = self.seen[prompt] = self.seen.get(prompt, -1) + 1
@@ -102,8 +116,24 @@ METHODS: dict[str, tuple[Any, Reply, dict[str, Any], str]] = {
         "adaptive",
     ),
     "BSM, 5 criteria": (create_bsm_judge, scores, {"criteria": CRITERIA}, "adaptive"),
+    "relative, second order": (create_relative_judge, likely, {}, "second_order"),
+    "BSM, second order": (create_bsm_judge, scores, {"criteria": CRITERIA}, "second_order"),
+    "self-consistency, second order": (
+        create_self_consistency_judge,
+        choice,
+        {"prompt": "relative"},
+        "second_order",
+    ),
 }
 """Factory, replies, options and what holds `adaptive`, by name."""
+
+SETTINGS: dict[str, tuple[bool | float, ...]] = {
+    "SC², 8 tables, all with all": (True,),
+    "relative, second order": (0.8, 0.9, 0.95),
+    "BSM, second order": (0.1, 0.2, 0.3),
+    "self-consistency, second order": (0.8, 1.0),
+}
+"""What is tried, where it is not the usual."""
 
 
 def judged(name: str, adaptive: bool | float, world: tuple[float, float], pairs: int) -> Any:
@@ -113,6 +143,8 @@ def judged(name: str, adaptive: bool | float, world: tuple[float, float], pairs:
     value: Any = adaptive
     if where == "voting":
         value = {"batch": False, "confidence": "none", "adaptive": adaptive}
+    if where == "second_order" and not adaptive:
+        value = "always"
     judge = create(FakeChatModel(replies=model), **options, **{where: value})
     answers = []
     for n in range(pairs):
@@ -132,7 +164,7 @@ def main() -> None:
     for name in [each for each in METHODS if each.startswith(only)]:
         for world, figures in worlds.items():
             whole, calls = judged(name, False, figures, pairs)
-            for adaptive in (True,) if name.startswith("SC²") else (True, 0.95, 0.99):
+            for adaptive in SETTINGS.get(name, (True, 0.95, 0.99)):
                 early, fewer = judged(name, adaptive, figures, pairs)
                 same = sum(a == b for a, b in zip(whole, early, strict=True)) / pairs
                 saved = 1 - fewer / calls

@@ -21,9 +21,10 @@ from langchain_judges.methods.bsm.steps import BSMSteps
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.evidence import scores_by_criterion
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.options import JudgeOptions, OtherModel, Seed, check_quorum
+from langchain_judges.methods.options import OtherModel, Seed, check_quorum
 from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.plans import CriterionLike, PlanLine, read_criteria
+from langchain_judges.methods.second_order import TwoOrders, add_second_order
 from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.options import ClientMost, Rule, Scale, factory
@@ -38,7 +39,7 @@ Criteria = Annotated[
 ]
 
 
-class BSM(JudgeOptions):
+class BSM(TwoOrders):
     """Create a Branch-Solve-Merge judge of pairs (Saha et al. 2023, section 3, Algorithm 1).
 
     `branch` plans up to `max_criteria` criteria from the request alone; `solve` scores both
@@ -143,6 +144,17 @@ class BSM(JudgeOptions):
         return self
 
     @model_validator(mode="after")
+    def _first_order_decides(self) -> Self:
+        self.refuse_waiting(
+            {
+                "`adaptive`": bool(self.adaptive),
+                "`merge='model'`": self.merge == "model",
+                "`reuse_plan=False`": not self.reuse_plan,
+            }
+        )
+        return self
+
+    @model_validator(mode="after")
     def _memory_is_shown(self) -> Self:
         if self.memory is not None and self.plan and self.merge != "model":
             raise OptionError(
@@ -201,7 +213,8 @@ def _graph(steps: BSMSteps) -> JudgeGraph:
     )
     setup = steps.setup
     graph.add_node("branch", setup.node(steps.branch))
-    graph.add_node("solve", setup.asks(steps.solve, steps.solved))
+    solve = setup.asks(steps.solve, steps.solved)
+    graph.add_node("solve", solve)
     graph.add_node("merge", setup.node(steps.merge))
     first = "branch"
     if steps.own.reference_model is not None:
@@ -215,6 +228,9 @@ def _graph(steps: BSMSteps) -> JudgeGraph:
         graph.add_node("choose", setup.plain(steps.choose))
         graph.add_edge("branch", "choose")
         graph.add_edge("solve", "choose")
+    elif steps.own.waits:
+        again = ("solve", solve)
+        add_second_order(graph, setup, again, steps.first_order, steps.solve_each, "merge")
     else:
         graph.add_edge("solve", "merge")
     graph.add_conditional_edges(before, Route(steps.solve_each), ["solve", "merge"])

@@ -44,13 +44,20 @@ from langchain_judges.methods.plans import (
     scores_shape,
     several_scores_shape,
 )
+from langchain_judges.methods.second_order import (
+    due_orders,
+    first_of,
+    first_order,
+    first_order_sentence,
+    options_of,
+)
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.orders import ORDER_NAMES, Order, by_identity, in_slots, naming_identities
 from langchain_judges.rows.texts import fence_tokens, judged, transcript
 from langchain_judges.verdict import Pair, add_usage, not_judged
 
 if TYPE_CHECKING:
-    pass
+    from langchain_judges.methods.bsm.judge import BSM
 
 
 @dataclass(frozen=True)
@@ -98,15 +105,18 @@ class BSMSteps(PlanSteps):
         due = state.get("due")
         return [
             Send("solve", SolveWork(pair=pair, criteria=batch, order=order, sample=sample))
-            for batch, order in self._batches(state["criteria"] if due is None else due)
+            for batch, order in self._batches(state, state["criteria"] if due is None else due)
             for sample in range(own.samples)
         ] or "merge"
 
-    def _batches(self, due: Sequence[PlanLine]) -> Iterator[tuple[list[PlanLine], Order]]:
+    def _batches(
+        self, state: BSMState, due: Sequence[PlanLine]
+    ) -> Iterator[tuple[list[PlanLine], Order]]:
         """Yield what each solve call scores, and in which order."""
-        size = self.own.batch_criteria
+        size, first = self.own.batch_criteria, state.get("first_order")
+        orders = due_orders(self.own, pair_of(state), first, self.own.order_list)
         for start in range(0, len(due), size):
-            for order in self.own.order_list:
+            for order in orders:
                 own = [c for c in due if c.get("order", order) == order]
                 if own[start : start + size]:
                     yield own[start : start + size], order
@@ -179,15 +189,30 @@ class BSMSteps(PlanSteps):
             )
         return {"subscores": subscores} | unmeasured(self.own, work, reply)
 
-    def _cells(self, state: BSMState) -> Cells:
+    def _cells(self, state: BSMState, own: BSM | None = None) -> Cells:
         criteria = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
-        return mean_scores(criteria, state["subscores"], self.own.order_list)
+        return mean_scores(criteria, state["subscores"], (own or self.own).order_list)
+
+    def first_order(self, state: BSMState) -> Update:
+        """Weigh the first order: whether its lead is large enough to decide alone."""
+        order, criteria = first_of(pair_of(state)), state["criteria"]
+        own = self.own.in_order(order)
+        cells, weights = self._cells(state, own), weights_of(own, criteria)
+        if quorum(own, criteria, cells):
+            verdict, lead = not_judged([], add_usage([])), None
+        else:
+            totals: dict[str, OrderResult] = {order: order_totals(order, cells, weights)}
+            verdict = decide(own, cells, weights, totals, [], add_usage([]))
+            lead = abs(2 * (verdict["score"] or 0.0) - 1)
+        return {"first_order": first_order(self.own, order, verdict, lead)}
 
     def merge(self, state: BSMState) -> Steps[Update]:
         """Sum or weigh the findings of each order, then combine the orders."""
-        own, failures, usages = self.own, list(state["failures"]), list(state["usages"])
+        first = state.get("first_order")
+        own = options_of(self.own, first)
+        failures, usages = list(state["failures"]), list(state["usages"])
         criteria = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
-        cells = self._cells(state)
+        cells = self._cells(state, own)
         weights = weights_of(own, criteria)
         missing = quorum(own, criteria, cells)
         by_order: dict[str, OrderResult] = {}
@@ -207,6 +232,7 @@ class BSMSteps(PlanSteps):
             verdict = not_judged(failures, usage, missing or "")
         else:
             verdict = decide(own, cells, weights, by_order, failures, usage)
+            verdict["rationale"] += first_order_sentence(own, first)
             verdict["rationale"] += not_asked_sentence(state["not_asked"], own.adaptive)
         return {"verdict": verdict, "by_order": by_order}
 

@@ -14,7 +14,7 @@ from langchain_judges.methods.direct.judge import AboutATask, Baseline, ShownExa
 from langchain_judges.methods.direct.replies import LLMScoreResult
 from langchain_judges.methods.tasks import AutoTask
 from langchain_judges.options import Rule, Scale, factory
-from langchain_judges.orders import Order, OrderRule, orders_of
+from langchain_judges.orders import Order, OrderRule
 
 
 class Relative(ShownExamples):
@@ -205,9 +205,9 @@ class LLMScore(Baseline):
         return self.task
 
     @property
-    def order_list(self) -> tuple[Order, ...]:
-        """The orders that are asked; a single one shows B first, as DRPE does."""
-        return ("BA",) if self.orders == "none" else orders_of(self.orders)
+    def single(self) -> Order:
+        """The order of a judge that asks one: B first, as DRPE does."""
+        return "BA"
 
 
 create_relative_judge = factory(Relative, Relative.build, "create_relative_judge")

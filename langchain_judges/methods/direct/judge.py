@@ -20,8 +20,8 @@ from langchain_judges.methods.direct.steps import BaselineSteps
 from langchain_judges.methods.evidence import EvidenceTable
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.methods.pairs import begin
+from langchain_judges.methods.second_order import TwoOrders, add_second_order
 from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.methods.tasks import AboutTask
@@ -31,7 +31,7 @@ Reads = Literal["label", "forced_label", "scores"]
 """What a reply holds: one of three labels, one of two, or scores for both texts."""
 
 
-class Baseline(JudgeOptions):
+class Baseline(TwoOrders):
     """What all baselines share."""
 
     evidence: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
@@ -154,7 +154,8 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
     )
     judge = steps.setup.asks(steps.judge, steps.judged)
     if own.replies == 1 and not own.plan_size and not steps.setup.reminder:
-        whole = in_one(steps.begin, steps.ask_each, judge, steps.merge)
+        between = steps.first_order if own.waits else None
+        whole = in_one(steps.begin, steps.ask_each, judge, steps.merge, between)
         graph.add_node("judge", steps.setup.node(whole))
         graph.add_edge(START, "judge")
         graph.add_edge("judge", END)
@@ -171,6 +172,10 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
         begin(graph, steps, lambda _: "choose", ["choose"])
     else:
         begin(graph, steps, steps.ask_each, ["judge"])
-    graph.add_edge("judge", "choose" if own.certainty else "merge")
+    if own.waits:
+        again = ("judge", judge)
+        add_second_order(graph, steps.setup, again, steps.first_order, steps.ask_each, "merge")
+    else:
+        graph.add_edge("judge", "choose" if own.certainty else "merge")
     graph.add_edge("merge", END)
     return steps.setup.finish(graph, worked=list(own.worked))

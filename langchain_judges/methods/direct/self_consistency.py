@@ -121,6 +121,11 @@ class SelfConsistency(ShownExamples, AboutATask):
         return self
 
     @model_validator(mode="after")
+    def _orders_follow_each_other(self) -> Self:
+        self.refuse_waiting({"`adaptive`": bool(self.adaptive)})
+        return self
+
+    @model_validator(mode="after")
     def _task_is_asked(self) -> Self:
         if not self.coin and self.task != "helpful":
             raise OptionError(f"`task` needs `prompt='cot'`, got {self.task!r}")

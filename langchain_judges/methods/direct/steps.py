@@ -27,7 +27,7 @@ from langchain_judges.methods.direct.replies import (
 )
 from langchain_judges.methods.direct.shots import render_shots
 from langchain_judges.methods.direct.stopping import next_samples
-from langchain_judges.methods.direct.tally import decide, order_totals, weights
+from langchain_judges.methods.direct.tally import decide, margin, order_totals, weights
 from langchain_judges.methods.expected import ALTERNATIVES, expected_scores
 from langchain_judges.methods.pairs import FOCUS, PairSteps, examples_in, middle, pair_of
 from langchain_judges.methods.plans import (
@@ -35,6 +35,13 @@ from langchain_judges.methods.plans import (
     distinct_criteria,
     plan_shape,
     scores_shape,
+)
+from langchain_judges.methods.second_order import (
+    due_orders,
+    first_of,
+    first_order,
+    first_order_sentence,
+    options_of,
 )
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.methods.tasks import settle
@@ -136,9 +143,26 @@ class BaselineSteps(PairSteps):
             return "merge"
         return [
             Send("judge", self._work(state, order, sample))
-            for order in self.own.order_list
+            for order in self._due(state)
             for sample in range(self.own.replies)
         ]
+
+    def _due(self, state: DirectState) -> tuple[Order, ...]:
+        own, first = self.own, state.get("first_order")
+        return due_orders(own, pair_of(state), first, own.order_list)
+
+    def first_order(self, state: DirectState) -> Update:
+        """Weigh the first order: whether it is sure enough to decide alone."""
+        pair = pair_of(state)
+        order = first_of(pair)
+        own = self.own.in_order(order)
+        ballots = state["ballots"]
+        if own.plan_size:
+            totals = (state["criteria"], state["subscores"], own.fewest_criteria)
+            ballots, _ = order_totals(own.order_list, *totals)
+        verdict = decide(own, pair, ballots, [], add_usage([]))
+        lead = margin(own, ballots, len(state.get("criteria") or ()))
+        return {"first_order": first_order(self.own, order, verdict, lead)}
 
     def _work(self, state: DirectState, order: Order, sample: int) -> JudgeWork:
         return JudgeWork(
@@ -193,7 +217,8 @@ class BaselineSteps(PairSteps):
 
     def merge(self, state: DirectState) -> Update:
         """Take the majority of each order, then combine the orders."""
-        own, pair = self.own, pair_of(state)
+        first = state.get("first_order")
+        own, pair = options_of(self.own, first), pair_of(state)
         failures, usage = list(state["failures"]), add_usage(state["usages"])
         ballots = sorted(state["ballots"], key=_place)
         subscores = sorted(state["subscores"], key=lambda line: line["order"])
@@ -206,22 +231,29 @@ class BaselineSteps(PairSteps):
                 return {"ballots": Overwrite([]), "verdict": verdict}
         update: Update = {"ballots": Overwrite(ballots), "subscores": Overwrite(subscores)}
         if own.weighs_choice:
-            return {**update, **self._weighed(pair, ballots, failures, usage)}
+            return {**update, **self._weighed(own, state, ballots, failures, usage)}
         verdict = decide(own, pair, ballots, failures, usage, state["asked"])
         if verdict["preference"]:
+            verdict["rationale"] += first_order_sentence(own, first)
             verdict["rationale"] += not_asked_sentence(state["not_asked"], own.certainty)
         return {**update, "verdict": verdict}
 
     def _weighed(
-        self, pair: Pair, ballots: list[DirectBallot], failures: list[Failure], usage: Usage
+        self,
+        own: Baseline,
+        state: DirectState,
+        ballots: list[DirectBallot],
+        failures: list[Failure],
+        usage: Usage,
     ) -> Update:
         """Weigh each choice by the probability of its tokens; by one where it is unknown."""
         if ballots and any(ballot["confidence"] is None for ballot in ballots):
             failures.append(_NO_LOGPROBS)
             ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
-        verdict = decide(self.own, pair, ballots, failures, usage)
+        verdict = decide(own, pair_of(state), ballots, failures, usage)
         if verdict["preference"] is None:
             return {"verdict": verdict}
+        verdict["rationale"] += first_order_sentence(own, state.get("first_order"))
         verdict["scores"] = scores = weights(ballots)
         return {"verdict": verdict, "llm_score": scores["A"]}
 

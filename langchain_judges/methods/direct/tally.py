@@ -165,6 +165,22 @@ def _confidence(
     return fmean(probabilities) if probabilities and probable else None
 
 
+def margin(options: Baseline, ballots: Sequence[DirectBallot], criteria: int) -> float | None:
+    """Return how far the better text leads, as a share of the scale; None without scores.
+
+    Args:
+        options: What a reply holds, and the scale.
+        ballots: Of one order.
+        criteria: Over how many criteria scores were summed; 0: over none.
+    """
+    scores = [ballot["scores"] for ballot in ballots if ballot["scores"]]
+    if options.reads != "scores" or not scores:
+        return None
+    low, high = options.grades
+    lead = fmean(abs(each["A"] - each["B"]) for each in scores)
+    return lead / ((high - low) * max(1, criteria))
+
+
 def toss(options: Baseline, pair: Pair, preference: Preference) -> Preference:
     """Toss a coin for a tie of one order, where the method forbids ties.
 

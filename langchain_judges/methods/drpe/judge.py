@@ -23,12 +23,13 @@ from langchain_judges.methods.drpe.replies import DRPEResult, DRPEState
 from langchain_judges.methods.drpe.roles import RoleLike, read_roles, sets_mark
 from langchain_judges.methods.drpe.steps import PanelSteps
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.options import JudgeOptions, OtherModel, Seed, check_quorum
+from langchain_judges.methods.options import OtherModel, Seed, check_quorum
 from langchain_judges.methods.pairs import begin
+from langchain_judges.methods.second_order import TwoOrders, add_second_order
 from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.tasks import AutoTask
 from langchain_judges.options import Here, Rule, factory, group
-from langchain_judges.orders import Order, OrderRule, orders_of
+from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Role
 
 
@@ -41,7 +42,7 @@ def _manual(roles: object) -> object:
     return read
 
 
-class DRPE(JudgeOptions):
+class DRPE(TwoOrders):
     """Create a judge that is a panel of role-players (Wu et al. 2023, DRPE).
 
     `roles` generates readers of the text by two prompts, clusters them for diversity and
@@ -153,9 +154,9 @@ class DRPE(JudgeOptions):
         return cast("list[Role]", list(self.roles or ()))
 
     @property
-    def order_list(self) -> tuple[Order, ...]:
-        """The orders that are asked; a single one shows B first."""
-        return ("BA",) if self.orders == "none" else orders_of(self.orders)
+    def single(self) -> Order:
+        """The order of a judge that asks one: B first."""
+        return "BA"
 
     @property
     def seats(self) -> int:
@@ -171,6 +172,11 @@ class DRPE(JudgeOptions):
     def generates(self) -> bool:
         """Whether a model is asked for roles."""
         return bool(self.seating.dynamic) and not self.roles
+
+    @model_validator(mode="after")
+    def _orders_follow_each_other(self) -> Self:
+        self.refuse_waiting({"`voting.adaptive`": bool(self.poll.adaptive)})
+        return self
 
     @model_validator(mode="after")
     def _quorum_can_be_met(self) -> Self:
@@ -204,7 +210,8 @@ def _graph(steps: PanelSteps) -> JudgeGraph:
         DRPEState, input_schema=RememberedPair, output_schema=DRPEResult
     )
     graph.add_node("roles", steps.setup.node(steps.roles))
-    graph.add_node("vote", steps.setup.node(steps.vote))
+    vote = steps.setup.node(steps.vote)
+    graph.add_node("vote", vote)
     graph.add_node("score", steps.setup.plain(steps.score))
     begin(graph, steps, lambda _: "roles", ["roles"])
     before = "roles"
@@ -213,7 +220,11 @@ def _graph(steps: PanelSteps) -> JudgeGraph:
         graph.add_node("choose", steps.setup.plain(steps.choose))
         graph.add_edge("roles", "choose")
     graph.add_conditional_edges(before, Route(steps.ask_panel), ["vote", "score"])
-    graph.add_edge("vote", "choose" if steps.own.poll.adaptive else "score")
+    if steps.own.waits:
+        again = ("vote", vote)
+        add_second_order(graph, steps.setup, again, steps.first_order, steps.ask_panel, "score")
+    else:
+        graph.add_edge("vote", "choose" if steps.own.poll.adaptive else "score")
     graph.add_edge("score", END)
     # What sits by task is decided by the wording of the sets.
     sets = {"sets": sets_mark()} if steps.own.seating.static is None else {}

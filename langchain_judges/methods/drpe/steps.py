@@ -34,6 +34,12 @@ from langchain_judges.methods.drpe.stopping import next_roles
 from langchain_judges.methods.drpe.tally import decide, divided, norm, order_sums, role_votes
 from langchain_judges.methods.drpe.votes import ALTERNATIVES, confidences, soft_votes
 from langchain_judges.methods.pairs import PairState, PairSteps, examples_in, pair_of
+from langchain_judges.methods.second_order import (
+    due_orders,
+    first_of,
+    first_order,
+    first_order_sentence,
+)
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.methods.tasks import Task, settle
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots
@@ -136,11 +142,22 @@ class PanelSteps(PairSteps):
                     examples=examples_in(state),
                 ),
             )
-            for order in self._orders(pair)
+            for order in self._due(state)
             for sample in range(self.own.poll.replies)
             for seat in self._seats(pair, due, sample)
             if seat
         ] or "score"
+
+    def _due(self, state: DRPEState) -> tuple[Order, ...]:
+        pair, first = pair_of(state), state.get("first_order")
+        return due_orders(self.own, pair, first, self._orders(pair))
+
+    def first_order(self, state: DRPEState) -> Update:
+        """Weigh the first order: whether the panel is united enough to decide alone."""
+        order = first_of(pair_of(state))
+        verdict = self._decided(state, (order,))["verdict"]
+        lead = None if verdict["score"] is None else abs(2 * verdict["score"] - 1)
+        return {"first_order": first_order(self.own, order, verdict, lead)}
 
     def _seats(self, pair: Pair, due: Sequence[int], sample: int) -> list[list[int]]:
         """Return the positions that each call asks, in the order in which it shows them."""
@@ -183,6 +200,20 @@ class PanelSteps(PairSteps):
 
     def score(self, state: DRPEState) -> Update:
         """Sum the weighed votes for each text, and prefer as the rule of orders says."""
+        first = state.get("first_order")
+        alone = first and not first["second_asked"]
+        orders = (first["order"],) if first and alone else self._orders(pair_of(state))
+        update = self._decided(state, orders)
+        verdict = update["verdict"]
+        if verdict["preference"]:
+            verdict["rationale"] += first_order_sentence(self.own, first)
+            verdict["rationale"] += not_asked_sentence(
+                state["not_asked"], self.own.poll.adaptive
+            )
+        return update
+
+    def _decided(self, state: DRPEState, orders: Sequence[Order]) -> Update:
+        """Return the verdict by the votes of some orders."""
         poll = self.own.poll
         roles = state["roles"][: state["asked"] if poll.adaptive else None]
         ballots, unweighed = weighed(state["ballots"], poll.confidence)
@@ -190,7 +221,7 @@ class PanelSteps(PairSteps):
         votes = role_votes(roles, ballots, sampled)
         by_order = {
             order: role_votes(roles, [b for b in ballots if b["order"] == order], sampled)
-            for order in self._orders(pair_of(state))
+            for order in orders
         }
         failures = [*state["failures"], *unweighed, *divided(by_order)]
         least = poll.min_valid or len(roles) // 2 + 1
@@ -205,7 +236,6 @@ class PanelSteps(PairSteps):
         soft = poll.confidence == "soft"
         norms = [norm(order_sums(each, soft), each) or 0.0 for each in by_order.values()]
         verdict = decide(votes, by_order, self.own.orders, failures, usage, soft)
-        verdict["rationale"] += not_asked_sentence(state["not_asked"], poll.adaptive)
         return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
 
     def _question(self, voters: Sequence[Role]) -> Question:

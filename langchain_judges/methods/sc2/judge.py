@@ -31,6 +31,7 @@ from langchain_judges.methods.sc2.match_steps import MatchSteps
 from langchain_judges.methods.sc2.preference_steps import PreferenceSteps
 from langchain_judges.methods.sc2.replies import SC2Result, SC2State
 from langchain_judges.methods.sc2.table_steps import TableSteps
+from langchain_judges.methods.second_order import add_second_order
 from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.tasks import AboutTask, Task, read_task
 from langchain_judges.options import ClientMost, ForClient, Here, Rule, factory, group
@@ -260,7 +261,8 @@ def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
     graph.add_node("table", setup.asks(tables.table, tables.tabled))
     graph.add_node("round", setup.node(matches.round))
     graph.add_node("match", setup.asks(matches.match, matches.met))
-    graph.add_node("preference", setup.asks(preferences.preference, preferences.preferred))
+    preference = setup.asks(preferences.preference, preferences.preferred)
+    graph.add_node("preference", preference)
     graph.add_node("verdict", setup.plain(preferences.verdict))
     begin(graph, aspects, aspects.ask_each, ["aspects", "agree"])
     graph.add_edge("aspects", "agree")
@@ -271,7 +273,12 @@ def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
     graph.add_edge("table", "check" if own.check else "round")
     graph.add_conditional_edges("round", Route(after_round), ["match", "preference", "verdict"])
     graph.add_edge("match", "round")
-    graph.add_edge("preference", "verdict")
+    if own.waits:
+        again = ("preference", preference)
+        weigh, ask = preferences.first_order, preferences.ask_each
+        add_second_order(graph, setup, again, weigh, ask, "verdict")
+    else:
+        graph.add_edge("preference", "verdict")
     graph.add_edge("verdict", END)
     nli = {"nli": own.check.nli_name} if own.check and own.check.nli else {}
     return setup.finish(

@@ -23,9 +23,16 @@ from langchain_judges.methods.sc2.replies import (
 from langchain_judges.methods.sc2.steps import SC2Steps
 from langchain_judges.methods.sc2.tables import in_prompt
 from langchain_judges.methods.sc2.tally import decide, how_found
+from langchain_judges.methods.second_order import (
+    due_orders,
+    first_of,
+    first_order,
+    first_order_sentence,
+    options_of,
+)
 from langchain_judges.orders import ORDER_NAMES, Order, naming_identities, preferred_slot
 from langchain_judges.rows.texts import fence_token, transcript
-from langchain_judges.verdict import Preference, add_usage, not_judged
+from langchain_judges.verdict import Pair, Preference, add_usage, not_judged
 
 
 class PreferenceSteps(SC2Steps):
@@ -59,9 +66,26 @@ class PreferenceSteps(SC2Steps):
                     examples=examples_in(state),
                 ),
             )
-            for order in self.own.order_list
+            for order in self._due(state)
             for sample in range(self.own.preference_samples)
         ]
+
+    def _due(self, state: SC2State) -> tuple[Order, ...]:
+        own, first = self.own, state.get("first_order")
+        return due_orders(own, pair_of(state), first, own.order_list)
+
+    def first_order(self, state: SC2State) -> Update:
+        """Weigh the first order: whether it is sure enough to decide alone."""
+        order = first_of(pair_of(state))
+        own, coin = self.own.in_order(order), self._coin(pair_of(state))
+        verdict = decide(own, state["choices"], [], add_usage([]), "", coin)
+        return {"first_order": first_order(self.own, order, verdict)}
+
+    def _coin(self, pair: Pair) -> Preference:
+        """Return the side that counts where samples are even, whichever text is A."""
+        a, b = self.sides(pair)
+        winner = seeded(self.chance(pair), "samples").choice(sorted([a, b]))
+        return "A" if winner == a else "B"
 
     def preference(self, work: PreferenceWork) -> Call:
         """Ask which text is preferred, with the table where there is one."""
@@ -103,11 +127,11 @@ class PreferenceSteps(SC2Steps):
             why = "Not judged: there is no table, and the texts are hidden."
             return {"verdict": not_judged(failures, usage, why), "bracket": bracket}
         how = how_found(table, self.own.samples, state["comparisons"])
-        a, b = self.sides(pair)
-        # A coin between the texts and not their places, so that swapping them mirrors it.
-        winner = seeded(self.chance(pair), "samples").choice(sorted([a, b]))
-        coin: Preference = "A" if winner == a else "B"
-        verdict = decide(self.own, state["choices"], failures, usage, how, coin)
+        first = state.get("first_order")
+        own = options_of(self.own, first)
+        verdict = decide(own, state["choices"], failures, usage, how, self._coin(pair))
+        if verdict["preference"]:
+            verdict["rationale"] += first_order_sentence(own, first)
         return {"verdict": verdict, "bracket": bracket}
 
     def _shown_table(self, work: PreferenceWork, order: Order) -> str:
