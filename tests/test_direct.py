@@ -586,6 +586,12 @@ def _with_shape(call):
     return call.prompt + json.dumps(schema)
 
 
+def test_the_reason_of_llm_score_names_passages_by_identity():
+    said = json.dumps({"explanation": "Only passage 2 is true.", "preference": "2"})
+    (ballot,) = create_llm_score_judge(FakeChatModel(replies=[said])).invoke(PAIR)["ballots"]
+    assert ballot["explanation"] == "Only passage A is true."
+
+
 def test_llm_score_is_the_confidence_of_a_choice_for_the_candidate(serve):
     judge = create_llm_score_judge(chat(serve(wire())))
     result = judge.invoke(PAIR)

@@ -102,6 +102,47 @@ def test_numbers_that_name_no_text_stay():
     assert naming_identities("candidate 2 says", "BA", "candidate") == "candidate A says"
 
 
+@for_each(
+    ("said", "named"),
+    [
+        (
+            "The first answer adds; only the second one subtracts.",
+            "Response B adds; only response A subtracts.",
+        ),
+        ("Answer A is right, Answer B is not.", "Response B is right, Response A is not."),
+        ("Response one is short, response two long.", "Response B is short, response A long."),
+        ("Response A is short.", "Response B is short."),
+        ("Responses 1 and 2 agree.", "Responses B and A agree."),
+        ("Text 1 is plain.", "Response B is plain."),
+        ("response-1 and response #2", "response B and response A"),
+    ],
+)
+def test_other_words_for_the_texts_name_them_by_identity(said, named):
+    assert naming_identities(said, "BA") == named
+
+
+@for_each(
+    "said",
+    [
+        "It is a response one would expect, and the answer 2 is right.",
+        "Final Answer B.",
+        "The first step holds, the second one fails.",
+        "It names option A and gives answer B.",
+    ],
+)
+def test_words_that_may_mean_something_else_stay(said):
+    assert naming_identities(said, "BA") == said
+
+
+def test_letters_beside_numbered_responses_are_options_of_a_question():
+    said = "Response 1 takes Answer B, and so does response 2."
+    assert naming_identities(said, "BA") == "Response B takes Answer B, and so does response A."
+
+
+def test_both_texts_named_at_once_can_be_read_back():
+    assert naming_slots("Responses B and A agree.", "BA") == "Responses 1 and 2 agree."
+
+
 def test_an_article_behind_the_noun_names_no_text():
     text = "This is no response a user can read, nor a response b."
     assert naming_slots(text, "BA") == text

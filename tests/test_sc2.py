@@ -37,7 +37,7 @@ from langchain_judges.methods.sc2.inference import (
 from langchain_judges.methods.sc2.judge import SC2
 from langchain_judges.methods.sc2.parse import parse_aspects, parse_decision, parse_preference
 from langchain_judges.methods.sc2.replies import table_shapes
-from langchain_judges.methods.sc2.tables import fit, parse_table, read_rows
+from langchain_judges.methods.sc2.tables import fit, in_prompt, parse_table, read_rows
 from langchain_judges.options import check_client
 from langchain_judges.testing import error, reply, with_logprobs
 from tests.benchmarks.prefix import common
@@ -381,6 +381,22 @@ def test_the_bracket_says_who_met_whom_who_won_and_why():
     assert bracket[-1]["winner"] == result["table"]["number"]
     assert sorted(n for m in bracket[:3] for n in m["tables"]) == [1, 2, 3, 4, 5, 6]
     assert json.loads(json.dumps(result)) == result
+
+
+def test_the_bracket_calls_tables_by_their_numbers():
+    said = json.dumps(
+        {"more_consistent": "1", "justification": "Table 1 is even, the second table not."}
+    )
+    result, _ = judged(samples=2, answers={"match": said})
+    (match,) = result["bracket"]
+    one, other = match["tables"]
+    assert match["why"] == f"Table {one} is even, table {other} not."
+
+
+def test_a_cell_that_names_a_text_names_it_in_both_orders():
+    (row,) = read_rows({"aspect_1": {"only_1": "unlike response 2, warm"}}, ["Tone"])
+    assert row["only_a"] == "unlike response B, warm"
+    assert "none | unlike response 1, warm |" in in_prompt([row], "BA")
 
 
 def test_rows_stand_in_the_order_of_the_aspects():

@@ -199,7 +199,7 @@ class BaselineSteps(PairSteps):
             "sample": work["sample"],
             "preference": None,
             "scores": None,
-            "explanation": naming_identities(reply.data["explanation"], order),
+            "explanation": naming_identities(reply.data["explanation"], order, self.noun),
             "probability": reply.measured.get("label"),
             "confidence": reply.measured.get("joint"),
         }

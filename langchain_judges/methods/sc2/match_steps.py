@@ -33,6 +33,7 @@ from langchain_judges.methods.sc2.replies import (
 )
 from langchain_judges.methods.sc2.steps import SC2Steps
 from langchain_judges.methods.sc2.tables import in_prompt, only_row, silent_rows
+from langchain_judges.orders import naming
 from langchain_judges.rows.texts import fence_token
 from langchain_judges.verdict import Failure
 
@@ -105,6 +106,7 @@ class MatchSteps(SC2Steps):
         if reply.data:
             winner = one if reply.data["more_consistent"] == "1" else other
             why = " ".join(reply.data["justification"].split())[:500]
+            why = naming(why, (f"{one}", f"{other}"), "table")
             return {"bracket": [_won(match, winner, "comparator", why)]}
         coin = seeded(self.chance(work["pair"]), "neither", match_name(match))
         why = "the comparator's reply could not be used"

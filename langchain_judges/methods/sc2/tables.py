@@ -9,7 +9,7 @@ from typing import Any
 from langchain_judges.methods.sc2.aspects import normal_form
 from langchain_judges.methods.sc2.replies import ComparisonTable, TableRow
 from langchain_judges.methods.sc2.table_view import NOTHING, markdown
-from langchain_judges.orders import Order, in_slots
+from langchain_judges.orders import Order, in_slots, naming_identities, naming_slots
 
 SLOTS = ("common", "only_1", "only_2")
 _EMPTY = {"", "none", "n/a", "na", "nil", "null", "nothing", "-", "–", "—"}
@@ -73,9 +73,9 @@ def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
     rows_by_slot = [
         {
             "aspect": row["aspect"],
-            "common": row["common"],
-            "only_a": row[first],  # type: ignore[literal-required]
-            "only_b": row[second],  # type: ignore[literal-required]
+            "common": naming_slots(row["common"], order),
+            "only_a": naming_slots(row[first], order),  # type: ignore[literal-required]
+            "only_b": naming_slots(row[second], order),  # type: ignore[literal-required]
         }
         for row in rows
     ]
@@ -112,7 +112,8 @@ def parse_table(text: str, aspects: Sequence[str]) -> dict[str, Any] | None:
 
 def _cell(value: object) -> str:
     text = " ".join(value.split()) if isinstance(value, str) else ""
-    return NOTHING if text.strip(" .").casefold() in _EMPTY else text
+    empty = text.strip(" .").casefold() in _EMPTY
+    return NOTHING if empty else naming_identities(text, "AB")
 
 
 def _cut(text: str, longest: int) -> str:
