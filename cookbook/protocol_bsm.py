@@ -1,7 +1,8 @@
 """The evaluations of the Branch-Solve-Merge paper, rebuilt from MT-Bench votes with any model.
 
     python cookbook/protocol_bsm.py --model openai:gpt-5-mini --out bsm-study
-    python cookbook/protocol_bsm.py --model local --data ../data --limit 10
+    python cookbook/protocol_bsm.py --model local --data ../data --limit 10 \
+        --only 10 --settings "BSM 2 branches"
 
 The votes come from the hub (`pip install 'langchain-judges[hub]'`), or from the folder named by
 `--data`: a copy of the hub's repository, `mtbench_human200` with one majority label a pair and
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,8 +65,8 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "self-consistency": ("relative_sc", {}),
     "BSM": ("bsm", {}),
     "BSM + self-consistency": ("bsm", {"samples": 5}),
-    "BSM, 1-10": ("bsm", {"scale": (1, 10)}),
-    **{f"BSM, {n} branches": ("bsm", {"max_criteria": n}) for n in (2, 3, 4)},
+    "BSM 1-10": ("bsm", {"scale": (1, 10)}),
+    **{f"BSM {n} branches": ("bsm", {"max_criteria": n}) for n in (2, 3, 4)},
 }
 """Each line of a table: a method by name and its options."""
 
@@ -108,10 +109,10 @@ STUDIES = (
         10,
         "Branching factor 2 to 5",
         ("writing",),
-        (*(f"BSM, {n} branches" for n in (2, 3, 4)), "BSM"),
+        (*(f"BSM {n} branches" for n in (2, 3, 4)), "BSM"),
         drawn=100,
     ),
-    Study(11, "Scale of the scores", ("writing",), ("BSM", "BSM, 1-10"), drawn=100),
+    Study(11, "Scale of the scores", ("writing",), ("BSM", "BSM 1-10"), drawn=100),
 )
 
 
@@ -122,6 +123,9 @@ def main(  # noqa: PLR0913 - one parameter for each option
     out: Out = Path("bsm-study"),
     limit: Limit = None,
     only: Annotated[str, typer.Option(help="Numbers of tables, with commas between.")] = "",
+    settings: Annotated[
+        str, typer.Option(help="Lines of the tables, with commas between; default all.")
+    ] = "",
     references: Annotated[
         Path | None, typer.Option(help="A folder with FastChat's questions.")
     ] = None,
@@ -134,6 +138,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     """Rebuild the paper's tables; the same command resumes where it stopped."""
     console = Console(highlight=False)
     numbers = named(only, [str(study.number) for study in STUDIES], "--only")
+    lines = named(settings, SETTINGS, "--settings")
     rows = _rows(data, references, limit)
     replies = Replies(out / "replies.jsonl")
     results = study_tables(
@@ -141,6 +146,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
         rows,
         out,
         numbers=[int(number) for number in numbers] or None,
+        settings=lines or None,
         own=own,
         seed=seed,
         concurrency=in_flight(model, concurrency),
@@ -187,6 +193,7 @@ def study_tables(  # noqa: PLR0913 - what a study can vary
     out: Path,
     *,
     numbers: Iterable[int] | None = None,
+    settings: Sequence[str] | None = None,
     own: str | None = None,
     seed: int = 0,
     concurrency: int = 16,
@@ -199,12 +206,16 @@ def study_tables(  # noqa: PLR0913 - what a study can vary
         rows: Of MT-Bench, with `human_votes` or a `label`, `category`, `turn` and `systems`.
         out: A folder for the verdicts of each setting.
         numbers: Of the wanted tables; None for all.
+        settings: The wanted lines of each table; None for all. A table without any is left out.
         own: The judge's name among `systems`; without it table 2 is left out.
         seed: Of the drawn pairs.
         concurrency: Most calls in flight.
         say: Told what is left out and why.
     """
-    studies = [study for study in STUDIES if numbers is None or study.number in set(numbers)]
+    wanted = None if numbers is None else set(numbers)
+    studies = [study for study in STUDIES if wanted is None or study.number in wanted]
+    if settings is not None:
+        studies = _with_settings(studies, settings)
     if own is None and any(study.own for study in studies):
         say("Table 2 needs --self, the judge's name among the answering models: left out.")
         studies = [study for study in studies if not study.own]
@@ -214,10 +225,10 @@ def study_tables(  # noqa: PLR0913 - what a study can vary
     tables, plans = [], dict[str, Row]()
     for study in studies:
         pairs = _select(study, rows, own, seed)
-        settings = [setting for setting in study.settings if setting not in missing]
         verdicts = {
             setting: _judge(model, setting, pairs, study.references, out, concurrency)
-            for setting in settings
+            for setting in study.settings
+            if setting not in missing
         }
         tables.append(_table(study, pairs, verdicts))
         plans |= verdicts.get("BSM", {})
@@ -226,6 +237,15 @@ def study_tables(  # noqa: PLR0913 - what a study can vary
     by_id = {row["id"]: row for row in rows}
     overlap = plan_likeness([(by_id[name], result) for name, result in plans.items()])
     return {"human": human_agreement(rows), "tables": tables, "plans": overlap}
+
+
+def _with_settings(studies: Iterable[Study], settings: Sequence[str]) -> list[Study]:
+    """Return the tables with some of their lines, without those that have none of them."""
+    narrowed = [
+        replace(study, settings=tuple(line for line in study.settings if line in settings))
+        for study in studies
+    ]
+    return [study for study in narrowed if study.settings]
 
 
 def _installed(setting: str) -> bool:

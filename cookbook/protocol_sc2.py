@@ -2,6 +2,8 @@
 
     python cookbook/protocol_sc2.py --model openai:gpt-5-mini --data ../data --out sc2-study
     python cookbook/protocol_sc2.py --model openai:gpt-5-mini --sets tldr_reddit,hh_harmless
+    python cookbook/protocol_sc2.py --model local --data ../data --limit 10 --corpus 2 \
+        --sets hh_helpful_test --only tables --arms "sc2 C2"
 
 `--data` is a folder in which each set has a folder of its name, with the files that
 `langchain_judges.datasets` lists; without it sets are read from the hub, where that has them.
@@ -46,7 +48,7 @@ from protocols import (
 from rich.console import Console
 from rich.table import Table
 from sc2_figures import draw, fidelity, results, sizes_table, summary, summary_table
-from sc2_sets import ROWS, SETS, USUAL, parted, read
+from sc2_sets import CORPUS, ROWS, SETS, USUAL, parted, read
 
 from langchain_judges import learn_aspects
 from langchain_judges.asking.models import model_identity, resolve_model
@@ -234,7 +236,13 @@ def main(  # noqa: PLR0913 - one parameter for each option
     out: Out = Path("sc2-study"),
     limit: Limit = None,
     only: Annotated[str, typer.Option(help="Studies, with commas between.")] = "",
+    arms: Annotated[
+        str, typer.Option(help="Arms of the studies, with commas between; default all.")
+    ] = "",
     sets: Annotated[str, typer.Option(help="Sets, with commas between.")] = ",".join(USUAL),
+    corpus: Annotated[
+        int, typer.Option(min=1, help="Pairs that aspects are learned from.")
+    ] = CORPUS,
     comparison_model: Annotated[
         str | None, typer.Option(help="For aspects, tables and comparisons; default the model.")
     ] = None,
@@ -247,7 +255,10 @@ def main(  # noqa: PLR0913 - one parameter for each option
     """Run the studies of SC²'s paper; the same command resumes where it stopped."""
     console = table_console()
     set_names = named(sets, SETS, "--sets")
-    study_names = named(only, studies([]), "--only")
+    study_names = named(only, studies([]), "--only") or list(studies([]))
+    arm_names = named(
+        arms, {arm.label for s in study_names for arm in studies([])[s]}, "--arms"
+    )
     # Nothing is asked before every set was found.
     pairs = {name: read(name, data and inside(data, name), seed) for name in set_names}
     replies = Replies(out / "replies.jsonl")
@@ -255,10 +266,10 @@ def main(  # noqa: PLR0913 - one parameter for each option
     comparer = comparison_model and sharing(
         resolve_model(comparison_model, base_url=base_url), replies
     )
-    parts = {name: parted(pairs[name], limit or ROWS) for name in set_names}
+    parts = {name: parted(pairs[name], limit or ROWS, corpus) for name in set_names}
     console.print(sizes_table({name: _sizes(pairs[name], *parts[name]) for name in set_names}))
     figures: dict[str, dict[str, Any]] = {}
-    for name, (rows, corpus) in parts.items():
+    for name, (rows, learned_from) in parts.items():
         protocols = [
             Protocol(
                 SETS[name],
@@ -270,17 +281,27 @@ def main(  # noqa: PLR0913 - one parameter for each option
             )
             for number in range(rounds)
         ]
-        arms = studies(protocols[0].aspects(corpus, out / name))
+        own = narrowed(studies(protocols[0].aspects(learned_from, out / name)), arm_names)
         # Results hold hashes of the texts; the form of the human study needs them.
         lines = (json.dumps(row) + "\n" for row in rows)
         (out / name / "pairs.jsonl").write_text("".join(lines), "utf-8")
         figures[name] = {
-            study: _study(console, protocols, study, arms[study], rows)
-            for study in study_names or arms
+            study: _study(console, protocols, study, own[study], rows)
+            for study in study_names
+            if own[study]
         }
         (out / name / "studies.json").write_text(json.dumps(figures[name], indent=2))
     console.print(replies.sentence())
     return figures
+
+
+def narrowed(arms: dict[str, list[Arm]], names: list[str]) -> dict[str, list[Arm]]:
+    """Return the arms that are named, and those that they need; all where none is named."""
+    online = {"sc2 online"} if "direct online" in names else set()
+    return {
+        study: [arm for arm in own if not names or arm.label in {*names, *online}]
+        for study, own in arms.items()
+    }
 
 
 def _sizes(pairs: list[Any], judged_pairs: list[Any], corpus: list[Any]) -> dict[str, int]:
@@ -312,8 +333,8 @@ def _study(
         by_id = {row["id"]: row for row in rows}
         for arm in figures:
             figures[arm] |= fidelity(out, arm, by_id)
-        points = {n: figures[f"sc2 C{n}"] for n in SIZES}
-        table = Table("|C|", *map(str, SIZES), title="Figures 3 and 5")
+        points = {n: figures[f"sc2 C{n}"] for n in SIZES if f"sc2 C{n}" in figures}
+        table = Table("|C|", *map(str, points), title="Figures 3 and 5")
         for name in ("accuracy", "entailment", "coverage"):
             values = [each[name] for each in points.values()]
             table.add_row(name, *("-" if v is None else f"{v:.3f}" for v in values))

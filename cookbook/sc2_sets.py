@@ -69,7 +69,7 @@ def dealt(rows: Iterable[Mapping[str, Any]], seed: int) -> list[Pair]:
     return [pair for _, pair in sorted(turns, key=lambda each: each[0])]
 
 
-def parted(pairs: list[Pair], rows: int) -> tuple[list[Pair], list[Pair]]:
+def parted(pairs: list[Pair], rows: int, most: int = CORPUS) -> tuple[list[Pair], list[Pair]]:
     """Return the pairs to judge and, of other groups, those that aspects are learned from.
 
     Groups are taken from the other end, so the two never meet, however many rows a later run
@@ -79,7 +79,7 @@ def parted(pairs: list[Pair], rows: int) -> tuple[list[Pair], list[Pair]]:
     for row in pairs:
         groups.setdefault(row["group"], []).append(row)
     corpus: list[Pair] = []
-    size = min(CORPUS, len(pairs) // 2)
+    size = min(most, len(pairs) // 2)
     while len(groups) > 1 and len(corpus) < size:
         _, last = groups.popitem()
         corpus += last[:EACH]

@@ -132,6 +132,7 @@ def test_no_pair_that_aspects_are_learned_from_is_ever_judged():
         assert judged == pairs[: min(rows, 70)]
         assert corpus == pairs[:69:-1]
     assert [len(part) for part in parted(pairs[:8], 500)] == [4, 4]
+    assert [len(part) for part in parted(pairs, 10, 2)] == [10, 2]
 
 
 def test_no_article_that_aspects_are_learned_from_is_judged():
@@ -179,6 +180,14 @@ def test_equal_labels_are_equal_settings():
         assert settings.setdefault(arm.label, arm) == arm
 
 
+def test_arms_can_be_named_and_bring_those_that_they_need():
+    arms = protocol.studies(["a"])
+    narrow = protocol.narrowed(arms, ["sc2 C2", "direct online"])
+    labels = {name: [arm.label for arm in own] for name, own in narrow.items() if own}
+    assert labels == {"aspects": ["sc2 online", "direct online"], "tables": ["sc2 C2"]}
+    assert protocol.narrowed(arms, []) == arms
+
+
 @pytest.mark.figures
 def test_all_studies_run_and_resume(serve, data, tmp_path, letter_encoder):
     server, out = serve(answer), tmp_path / "out"
@@ -212,7 +221,12 @@ def test_all_studies_run_and_resume(serve, data, tmp_path, letter_encoder):
     assert (out / "hh_helpful_test" / "tables.png").stat().st_size > 5000
     with pytest.raises(InputError, match="fewer than two pairs"):
         sc2_form.make(out / "hh_helpful_test", tmp_path / "form.html")
+    # All arms share one cache: nothing is sent twice.
     call_count = len(server.calls)
+    assert len({json.dumps(call.body, sort_keys=True) for call in server.calls}) == call_count
+    tables = [call for call in server.calls if call.shape == "Table"]
+    # The most tables of any arm, and those of the aspects that were found online.
+    assert len(tables) == 16 + 8
     again = studied(data, server, out, *options)
     assert (again.stdout, len(server.calls)) == (result.stdout, call_count)
 

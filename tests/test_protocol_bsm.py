@@ -112,8 +112,20 @@ def test_a_pair_of_several_tables_is_judged_once(rows, tmp_path: Path) -> None:
     # nothing.
     assert calls == len(replies) == len(writing) * (11 + 50)
     study_result = protocol.study_tables(shared, writing, tmp_path, numbers=[11])
-    ten = lines(study_result, 11)["BSM, 1-10", "writing"]["overall"]["pairs"]
+    ten = lines(study_result, 11)["BSM 1-10", "writing"]["overall"]["pairs"]
     assert len([p for p in model.prompts[calls:] if '"criteria"' in p]) >= ten
+
+
+def test_a_study_can_be_narrowed_to_some_lines(rows, tmp_path: Path) -> None:
+    model = scorer(longer)
+    study_result = protocol.study_tables(
+        model, rows, tmp_path, numbers=[1, 10], settings=["BSM 2 branches"]
+    )
+    # Of Table 1 nothing is left; a plan of three is cut to two criteria.
+    assert [table["number"] for table in study_result["tables"]] == [10]
+    assert list(lines(study_result, 10)) == [("BSM 2 branches", "writing")]
+    # Five pairs of writing: a plan, and two criteria in both orders.
+    assert len(model.prompts) == 5 * (1 + 2 * 2)
 
 
 def test_a_later_run_of_another_table_asks_for_no_reply_again(rows, tmp_path: Path) -> None:

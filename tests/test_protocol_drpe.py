@@ -184,7 +184,11 @@ def leading(call):
 def test_every_cell_of_the_table_is_filled_on_real_summaries(serve, tmp_path, letter_encoder):
     overlaps = "rouge1, rouge2, rougeL, bleu, meteor, "
     options = {"limit": 3, "methods": overlaps + ",".join(protocol_drpe.METHODS)}
-    study_result = study(serve(leading), DATA, tmp_path, sweeps=False, **options)
+    server = serve(leading)
+    study_result = study(server, DATA, tmp_path, sweeps=False, **options)
+    # All methods share one cache: nothing is sent twice.
+    bodies = {json.dumps(call.body, sort_keys=True) for call in server.calls}
+    assert len(bodies) == len(server.calls)
     # Five overlaps, seven judges against a reference, three in pairs; three sets and a mean.
     assert len(study_result["table"]) == 5 + 7 + 3
     assert {len(cells) for cells in study_result["table"].values()} == {4}
