@@ -222,6 +222,7 @@ async def test_each_change_of_a_job_is_reported(server, tmp_path):
     assert (reports[-1].status, reports[-1].requests) == ("completed", 2)
 
 
+@pytest.mark.system  # its client takes seconds to load
 async def test_anthropic_s_message_batches_are_spoken_too(server, tmp_path):
     anthropic = pytest.importorskip("langchain_anthropic")
     url = server.address.removesuffix("/v1")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from annotated_types import Le
@@ -26,7 +27,7 @@ def for_clients(kind: type[Options], limits: Mapping[str, int] | None = None) ->
         limits: The highest numbers by option, where they are not those declared; a dot
             reaches into a group: `panel.dynamic`.
     """
-    return _narrowed(kind, limits or {}, "")
+    return _for_clients(kind, tuple(sorted((limits or {}).items())))
 
 
 def check_client(
@@ -48,6 +49,11 @@ def check_client(
         if name in kind.model_fields and name not in allowed:
             raise OptionError(f"`{name}` can be set by the owner of the server only")
     for_clients(kind, limits)(**values)
+
+
+@lru_cache  # a server asks for the same classes with each request, and each takes milliseconds
+def _for_clients(kind: type[Options], limits: tuple[tuple[str, int], ...]) -> type[Options]:
+    return _narrowed(kind, dict(limits), "")
 
 
 def _narrowed(kind: type[Options], limits: Mapping[str, int], path: str) -> type[Options]:
