@@ -14,6 +14,9 @@ from typing_extensions import TypedDict
 Preference = Literal["A", "B", "tie"]
 """Which text is better, by identity of the text and never by the slot it was shown in."""
 
+Label = int | float | str
+"""What a judge says of one text: 0 and 1, a grade, or a word."""
+
 ConfidenceSource = Literal["logprobs", "samples", "none"]
 """Where a confidence comes from."""
 
@@ -160,7 +163,7 @@ class Verdict(TypedDict):
 class LabelVerdict(TypedDict):
     """What a judge of one text decided, and at what price."""
 
-    label: int | float | str | None
+    label: Label | None
     """None: not judged, see `failures`."""
     score: float | None
     """On the scale of the labels: their mean by probability where there are log-probabilities,
@@ -204,9 +207,9 @@ def add_usage(parts: Iterable[Usage]) -> Usage:
         for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
             total[key] += part[key]
         for step, cost in part["by_step"].items():
-            known = total["by_step"].setdefault(step, no_step_usage())
+            step_total = total["by_step"].setdefault(step, no_step_usage())
             for name, value in cost.items():
-                known[name] += value  # type: ignore[literal-required]
+                step_total[name] += value  # type: ignore[literal-required]
     return total
 
 

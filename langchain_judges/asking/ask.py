@@ -41,7 +41,7 @@ from langchain_judges.asking.masked import without_secrets
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.paid import Paid, paid_for
 from langchain_judges.asking.reply import Parse, Problem, check, json_schema, read
-from langchain_judges.asking.steps import GIVEN, Effect, Steps
+from langchain_judges.asking.steps import NODE_INPUT, Effect, Steps
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.orders import Order
@@ -323,7 +323,7 @@ def _answer(
 
 def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
     """Put images, audio and files where the prompt has their marks."""
-    holder = GIVEN.get()
+    holder = NODE_INPUT.get()
     return [
         message.model_copy(update={"content": with_media(message.content, holder)})
         if isinstance(message, HumanMessage) and isinstance(message.content, str)

@@ -88,13 +88,13 @@ class Jobs(ABC):
 
     async def make_once(self, content: dict[str, Any], mark: str, requests: int) -> Job:
         """Make a job; where no answer comes, look first whether it was made all the same."""
-        for left in range(ATTEMPTS, -1, -1):
+        for tries in range(ATTEMPTS, -1, -1):
             try:
                 return await self.make(content, mark)
             except httpx.TransportError:
                 if job := await self.find(mark, requests):
                     return job
-                if not left:
+                if not tries:
                     raise
         raise AssertionError  # the last attempt returned or raised
 
@@ -137,13 +137,13 @@ class Jobs(ABC):
     ) -> httpx.Response:
         wait = self.wait
         headers = {**self.headers, **(headers or {})}
-        for left in range(_TRIES, -1, -1):
+        for tries in range(_TRIES, -1, -1):
             try:
                 reply = await self.http.request(method, url, headers=headers, **content)
-                if reply.status_code not in PASSING or not left:
+                if reply.status_code not in PASSING or not tries:
                     return reply
             except httpx.TransportError:
-                if once or not left:
+                if once or not tries:
                     raise
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)

@@ -185,13 +185,13 @@ class Batcher:
 
     async def _resume(self, job: Job, jobs: Jobs) -> None:
         if job.intended:
-            found_job = await jobs.find(job.name, job.requests)
-            if found_job is None:  # the process died before it was: nothing was paid
+            server_job = await jobs.find(job.name, job.requests)
+            if server_job is None:  # the process died before it was: nothing was paid
                 for key in self.journal.forget(job.name):
                     if pending := self._open.pop(key, None):
                         self._enter(pending)
                 return
-            job = self._note_job(job.name, found_job, job.requests)
+            job = self._note_job(job.name, server_job, job.requests)
         await self._follow(job, jobs)
 
     async def _follow(self, job: Job, jobs: Jobs) -> None:

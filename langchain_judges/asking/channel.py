@@ -166,10 +166,10 @@ class Channel:
             seed: Whether a seed was wanted.
             logprobs: Whether log-probabilities were wanted.
         """
-        wanted = {"temperature"} | ({"seed"} if seed else set())
-        wanted |= {"logprobs", "top_logprobs"} if logprobs else set()
+        settings_needed = {"temperature"} | ({"seed"} if seed else set())
+        settings_needed |= {"logprobs", "top_logprobs"} if logprobs else set()
         lower = {"structured output"} if request.rung != self._best else set()
-        return (self.refused & wanted - set(request.sent)) | lower
+        return (self.refused & settings_needed - set(request.sent)) | lower
 
     def _place(self) -> _Place:
         """Return what belongs to the running event loop, or to no loop."""

@@ -28,7 +28,7 @@ class Complaint(NamedTuple):
     parameter: str | None
     """The parameter at fault, where the provider names it in a field of its own."""
     message: str
-    shown: frozenset[tuple[str, str]]
+    prompt_words: frozenset[tuple[str, str]]
     """Neighbouring words of the prompt: where the message has them too, it may be quoting."""
 
     def refused(self, settings: Collection[str]) -> str | None:
@@ -52,7 +52,8 @@ class Complaint(NamedTuple):
     def _says(self, pattern: str | re.Pattern[str], sentence: str) -> bool:
         """Say whether the provider itself says something, and not a text that it repeats."""
         return any(
-            not self.shown & {_pair(sentence, match.start()), _pair(sentence, match.end())}
+            not self.prompt_words
+            & {_pair(sentence, match.start()), _pair(sentence, match.end())}
             for match in re.finditer(pattern, sentence)
         )
 

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.objects import (
     DECODER,
-    Found,
+    TextObject,
     answer_of,
     objects,
     whole_object,
@@ -132,8 +132,8 @@ def span_confidence(
         The confidence in (0, 1] and its number of tokens; None if the tokens are broken or
         do not spell the reply, or if the spans are empty.
     """
-    spelled = spelling(text, tokens)
-    return spelled.confidence(spans) if spelled else None
+    letters = spelling(text, tokens)
+    return letters.confidence(spans) if letters else None
 
 
 def reply_tokens(message: AIMessage) -> list[Any]:
@@ -187,12 +187,12 @@ def json_spans(
     return spans
 
 
-def _candidates(text: str) -> list[Found]:
+def _candidates(text: str) -> list[TextObject]:
     """Return the objects that may be what was read, in the order in which they count."""
     if whole := whole_object(text):
         return [whole]
     thoughts = answer_of(text).start
-    return objects(text, thoughts).found + (objects(text).found if thoughts else [])
+    return objects(text, thoughts).complete + (objects(text).complete if thoughts else [])
 
 
 def _says(value: Any, data: Any) -> bool:

@@ -311,8 +311,10 @@ def _without_access(value: Any) -> Any:
     if isinstance(value, Mapping):
         inner = {k: _without_access(v) for k, v in value.items() if isinstance(k, str)}
         # A bare `name` is that of what the setting is about, such as an adapter.
-        known = _SAMPLING | {"name"}
-        return {k: v for k, v in inner.items() if k in known or not _NO_IDENTITY.search(k)}
+        plain_names = _SAMPLING | {"name"}
+        return {
+            k: v for k, v in inner.items() if k in plain_names or not _NO_IDENTITY.search(k)
+        }
     if isinstance(value, list | tuple):
         return [_without_access(each) for each in value]
     return value

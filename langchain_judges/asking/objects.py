@@ -32,7 +32,7 @@ CONTRADICTION = _Contradiction()
 """The value of a member that an object gives twice, differently; it fits no shape."""
 
 
-class Found(NamedTuple):
+class TextObject(NamedTuple):
     """An object in a text, and where it stands there."""
 
     start: int
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 class Objects(NamedTuple):
     """The outermost objects of a text, in order."""
 
-    found: list[Found]
+    complete: list[TextObject]
     broken: list[str]
     """First members of what begins like an object and is none: it may have been cut, and an
     object inside of it is no answer."""
@@ -86,16 +86,16 @@ def too_deep(data: Any) -> bool:
     return True
 
 
-def object_at(text: str, at: int) -> Found | None:
+def object_at(text: str, at: int) -> TextObject | None:
     """Return the object that begins at a brace; None if there is none that can be read."""
     try:
         value, end = DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
         return None
-    return None if too_deep(value) else Found(at, end, without_lone_surrogates(value))
+    return None if too_deep(value) else TextObject(at, end, without_lone_surrogates(value))
 
 
-def whole_object(text: str) -> Found | None:
+def whole_object(text: str) -> TextObject | None:
     """Return the object that a text is, alone or in a code block; None if it says more."""
     stripped = text.rstrip()
     wrapped = _WRAPPED.fullmatch(stripped.lstrip())
@@ -111,7 +111,7 @@ def whole_object(text: str) -> Found | None:
 
 def objects(text: str, at: int = 0) -> Objects:
     """Return the outermost JSON objects in a text, from a place on."""
-    results: list[Found] = []
+    results: list[TextObject] = []
     broken: list[str] = []
     at = text.find("{", at)
     for _ in range(_MOST_OBJECTS):
@@ -125,7 +125,7 @@ def objects(text: str, at: int = 0) -> Objects:
     return Objects(results, broken)
 
 
-def without(text: str, objects_in: Sequence[Found]) -> str:
+def without(text: str, objects_in: Sequence[TextObject]) -> str:
     """Return a text with blanks for some of its objects."""
     parts, at = [], 0
     for one in objects_in:
@@ -173,7 +173,7 @@ def _tags(text: str) -> list[re.Match[str]]:
     tags = list(_TAG.finditer(text))
     if not tags:
         return []
-    spans = objects(text).found
+    spans = objects(text).complete
     ends = [0, *(one.end for one in spans)]
     starts = [one.start for one in spans]
     # The end of the last object that begins before a tag; none of them overlap.

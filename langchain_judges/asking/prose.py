@@ -154,11 +154,11 @@ def own_words(text: str, material: Sequence[str]) -> str:
         if not words:
             continue
         # Of a short line the one before decides: both together are a quotation.
-        sought = words if len(words) >= _TELLING else f"{before} {words}".strip()
-        if len(sought) >= _TELLING:
-            if sought not in lookups and len(lookups) < _MOST_LINES:
-                lookups[sought] = sought in source
-            if lookups.get(sought, True):
+        phrase = words if len(words) >= _TELLING else f"{before} {words}".strip()
+        if len(phrase) >= _TELLING:
+            if phrase not in lookups and len(lookups) < _MOST_LINES:
+                lookups[phrase] = phrase in source
+            if lookups.get(phrase, True):
                 lines[number] = " " * len(line)
         before = words
     return "\n".join(lines)

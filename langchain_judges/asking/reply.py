@@ -114,7 +114,7 @@ def read(
         return None, problem
     text = message.text.strip()
     if arguments := _arguments(message, tool):
-        beside = [one.value for one in objects(text).found]
+        beside = [one.value for one in objects(text).complete]
         fitting, problem = _fitting(arguments, shape)
         if problem:
             return None, problem
@@ -190,7 +190,7 @@ def _read_text(
     json_objects = objects(answer_text)
     own = [
         one.value
-        for one in json_objects.found
+        for one in json_objects.complete
         if not quoted(answer_text[one.start : one.end], material)
     ]
     fitting, problem = _fitting(own, shape)
@@ -198,7 +198,7 @@ def _read_text(
         return None, problem or unread
     if problem and problem.reason != "unparsable" and not fitting:
         return None, problem
-    words = own_words(without(answer_text, json_objects.found), material)
+    words = own_words(without(answer_text, json_objects.complete), material)
     prose_data = parse(words) if parse and answer.plain else None
     if not fitting:
         return check(prose_data, shape) if prose_data is not None else (None, problem or unread)
@@ -209,7 +209,7 @@ def _read_text(
 
 def _is_cut(answer_text: str, json_objects: Objects, shape: type[BaseModel]) -> bool:
     """Say whether a reply is a broken object of the form that was asked for."""
-    began = _OPENED.match(answer_text) is not None and not json_objects.found
+    began = _OPENED.match(answer_text) is not None and not json_objects.complete
     return began or bool(set(json_objects.broken) & shape.model_fields.keys())
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 Update = dict[str, Any]
 """What a node of a graph returns: the state keys that it changes."""
 
-GIVEN: ContextVar[Any] = ContextVar("GIVEN", default=None)
+NODE_INPUT: ContextVar[Any] = ContextVar("NODE_INPUT", default=None)
 """What the running node works on, where images and files of the judged texts are found."""
 
 
@@ -92,11 +92,11 @@ async def _in_tasks(parts: list[Steps[T]]) -> list[T]:
 
 @contextmanager
 def _input_scope(input: Any) -> Iterator[None]:
-    before = GIVEN.set(input)
+    before = NODE_INPUT.set(input)
     try:
         yield
     finally:
-        GIVEN.reset(before)
+        NODE_INPUT.reset(before)
 
 
 class Node(Runnable[Any, Update]):

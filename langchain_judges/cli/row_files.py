@@ -12,7 +12,7 @@ from rich.console import Console
 from langchain_judges.cli.hints import hint
 from langchain_judges.cli.messages import MISUSED
 from langchain_judges.cli.settings import json_hint
-from langchain_judges.datasets.row_file import Check, PairsFile, PairsSet, open_rows
+from langchain_judges.datasets.row_file import PairsFile, PairsSet, ValueCheck, open_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.labels import check_annotations
 from langchain_judges.rows.texts import check_item, check_pair
@@ -83,7 +83,7 @@ def rows_of(
     return open_rows(path, limit, check, named_columns(columns))
 
 
-def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Check:
+def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> ValueCheck:
     """Return the check of a row by what its judge will need of it.
 
     It reads the label of an item as one of the judge's.

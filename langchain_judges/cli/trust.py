@@ -47,7 +47,7 @@ from langchain_judges.cli.reports import gates_passed, reports, write
 from langchain_judges.cli.row_files import check_of, checked, kept_apart, named_columns
 from langchain_judges.cli.running import run_rows
 from langchain_judges.cli.settings import set_options
-from langchain_judges.datasets.row_file import Check, open_rows
+from langchain_judges.datasets.row_file import ValueCheck, open_rows
 from langchain_judges.errors import InputError, JudgeError, OptionError
 from langchain_judges.orders import OrderRule
 from langchain_judges.rows.labels import check_annotations
@@ -203,7 +203,7 @@ def _check_use(data: str | None, model: str | None, verdicts: list[Path] | None)
 
 
 def _table(
-    data: str, check: Check, columns: Sequence[str], limit: int | None, skip_bad: bool
+    data: str, check: ValueCheck, columns: Sequence[str], limit: int | None, skip_bad: bool
 ) -> list[dict[str, Any]]:
     file = open_rows(Path(data), limit, check, named_columns(columns))
     checked(file, skip_bad, error_console(), "row")

@@ -58,7 +58,7 @@ from langchain_judges.datasets.items import answer_matches
 from langchain_judges.datasets.recorded import ratings, recorded
 from langchain_judges.datasets.replay import recorded_judge, replay
 from langchain_judges.datasets.retrieval import trec_triplets
-from langchain_judges.datasets.rows import Rows, shown
+from langchain_judges.datasets.rows import RowStream, shown
 from langchain_judges.datasets.source import Source
 from langchain_judges.datasets.summaries import news_choice
 from langchain_judges.datasets.tables import Columns, table_rows
@@ -78,7 +78,7 @@ __all__ = [
     "trec_triplets",
 ]
 
-_SETS: dict[str, Callable[..., Rows]] = {
+_SETS: dict[str, Callable[..., RowStream]] = {
     "autoj": chat.auto_j,
     "bbc2022": partial(summaries.news, dataset="bbc2022"),
     "cnn2022": partial(summaries.news, dataset="cnn2022"),

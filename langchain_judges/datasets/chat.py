@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_judges.datasets.rows import Rows, plurality, shuffled
+from langchain_judges.datasets.rows import RowStream, plurality, shuffled
 from langchain_judges.datasets.source import (
     NO_TEXT,
     Hub,
-    Record,
     Source,
+    SourceRecord,
     by_number,
     coin,
     digest,
@@ -49,7 +49,7 @@ def mt_bench(
     *,
     voters: Literal["experts", "all"] = "experts",
     references: Mapping[int, Sequence[str]] | None = None,
-) -> Rows:
+) -> RowStream:
     """Read MT-Bench votes: one row for each question, pair of models and turn.
 
     `human_votes` has every person's vote by identity, "tie (inconsistent)" as a tie; `label` is
@@ -70,9 +70,9 @@ def mt_bench(
             continue
         models = sorted([record["model_a"], record["model_b"]])
         key = f"mt_bench:{record['question_id']}:{'|'.join(models)}:{record['turn']}"
-        turned = coin(seed, key) != (models[0] == record["model_b"])
-        row = rows.setdefault(key, _mt_bench_row(key, record, turned))
-        row["human_votes"].append(_mt_bench_vote(record, turned))
+        swap = coin(seed, key) != (models[0] == record["model_b"])
+        row = rows.setdefault(key, _mt_bench_row(key, record, swap))
+        row["human_votes"].append(_mt_bench_vote(record, swap))
     for row in rows.values():
         row["label"] = plurality(row["human_votes"])
         if references and int(row["group"]) in references:
@@ -86,10 +86,10 @@ def _reference(answers: Sequence[str]) -> str:
     return "\n\n".join(f"[Turn {turn}]\n{text}" for turn, text in enumerate(answers, 1))
 
 
-def _mt_bench_row(key: str, record: Record, turned: bool) -> dict[str, Any]:
+def _mt_bench_row(key: str, record: SourceRecord, swap: bool) -> dict[str, Any]:
     turn = record["turn"]
     texts: dict[str, Any] = {}
-    for side, name in zip("ab", "ba" if turned else "ab", strict=True):
+    for side, name in zip("ab", "ba" if swap else "ab", strict=True):
         turns = record[f"conversation_{name}"][: 2 * turn]
         answers = [m for m in turns if m["role"] == "assistant"]
         texts["input"] = [dict(m) for m in turns if m["role"] == "user"]
@@ -103,18 +103,18 @@ def _mt_bench_row(key: str, record: Record, turned: bool) -> dict[str, Any]:
         "group": str(record["question_id"]),
         "category": mt_bench_category(record["question_id"]),
         "turn": turn,
-        "systems": names[::-1] if turned else names,
+        "systems": names[::-1] if swap else names,
         "human_votes": [],
     }
 
 
-def _mt_bench_vote(record: Record, turned: bool) -> Preference:
+def _mt_bench_vote(record: SourceRecord, swap: bool) -> Preference:
     if record["winner"] not in {"model_a", "model_b"}:
         return "tie"
-    return "A" if (record["winner"] == "model_a") != turned else "B"
+    return "A" if (record["winner"] == "model_a") != swap else "B"
 
 
-def mt_bench_200(source: Source, seed: int) -> Rows:
+def mt_bench_200(source: Source, seed: int) -> RowStream:
     """Read the 200 first-turn pairs with a majority label that LLMBar's authors drew."""
     for item in source.lines("items.jsonl.gz"):
         row = _numbered(item, f"mtbench_human200:{item['idx']}")
@@ -129,7 +129,7 @@ def mt_bench_200(source: Source, seed: int) -> Rows:
         yield row
 
 
-def mt_bench_questions(source: Source, seed: int) -> Rows:
+def mt_bench_questions(source: Source, seed: int) -> RowStream:
     """Read the 80 questions with their reference answers; there are no answers to judge.
 
     FastChat has them in `fastchat/llm_judge/data/mt_bench`.
@@ -150,7 +150,7 @@ def mt_bench_questions(source: Source, seed: int) -> Rows:
         }
 
 
-def llmbar(source: Source, seed: int) -> Rows:
+def llmbar(source: Source, seed: int) -> RowStream:
     """Read LLMBar: 419 pairs with an objective label; the subset is the category.
 
     Args:
@@ -162,7 +162,7 @@ def llmbar(source: Source, seed: int) -> Rows:
         yield row | {"group": digest(item["input"]), "category": item["set"]}
 
 
-def _llmbar_items(source: Source) -> Iterator[Record]:
+def _llmbar_items(source: Source) -> Iterator[SourceRecord]:
     if not source.has("Dataset/LLMBar/Natural/dataset.json"):
         yield from source.lines("items.jsonl.gz")
         return
@@ -173,7 +173,7 @@ def _llmbar_items(source: Source) -> Iterator[Record]:
             yield {**item, "set": subset, "idx": number}
 
 
-def _numbered(item: Record, key: str) -> dict[str, Any]:
+def _numbered(item: SourceRecord, key: str) -> dict[str, Any]:
     return {
         "id": key,
         "input": item["input"],
@@ -183,7 +183,7 @@ def _numbered(item: Record, key: str) -> dict[str, Any]:
     }
 
 
-def pandalm(source: Source, seed: int) -> Rows:
+def pandalm(source: Source, seed: int) -> RowStream:
     """Read the PandaLM test set: three people's votes each, the majority as label.
 
     Args:
@@ -196,14 +196,14 @@ def pandalm(source: Source, seed: int) -> Rows:
         task = f"{item['instruction']}\n\n{context}" if context else item["instruction"]
         votes = [item.get(f"annotator{n}") for n in (1, 2, 3)]
         people: list[Any] = item.get("human_labels") or votes
-        voted = [preference for v in people if (preference := by_number(v))]
+        preferences = [preference for v in people if (preference := by_number(v))]
         yield {
             "id": f"pandalm:{item['idx']}",
             "input": task,
             "output_a": _text(item["response1"]),
             "output_b": _text(item["response2"]),
-            "label": plurality(voted),  # type: ignore[arg-type]
-            "human_votes": voted,
+            "label": plurality(preferences),  # type: ignore[arg-type]
+            "human_votes": preferences,
             "group": digest(task),
             "category": item["motivation_app"],
             "systems": item["cmp_key"].split("_", 1),
@@ -219,7 +219,7 @@ JUDGE_BENCH_MODELS = {"gpt": "gpt-4o", "claude": "claude-3-5-sonnet"}
 """How the names of a split's response models begin."""
 
 
-def judge_bench(source: Source, seed: int, *, split: str | None = None) -> Rows:
+def judge_bench(source: Source, seed: int, *, split: str | None = None) -> RowStream:
     """Read JudgeBench: pairs of answers by one model, one right and one wrong.
 
     Args:
@@ -249,7 +249,7 @@ def judge_bench(source: Source, seed: int, *, split: str | None = None) -> Rows:
         }
 
 
-def _judge_bench_records(source: Source, split: str | None) -> Iterator[Record]:
+def _judge_bench_records(source: Source, split: str | None) -> Iterator[SourceRecord]:
     """Read a file, the files of a clone, or the hub's set."""
     model = JUDGE_BENCH_MODELS[split or "gpt"]
     pattern = f"dataset=judgebench,response_model={model}*.jsonl"
@@ -270,7 +270,7 @@ def _judge_bench_records(source: Source, split: str | None) -> Iterator[Record]:
         raise OptionError(f"no pair in {files[0]} is of the split {split!r}")
 
 
-def reward_bench_2(source: Source, seed: int) -> Rows:
+def reward_bench_2(source: Source, seed: int) -> RowStream:
     """Read RewardBench 2 as pairs: each right completion against each wrong one.
 
     Its own score counts a prompt only if a right completion beats every wrong one: group
@@ -288,7 +288,7 @@ def reward_bench_2(source: Source, seed: int) -> Rows:
                 }
 
 
-def auto_j(source: Source, seed: int) -> Rows:
+def auto_j(source: Source, seed: int) -> RowStream:
     """Read Auto-J's pairwise test set: 1,392 pairs of 58 scenarios.
 
     Args:
@@ -314,7 +314,7 @@ _HH_TURN = re.compile(r"\n\n(Human|Assistant):")
 
 def hh(
     source: Source, seed: int, *, tranche: str | None = None, split: str | None = None
-) -> Rows:
+) -> RowStream:
     """Read Anthropic's preferences: the chosen against the rejected answer, slots shuffled.
 
     The messages both sides share are the input; where the dialogues part before the last
@@ -339,7 +339,7 @@ def hh(
     yield from _hh(source, seed, tranche or "helpful-base", split or "test")
 
 
-def hh_harmless(source: Source, seed: int, *, split: str | None = None) -> Rows:
+def hh_harmless(source: Source, seed: int, *, split: str | None = None) -> RowStream:
     """Read Anthropic's preferences for the less harmful answer; see `hh`.
 
     Args:
@@ -354,8 +354,8 @@ def hh_harmless(source: Source, seed: int, *, split: str | None = None) -> Rows:
     yield from _hh(source, seed, "harmless-base", split or "test")
 
 
-def _hh(source: Source, seed: int, tranche: str, split: str) -> Rows:
-    records: Iterable[Record]
+def _hh(source: Source, seed: int, tranche: str, split: str) -> RowStream:
+    records: Iterable[SourceRecord]
     if source.has("pairs.jsonl.gz"):
         records = source.lines("pairs.jsonl.gz")
     else:
@@ -367,7 +367,7 @@ def _hh(source: Source, seed: int, tranche: str, split: str) -> Rows:
         yield row | {"input": messages(record["prompt"]), "group": digest(record["prompt"])}
 
 
-def _split_dialogues(record: Record) -> dict[str, str]:
+def _split_dialogues(record: SourceRecord) -> dict[str, str]:
     """Return what two whole dialogues share, up to the last answer they share, and the rest."""
     if "prompt" in record:
         return dict(record)

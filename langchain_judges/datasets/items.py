@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_judges.datasets.rows import Rows
+from langchain_judges.datasets.rows import RowStream
 from langchain_judges.datasets.source import NO_TEXT, Source
 
 
@@ -33,7 +33,7 @@ def normalised(answer: str) -> str:
     return re.sub(r"[\s.]+", "", answer).casefold().removeprefix("answer:")
 
 
-def cogeval(source: Source, seed: int) -> Rows:
+def cogeval(source: Source, seed: int) -> RowStream:
     """Read CogEval: answers to cognitive-map tasks, with every accepted answer.
 
     `label` is 1 where the answer read from the response is one of `expected`, spaces, full
@@ -86,7 +86,7 @@ def _by_answer(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 def commongen_hard(
     source: Source, seed: int, *, concepts: int | None = 10, first: int | None = 100
-) -> Rows:
+) -> RowStream:
     """Read CommonGen-hard: lists of concepts for constrained writing.
 
     The source has 200 lists of 20 to 30 concepts; the Branch-Solve-Merge paper writes with

@@ -76,7 +76,7 @@ class Rating(TypedDict):
 
 
 Records = Iterator[Recorded]
-Reader = Callable[[Source], Iterator[Any]]
+SourceReader = Callable[[Source], Iterator[Any]]
 
 
 def recorded(
@@ -123,7 +123,7 @@ def ratings(name: str, path: str | PathLike[str] | None = None) -> Iterator[Rati
     return _reader(_RATINGS, name, "ratings")(_source(name, path))
 
 
-def _reader(table: dict[str, Reader], name: str, what: str) -> Reader:
+def _reader(table: dict[str, SourceReader], name: str, what: str) -> SourceReader:
     by_letters = {_letters(known): reader for known, reader in table.items()}
     if _letters(name) not in by_letters:
         raise OptionError(f"there are recorded {what} of {sorted(table)!r}, not {name!r}")
@@ -304,11 +304,11 @@ def _head_to_head(source: Source) -> Records:
     for record in source.lines("h2h_gpt35.jsonl.gz"):
         systems = (record["model_1"], record["model_2"])
         # `load` calls the system with the lower number A.
-        turned = int(systems[0][1:]) > int(systems[1][1:])
-        first, second = reversed(systems) if turned else systems
+        swap = int(systems[0][1:]) > int(systems[1][1:])
+        first, second = reversed(systems) if swap else systems
         key = f"summeval12:{record['id']}:{first}:{second}"
         for verdict in _both_orders(record, key, record["dim"]):
-            yield _turned(verdict) if turned else verdict
+            yield _turned(verdict) if swap else verdict
 
 
 def _turned(verdict: Recorded) -> Recorded:
@@ -348,7 +348,7 @@ def _summeval12(source: Source) -> Iterator[Rating]:
             }
 
 
-_VERDICTS: dict[str, Reader] = {
+_VERDICTS: dict[str, SourceReader] = {
     "autoj": _auto_j,
     "cogeval": _cogeval,
     "judgebench": _judge_bench,
@@ -358,4 +358,4 @@ _VERDICTS: dict[str, Reader] = {
     "pandalm": _pandalm,
     "summeval12": _head_to_head,
 }
-_RATINGS: dict[str, Reader] = {"summeval12": _summeval12}
+_RATINGS: dict[str, SourceReader] = {"summeval12": _summeval12}

@@ -22,7 +22,7 @@ from langchain_judges.verdict import (
     not_judged,
 )
 
-_KNOWN_OF_IT = ("label", "group", "category", "systems", "turn", "human_votes")
+_COPIED_FIELDS = ("label", "group", "category", "systems", "turn", "human_votes")
 _POINTS: dict[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 
@@ -69,7 +69,7 @@ def replay(
                 "index": index,
                 "id": key,
                 "key": _digest(f"{name['mark']}|{key}"),
-                **{field: source[field] for field in _KNOWN_OF_IT if field in source},
+                **{field: source[field] for field in _COPIED_FIELDS if field in source},
                 **_outcome(own_records, rule_orders, orders),
                 "judge": name,
             }

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 
-from langchain_judges.datasets.rows import Rows, shuffled
+from langchain_judges.datasets.rows import RowStream, shuffled
 from langchain_judges.datasets.source import Source
 from langchain_judges.rows.files import read_table
 
@@ -18,7 +18,7 @@ def trec_triplets(
     *,
     per_query: int | None = 5,
     seed: int = 0,
-) -> Rows:
+) -> RowStream:
     """Make rows of a query and two documents, the more relevant one being preferred.
 
     Two documents of equal relevance are never paired; judgments of queries or documents
@@ -31,11 +31,11 @@ def trec_triplets(
         per_query: Most pairs of a query, drawn without replacement; None for all.
         seed: Of the draw and of the slots.
     """
-    graded: dict[str, dict[str, int]] = {}
+    grades_of: dict[str, dict[str, int]] = {}
     for query, document, grade in judgments:
         if query in queries and document in documents:
-            graded.setdefault(query, {})[document] = grade
-    for query, grades in sorted(graded.items()):
+            grades_of.setdefault(query, {})[document] = grade
+    for query, grades in sorted(grades_of.items()):
         pairs = [p for p in combinations(sorted(grades), 2) if grades[p[0]] != grades[p[1]]]
         if per_query is not None and len(pairs) > per_query:
             generator = random.Random(f"{seed}|{query}")  # noqa: S311 - a draw, not a secret
@@ -47,7 +47,7 @@ def trec_triplets(
             yield row | {"input": queries[query], "group": query}
 
 
-def trec_news(source: Source, seed: int, *, per_query: int | None = 5) -> Rows:
+def trec_news(source: Source, seed: int, *, per_query: int | None = 5) -> RowStream:
     """Read TREC News in the folder layout of BEIR and make its triplets.
 
     Args:

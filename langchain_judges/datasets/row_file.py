@@ -13,7 +13,7 @@ from langchain_judges.asking.tokens import bytes_of
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.texts import check_pair, texts_read
 
-Check = Callable[[object], None]
+ValueCheck = Callable[[object], None]
 
 
 _TABLES = {".csv", ".json", ".parquet", ".tsv"}
@@ -32,7 +32,7 @@ class PairsFile:
 
     path: Path
     limit: int | None = None
-    check: Check = check_pair
+    check: ValueCheck = check_pair
     columns: Mapping[str, str] | None = None
     repeated: int = 0
     """Good rows found by `count` whose id an earlier row has."""
@@ -141,7 +141,7 @@ class PairsSet(PairsFile):
 def open_rows(
     path: Path,
     limit: int | None = None,
-    check: Check = check_pair,
+    check: ValueCheck = check_pair,
     columns: Mapping[str, str] | None = None,
 ) -> PairsFile:
     """Return what reads the rows of a path: JSONL, a table, or a set by its name or folder.

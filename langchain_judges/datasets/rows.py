@@ -10,7 +10,7 @@ from langchain_judges.datasets.source import NO_TEXT, coin
 from langchain_judges.rows.texts import Text
 from langchain_judges.verdict import Preference
 
-Rows = Iterator[dict[str, Any]]
+RowStream = Iterator[dict[str, Any]]
 """Rows of pairs (`Row`), or items (`Item`), as plain dictionaries."""
 
 
@@ -26,16 +26,16 @@ def shuffled(
         worse: The other text.
         systems: Who wrote `better` and `worse`, in this order.
     """
-    turned = coin(seed, key)
-    first, second = (worse, better) if turned else (better, worse)
+    swap = coin(seed, key)
+    first, second = (worse, better) if swap else (better, worse)
     row: dict[str, Any] = {
         "id": key,
         "output_a": shown(first),
         "output_b": shown(second),
-        "label": "B" if turned else "A",
+        "label": "B" if swap else "A",
     }
     if systems is not None:
-        row["systems"] = list(reversed(systems)) if turned else list(systems)
+        row["systems"] = list(reversed(systems)) if swap else list(systems)
     return row
 
 
@@ -46,7 +46,7 @@ def shown(text: Text) -> Text:
 
 def plurality(votes: Sequence[Preference]) -> Preference:
     """Return the commonest vote; votes that tie are a tie."""
-    counted = Counter(votes).most_common(2)
-    if len(counted) > 1 and counted[0][1] == counted[1][1]:
+    counts = Counter(votes).most_common(2)
+    if len(counts) > 1 and counts[0][1] == counts[1][1]:
         return "tie"
-    return counted[0][0]
+    return counts[0][0]

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.rows.files import read_table
 
-Record = Mapping[str, Any]
+SourceRecord = Mapping[str, Any]
 """One record as its source has it."""
 
 NO_TEXT = "(no text)"

@@ -8,8 +8,8 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal
 
-from langchain_judges.datasets.rows import Rows, shuffled
-from langchain_judges.datasets.source import NO_TEXT, Hub, Record, Source
+from langchain_judges.datasets.rows import RowStream, shuffled
+from langchain_judges.datasets.source import NO_TEXT, Hub, Source, SourceRecord
 from langchain_judges.errors import OptionError
 
 DIMENSIONS = ("coherence", "consistency", "fluency", "relevance")
@@ -51,7 +51,7 @@ def summeval(  # noqa: PLR0913 - the forms of one set
     select: Literal["all", "extremes"] = "all",
     systems: Sequence[str] | None = None,
     threshold: float = 2.5,
-) -> Rows:
+) -> RowStream:
     """Read SummEval: 100 articles, 12 or 16 systems, means of three experts.
 
     Args:
@@ -74,7 +74,7 @@ def summeval(  # noqa: PLR0913 - the forms of one set
         raise OptionError(
             f"`dimension` must be one of {[*DIMENSIONS, 'overall']!r}, got {dimension!r}"
         )
-    forms: dict[str, Callable[[Article], Rows]] = {
+    forms: dict[str, Callable[[Article], RowStream]] = {
         "pairs": lambda article: _rated_pairs(source.name, article, dimension),
         "candidates": lambda article: _candidates(source.name, article, dimension, select),
         "items": lambda article: _items(source.name, article, threshold),
@@ -85,7 +85,7 @@ def summeval(  # noqa: PLR0913 - the forms of one set
         yield from forms[form](_only(article, systems))
 
 
-def _rated_pairs(name: str, article: Article, dimension: str) -> Rows:
+def _rated_pairs(name: str, article: Article, dimension: str) -> RowStream:
     for first, second in combinations(article.summaries, 2):
         a, b = (article.ratings[system][dimension] for system in (first, second))
         yield {
@@ -100,7 +100,7 @@ def _rated_pairs(name: str, article: Article, dimension: str) -> Rows:
         }
 
 
-def _candidates(name: str, article: Article, dimension: str, select: str) -> Rows:
+def _candidates(name: str, article: Article, dimension: str, select: str) -> RowStream:
     ranked = sorted(article.summaries, key=lambda system: -article.ratings[system][dimension])
     categories = dict.fromkeys(article.summaries, "all")
     if select == "extremes":
@@ -119,7 +119,7 @@ def _candidates(name: str, article: Article, dimension: str, select: str) -> Row
         }
 
 
-def _items(name: str, article: Article, threshold: float) -> Rows:
+def _items(name: str, article: Article, threshold: float) -> RowStream:
     for system, summary in article.summaries.items():
         rating = article.ratings[system]["consistency"]
         yield {
@@ -177,8 +177,8 @@ def _folder_articles(source: Source) -> Iterator[Article]:
         )
 
 
-def _paired_articles(records: Sequence[Record]) -> Iterator[Article]:
-    by_id: dict[str, list[Record]] = {}
+def _paired_articles(records: Sequence[SourceRecord]) -> Iterator[Article]:
+    by_id: dict[str, list[SourceRecord]] = {}
     for record in records:
         by_id.setdefault(record["id"], []).append(record)
     for key, unsorted in by_id.items():
@@ -197,15 +197,15 @@ def _paired_articles(records: Sequence[Record]) -> Iterator[Article]:
         )
 
 
-def _hub_article(record: Record) -> Article:
+def _hub_article(record: SourceRecord) -> Article:
     texts = record["machine_summaries"]
-    rated = [{d: record[d][i] for d in DIMENSIONS} for i in range(len(texts))]
+    scores = [{d: record[d][i] for d in DIMENSIONS} for i in range(len(texts))]
     return Article(
         record["id"],
         record["text"],
         record["human_summaries"],
         {f"S{i}": text for i, text in enumerate(texts)},
-        {f"S{i}": _means(ratings) for i, ratings in enumerate(rated)},
+        {f"S{i}": _means(ratings) for i, ratings in enumerate(scores)},
     )
 
 
@@ -219,7 +219,7 @@ NEWS_RULES = ("unique", "any", "decisive")
 """Which articles of the CNN/BBC study are kept, see `news_choice`."""
 
 
-def news_choice(record: Record, rule: str = "unique") -> tuple[str, str] | None:
+def news_choice(record: SourceRecord, rule: str = "unique") -> tuple[str, str] | None:
     """Return the systems people named best and worst on an article; None: left out.
 
     Three people named best and worst texts, several if they liked. The DRPE paper keeps
@@ -257,7 +257,7 @@ def news(
     rule: str = "unique",
     form: Literal["pairs", "candidates"] = "pairs",
     references: Mapping[str, str] | None = None,
-) -> Rows:
+) -> RowStream:
     """Read the CNN/BBC study of 2022 (Goyal, Li and Durrett), DRPE's evaluation set.
 
     Args:
@@ -299,7 +299,7 @@ def news(
             yield row
 
 
-def tldr_reddit(source: Source, seed: int, *, split: str | None = None) -> Rows:
+def tldr_reddit(source: Source, seed: int, *, split: str | None = None) -> RowStream:
     """Read OpenAI's comparisons of two summaries of a Reddit post, one row for each.
 
     Args:
@@ -335,7 +335,7 @@ def tldr_reddit(source: Source, seed: int, *, split: str | None = None) -> Rows:
         }
 
 
-def tldr_cnndm(source: Source, seed: int, *, split: str | None = None) -> Rows:
+def tldr_cnndm(source: Source, seed: int, *, split: str | None = None) -> RowStream:
     """Pair OpenAI's graded summaries of CNN/DM articles by their overall grade.
 
     The mean over a summary's graders decides; pairs with equal means are dropped.
@@ -351,15 +351,15 @@ def tldr_cnndm(source: Source, seed: int, *, split: str | None = None) -> Rows:
     source.only_of_the_hub(split=split)
     split = split or "validation"
     where = Hub(_FEEDBACK, split, data_files=f"axis/{split}/*.parquet", revision=_CONVERTED)
-    graded: dict[str, dict[str, Any]] = {}
+    articles: dict[str, dict[str, Any]] = {}
     for record in source.hub(where):
         info, summary = record["info"], record["summary"]
         grade = (summary.get("axes") or {}).get("overall")
         if info.get("article") is None or grade is None:
             continue
-        own = graded.setdefault(str(info["id"]), {"text": info["article"], "grades": {}})
+        own = articles.setdefault(str(info["id"]), {"text": info["article"], "grades": {}})
         own["grades"].setdefault((summary["text"], summary["policy"]), []).append(grade)
-    for group, own in graded.items():
+    for group, own in articles.items():
         means = {each: fmean(grades) for each, grades in own["grades"].items()}
         for number, (first, second) in enumerate(combinations(means, 2)):
             if means[first] == means[second]:

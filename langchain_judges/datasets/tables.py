@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.datasets.rows import Rows, shuffled
+from langchain_judges.datasets.rows import RowStream, shuffled
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.kinds import kind_of_row
@@ -52,7 +52,7 @@ def table_rows(
     *,
     labels: Mapping[Any, str] | None = None,
     seed: int = 0,
-) -> Rows:
+) -> RowStream:
     """Read a table as rows; see `rows`."""
     check_columns(columns)
     for number, record in enumerate(read_table(path)):

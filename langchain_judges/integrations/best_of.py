@@ -32,7 +32,7 @@ from langchain_judges.rows.texts import Text
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 
-Answer = str | BaseChatModel | Runnable[Any, Any] | Callable[[Any], Any] | None
+AnswerSource = str | BaseChatModel | Runnable[Any, Any] | Callable[[Any], Any] | None
 
 
 class AnswerMatch(TypedDict):
@@ -61,7 +61,7 @@ class Best(TypedDict):
 
 
 def best_of(
-    n: int, judge: Judge, answer: Answer = None, *, seed: int = 0
+    n: int, judge: Judge, answer: AnswerSource = None, *, seed: int = 0
 ) -> Runnable[Any, Best]:
     """Sample n answers and keep the one that wins a knockout of the judge.
 

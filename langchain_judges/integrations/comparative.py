@@ -13,7 +13,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations.judging import config_for, error_verdict, verdict_of
 from langchain_judges.integrations.reading import CaseReader, EvaluatedRow, TextSources
 from langchain_judges.methods.marks import marks_of
-from langchain_judges.rows.applications import Source, check_words, comment_of, score_of
+from langchain_judges.rows.applications import TextSource, check_words, comment_of, score_of
 from langchain_judges.runs.workload import Judge
 
 
@@ -21,10 +21,10 @@ def as_comparative_evaluator(
     judge: Judge,
     *,
     key: str | None = None,
-    input: Source = None,
-    output: Source = None,
-    reference: Source = None,
-    context: Source = None,
+    input: TextSource = None,
+    output: TextSource = None,
+    reference: TextSource = None,
+    context: TextSource = None,
 ) -> Callable[[Sequence[Run], Example | None], dict[str, Any]]:
     """Make a judge an evaluator for `langsmith.evaluation.evaluate_comparative`.
 

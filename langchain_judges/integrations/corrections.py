@@ -15,8 +15,7 @@ from langsmith.schemas import Feedback, Run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.langsmith_runs import runs_of
 from langchain_judges.rows.applications import task_in, work_in
-
-Label = str | int | float
+from langchain_judges.verdict import Label
 
 _LABEL_KEYS = ("label", "preference", "value", "score")
 

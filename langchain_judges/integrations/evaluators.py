@@ -28,7 +28,7 @@ from langchain_judges.integrations.judging import (
     reason_for,
 )
 from langchain_judges.integrations.reading import (
-    Baseline,
+    BaselineSource,
     CaseReader,
     EvaluatedRow,
     TextSources,
@@ -36,7 +36,7 @@ from langchain_judges.integrations.reading import (
 from langchain_judges.methods.marks import marks_of, unwrapped
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.applications import (
-    Source,
+    TextSource,
     check_words,
     comment_of,
     decision,
@@ -64,11 +64,11 @@ def as_evaluator(  # noqa: PLR0913 - where each text stands
     judge: Judge,
     *,
     key: str | None = None,
-    input: Source = None,
-    output: Source = None,
-    reference: Source = None,
-    context: Source = None,
-    baseline: Baseline | None = None,
+    input: TextSource = None,
+    output: TextSource = None,
+    reference: TextSource = None,
+    context: TextSource = None,
+    baseline: BaselineSource | None = None,
 ) -> JudgeEvaluator:
     """Make a judge an evaluator for LangSmith, which can also be called like openevals'.
 
@@ -242,13 +242,13 @@ class JudgeEvaluator(RunEvaluator):
         return {"results": [total, *parts]} if parts else total
 
     def _feedback(self, verdict: dict[str, Any], source: uuid.UUID | None) -> EvaluationResult:
-        decided = decision(verdict)
+        outcome = decision(verdict)
         number = score_of(verdict)
         config = {"type": "continuous", "min": 0, "max": 1}
         return EvaluationResult(
             key=self.key,
             score=number,
-            value=decided if isinstance(decided, str) else None,
+            value=outcome if isinstance(outcome, str) else None,
             comment=comment_of(verdict),
             evaluator_info=self.marks,
             feedback_config=config if self._reader.kind == "pair" else None,

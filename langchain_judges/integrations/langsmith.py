@@ -14,19 +14,22 @@ from langsmith.schemas import Example, Run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.evaluators import JudgeEvaluator
 from langchain_judges.rows.applications import (
-    Source,
+    TextSource,
     check_sources,
     check_words,
     decision,
     reason_of,
 )
 
-Summary = Callable[[Sequence[Run], Sequence[Example]], dict[str, Any]]
+SummaryEvaluator = Callable[[Sequence[Run], Sequence[Example]], dict[str, Any]]
 
 
 def summary_evaluators(
-    evaluator: JudgeEvaluator | None = None, *, key: str | None = None, label: Source = "label"
-) -> list[Summary]:
+    evaluator: JudgeEvaluator | None = None,
+    *,
+    key: str | None = None,
+    label: TextSource = "label",
+) -> list[SummaryEvaluator]:
     """Return LangSmith summary evaluators for an experiment with a judge.
 
     Args:
@@ -92,7 +95,7 @@ def _verdict(run: Run, evaluator: JudgeEvaluator | None) -> Mapping[str, Any]:
     return verdict if isinstance(verdict, Mapping) else {}
 
 
-def _label(example: Example, source: Source) -> Any:
+def _label(example: Example, source: TextSource) -> Any:
     for fields in (example.outputs, example.metadata):
         try:
             label = _at(fields or {}, "label" if source is None else source)
@@ -103,7 +106,7 @@ def _label(example: Example, source: Source) -> Any:
     return None
 
 
-def _at(fields: Mapping[str, Any], source: Source) -> Any:
+def _at(fields: Mapping[str, Any], source: TextSource) -> Any:
     if callable(source):
         return source(fields)
     at: Any = fields

@@ -12,7 +12,7 @@ from langchain_judges.integrations.cases import item_for, pair_for, wants_refere
 from langchain_judges.integrations.child_runs import outputs_with_work
 from langchain_judges.methods.marks import kind_of
 from langchain_judges.rows.applications import (
-    Source,
+    TextSource,
     check_sources,
     context_in,
     expected_in,
@@ -23,17 +23,17 @@ from langchain_judges.rows.applications import (
 )
 from langchain_judges.runs.workload import Judge
 
-Baseline = Mapping[str, Any] | Callable[[Any], Any]
+BaselineSource = Mapping[str, Any] | Callable[[Any], Any]
 """Outputs to compare with, by the id of the example, or a function of the inputs."""
 
 
 class TextSources(NamedTuple):
     """Where each text is found."""
 
-    input: Source
-    output: Source
-    reference: Source
-    context: Source
+    input: TextSource
+    output: TextSource
+    reference: TextSource
+    context: TextSource
 
 
 class EvaluatedRow(NamedTuple):
@@ -52,7 +52,9 @@ class EvaluatedRow(NamedTuple):
 class CaseReader:
     """Reads pairs and items from inputs, outputs and references."""
 
-    def __init__(self, judge: Judge, places: TextSources, baseline: Baseline | None) -> None:
+    def __init__(
+        self, judge: Judge, places: TextSources, baseline: BaselineSource | None
+    ) -> None:
         """Set where each text is found; nothing is read yet."""
         self.judge, self.kind, self.places = judge, kind_of(judge), places
         check_sources(**places._asdict())

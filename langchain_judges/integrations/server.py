@@ -44,12 +44,12 @@ from langchain_judges.options import Options, check_client
 from langchain_judges.writing.registry import WRITERS, load_writer
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-Entry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[Graph]]
+GraphEntry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[Graph]]
 Make = Callable[..., Graph]
-Check = Callable[[Mapping[str, Any]], None]
+RowCheck = Callable[[Mapping[str, Any]], None]
 
 
-def serve(name: str) -> Entry:
+def serve(name: str) -> GraphEntry:
     """Return the entry point of a graph for a LangGraph server's `langgraph.json`.
 
     Args:
@@ -92,7 +92,7 @@ def _make_audit(model: str | BaseChatModel, **options: Any) -> Graph:
     return create_allure_audit(judge, _memory(), **audit_options)
 
 
-def _entry(make: Make, check: Check, *, several: bool = False) -> Entry:
+def _entry(make: Make, check: RowCheck, *, several: bool = False) -> GraphEntry:
     """Return an entry point.
 
     Args:
@@ -104,8 +104,8 @@ def _entry(make: Make, check: Check, *, several: bool = False) -> Entry:
     @lru_cache(maxsize=64)
     def build(options: str) -> Graph:
         models = _models(os.environ.get("JUDGES_MODEL", "local"))
-        given = list(models) if several and len(models) > 1 else models[0]
-        graph = make(given, **json.loads(options))
+        model = list(models) if several and len(models) > 1 else models[0]
+        graph = make(model, **json.loads(options))
         _check_calls(graph, json.loads(options))
         if isinstance(graph, JudgeGraph):
             return graph.copy({"most_characters": _most_characters()})
@@ -126,7 +126,7 @@ def _entry(make: Make, check: Check, *, several: bool = False) -> Entry:
     return entry
 
 
-def _check_of(kind: type[Options]) -> Check:
+def _check_of(kind: type[Options]) -> RowCheck:
     return lambda options: check_client(kind, options, _limits())
 
 

@@ -10,8 +10,8 @@ from typing_extensions import TypedDict
 
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import judged, transcript, with_source
+from langchain_judges.verdict import Label
 
-Label = str | int | float
 _ATOMS = (str, int, float, type(None))
 
 

@@ -63,7 +63,7 @@ __all__ = [
     "uniform",
 ]
 
-Item = Mapping[str, Any]
+ItemFields = Mapping[str, Any]
 How = Recall | str
 
 
@@ -201,13 +201,13 @@ class FailureMemory(BaseExampleSelector):
         return await arun(self._forget(_Removal(_ids(ids), source, auditor, round)))
 
     def recall(
-        self, item: Item, how: How | None = None, *, allow_leak: bool = False
+        self, item: ItemFields, how: How | None = None, *, allow_leak: bool = False
     ) -> Recalled:
         """Return the examples to show for an item.
 
         Args:
-            item: An `Item` or a `Pair`, with its family, group and id if it has them. The
-                source of an `Item` counts as a part of its task. An item without a family
+            item: An `ItemFields` or a `Pair`, with its family, group and id if it has them. The
+                source of an `ItemFields` counts as a part of its task. An item without a family
                 recalls from every family.
             how: The choice, such as `knn(8)` or `"knn:8"`; default the memory's own.
             allow_leak: Allow the item itself and its group; the result says which.
@@ -215,7 +215,7 @@ class FailureMemory(BaseExampleSelector):
         return run(self._recall(item, how, allow_leak))
 
     async def arecall(
-        self, item: Item, how: How | None = None, *, allow_leak: bool = False
+        self, item: ItemFields, how: How | None = None, *, allow_leak: bool = False
     ) -> Recalled:
         """Return the examples to show, as `recall` does."""
         return await arun(self._recall(item, how, allow_leak))
@@ -419,7 +419,7 @@ class FailureMemory(BaseExampleSelector):
         _, count = yield from self._keep(examples)
         return count
 
-    def _recall(self, item: Item, how: How | None, allow_leak: bool) -> Steps[Recalled]:
+    def _recall(self, item: ItemFields, how: How | None, allow_leak: bool) -> Steps[Recalled]:
         choice = self.how if how is None else read_recall(how)
         trial, catalogue = trial_in(self), (yield from self._visible_catalogue())
         query = query_of(item)

@@ -7,9 +7,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, overload
 
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.example import Example, Label, copy_of
+from langchain_judges.memory.example import Example, copy_of
+from langchain_judges.verdict import Label
 
-Kind = Literal["none", "all", "uniform", "balanced", "knn", "mmr", "leave_out", "greedy_dev"]
+RecallKind = Literal[
+    "none", "all", "uniform", "balanced", "knn", "mmr", "leave_out", "greedy_dev"
+]
 Score = Callable[[list[Any]], Any]
 """Scores a judge on development data with some examples; it may be async."""
 
@@ -18,7 +21,7 @@ Score = Callable[[list[Any]], Any]
 class Recall:
     """A choice of examples; create it with the functions of this module."""
 
-    kind: Kind
+    kind: RecallKind
     m: int | None = None
     seed: int = 0
     relevance: float = 0.5

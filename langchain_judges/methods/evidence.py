@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-Cells = Mapping[str, Any]
+TableCells = Mapping[str, Any]
 Sketch = Callable[[Mapping[str, Any]], list[Any]]
 """From a result to what a terminal shows of it: `rich` renderables; empty where the result
 holds nothing of the method's own."""
 
 
-def _own(_: Mapping[str, Any], value: Any) -> Sequence[Cells]:
+def _own(_: Mapping[str, Any], value: Any) -> Sequence[TableCells]:
     return value  # type: ignore[no-any-return]
 
 
@@ -23,7 +23,7 @@ class EvidenceTable(NamedTuple):
     title: str
     columns: tuple[tuple[str, str], ...]
     """Where each column's cell stands in a row, such as `scores.A`, and its name."""
-    rows: Callable[[Mapping[str, Any], Any], Sequence[Cells]] = _own
+    rows: Callable[[Mapping[str, Any], Any], Sequence[TableCells]] = _own
     """From the result and the value of the key to the rows; default the value itself."""
 
 

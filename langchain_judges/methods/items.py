@@ -182,8 +182,8 @@ def material(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str
     if len(answers) == 1:
         expected = EXPECTED.format(fence=token, expected=answers[0])
     elif answers:
-        listed = "\n".join(f"- {answer}" for answer in answers)
-        expected = ANY_OF.format(fence=token, expected=listed)
+        lines = "\n".join(f"- {answer}" for answer in answers)
+        expected = ANY_OF.format(fence=token, expected=lines)
     source_text = SOURCE.format(fence=token, source=source) if source else ""
     return {
         "fence": token,

@@ -47,7 +47,7 @@ from langchain_judges.verdict import (
 SHARED = ("instructions", "temperature", "repairs", "cache", "memory", "recall", "allow_leak")
 """Options that go to each member which is made here; a ready judge has its own."""
 
-Given = Any
+MembersLike = Any
 """Judges, models (objects or names) and specs in a list; or one model for several methods."""
 
 
@@ -128,7 +128,7 @@ class Combination(JudgeOptions):
     several for a single model; each a name, or `{"method", "options", "preset"}`. None:
     `"relative"` for several models."""
 
-    def build(self, model: Given) -> JudgeGraph:
+    def build(self, model: MembersLike) -> JudgeGraph:
         """Return the judge.
 
         Args:
@@ -153,7 +153,7 @@ class Combination(JudgeOptions):
         """Return the judge that asks these members."""
         raise NotImplementedError
 
-    def _members(self, value: Given) -> tuple[Member, ...]:
+    def _members(self, value: MembersLike) -> tuple[Member, ...]:
         if self.prompts:
             raise OptionError("`prompts` are those of a method; give them to the members")
         alone = isinstance(value, str | BaseChatModel | Mapping | Runnable)

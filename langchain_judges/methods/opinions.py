@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_judges.methods.evidence import Cells, EvidenceTable, Sketch
+from langchain_judges.methods.evidence import EvidenceTable, Sketch, TableCells
 
 
-def _cells(_: Mapping[str, Any], opinions: Any) -> Sequence[Cells]:
+def _cells(_: Mapping[str, Any], opinions: Any) -> Sequence[TableCells]:
     """Return a line for each member; a preference and a label stand in one column."""
     return [{**each, "said": _said_by(each)} for each in opinions]
 

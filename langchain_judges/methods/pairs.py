@@ -172,8 +172,8 @@ class PairSteps:
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
         """Return what stands around the material: focus, the caller's words, examples."""
-        added = self.setup.options.instructions
-        words = INSTRUCTIONS.format(instructions=added) if added else ""
+        instructions = self.setup.options.instructions
+        words = INSTRUCTIONS.format(instructions=instructions) if instructions else ""
         return {
             "focus": self.focus if user_turns(pair["input"]) > 1 else "",
             "instructions": words + examples,

@@ -37,12 +37,12 @@ class WeightedCriterion(PlannedCriterion):
     weight: int = Field(ge=1, le=10)
 
 
-CriterionLike = str | Mapping[str, Any]
+PlanLineLike = str | Mapping[str, Any]
 """A criterion as callers write it: a name, `"name: description"`, or both by key; by key it
 may have a `weight` too."""
 
 
-def read_criteria(criteria: Sequence[CriterionLike] | None) -> tuple[PlanLine, ...] | None:
+def read_criteria(criteria: Sequence[PlanLineLike] | None) -> tuple[PlanLine, ...] | None:
     """Return the criteria of a caller in one form.
 
     Raises:
@@ -60,7 +60,7 @@ def read_criteria(criteria: Sequence[CriterionLike] | None) -> tuple[PlanLine, .
     return plan
 
 
-def _criterion(criterion: CriterionLike) -> PlanLine:
+def _criterion(criterion: PlanLineLike) -> PlanLine:
     if isinstance(criterion, str):
         name, _, description = criterion.partition(":")
     else:

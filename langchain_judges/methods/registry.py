@@ -31,7 +31,7 @@ from langchain_judges.methods.evidence import EvidenceTable, Sketch
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.jury.judge import Jury
 from langchain_judges.methods.marks import Kind
-from langchain_judges.methods.members import Combination, Given, Named
+from langchain_judges.methods.members import Combination, MembersLike, Named
 from langchain_judges.methods.options import GraphOptions, JudgeOptions
 from langchain_judges.methods.rubric.judge import RubricOptions
 from langchain_judges.methods.sc2.judge import SC2
@@ -106,7 +106,7 @@ def _methods_in(name: str, options: Mapping[str, Any]) -> Sequence[Named]:
 
 
 def load_judge(
-    method: str, model: Given, *, preset: str | None = None, **options: Any
+    method: str, model: MembersLike, *, preset: str | None = None, **options: Any
 ) -> JudgeGraph:
     """Create a judge by the name of its method.
 
@@ -216,7 +216,7 @@ def _is_text(value: object) -> bool:
 def load(
     table: Methods,
     method: str,
-    model: Given,
+    model: MembersLike,
     preset: str | None,
     options: Mapping[str, Any],
 ) -> JudgeGraph:

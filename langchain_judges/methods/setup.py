@@ -53,7 +53,7 @@ class Setup:
         options: GraphOptions,
         model: str | BaseChatModel,
         others: Mapping[str, str | BaseChatModel | None],
-        shown: tuple[str, ...] = (),
+        examples_in: tuple[str, ...] = (),
         templates: Mapping[str, ChatPromptTemplate] | None = None,
     ) -> Setup:
         """Choose prompts and models.
@@ -62,7 +62,7 @@ class Setup:
             options: The checked options.
             model: The judge's own model.
             others: The steps that ask a model, each with its own model or None.
-            shown: The steps whose prompts show remembered examples.
+            examples_in: The steps whose prompts show remembered examples.
             templates: The prompts, where they are not the method's.
 
         Raises:
@@ -75,7 +75,7 @@ class Setup:
             step: Channel(other, options.temperature) if other else own
             for step, other in others.items()
         }
-        contexts = [channels[step].context for step in shown]
+        contexts = [channels[step].context for step in examples_in]
         memory = None
         if isinstance(options, JudgeOptions):
             memory = options.reminder(contexts)

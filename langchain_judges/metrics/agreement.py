@@ -40,8 +40,8 @@ def share(
 ) -> Result:
     """Return the share of hits; None is a failed judgment, and `failed` says why those did."""
     one_of("errors", errors, Errors)
-    counted = [0.0 if hit is None and errors == "wrong" else hit for hit in hits]
-    agreement = rate(counted, groups=groups, confidence=confidence)
+    counts = [0.0 if hit is None and errors == "wrong" else hit for hit in hits]
+    agreement = rate(counts, groups=groups, confidence=confidence)
     if not agreement.n:
         why = "no judged items" if failed.total() else "no items"
         return Result.undefined(why, n_failed=failed)
@@ -200,8 +200,8 @@ def _score(rule: str, pair: tuple[Any, Any], label: Any, errors: str) -> float |
         return float(all(right))
     if rule == "mean_of_orders":
         return sum(right) / 2
-    decided = combine("strict" if rule == "strict" else "lenient", pair)
-    return float(bool(decided == label))
+    outcome = combine("strict" if rule == "strict" else "lenient", pair)
+    return float(bool(outcome == label))
 
 
 def majority_vote(votes: Iterable[Preference | None]) -> Preference | None:

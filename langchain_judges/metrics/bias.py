@@ -23,7 +23,7 @@ from langchain_judges.metrics.intervals import paired_difference, rate
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.metrics.style import list_items, markdown_marks
 
-Unit = Literal["vote", "sample"]
+BiasUnit = Literal["vote", "sample"]
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
     amounts_a: Iterable[float],
     amounts_b: Iterable[float],
     *,
-    unit: Unit = "vote",
+    unit: BiasUnit = "vote",
     groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:
@@ -200,7 +200,7 @@ def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
 
     Source: "LB" of Saha et al. 2023, with any amount in the place of length.
     """
-    one_of("unit", unit, Unit)
+    one_of("unit", unit, BiasUnit)
     columns = [as_list(c) for c in (preferences, votes, amounts_a, amounts_b)]
     same_length(preferences=columns[0], votes=columns[1], amounts=columns[2], and_b=columns[3])
     keys = list(range(len(columns[0]))) if groups is None else as_list(groups)
@@ -235,7 +235,7 @@ def length_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
     *,
-    unit: Unit = "vote",
+    unit: BiasUnit = "vote",
     groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:
@@ -263,7 +263,7 @@ def list_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
     *,
-    unit: Unit = "vote",
+    unit: BiasUnit = "vote",
     groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:
@@ -279,7 +279,7 @@ def markdown_bias(  # noqa: PLR0913 - two texts, the votes on them, and the inte
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
     *,
-    unit: Unit = "vote",
+    unit: BiasUnit = "vote",
     groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> Result:

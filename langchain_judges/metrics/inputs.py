@@ -154,9 +154,9 @@ def as_floats(values: Iterable[Any]) -> Floats:
     Raises:
         InputError: One is not a number, or infinite.
     """
-    listed = list(values)
+    items = list(values)
     try:
-        floats = np.asarray(listed, dtype=float).reshape(len(listed))
+        floats = np.asarray(items, dtype=float).reshape(len(items))
     except (TypeError, ValueError) as exc:
         raise InputError(f"a number for each item is needed: {exc}") from exc
     if not np.isfinite(floats).all():

@@ -16,11 +16,11 @@ from langchain_judges.metrics.intervals import paired_difference, rate
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import Preference
 
-Votes = Iterable[Sequence[Preference | None]]
+PeopleVotes = Iterable[Sequence[Preference | None]]
 
 
 def people_agreement(
-    votes: Votes,
+    votes: PeopleVotes,
     *,
     ties: Ties = "keep",
     groups: Iterable[Any] | None = None,
@@ -63,7 +63,7 @@ def people_agreement(
 
 
 def oracle_agreement(
-    votes: Votes, *, groups: Iterable[Any] | None = None, confidence: float = 0.95
+    votes: PeopleVotes, *, groups: Iterable[Any] | None = None, confidence: float = 0.95
 ) -> Result:
     """Return the share of these votes that the best answers of all match: nobody matches more.
 
@@ -112,7 +112,7 @@ class BesidePeople(Findings):
 
 def beside_people(
     judge: Iterable[Any],
-    votes: Votes,
+    votes: PeopleVotes,
     *,
     margin: float = 0.05,
     groups: Iterable[Any] | None = None,

@@ -32,7 +32,7 @@ from langchain_judges.metrics.result import Interval, Result
 Correlation = Literal["pearson", "spearman", "kendall"]
 Statistic = Literal["mean", "pearson", "spearman", "kendall"]
 
-Side = tuple[Floats, Floats]
+SampleSide = tuple[Floats, Floats]
 """Two columns (rows,) that a statistic is taken of; a mean looks at the first alone."""
 
 BLOCK_CELLS = 250_000  # counts held at once: 2 MB, so that a block stays in the cache
@@ -53,7 +53,7 @@ def draws(groups: Ints, resamples: int, seed: int) -> Iterator[Floats]:
         yield counts.reshape(size, count).astype(float)
 
 
-def _moments(side: Side) -> list[Floats]:
+def _moments(side: SampleSide) -> list[Floats]:
     x, y = (column - column.mean() for column in side)
     return [np.ones_like(x), x, y, x * x, y * y, x * y]
 
@@ -90,18 +90,18 @@ class _Ranker:
         return np.asarray(middle[self.place])
 
 
-def _spearman(sides: Sequence[Side]) -> Callable[[Floats], Floats]:
+def _spearman(sides: Sequence[SampleSide]) -> Callable[[Floats], Floats]:
     """Prepare ρ of each side; rows lie first here, for they are what is sorted."""
     columns = {id(column): column for side in sides for column in side}
     rankers = {name: _Ranker(column) for name, column in columns.items()}
 
     def compute(weights: Floats) -> Floats:
         ranks = {name: ranker.ranks(weights) for name, ranker in rankers.items()}
-        weighed = {name: weights * rank for name, rank in ranks.items()}
+        weights_of = {name: weights * rank for name, rank in ranks.items()}
         zero = np.zeros(weights.shape[1])
 
         def product(x: Floats, y: Floats) -> Floats:
-            return np.asarray(np.einsum("ij,ij->j", weighed[id(x)], ranks[id(y)]))
+            return np.asarray(np.einsum("ij,ij->j", weights_of[id(x)], ranks[id(y)]))
 
         sums = [
             [zero + 1, zero, zero, product(x, x), product(y, y), product(x, y)]
@@ -112,7 +112,7 @@ def _spearman(sides: Sequence[Side]) -> Callable[[Floats], Floats]:
     return compute
 
 
-def _kendall(sides: Sequence[Side]) -> Callable[[Floats], Floats]:
+def _kendall(sides: Sequence[SampleSide]) -> Callable[[Floats], Floats]:
     def compute(weights: Floats) -> Floats:
         taus = np.full((weights.shape[1], len(sides)), np.nan)
         for number, row in enumerate(weights.T.astype(np.int64)):
@@ -126,7 +126,7 @@ def _kendall(sides: Sequence[Side]) -> Callable[[Floats], Floats]:
 
 
 def resample(
-    statistic: Statistic, sides: Sequence[Side], groups: Ints, resamples: int, seed: int
+    statistic: Statistic, sides: Sequence[SampleSide], groups: Ints, resamples: int, seed: int
 ) -> Floats:
     """Return a statistic of each side, (1 + resamples, sides); row 0 is the data as given."""
     count = int(groups.max()) + 1
@@ -274,11 +274,11 @@ def bootstrap(
     numbered = group_numbers(groups, indices, len(indices) + failed.total())
     if callable(statistic):
         compute = statistic
-        picked = [
+        replicates = [
             compute(*([column[i] for i in index] for column in rows))
             for index in _indices(numbered, resamples, seed)
         ]
-        value, values = float(compute(*rows)), np.asarray(picked, dtype=float)
+        value, values = float(compute(*rows)), np.asarray(replicates, dtype=float)
     else:
         one_of("statistic", statistic, Statistic)
         side = as_floats(rows[0]), as_floats(rows[-1])

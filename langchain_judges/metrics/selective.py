@@ -98,8 +98,8 @@ def selective_threshold(
     errors = np.cumsum([not right for _, right in usable])
     best, bound = _furthest(levels, errors, alpha, delta, least_items)
     value = float(levels[best - 1]) if best else math.inf
-    picked = [float(right) for _, right in usable[:best]]
-    agreement = rate(picked) if picked else Result.undefined("nothing is taken")
+    hits = [float(right) for _, right in usable[:best]]
+    agreement = rate(hits) if hits else Result.undefined("nothing is taken")
     coverage = rate([float(c is not None and c >= value) for c, _ in rows])
     return Threshold(value, bound, coverage, agreement, len(rows), failed)
 

@@ -29,14 +29,14 @@ class SlotCalibration(Findings):
     """The share of the pairs whose orders name different texts, as the judge said."""
     flips_after: Result
     """The same share by the calibrated probabilities."""
-    said: list[float]
+    raw: list[float]
     """Probabilities of the first place, as they were said, in ascending order."""
     calibrated: list[float]
     """What each of them is worth."""
 
     def of(self, probability: float) -> float:
         """Return what a probability of the first place is worth; between those seen, a line."""
-        return float(np.interp(probability, self.said, self.calibrated))
+        return float(np.interp(probability, self.raw, self.calibrated))
 
 
 def calibrated_slots(
@@ -73,8 +73,8 @@ def calibrated_slots(
     pooled = np.array([[one[i], other[i]] for i in both], dtype=float)
     if pooled.min() < 0 or pooled.max() > 1:
         raise InputError("probabilities lie between 0 and 1")
-    said, calibrated = _curve(pooled.ravel())
-    ab, ba = (np.interp(pooled[:, order], said, calibrated) for order in (0, 1))
+    raw, calibrated = _curve(pooled.ravel())
+    ab, ba = (np.interp(pooled[:, order], raw, calibrated) for order in (0, 1))
     means: list[float | None] = [None] * len(one)
     for place, value in zip(both, (ab + 1 - ba) / 2, strict=True):
         means[place] = float(value)
@@ -83,7 +83,7 @@ def calibrated_slots(
         preferences=[None if mean is None else _side(mean) for mean in means],
         flips_before=_flips(pooled[:, 0], pooled[:, 1]),
         flips_after=_flips(ab, ba),
-        said=said.tolist(),
+        raw=raw.tolist(),
         calibrated=calibrated.tolist(),
     )
 
@@ -93,9 +93,9 @@ def _curve(pooled: Floats) -> tuple[Floats, Floats]:
     ordered = np.sort(np.clip(pooled, _LEAST, 1 - _LEAST))
     odds = np.log(ordered / (1 - ordered))
     middle = (odds - odds[::-1]) / 2
-    said, groups = np.unique(ordered, return_inverse=True)
+    raw, groups = np.unique(ordered, return_inverse=True)
     worth = np.bincount(groups, weights=middle) / np.bincount(groups)
-    return said, 1 / (1 + np.exp(-worth))
+    return raw, 1 / (1 + np.exp(-worth))
 
 
 def _flips(first_ab: Floats, first_ba: Floats) -> Result:
@@ -120,14 +120,14 @@ def slot_probabilities(
     both: tuple[list[float | None], list[float | None]] = ([], [])
     for row in rows:
         replies = row.get("ballots") or row.get("choices") or ()
-        found = {each["order"]: _first_place(each) for each in replies}
+        chances = {each["order"]: _first_place(each) for each in replies}
         for column, order in zip(both, ("AB", "BA"), strict=True):
-            column.append(found.get(order))
+            column.append(chances.get(order))
     return both
 
 
 def _first_place(reply: Mapping[str, Any]) -> float | None:
-    chance, said = reply.get("probability"), reply.get("preference")
-    if chance is None or said not in ("A", "B"):
+    chance, side = reply.get("probability"), reply.get("preference")
+    if chance is None or side not in ("A", "B"):
         return None
-    return float(chance) if said == reply["order"][0] else 1 - float(chance)
+    return float(chance) if side == reply["order"][0] else 1 - float(chance)

@@ -301,10 +301,10 @@ def style_gaps(outputs_a: Iterable[str], outputs_b: Iterable[str]) -> dict[str, 
 
     A feature in which no pair differs from another is absent.
     """
-    counted = [[style_features(text) for text in texts] for texts in (outputs_a, outputs_b)]
+    counts = [[style_features(text) for text in texts] for texts in (outputs_a, outputs_b)]
     features = {}
     for name in ("characters", "list_items", "headers", "bold"):
-        gaps = [_relative(name, a, b) for a, b in zip(*counted, strict=True)]
+        gaps = [_relative(name, a, b) for a, b in zip(*counts, strict=True)]
         if len(set(gaps)) > 1:
             features[name] = _spread_of(gaps)
     return features

@@ -75,14 +75,14 @@ def dawid_skene(
         for item, value in enumerate(row):
             if value is not None:
                 votes[number, item, place[value]] = 1.0
-    rated = votes.sum(axis=(0, 2)) > 0
-    if not rated.any():
+    has_votes = votes.sum(axis=(0, 2)) > 0
+    if not has_votes.any():
         return DawidSkene([], [None] * items, [None] * items, [], [], [], 0, True)
-    chances, confusion, shares, converged = _expect(votes[:, rated], most_steps, smoothing)
-    right = np.einsum("ric,ic->r", votes[:, rated], chances)
+    chances, confusion, shares, converged = _expect(votes[:, has_votes], most_steps, smoothing)
+    right = np.einsum("ric,ic->r", votes[:, has_votes], chances)
     answers = votes.sum(axis=(1, 2))
     everywhere = iter(chances.tolist())
-    by_item = [next(everywhere) if present else None for present in rated]
+    by_item = [next(everywhere) if present else None for present in has_votes]
     return DawidSkene(
         classes,
         [None if own is None else classes[int(np.argmax(own))] for own in by_item],
@@ -90,7 +90,7 @@ def dawid_skene(
         [float(r / g) if g else math.nan for r, g in zip(right, answers, strict=True)],
         confusion.tolist(),
         shares.tolist(),
-        int(rated.sum()),
+        int(has_votes.sum()),
         converged,
     )
 

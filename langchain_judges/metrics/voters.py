@@ -14,11 +14,11 @@ from langchain_judges.metrics.inputs import Floats, as_list, is_missing, same_le
 from langchain_judges.metrics.result import Result
 from langchain_judges.metrics.truth import dawid_skene
 
-Votes = Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]
+VoterAnswers = Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]
 """Answers by voter, one for each item and None where there is none; or rows of a jury."""
 
 
-def effective_voters(votes: Votes, labels: Iterable[Any] | None = None) -> Result:
+def effective_voters(votes: VoterAnswers, labels: Iterable[Any] | None = None) -> Result:
     """Return how many independent voters would be worth as much as these.
 
     n / (1 + (n − 1) r), the design effect of n equally correlated voters, where r is the mean
@@ -59,7 +59,7 @@ def effective_voters(votes: Votes, labels: Iterable[Any] | None = None) -> Resul
     return Result(size / (1 + (size - 1) * mean), n=size)
 
 
-def learned_weights(votes: Votes, *, most: float = 5.0) -> dict[str, float]:
+def learned_weights(votes: VoterAnswers, *, most: float = 5.0) -> dict[str, float]:
     """Return a weight for each voter, learned from what they say, without labels.
 
     Dawid and Skene's EM estimates how often each voter is right; the weight of one who is
@@ -98,7 +98,7 @@ def _weight(right: float, others: int, most: float) -> float:
     return min(most, max(0.0, math.log(others * inner / (1 - inner))))
 
 
-def _columns(votes: Votes) -> dict[str, list[Any]]:
+def _columns(votes: VoterAnswers) -> dict[str, list[Any]]:
     if isinstance(votes, Mapping):
         columns = {name: as_list(column) for name, column in votes.items()}
         same_length(**columns)

@@ -17,7 +17,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
-Checked = TypeVar("Checked")
+Declared = TypeVar("Declared")
 
 
 def type_of(kind: type[Options], name: str) -> str:
@@ -59,8 +59,8 @@ def factory(
 
 
 def with_options(
-    kind: Callable[P, Checked],
-) -> Callable[[Callable[[A, B, Checked], T]], Callable[Concatenate[A, B, P], T]]:
+    kind: Callable[P, Declared],
+) -> Callable[[Callable[[A, B, Declared], T]], Callable[Concatenate[A, B, P], T]]:
     """Let a function of two arguments and a set of options take each option by name.
 
     Type checkers see every option of the kind, with its type and default; `help()` and the
@@ -71,7 +71,7 @@ def with_options(
     """
     options = cast("type[Options]", kind)
 
-    def decorate(function: Callable[[A, B, Checked], T]) -> Callable[Concatenate[A, B, P], T]:
+    def decorate(function: Callable[[A, B, Declared], T]) -> Callable[Concatenate[A, B, P], T]:
         own = list(inspect.signature(function).parameters.values())[:2]
         heads = inspect.Signature(own)
 
@@ -80,7 +80,7 @@ def with_options(
             keywords = {each.name: values.pop(each.name) for each in own if each.name in values}
             bound = heads.bind(*args, **keywords)
             first, second = bound.args
-            return function(first, second, cast("Checked", options(**values)))
+            return function(first, second, cast("Declared", options(**values)))
 
         lines = "\n".join(f"    {line}" for line in _option_lines(options))
         text = inspect.cleandoc(function.__doc__ or "")

@@ -50,8 +50,8 @@ def proposal_screen(
         parts.append(_section("source", str(item["source"]), whole))
     expected = item.get("expected")
     if expected is not None:
-        listed = [expected] if isinstance(expected, str) else expected
-        parts.append(_section("expected", "\n".join(map(str, listed)), whole, "green"))
+        answers = [expected] if isinstance(expected, str) else expected
+        parts.append(_section("expected", "\n".join(map(str, answers)), whole, "green"))
     parts.append(_section("response", judged(item["output"]), whole, "cyan"))
     score = proposal.get("score")
     sure = "" if score is None else f" (score {score:.2f})"

@@ -87,7 +87,7 @@ def consistency(sample: Sample) -> list[Number]:
     """Return whether a judge contradicts itself, which needs no labels."""
     if any(system is None for pair in sample.systems for system in pair):
         return []
-    keys = [row.known.get("group") for row in sample.rows]
+    keys = [row.data_row.get("group") for row in sample.rows]
     if None in keys:
         return []
     result = metrics.transitivity(

@@ -71,7 +71,7 @@ def _row(
     first = next(row for row in judgments if row is not None)
     own = first.row.get("id")
     texts = [(name, _cut(text)) for name, text in texts_of(first)] if with_texts else []
-    task = _cut(shown(first.known.get("input") or "")) if with_texts else ""
+    task = _cut(shown(first.data_row.get("input") or "")) if with_texts else ""
     return {
         "number": number,
         "id": str(first.place if own is None else own),

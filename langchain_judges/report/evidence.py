@@ -84,7 +84,7 @@ def cost_of(row: JudgedRow) -> float:
 
 
 def _disagreement(row: JudgedRow) -> Disagreement:
-    labels, verdict = row.known, row.verdict
+    labels, verdict = row.data_row, row.verdict
     people = str(row.label)
     if row.votes:
         people += f" ({row.votes.count(row.label)} of {len(row.votes)} votes)"
@@ -104,7 +104,7 @@ def _disagreement(row: JudgedRow) -> Disagreement:
 
 def texts_of(row: JudgedRow) -> list[tuple[str, str]]:
     """Return what each judged text of a row is called, and the text."""
-    return [(name, shown(row.known[key])) for key, name in _TEXTS if row.known.get(key)]
+    return [(name, shown(row.data_row[key])) for key, name in _TEXTS if row.data_row.get(key)]
 
 
 def shown(text: Any) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
+from langchain_judges.metrics.agreement import Errors
 from langchain_judges.report.bias import consistency, position, self_preference, style
 from langchain_judges.report.criteria import criteria, least
 from langchain_judges.report.estimates import calibration, corrected, ratings
-from langchain_judges.report.number import ERRORS, Errors, Number
+from langchain_judges.report.number import ERRORS, Number
 from langchain_judges.report.people import difficulty, likely_labels, unanimity
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.systems import strengths
@@ -75,9 +76,9 @@ def _agreement(sample: Sample) -> list[Number]:
 
 
 def _pair_agreement(sample: Sample, errors: Errors, note: str) -> list[Number]:
-    decided = [[label] if label is not None else [] for label in sample.labels]
+    labels = [[label] if label is not None else [] for label in sample.labels]
     alone = metrics.majority_agreement(
-        sample.verdicts, decided, ties="drop", errors=errors, **sample.settings
+        sample.verdicts, labels, ties="drop", errors=errors, **sample.settings
     )
     title = "The label, ties of either left out"
     numbers = [Number(f"agreement.no_ties.{errors}", title, alone, note=note)]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from langchain_judges.metrics import Result
+from langchain_judges.metrics.agreement import Errors
 
-Unit = Literal["share", "points", "number"]
+NumberUnit = Literal["share", "points", "number"]
 """A share in [0, 1], a difference of shares, or a number in units of its own."""
 
-Errors = Literal["wrong", "drop"]
 ERRORS: tuple[Errors, ...] = ("wrong", "drop")
 
 
@@ -22,7 +22,7 @@ class Number:
     """Its name, such as `agreement.label.wrong`; the first part is the section."""
     title: str
     result: Result
-    unit: Unit = "share"
+    unit: NumberUnit = "share"
     note: str = ""
 
     @property

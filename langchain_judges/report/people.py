@@ -33,7 +33,7 @@ def unanimity(sample: Sample) -> list[Number]:
 
 def difficulty(sample: Sample) -> list[Number]:
     """Return the agreement at each level of difficulty, where rows name one."""
-    levels = [row.known.get("difficulty") for row in sample.rows]
+    levels = [row.data_row.get("difficulty") for row in sample.rows]
     there = {level for level in levels if level is not None}
     if len(there) < 2 or not any(sample.targets):
         return []

@@ -29,7 +29,7 @@ def provenance_of(
         "method": str(description.get("method", "")),
         "model": str(description.get("model", "")),
         "judge settings": str(description.get("mark", "")),
-        "data": data_hash(data if data is not None else [row.known for row in rows]),
+        "data": data_hash(data if data is not None else [row.data_row for row in rows]),
         **more,
     }
     return {name: text for name, text in parts.items() if text}

@@ -19,10 +19,10 @@ from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.results import content_key, judged_row
 
-_KNOWN_OF_IT = (*ANNOTATIONS, "family")
+_DATA_FIELDS = (*ANNOTATIONS, "family")
 _POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
-Verdicts = list[dict[str, Any]]
+VerdictRows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class JudgedRow:
     """A row of a run, and the row of the data that it judged."""
 
     row: Mapping[str, Any]
-    known: Mapping[str, Any]
+    data_row: Mapping[str, Any]
     """The data's row, or what the run kept of it."""
     place: Any
     """What the same row has in another run: its place in the data, or its id."""
@@ -48,13 +48,13 @@ class JudgedRow:
     @cached_property
     def votes(self) -> list[Any]:
         """What each person said."""
-        votes = self.known.get("human_votes") or []
+        votes = self.data_row.get("human_votes") or []
         return [vote for vote in votes if vote is not None] if isinstance(votes, list) else []
 
     @cached_property
     def label(self) -> Any:
         """What people say: the row's label, else the majority of their votes."""
-        label = self.known.get("label")
+        label = self.data_row.get("label")
         return majority_vote(self.votes) if label is None else label
 
     @cached_property
@@ -71,17 +71,17 @@ class JudgedRow:
     @property
     def labels(self) -> Mapping[str, Any]:
         """What people say by each criterion of a text."""
-        return self.known.get("labels") or {}
+        return self.data_row.get("labels") or {}
 
     @property
     def category(self) -> str | None:
         """The kind of task."""
-        category = self.known.get("category", self.known.get("family"))
+        category = self.data_row.get("category", self.data_row.get("family"))
         return None if category is None else str(category)
 
     def text(self, name: str) -> str | None:
         """Return the text that was judged under a field; None where it is not known."""
-        text = self.known.get(name)
+        text = self.data_row.get(name)
         return judged(text) if text else None
 
     def in_order(self, order: str) -> Any:
@@ -113,7 +113,7 @@ class JudgedRow:
         # Score and confidence are of the judge's own rule.
         changes = {"preference": preference, "score": None, "confidence": None}
         row = {**self.row, "verdict": {**self.verdict, **changes}}
-        return JudgedRow(row, self.known, self.place)
+        return JudgedRow(row, self.data_row, self.place)
 
 
 def preference_points(answers: Sequence[Any]) -> float | None:
@@ -310,13 +310,13 @@ def _id(row: Mapping[str, Any]) -> str | None:
 
 def _facts_in(row: Mapping[str, Any]) -> dict[str, Any]:
     texts = ("input", "output_a", "output_b", "output", "expected", "source", "reference")
-    names = (*_KNOWN_OF_IT, *texts)
+    names = (*_DATA_FIELDS, *texts)
     return {name: row[name] for name in names if row.get(name) is not None}
 
 
-def judges_of(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, Verdicts]:
+def judges_of(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, VerdictRows]:
     """Part the rows of several judges; the names are of model and method."""
-    by_mark: dict[str, Verdicts] = {}
+    by_mark: dict[str, VerdictRows] = {}
     names: dict[str, str] = {}
     for row in verdicts:
         description = row.get("judge")
@@ -332,7 +332,7 @@ def judges_of(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, Verdicts]:
     }
 
 
-def read_verdicts(path: str | PathLike[str]) -> dict[str, Verdicts]:
+def read_verdicts(path: str | PathLike[str]) -> dict[str, VerdictRows]:
     """Read a results file of `judge_many`: by judge its rows.
 
     Raises:

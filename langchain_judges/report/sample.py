@@ -38,9 +38,9 @@ class Sample:
         self.targets = [row.target for row in rows]
         if self.pairs:
             self._check()
-        self.systems = [_systems(row.known.get("systems")) for row in rows]
+        self.systems = [_systems(row.data_row.get("systems")) for row in rows]
         """Who wrote A and who wrote B, None where it is not known."""
-        keys = [row.known.get("group") for row in rows]
+        keys = [row.data_row.get("group") for row in rows]
         sizes = Counter(key for key in keys if key is not None)
         self.groups: list[Any] | None = None
         """The cluster of each row; a row without a group is one of its own."""

@@ -153,8 +153,8 @@ class TrustReport:
 def _dollars(sample: Sample) -> float | None:
     """Return what the rows cost if the run knew the price of every reply."""
     costs = [row.row["cost"] for row in sample.rows if "cost" in row.row]
-    known = len(costs) == len(sample.rows) and None not in costs
-    return sum(costs) if known else None
+    complete = len(costs) == len(sample.rows) and None not in costs
+    return sum(costs) if complete else None
 
 
 def check_installed() -> None:
@@ -255,13 +255,13 @@ def trust(  # noqa: PLR0913 - options
         )
     table = None if data is None else rows_in(data, "data")
     joined = join(rows, table)
-    known_as = next(iter(judges)) if name is None else name
+    label = next(iter(judges)) if name is None else name
     if orders is not None:
         orders_of(orders)  # refuses a rule that there is not
-        known_as += f" (orders combined by {orders})"
+        label += f" (orders combined by {orders})"
         joined = replace(joined, rows=[row.by_rule(orders) for row in joined.rows])
     sample = Sample(joined.rows, confidence, joined.repeats)
-    report = TrustReport(sample, known_as, data_name, disagreements, min_agreement)
+    report = TrustReport(sample, label, data_name, disagreements, min_agreement)
     if table is not None:
         report.absent = len(table) - len({row.place for row in joined.rows})
     report.left_out = joined.left_out

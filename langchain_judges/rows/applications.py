@@ -18,7 +18,7 @@ from langchain_judges.rows.messages import message_in
 from langchain_judges.rows.texts import Text, plain
 from langchain_judges.rows.trajectories import history, is_trajectory, trajectory, work
 
-Source = str | Callable[[Any], Any] | None
+TextSource = str | Callable[[Any], Any] | None
 """Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function
 of the whole value, or None to search the usual keys."""
 
@@ -59,7 +59,7 @@ def check_sources(**sources: Any) -> None:
     """Check options that say where a text is found.
 
     Raises:
-        OptionError: An option is not a `Source`.
+        OptionError: An option is not a `TextSource`.
     """
     for name, source in sources.items():
         if not (source is None or isinstance(source, str) or callable(source)):
@@ -97,7 +97,7 @@ def comment_of(verdict: Mapping[str, Any]) -> str:
     return comment
 
 
-def task_in(value: Any, source: Source = None) -> Text:
+def task_in(value: Any, source: TextSource = None) -> Text:
     """Return the task in an application's inputs: a text, or chat messages.
 
     Raises:
@@ -112,7 +112,7 @@ def task_in(value: Any, source: Source = None) -> Text:
     return messages if messages else _text(part, "input")
 
 
-def answer_in(value: Any, source: Source = None, field: Field = "output") -> str:
+def answer_in(value: Any, source: TextSource = None, field: Field = "output") -> str:
     """Return the text in an application's outputs; of chat messages, the assistant's last.
 
     Images and files are named by their marks.
@@ -130,7 +130,7 @@ def answer_in(value: Any, source: Source = None, field: Field = "output") -> str
     return _text(part, field)
 
 
-def work_in(value: Any, source: Source = None, field: Field = "output") -> Text:
+def work_in(value: Any, source: TextSource = None, field: Field = "output") -> Text:
     """Return the `output` of a row from an application's outputs.
 
     It is a text, or a message if it contains images or files; for an agent that used tools it
@@ -154,7 +154,7 @@ def with_blocks(text: str, origin: Any) -> Text:
     return text if isinstance(content, str) else [{"role": "assistant", "content": content}]
 
 
-def reference_in(value: Any, source: Source = None) -> str:
+def reference_in(value: Any, source: TextSource = None) -> str:
     """Return the text of a reference; for an agent that used tools, the complete trajectory.
 
     Raises:
@@ -167,7 +167,7 @@ def reference_in(value: Any, source: Source = None) -> str:
     return text
 
 
-def expected_in(value: Any, source: Source = None) -> str | list[str]:
+def expected_in(value: Any, source: TextSource = None) -> str | list[str]:
     """Return the expected answer in a reference, or a list of accepted answers.
 
     Raises:
@@ -200,7 +200,7 @@ def context_in(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def source_in(inputs: Any, outputs: Any, source: Source = None) -> str | None:
+def source_in(inputs: Any, outputs: Any, source: TextSource = None) -> str | None:
     """Return the source that an application used, from its inputs or its outputs.
 
     Args:
@@ -237,7 +237,7 @@ def messages_in(value: Any) -> list[dict[str, Any]]:
     return [message for message in messages if message and plain(message["content"]).strip()]
 
 
-def _find(value: Any, field: Field, source: Source) -> Any:
+def _find(value: Any, field: Field, source: TextSource) -> Any:
     """Return the part of `value` that a source names, or that stands under a usual key."""
     value = _thread_values(value)
     if callable(source):

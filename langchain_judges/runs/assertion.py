@@ -13,7 +13,7 @@ from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.rows.labels import read_label
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.results import judged_row, outcome_of
-from langchain_judges.runs.workload import Judge, Result
+from langchain_judges.runs.workload import Judge, ResultRow
 
 Passes = Callable[[Mapping[str, Any]], bool]
 
@@ -26,7 +26,7 @@ def assert_judged(
     tries: int = 2,
     passes: Passes | None = None,
     max_concurrency: int = 8,
-) -> list[Result]:
+) -> list[ResultRow]:
     """Judge rows in a test, and fail it if too few of them pass.
 
     Only rows that fail are judged again, up to `tries` times, so that one unlucky sample does
@@ -56,7 +56,7 @@ def assert_judged(
     _check(data, min_pass, tries)
     middle = sum(scale_of(judge) or (0, 1)) / 2
     passes_row = passes or partial(_passes, middle)
-    results: dict[int, Result] = {}
+    results: dict[int, ResultRow] = {}
     failures = list(range(len(data)))
     for _ in range(tries):
         run = judge_many(judge, [data[i] for i in failures], max_concurrency=max_concurrency)
@@ -92,13 +92,13 @@ def _passes(middle: float, row: Mapping[str, Any]) -> bool:
     return str(verdict["label"]) == str(label)
 
 
-def _complaint(results: list[Result], failures: list[int], min_pass: float) -> str:
+def _complaint(results: list[ResultRow], failures: list[int], min_pass: float) -> str:
     passes = len(results) - len(failures)
     lines = [f"{passes} of {len(results)} rows pass, {min_pass:.0%} must:"]
     return "\n".join([*lines, *(_reason(i, results[i]) for i in failures)])
 
 
-def _reason(place: int, row: Result) -> str:
+def _reason(place: int, row: ResultRow) -> str:
     verdict = outcome_of(row)
     name = row.get("id") or f"row {place + 1}"
     if not judged_row(row):

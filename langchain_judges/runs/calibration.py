@@ -15,7 +15,7 @@ from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions
 from langchain_judges.runs.results import content_key
-from langchain_judges.runs.workload import Result, Rows
+from langchain_judges.runs.workload import ResultRow, Rows
 
 
 @with_options(CalibrationOptions)
@@ -81,7 +81,9 @@ def calibrate_cascade(
     return options_with_gates.combine_members(graph.members, kind_of(graph))  # type: ignore[return-value]
 
 
-def _results(member: Member, rows: Sequence[Any], options: CalibrationOptions) -> list[Result]:
+def _results(
+    member: Member, rows: Sequence[Any], options: CalibrationOptions
+) -> list[ResultRow]:
     if "method" not in metadata_of(member.judge):
         raise OptionError(f"the judge {member.name!r} does not say what decides its verdicts")
     run = judge_many(
@@ -96,7 +98,7 @@ def _results(member: Member, rows: Sequence[Any], options: CalibrationOptions) -
         return list(run)
 
 
-def _answer(row: Result) -> Any:
+def _answer(row: ResultRow) -> Any:
     verdict = row["verdict"]
     return verdict.get("preference", verdict.get("label"))
 

@@ -26,7 +26,7 @@ from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
 from langchain_judges.runs.work import RunRow
-from langchain_judges.runs.workload import Judge, Result, Rows, Workload
+from langchain_judges.runs.workload import Judge, ResultRow, Rows, Workload
 
 
 @with_options(RunOptions)
@@ -90,7 +90,7 @@ def _check(judge: object, rows: object) -> None:
         raise OptionError(f"`rows` must be a list or another iterable of rows, got {rows!r}")
 
 
-class Run(Iterator[Result]):
+class Run(Iterator[ResultRow]):
     """A run in threads; iterate over it to judge, or use it in a `with` block."""
 
     def __init__(self, work: Workload) -> None:
@@ -103,7 +103,7 @@ class Run(Iterator[Result]):
         """The counts of the run so far."""
         return self._work.summary
 
-    def __next__(self) -> Result:
+    def __next__(self) -> ResultRow:
         """Return the next result, in the order of the rows."""
         return next(self._rows)
 
@@ -119,13 +119,13 @@ class Run(Iterator[Result]):
         """Close the run."""
         self.close()
 
-    def _judge(self) -> Generator[Result, None, None]:
+    def _judge(self) -> Generator[ResultRow, None, None]:
         work = self._work
         work.open()
         places = work.open_rows
         pool = ThreadPoolExecutor(places)
-        finished: SimpleQueue[Future[Result]] = SimpleQueue()
-        window: Window[Future[Result]] = Window(places, finished.put)
+        finished: SimpleQueue[Future[ResultRow]] = SimpleQueue()
+        window: Window[Future[ResultRow]] = Window(places, finished.put)
         try:
             with work.display():
                 while self._next_is_there(window, pool, finished):
@@ -143,9 +143,9 @@ class Run(Iterator[Result]):
 
     def _next_is_there(
         self,
-        window: Window[Future[Result]],
+        window: Window[Future[ResultRow]],
         pool: ThreadPoolExecutor,
-        finished: SimpleQueue[Future[Result]],
+        finished: SimpleQueue[Future[ResultRow]],
     ) -> bool:
         """Start rows and wait for the next result; False if there is none."""
         while True:
@@ -159,15 +159,15 @@ class Run(Iterator[Result]):
             finished.get()
             window.finished()
 
-    def _start(self, row: RunRow, pool: ThreadPoolExecutor) -> Future[Result]:
+    def _start(self, row: RunRow, pool: ThreadPoolExecutor) -> Future[ResultRow]:
         steps = self._work.judge_one(row)
         if self._work.asks_for(row):
             return pool.submit(copy_context().run, run, steps)
-        future: Future[Result] = Future()
+        future: Future[ResultRow] = Future()
         future.set_result(run(steps))
         return future
 
-    def _result(self, window: Window[Future[Result]]) -> Result:
+    def _result(self, window: Window[Future[ResultRow]]) -> ResultRow:
         try:
             return window.pop().result()
         except RunStopped:
@@ -176,7 +176,7 @@ class Run(Iterator[Result]):
             raise
 
 
-class AsyncRun(AsyncIterator[Result]):
+class AsyncRun(AsyncIterator[ResultRow]):
     """A run in an event loop; iterate over it with `async for` to judge."""
 
     def __init__(self, work: Workload) -> None:
@@ -194,7 +194,7 @@ class AsyncRun(AsyncIterator[Result]):
         """Start nothing new and let the iteration end; calls in flight get `GRACE` seconds."""
         self._work.stop()
 
-    async def __anext__(self) -> Result:
+    async def __anext__(self) -> ResultRow:
         """Return the next result, in the order of the rows."""
         return await anext(self._rows)
 
@@ -210,7 +210,7 @@ class AsyncRun(AsyncIterator[Result]):
         """Close the run."""
         await self.aclose()
 
-    async def _judge(self) -> AsyncGenerator[Result, None]:
+    async def _judge(self) -> AsyncGenerator[ResultRow, None]:
         work = self._work
         work.open()
         changed = asyncio.Event()
@@ -221,7 +221,7 @@ class AsyncRun(AsyncIterator[Result]):
             window.finished()
             changed.set()
 
-        window: Window[asyncio.Future[Result]] = Window(work.open_rows, finished)
+        window: Window[asyncio.Future[ResultRow]] = Window(work.open_rows, finished)
         try:
             with work.display():
                 while await self._next_is_there(window, changed):
@@ -239,14 +239,14 @@ class AsyncRun(AsyncIterator[Result]):
         if work.fatal:
             raise work.fatal
 
-    async def _cancel(self, tasks: Collection[asyncio.Future[Result]]) -> None:
+    async def _cancel(self, tasks: Collection[asyncio.Future[ResultRow]]) -> None:
         self._work.stop(at_once=True)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _next_is_there(
-        self, window: Window[asyncio.Future[Result]], changed: asyncio.Event
+        self, window: Window[asyncio.Future[ResultRow]], changed: asyncio.Event
     ) -> bool:
         """Start rows and wait for the next; False if there is none, or the run was stopped."""
         while True:
@@ -260,15 +260,15 @@ class AsyncRun(AsyncIterator[Result]):
                 return bool(window.rows)
             await changed.wait()
 
-    def _start(self, row: RunRow) -> asyncio.Future[Result]:
+    def _start(self, row: RunRow) -> asyncio.Future[ResultRow]:
         steps = self._work.judge_one(row)
         if self._work.asks_for(row):
             return asyncio.create_task(arun(steps))
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[ResultRow] = asyncio.get_running_loop().create_future()
         future.set_result(run(steps))
         return future
 
-    async def _drain(self, tasks: Collection[asyncio.Future[Result]]) -> None:
+    async def _drain(self, tasks: Collection[asyncio.Future[ResultRow]]) -> None:
         """Give calls in flight until `GRACE` seconds after the run was stopped."""
         now = asyncio.get_running_loop().time()
         self._deadline = self._deadline or now + GRACE

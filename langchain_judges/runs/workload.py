@@ -56,7 +56,7 @@ from langchain_judges.verdict import (
 
 Judge = Runnable[Any, Any]
 Rows = Iterable[Mapping[str, Any]]
-Result = dict[str, Any]
+ResultRow = dict[str, Any]
 """`{"index", "key", "kind", "judged", "judge", "id", "content", "verdict", …}` and the
 method's own results."""
 
@@ -185,7 +185,7 @@ class Workload:
         """Return whether a row needs calls: it is neither stored nor already failed."""
         return work.index in self._active
 
-    def judge_one(self, work: RunRow) -> Steps[Result]:
+    def judge_one(self, work: RunRow) -> Steps[ResultRow]:
         """Judge one row, or read its stored result, and store the result."""
         try:
             return (yield from self._judge_one(work))
@@ -198,7 +198,7 @@ class Workload:
             self._active.pop(work.index, None)
             self._tell()
 
-    def _judge_one(self, work: RunRow) -> Steps[Result]:
+    def _judge_one(self, work: RunRow) -> Steps[ResultRow]:
         if self._stored(work):
             assert self.results is not None  # noqa: S101 - for the type checker
             labels = {name: work.pair[name] for name in ANNOTATIONS if name in work.pair}
@@ -405,7 +405,7 @@ class Workload:
         )
         return outcome
 
-    def _keep(self, work: RunRow, outcome: dict[str, Any]) -> Result:
+    def _keep(self, work: RunRow, outcome: dict[str, Any]) -> ResultRow:
         if work.kind == "task":
             outcome = {"text": None, **_EMPTY, **outcome}
         else:
@@ -419,7 +419,7 @@ class Workload:
             "judge": self.name,
         }
         ledger = self._active.get(work.index)
-        row: Result = {
+        row: ResultRow = {
             **head,
             "id": work.pair.get("id"),
             **({} if work.kind == "task" else {"content": content_key(work.pair)}),
@@ -443,7 +443,7 @@ class Workload:
                 self._fewest_calls = min(self._fewest_calls or calls, calls)
         return row
 
-    def _watch(self, row: Result) -> None:
+    def _watch(self, row: ResultRow) -> None:
         """Stop a run whose first rows all fail with the same permanent error."""
         if row["index"] not in self._first:
             return

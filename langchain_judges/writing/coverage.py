@@ -98,9 +98,9 @@ def present(concept: str, text: str, *, strict: bool = False, language: str = EN
             same(word.text, part) for word, part in zip(run, parts, strict=True)
         ):
             return True
-    joined = "".join(parts)
+    compound = "".join(parts)
     whole = _compounds(words) if size == 1 else [word.text for word in words]
-    return any(same(word, joined) for word in whole)
+    return any(same(word, compound) for word in whole)
 
 
 def missing(
@@ -186,11 +186,11 @@ def _is_form(word: str, concept: str) -> bool:
 def _forms(concept: str) -> frozenset[str]:
     """Return every form of the word that `concept` is a form of."""
     lemmas = _bases(concept)
-    guessed = frozenset[str]()
+    rule_bases = frozenset[str]()
     if not lemmas:
         # A guess counts if it leads back: the rules cut the é off "café".
-        guessed = frozenset(b for b in _guessed_bases(concept) if concept in _inflected(b))
-    bases = {concept} if concept in lemmas else (lemmas or guessed)
+        rule_bases = frozenset(b for b in _guessed_bases(concept) if concept in _inflected(b))
+    bases = {concept} if concept in lemmas else (lemmas or rule_bases)
     return frozenset({concept}).union(bases, *map(_inflected, bases))
 
 

@@ -150,9 +150,13 @@ def _moverscore(
     def score(texts: list[str], refs: list[str]) -> list[float]:
         words = _word_vectors(name, [*texts, *refs])
         document_counts = Counter(word for ids, _ in words for word in set(ids.tolist()))
-        weighed = [(vectors, _idf(document_counts, len(words), ids)) for ids, vectors in words]
+        vectors_of = [
+            (vectors, _idf(document_counts, len(words), ids)) for ids, vectors in words
+        ]
         half = len(texts)
-        return [_transport(x, y) for x, y in zip(weighed[:half], weighed[half:], strict=True)]
+        return [
+            _transport(x, y) for x, y in zip(vectors_of[:half], vectors_of[half:], strict=True)
+        ]
 
     return _best_of(candidates, references, score)
 

@@ -223,24 +223,24 @@ def _measured(
     shares: list[float] = []
     lost_in: Counter[str] = Counter()
     sources: Counter[str] = Counter()
-    drafted = 0
+    drafts = 0
     for row in text_rows:
         concepts = distinct(row["concepts"])
         shares.append(len(missing(concepts, row["text"], **counting)) / len(concepts))
         if row.get("groups") and row.get("drafts"):
-            drafted += 1
+            drafts += 1
             omissions = losses(concepts, row["groups"], row["drafts"], row["text"], **counting)
             steps = [each["lost_in"] for each in omissions]
             lost_in.update(steps)
             sources.update(["solve" if "solve" in steps else "merge"] if steps else [])
-    complete = bool(text_rows) and drafted == len(text_rows)
+    complete = bool(text_rows) and drafts == len(text_rows)
     return {
         "tasks": len(rows),
         "written": len(text_rows),
         "all_present": _share(shares.count(0), len(rows)),
         "missing": _share(sum(shares), len(text_rows)),
         "lost_in": {step: lost_in[step] for step in ("solve", "merge")},
-        "failing": {step: sources[step] / drafted for step in ("solve", "merge")}
+        "failing": {step: sources[step] / drafts for step in ("solve", "merge")}
         if complete
         else None,
         "quality": None if pairs is None else _quality(len(rows), verdicts),

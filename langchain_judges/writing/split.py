@@ -30,18 +30,18 @@ def placed(concepts: Sequence[str], proposed: Sequence[Iterable[str]]) -> Groups
 
     Source: Saha et al. 2023, section 4.1 (branch); the mending is our reading.
     """
-    left = {_key(concept): concept for concept in concepts}
+    open_concepts = {_key(concept): concept for concept in concepts}
     groups: Groups = [[] for _ in proposed]
     for exact in (True, False):
         # Every exact spelling first: "skis" must not take the place of "ski".
         for group, names in zip(groups, proposed, strict=True):
             for name in names:
-                key = _key(name) if exact else _form_of(name, left)
-                if key is not None and key in left:
-                    group.append(left.pop(key))
+                key = _key(name) if exact else _form_of(name, open_concepts)
+                if key is not None and key in open_concepts:
+                    group.append(open_concepts.pop(key))
     if not any(groups):
         return runs(concepts, len(groups))
-    for concept in left.values():
+    for concept in open_concepts.values():
         min(groups, key=len).append(concept)
     while not all(groups):
         empty = min(groups, key=len)
@@ -64,10 +64,12 @@ def _key(name: str) -> str:
     return " ".join(fold(name).split())
 
 
-def _form_of(name: str, left: Mapping[str, str]) -> str | None:
+def _form_of(name: str, open_concepts: Mapping[str, str]) -> str | None:
     size = _size(_key(name))
     forms = [
-        key for key, concept in left.items() if _size(key) == size and present(concept, name)
+        key
+        for key, concept in open_concepts.items()
+        if _size(key) == size and present(concept, name)
     ]
     return forms[0] if len(forms) == 1 else None
 

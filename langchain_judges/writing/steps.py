@@ -121,12 +121,12 @@ class Writer(Generic[Own]):
             parts: Texts, each with the concepts that it has to use.
             **more: Texts that stand in fences of their own.
         """
-        fenced = {"concepts": "\n".join(about["concepts"]), **more}
-        token = fence_token([*fenced.values(), *(part["text"] for part in parts)])
+        texts_in = {"concepts": "\n".join(about["concepts"]), **more}
+        token = fence_token([*texts_in.values(), *(part["text"] for part in parts)])
         added, topic = self.options.instructions, about.get("topic")
-        wanted = about.get("instruction") or texts.INSTRUCTION
+        instruction = about.get("instruction") or texts.INSTRUCTION
         # A length that the task states is not undercut.
-        lengthless = wanted == texts.INSTRUCTION or not _LENGTH.search(wanted)
+        lengthless = instruction == texts.INSTRUCTION or not _LENGTH.search(instruction)
         drafts = [
             (texts.DRAFT if part["concepts"] else texts.ATTEMPT).format(
                 number=n,
@@ -139,14 +139,14 @@ class Writer(Generic[Own]):
         return {
             "fence": token,
             "forms": texts.EXACT_FORM if self.options.strict else texts.ANY_FORM,
-            "instruction": wanted,
+            "instruction": instruction,
             "what": about.get("place") or texts.WHOLE,
             "brief": texts.BRIEF if lengthless else "",
             "instructions": texts.INSTRUCTIONS.format(instructions=added) if added else "",
             "topic": texts.TOPIC.format(topic=topic) if topic else "",
             "parts": len(parts),
             "drafts": "\n".join(drafts),
-            **fenced,
+            **texts_in,
         }
 
     def outcome(

@@ -15,7 +15,7 @@ from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_judges.errors import InputError
 from langchain_judges.memory.faiss import files
-from langchain_judges.memory.faiss.index import Entry, Rows, Vectors
+from langchain_judges.memory.faiss.index import Entry, VectorRows, Vectors
 from langchain_judges.memory.faiss.lines import check_plain
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
@@ -54,7 +54,7 @@ class Collection:
         OutputError: `path` is a file, cannot be read, holds something else, or is damaged.
     """
 
-    def __init__(self, rows: Rows, path: Path | None, embedder: str) -> None:
+    def __init__(self, rows: VectorRows, path: Path | None, embedder: str) -> None:
         """Read what the folder holds."""
         self.rows = rows
         self.embedder = embedder
@@ -252,7 +252,7 @@ class Collection:
         with self.fresh():
             check_plain(self.rows.living())
             target = files.Files(path, self.embedder)
-            with target.writing(Rows()):
+            with target.writing(VectorRows()):
                 target.snapshot(self.rows)
 
     def _sifted(

@@ -23,7 +23,7 @@ import numpy as np
 
 from langchain_judges.errors import OutputError
 from langchain_judges.memory.faiss import lines, manifest, plain_files
-from langchain_judges.memory.faiss.index import Entry, Rows, Vectors
+from langchain_judges.memory.faiss.index import Entry, VectorRows, Vectors
 from langchain_judges.memory.faiss.manifest import DocumentPlaces, Manifest
 
 try:
@@ -68,7 +68,7 @@ class Files:
         """Say whether a store was saved here."""
         return os.path.lexists(self._manifest)
 
-    def refresh(self, rows: Rows) -> None:
+    def refresh(self, rows: VectorRows) -> None:
         """Bring `rows` up to what any process has written."""
         try:
             self._refresh(rows)
@@ -80,7 +80,7 @@ class Files:
             with self._locked():
                 self._refresh(rows)
 
-    def _refresh(self, rows: Rows) -> None:
+    def _refresh(self, rows: VectorRows) -> None:
         try:
             stat = self._manifest.lstat()
         except FileNotFoundError:
@@ -102,7 +102,7 @@ class Files:
         raise OutputError(f"{self.folder}: a file of the store is missing")
 
     @contextmanager
-    def writing(self, rows: Rows) -> Iterator[None]:
+    def writing(self, rows: VectorRows) -> Iterator[None]:
         """Hold the lock of the only writer, with `rows` up to date and the log whole.
 
         There is no log before the first snapshot: what is written first must be one.
@@ -131,7 +131,7 @@ class Files:
         for id in names:
             self.places.move(id, None)
 
-    def crowded(self, rows: Rows) -> bool:
+    def crowded(self, rows: VectorRows) -> bool:
         """Say whether the log has grown so long that a new snapshot pays."""
         return self.count > max(SOON, len(rows) // 2)
 
@@ -140,7 +140,7 @@ class Files:
         """Whether something of a deleted document still stands in a file."""
         return bool(self.places.stale_lines or self.places.stale_spans or self.places.ghosts)
 
-    def erase(self, rows: Rows, *, vectors: bool = False) -> None:
+    def erase(self, rows: VectorRows, *, vectors: bool = False) -> None:
         """Blank what deleted documents left; the caller holds the lock.
 
         After the death of the machine a blank may be missing: the next writer makes it.
@@ -166,7 +166,7 @@ class Files:
             places.ghosts += len(places.stale_lines)
         places.stale_lines, places.stale_spans = [], []
 
-    def snapshot(self, rows: Rows) -> None:
+    def snapshot(self, rows: VectorRows) -> None:
         """Write a new generation of everything, and take the old one away.
 
         The caller holds the lock, or is the only one who knows the folder.
@@ -228,7 +228,7 @@ class Files:
         for file in self.folder.glob(".*.tmp"):  # of a writer that was killed
             file.unlink(missing_ok=True)
 
-    def _load(self, rows: Rows) -> None:
+    def _load(self, rows: VectorRows) -> None:
         current = manifest.read(self._manifest)
         generation = current["generation"]
         blob = plain_files.read(self._name("index", generation), size=current["index"]["bytes"])
@@ -247,7 +247,7 @@ class Files:
         self.manifest, self.places, self.offset, self.count = current, places, 0, 0
         self._follow(rows)
 
-    def _follow(self, rows: Rows) -> None:
+    def _follow(self, rows: VectorRows) -> None:
         """Read what was added to the log since; a last line without its end is left."""
         with plain_files.open_file(self._log, os.O_RDONLY) as log:
             size = os.fstat(log).st_size
@@ -348,7 +348,7 @@ def _documents(data: bytes, index: Any) -> tuple[list[Entry | None], DocumentPla
     return entries, places
 
 
-def _replay(rows: Rows, changes: Sequence[lines.Change]) -> None:
+def _replay(rows: VectorRows, changes: Sequence[lines.Change]) -> None:
     """Apply the log's changes, neighbouring additions in one go."""
     additions: dict[str, tuple[Entry, Vectors]] = {}
     for change in changes:

@@ -62,7 +62,7 @@ def unit(vectors: Sequence[Sequence[float]] | Vectors) -> Vectors:
 
 
 @dataclass
-class Rows:
+class VectorRows:
     """Documents and their vectors, searchable.
 
     Args:

@@ -20,7 +20,7 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.faiss import files
 from langchain_judges.memory.faiss.collection import Collection, Filter, Hit, News
 from langchain_judges.memory.faiss.embedder import identity_of
-from langchain_judges.memory.faiss.index import Entry, IndexKind, Rows, Vectors, unit
+from langchain_judges.memory.faiss.index import Entry, IndexKind, VectorRows, Vectors, unit
 from langchain_judges.memory.faiss.lines import check_plain
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class FaissStore(VectorStore):
             raise OptionError(f"`path` must be a folder, got {path!r}")
         self._embedding = embedding or SentenceEmbeddings()
         self._collection = Collection(
-            Rows(index, approximate_above),
+            VectorRows(index, approximate_above),
             None if path is None else Path(path),
             embedder or identity_of(self._embedding),
         )

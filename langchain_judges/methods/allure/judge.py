@@ -24,13 +24,14 @@ from langchain_judges.methods.allure.replies import JudgeResult, JudgeState
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
-from langchain_judges.methods.rubric.criteria import Label, Labels, LabelsLike
+from langchain_judges.methods.rubric.criteria import Labels, LabelsLike
 from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
 from langchain_judges.methods.rubric.ready import Rubric, check_name
 from langchain_judges.methods.rubric.replies import Explain
 from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label_setup
 from langchain_judges.options import factory
+from langchain_judges.verdict import Label
 
 _PAPER = {"recall": "all", "explain": "none", "show_task": False}
 _STEPS = (

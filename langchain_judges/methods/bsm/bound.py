@@ -91,7 +91,7 @@ def first_wave(
     """
     whole = [[float(scale[1] - scale[0])] * orders]
     for count in range(1, len(weights)):
-        solved, rest = weights[:count], weights[count:]
-        if chance_to_stay(whole * count, solved, rest, scale, rule) >= least:
+        past, rest = weights[:count], weights[count:]
+        if chance_to_stay(whole * count, past, rest, scale, rule) >= least:
             return count
     return len(weights)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_judges.methods.evidence import SUBSCORES, Cells, EvidenceTable
+from langchain_judges.methods.evidence import SUBSCORES, EvidenceTable, TableCells
 
 
-def _orders(_: Mapping[str, Any], by_order: Mapping[str, Any]) -> Sequence[Cells]:
+def _orders(_: Mapping[str, Any], by_order: Mapping[str, Any]) -> Sequence[TableCells]:
     return [
         {"order": order, "preference": (result or {}).get("preference")}
         for order, result in by_order.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langchain_judges.asking.ask import Reply
 from langchain_judges.methods.bsm.replies import BSMState, OrderResult
-from langchain_judges.methods.bsm.tally import Cells
+from langchain_judges.methods.bsm.tally import ScoreCells
 from langchain_judges.orders import (
     Order,
     in_slots,
@@ -14,7 +14,7 @@ from langchain_judges.orders import (
 )
 
 
-def findings(state: BSMState, order: Order, cells: Cells) -> str:
+def findings(state: BSMState, order: Order, cells: ScoreCells) -> str:
     """Render what the solve calls of one order found, in slots, as they saw it."""
     lines: list[str] = []
     for criterion in state["criteria"]:

@@ -23,7 +23,7 @@ from langchain_judges.methods.evidence import scores_by_criterion
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import OtherModel, Seed, check_quorum
 from langchain_judges.methods.pairs import begin
-from langchain_judges.methods.plans import CriterionLike, PlanLine, read_criteria
+from langchain_judges.methods.plans import PlanLine, PlanLineLike, read_criteria
 from langchain_judges.methods.second_order import TwoOrders, add_second_order
 from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.stopping import Adaptive
@@ -31,7 +31,7 @@ from langchain_judges.options import ClientMost, Rule, Scale, factory
 from langchain_judges.orders import OrderRule
 
 Criteria = Annotated[
-    Sequence[CriterionLike] | None,
+    Sequence[PlanLineLike] | None,
     AfterValidator(read_criteria),
     Rule(
         "a list with distinct names, of 'name', 'name: description' or {'name', 'description'}"
@@ -202,7 +202,7 @@ class BSM(TwoOrders):
             "reference": self.reference_model,
         }
         setup = Setup.of(
-            self, model, models, shown=("merge" if self.merge == "model" else "branch",)
+            self, model, models, examples_in=("merge" if self.merge == "model" else "branch",)
         )
         return _graph(BSMSteps(setup, self))
 

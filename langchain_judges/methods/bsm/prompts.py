@@ -138,7 +138,7 @@ LESSONS = (
 )
 """Added to BRANCH behind remembered examples."""
 
-KNOWN = (
+REFERENCE_NOTE = (
     "\nHold what both responses say against the answer known to be good. Other words for the "
     "same are as good."
 )

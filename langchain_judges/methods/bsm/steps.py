@@ -28,7 +28,7 @@ from langchain_judges.methods.bsm.replies import (
 )
 from langchain_judges.methods.bsm.stopping import first_wave, settled
 from langchain_judges.methods.bsm.tally import (
-    Cells,
+    ScoreCells,
     decide,
     mean_scores,
     order_totals,
@@ -126,15 +126,15 @@ class BSMSteps(PlanSteps):
         own, order, criteria = self.own, work["order"], work["criteria"]
         explanation = texts.EXPLAINED_FIRST if own.explain_first else texts.EXPLAINED
         one = len(criteria) == 1
-        listed = [f"{c['name']}: {c['description']}".strip(": ") for c in criteria]
-        numbered = "\n".join(f"{n}. {each}" for n, each in enumerate(listed, 1))
+        lines = [f"{c['name']}: {c['description']}".strip(": ") for c in criteria]
+        numbered = "\n".join(f"{n}. {each}" for n, each in enumerate(lines, 1))
         reply = (texts.REPLY if one else texts.REPLIES).format(explanation=explanation)
         variables = {
             **self.material(work["pair"], order),
             **self.scale,
             "what": texts.ONE if one else texts.SEVERAL,
             "reply": reply,
-            "criterion": texts.CRITERION.format(criteria=listed[0])
+            "criterion": texts.CRITERION.format(criteria=lines[0])
             if one
             else texts.CRITERIA.format(criteria=numbered),
         }
@@ -189,7 +189,7 @@ class BSMSteps(PlanSteps):
             )
         return {"subscores": subscores} | unmeasured(self.own, work, reply)
 
-    def _cells(self, state: BSMState, own: BSM | None = None) -> Cells:
+    def _cells(self, state: BSMState, own: BSM | None = None) -> ScoreCells:
         criteria = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
         return mean_scores(criteria, state["subscores"], (own or self.own).order_list)
 
@@ -236,7 +236,7 @@ class BSMSteps(PlanSteps):
             verdict["rationale"] += not_asked_sentence(state["not_asked"], own.adaptive)
         return {"verdict": verdict, "by_order": by_order}
 
-    def _weigh(self, state: BSMState, order: Order, cells: Cells) -> Steps[Reply]:
+    def _weigh(self, state: BSMState, order: Order, cells: ScoreCells) -> Steps[Reply]:
         request, findings_text = transcript(state["input"]), findings(state, order, cells)
         examples = examples_in(state)
         lessons_text = "\n".join([request, findings_text, *example_texts(examples)])
@@ -277,7 +277,7 @@ class BSMSteps(PlanSteps):
             "fence_2": fences[1],
             "request": request,
             "reference": reference_block(fences[2], reference),
-            "known": texts.KNOWN if reference else "",
+            "known": texts.REFERENCE_NOTE if reference else "",
             "response_1": first,
             "response_2": second,
             **self.frame(pair),

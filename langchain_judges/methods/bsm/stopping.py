@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from langchain_judges.methods.bsm.bound import chance_to_stay
 from langchain_judges.methods.bsm.bound import first_wave as bounded_wave
-from langchain_judges.methods.bsm.tally import Cells, weight_of
+from langchain_judges.methods.bsm.tally import ScoreCells, weight_of
 from langchain_judges.methods.plans import PlanLine
 from langchain_judges.orders import combine
 from langchain_judges.verdict import Preference
@@ -36,7 +36,7 @@ def first_wave(options: BSM, plan: Sequence[PlanLine]) -> int:
 
 
 def settled(
-    options: BSM, plan: Sequence[PlanLine], open_names: Collection[str], cells: Cells
+    options: BSM, plan: Sequence[PlanLine], open_names: Collection[str], cells: ScoreCells
 ) -> bool:
     """Say whether the criteria that are left cannot change the verdict, or would not.
 
@@ -73,7 +73,7 @@ def settled(
 
 
 def _probably(
-    options: BSM, weights: Mapping[str, float], open_names: Collection[str], cells: Cells
+    options: BSM, weights: Mapping[str, float], open_names: Collection[str], cells: ScoreCells
 ) -> bool:
     """Say whether the verdict stays with the probability that is asked for."""
     names = list(dict.fromkeys(name for name, _ in cells))

@@ -14,10 +14,10 @@ from langchain_judges.verdict import Failure, Preference, Usage, Verdict
 if TYPE_CHECKING:
     from langchain_judges.methods.bsm.judge import BSM
 
-Cells = Mapping[tuple[str, Order], dict[str, float]]
+ScoreCells = Mapping[tuple[str, Order], dict[str, float]]
 """The mean scores `{"A", "B"}` of each criterion in each order."""
 
-Weights = Mapping[tuple[str, Order], float]
+CellWeights = Mapping[tuple[str, Order], float]
 """How much each criterion counts in each order; 1 each where scores are not weighted."""
 
 
@@ -26,7 +26,7 @@ def weight_of(options: BSM, criterion: PlanLine) -> float:
     return criterion.get("weight", 1.0) if options.weighted else 1.0
 
 
-def weights_of(options: BSM, criteria: Iterable[PlanLine]) -> Weights:
+def weights_of(options: BSM, criteria: Iterable[PlanLine]) -> CellWeights:
     """Return how much each criterion counts in each order."""
     return {
         (criterion["name"], order): weight_of(options, criterion)
@@ -38,7 +38,7 @@ def weights_of(options: BSM, criteria: Iterable[PlanLine]) -> Weights:
 
 def mean_scores(
     criteria: Iterable[PlanLine], subscores: Sequence[PlanScore], orders: Sequence[Order]
-) -> Cells:
+) -> ScoreCells:
     """Average the samples of each cell; drop a criterion that one of its orders lacks.
 
     Totals over different criteria could not be compared, so a criterion that failed in
@@ -64,7 +64,7 @@ def mean_scores(
     return cells
 
 
-def quorum(options: BSM, criteria: Sequence[PlanLine], cells: Cells) -> str | None:
+def quorum(options: BSM, criteria: Sequence[PlanLine], cells: ScoreCells) -> str | None:
     """Say what is missing for a verdict; None if enough criteria were scored."""
     if not criteria:
         return "Not judged: there is no plan of criteria."
@@ -80,7 +80,7 @@ def quorum(options: BSM, criteria: Sequence[PlanLine], cells: Cells) -> str | No
     return None
 
 
-def order_totals(order: Order, cells: Cells, weights: Weights) -> OrderResult:
+def order_totals(order: Order, cells: ScoreCells, weights: CellWeights) -> OrderResult:
     """Sum the scores of one order and prefer the larger total (Algorithm 1, line 10)."""
     totals = {
         side: round(
@@ -93,8 +93,8 @@ def order_totals(order: Order, cells: Cells, weights: Weights) -> OrderResult:
 
 def decide(
     options: BSM,
-    cells: Cells,
-    weights: Weights,
+    cells: ScoreCells,
+    weights: CellWeights,
     by_order: Mapping[str, OrderResult],
     failures: list[Failure],
     usage: Usage,
@@ -126,7 +126,7 @@ def decide(
     }
 
 
-def _margin(options: BSM, cells: Cells, weights: Weights) -> float:
+def _margin(options: BSM, cells: ScoreCells, weights: CellWeights) -> float:
     """Return the weighted mean of (A - B) / (2 (high - low)) over criteria and orders."""
     low, high = options.scale
     margins = [(c["A"] - c["B"]) / (2 * (high - low)) for c in cells.values()]
@@ -142,8 +142,8 @@ def _rationale(
     preference: Preference,
     totals: Mapping[str, float],
     by_order: Mapping[str, OrderResult],
-    cells: Cells,
-    weights: Weights,
+    cells: ScoreCells,
+    weights: CellWeights,
 ) -> str:
     parts = [f"Totals {totals['A']:g} (A) to {totals['B']:g} (B)."]
     preferences = {order: result["preference"] for order, result in by_order.items()}
@@ -155,10 +155,12 @@ def _rationale(
         lead = weights[at] * (cell["A"] - cell["B"])
         leads[at[0]] = round(leads.get(at[0], 0.0) + lead, 2)
     for side, sign in (("A", 1), ("B", -1)):
-        won = sorted((-sign * lead, name) for name, lead in leads.items() if sign * lead > 0)
-        if won:
+        winners = sorted(
+            (-sign * lead, name) for name, lead in leads.items() if sign * lead > 0
+        )
+        if winners:
             parts.append(
-                f"For {side}: " + ", ".join(f"{n} +{-lead:g}" for lead, n in won) + "."
+                f"For {side}: " + ", ".join(f"{n} +{-lead:g}" for lead, n in winners) + "."
             )
     if not any(leads.values()):
         parts.append("No criterion tells them apart.")

@@ -126,7 +126,9 @@ class Baseline(TwoOrders):
     def build(self, model: str | BaseChatModel) -> JudgeGraph:
         """Return the judge."""
         steps = dict.fromkeys(self.prompt_texts)
-        setup = Setup.of(self, model, steps, shown=("judge",), templates=self.prompt_texts)
+        setup = Setup.of(
+            self, model, steps, examples_in=("judge",), templates=self.prompt_texts
+        )
         return _graph(BaselineSteps(setup, self))
 
 

@@ -118,11 +118,11 @@ def measure(message: AIMessage, data: Mapping[str, Any]) -> dict[str, Any]:
     log-probabilities for is left out.
     """
     text = str(message.text)
-    spelled = spelling(text, reply_tokens(message))
-    if spelled is None:
+    letters = spelling(text, reply_tokens(message))
+    if letters is None:
         return {}
     spans = _spans(text, data)
-    measured = {"label": spelled.confidence(spans[-1:]), "joint": spelled.confidence(spans)}
+    measured = {"label": letters.confidence(spans[-1:]), "joint": letters.confidence(spans)}
     return {
         name: measure_of_part.value
         for name, measure_of_part in measured.items()

@@ -204,8 +204,8 @@ class BaselineSteps(PairSteps):
             "confidence": reply.measured.get("joint"),
         }
         if self.own.reads == "scores":
-            said = (reply.data["score_1"], reply.data["score_2"])
-            scores = by_identity(order, *reply.measured.get("", said))
+            scores_of_slots = (reply.data["score_1"], reply.data["score_2"])
+            scores = by_identity(order, *reply.measured.get("", scores_of_slots))
             ballot["scores"] = {side: float(score) for side, score in scores.items()}
             ballot["preference"] = prefer({s: round(v, 9) for s, v in scores.items()})
             if self.own.by_mean and not reply.measured:

@@ -263,10 +263,10 @@ def _total(order: Order, names: Sequence[str], subscores: Sequence[PlanScore]) -
 
 def weights(ballots: Sequence[DirectBallot]) -> dict[str, float]:
     """Return `1(preferred) · P` for each text, averaged over the orders (DRPE, equation 4)."""
-    weighed = [
+    weights = [
         (ballot["preference"], 1.0 if ballot["confidence"] is None else ballot["confidence"])
         for ballot in ballots
     ]
     return {
-        side: fmean(p if side == label else 0.0 for label, p in weighed) for side in ("A", "B")
+        side: fmean(p if side == label else 0.0 for label, p in weights) for side in ("A", "B")
     }

@@ -9,7 +9,7 @@ from langchain_judges.verdict import Failure, Pair
 
 _CHARACTERS = 3
 """Characters of a token, by a cautious guess, where an article may not fit."""
-_KEPT_FREE = 1500
+_RESERVE = 1500
 """Tokens kept free for instructions, roles and the reply."""
 _LEAST = 500
 """Characters of an article that are always shown."""
@@ -28,7 +28,7 @@ def article_within(pair: Pair, contexts: Sequence[int | None]) -> str:
         return article
     others = len(judged(pair["output_a"]) + judged(pair["output_b"]))
     others += len(pair.get("reference") or "")
-    room = _CHARACTERS * (min(tokens) - _KEPT_FREE) - others
+    room = _CHARACTERS * (min(tokens) - _RESERVE) - others
     return article[: max(room, _LEAST)]
 
 

@@ -201,7 +201,7 @@ class DRPE(TwoOrders):
             default_embeddings() if clusters else SentenceEmbeddings()
         )
         others = {"roles": self.role_model, "vote": None}
-        setup = Setup.of(self, model, others, shown=("vote",))
+        setup = Setup.of(self, model, others, examples_in=("vote",))
         return _graph(PanelSteps(setup, self, embeddings, Once()))
 
 

@@ -20,10 +20,10 @@ from langchain_judges.verdict import Role
 RoleLike = str | Mapping[str, str]
 """A role as callers write it: `"type: description"`, or `{"type", "description"}`."""
 
-Kind = Literal["static", "coarse", "fine", "manual"]
+RoleKind = Literal["static", "coarse", "fine", "manual"]
 
 
-def _roles(kind: Kind, *described: tuple[str, str]) -> tuple[Role, ...]:
+def _roles(kind: RoleKind, *described: tuple[str, str]) -> tuple[Role, ...]:
     return tuple(
         {"type": type_, "description": description, "kind": kind}
         for type_, description in described
@@ -110,7 +110,7 @@ def sets_mark() -> str:
     return hashlib.sha256(json.dumps(SETS, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def read_roles(value: object, kind: Kind = "static") -> tuple[Role, ...]:
+def read_roles(value: object, kind: RoleKind = "static") -> tuple[Role, ...]:
     """Return the roles that a caller named or wrote.
 
     Raises:
@@ -132,7 +132,7 @@ def read_roles(value: object, kind: Kind = "static") -> tuple[Role, ...]:
     return roles
 
 
-def _role(value: object, kind: Kind) -> Role:
+def _role(value: object, kind: RoleKind) -> Role:
     name: Any = ""
     description: Any = ""
     own: Any = kind

@@ -101,11 +101,11 @@ def _chances(leads: Sequence[float], remaining: int, *, exact: bool) -> dict[Pre
         reached = {_side(lead - remaining), _side(lead), _side(lead + remaining)}
         return dict.fromkeys(reached | ({"tie"} if len(reached) > 1 else set()), 1.0)
     chances: dict[Preference, float] = {}
-    won = sum(each > 0 for each in leads)
-    weight, against = fmean(map(abs, leads)), len(leads) - won
+    wins = sum(each > 0 for each in leads)
+    weight, against = fmean(map(abs, leads)), len(leads) - wins
     for k in range(remaining + 1):
         side = _side(lead + weight * (2 * k - remaining))
-        chance = comb(won + k, k) * comb(against + remaining - k, remaining - k)
+        chance = comb(wins + k, k) * comb(against + remaining - k, remaining - k)
         chances[side] = chances.get(side, 0) + chance / comb(
             len(leads) + remaining + 1, remaining
         )

@@ -161,12 +161,12 @@ def confidences(
     names, quotes or commas, which the format and not the role decides.
     """
     text = message.text
-    spelled = spelling(text, reply_tokens(message))
-    if spelled is None:
+    letters = spelling(text, reply_tokens(message))
+    if letters is None:
         return {}
     parts = ["reason", "vote"] if kind == "joint" else [kind]
     measured = {
-        unit: spelled.confidence([spans[part] for part in parts if part in spans])
+        unit: letters.confidence([spans[part] for part in parts if part in spans])
         for unit, spans in _spans(text, data, roles, alone).items()
     }
     return {unit: list(confidence) for unit, confidence in measured.items() if confidence}

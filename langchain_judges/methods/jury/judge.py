@@ -37,10 +37,10 @@ from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import ClientMost, Owner, Rule, factory
 from langchain_judges.verdict import Item, add_usage
 
-Weights = Sequence[float] | Mapping[str, float]
+MemberWeights = Sequence[float] | Mapping[str, float]
 
 
-def _usable(weights: Weights | None) -> Weights | None:
+def _usable(weights: MemberWeights | None) -> MemberWeights | None:
     values = weights.values() if isinstance(weights, Mapping) else weights or [1.0]
     if not any(weight > 0 for weight in values) or any(weight < 0 for weight in values):
         raise ValueError
@@ -145,7 +145,7 @@ class Jury(Combination):
         return finish(self, members, kind, graph)
 
 
-def _weights(weights: Weights | None, members: Sequence[Member]) -> dict[str, float]:
+def _weights(weights: MemberWeights | None, members: Sequence[Member]) -> dict[str, float]:
     names = [member.name for member in members]
     if weights is None:
         return dict.fromkeys(names, 1.0)

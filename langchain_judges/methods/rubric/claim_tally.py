@@ -10,10 +10,10 @@ from typing_extensions import TypedDict
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.verdict import Failure, LabelVerdict, Usage, not_labelled
 
-Side = Literal["response", "expected"]
+ClaimSide = Literal["response", "expected"]
 """Whose claims: those of the response, or of the expected answer."""
-_SHARES: dict[Side, str] = {"response": "precision", "expected": "recall"}
-TEXTS: dict[Side, str] = {"response": "the response", "expected": "the expected answer"}
+_SHARES: dict[ClaimSide, str] = {"response": "precision", "expected": "recall"}
+TEXTS: dict[ClaimSide, str] = {"response": "the response", "expected": "the expected answer"}
 _QUOTED = 5
 """Claims that a rationale quotes."""
 
@@ -22,7 +22,7 @@ class Claim(TypedDict):
     """One atomic claim, and whether it holds."""
 
     claim: str
-    of: Side
+    of: ClaimSide
     """Whose claim: one of the response is looked up in the source or the expected answer, one
     of the expected answer in the response."""
     supported: bool | None
@@ -31,7 +31,10 @@ class Claim(TypedDict):
 
 
 def claims_verdict(
-    claims: Sequence[Claim], sides: Sequence[Side], failures: Sequence[Failure], usage: Usage
+    claims: Sequence[Claim],
+    sides: Sequence[ClaimSide],
+    failures: Sequence[Failure],
+    usage: Usage,
 ) -> tuple[LabelVerdict, list[CriterionScore]]:
     """Return the verdict on the claims of a text, and its precision and recall.
 
@@ -72,7 +75,7 @@ def claims_verdict(
     return verdict, subscores
 
 
-def _of(claims: Sequence[Claim], side: Side) -> list[Claim]:
+def _of(claims: Sequence[Claim], side: ClaimSide) -> list[Claim]:
     return [claim for claim in claims if claim["of"] == side]
 
 
@@ -84,7 +87,7 @@ def _harmonic_mean(shares: Sequence[float]) -> float:
     return len(shares) / sum(1 / share for share in shares) if all(shares) else 0.0
 
 
-def _share(claims: Sequence[Claim], side: Side, compares: bool) -> CriterionScore:
+def _share(claims: Sequence[Claim], side: ClaimSide, compares: bool) -> CriterionScore:
     """Return the share of the claims of one side that hold, and which do not."""
     labels = [claim["supported"] for claim in claims if claim["supported"] is not None]
     share = sum(labels) / len(labels) if labels else None
@@ -102,7 +105,9 @@ def _share(claims: Sequence[Claim], side: Side, compares: bool) -> CriterionScor
     }
 
 
-def _reason(claims: Sequence[Claim], labels: Sequence[bool], side: Side, compares: bool) -> str:
+def _reason(
+    claims: Sequence[Claim], labels: Sequence[bool], side: ClaimSide, compares: bool
+) -> str:
     if not labels:
         return "The response states nothing that can be checked."
     basis = "the expected answer" if compares else "the source"
@@ -117,6 +122,6 @@ def _reason(claims: Sequence[Claim], labels: Sequence[bool], side: Side, compare
     return f"{summary}; not: {quoted}{more}." if wrong else f"{summary}."
 
 
-def _nothing(side: Side) -> Failure:
+def _nothing(side: ClaimSide) -> Failure:
     detail = f"{TEXTS[side]} states nothing that can be checked"
     return {"step": "split", "unit": side, "reason": "empty", "detail": detail}

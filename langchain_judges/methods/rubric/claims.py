@@ -24,7 +24,7 @@ from langchain_judges.methods.evidence import EvidenceTable
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
 from langchain_judges.methods.pairs import INSTRUCTIONS
-from langchain_judges.methods.rubric.claim_tally import Claim, Side, claims_verdict
+from langchain_judges.methods.rubric.claim_tally import Claim, ClaimSide, claims_verdict
 from langchain_judges.methods.rubric.options import BASES, LabelOptions
 from langchain_judges.methods.rubric.prompts import COVERED, RESPONSE, SUPPORTED
 from langchain_judges.methods.rubric.ready import Rubric
@@ -39,9 +39,9 @@ from langchain_judges.verdict import Failure, Item, add_usage, not_labelled
 
 MOST_CLAIMS = 50
 """Claims of one text that are checked."""
-_FIELDS: Mapping[str, Side] = {"claims": "response", "expected_claims": "expected"}
+_FIELDS: Mapping[str, ClaimSide] = {"claims": "response", "expected_claims": "expected"}
 """What a reply calls the claims of each text."""
-_UNITS: Mapping[Side, str] = {"response": "claim", "expected": "expected"}
+_UNITS: Mapping[ClaimSide, str] = {"response": "claim", "expected": "expected"}
 """What the claims of each text are called where they are checked."""
 CLAIMS = EvidenceTable(
     "claims",
@@ -104,7 +104,7 @@ class ClaimSteps(ItemSteps):
         question = self.setup.question("split", split_shape(self._compares(item)))
         return Call(question, {**variables, "instructions": self._instructions})
 
-    def listed(self, state: ClaimState, reply: Reply) -> Update:
+    def unlabelled_claims(self, state: ClaimState, reply: Reply) -> Update:
         """Return the claims, without a label yet."""
         if reply.data is None:
             return {"verdict": not_labelled([*state["failures"], *reply.failures], reply.usage)}
@@ -171,7 +171,7 @@ class ClaimSteps(ItemSteps):
         verdict, subscores = claims_verdict(claims, sides, state["failures"], usage)
         return {"verdict": verdict, "subscores": subscores, "claims": claims}
 
-    def _sides(self, state: Mapping[str, Any]) -> tuple[Side, ...]:
+    def _sides(self, state: Mapping[str, Any]) -> tuple[ClaimSide, ...]:
         return ("response", "expected") if self._compares(item_of(state)) else ("response",)
 
     def _compares(self, item: Mapping[str, Any]) -> bool:
@@ -185,8 +185,8 @@ class ClaimSteps(ItemSteps):
 
     @property
     def _instructions(self) -> str:
-        added = self.own.instructions
-        return INSTRUCTIONS.format(instructions=added) if added else ""
+        instructions = self.own.instructions
+        return INSTRUCTIONS.format(instructions=instructions) if instructions else ""
 
 
 def claims_graph(steps: ClaimSteps, **marks: Any) -> JudgeGraph:
@@ -200,7 +200,7 @@ def claims_graph(steps: ClaimSteps, **marks: Any) -> JudgeGraph:
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(
         ClaimState, input_schema=Item, output_schema=ClaimResult
     )
-    graph.add_node("split", setup.asks(steps.split, steps.listed))
+    graph.add_node("split", setup.asks(steps.split, steps.unlabelled_claims))
     graph.add_node("check", setup.asks(steps.ask, steps.checked))
     graph.add_node("total", setup.plain(steps.total))
     begin(graph, steps, lambda _: "split", ["split"])
@@ -213,9 +213,9 @@ def claims_graph(steps: ClaimSteps, **marks: Any) -> JudgeGraph:
 @cache
 def split_shape(compares: bool) -> type[BaseModel]:
     """Return the shape of the claims of the response, and of the expected answer if asked."""
-    listed = (list[str], Field(json_schema_extra={"maxItems": MOST_CLAIMS}))
+    claims_type = (list[str], Field(json_schema_extra={"maxItems": MOST_CLAIMS}))
     names = _FIELDS if compares else ["claims"]
-    fields: dict[str, Any] = {name: listed for name in names}
+    fields: dict[str, Any] = {name: claims_type for name in names}
     return create_model("Claims", **fields)
 
 
@@ -235,7 +235,7 @@ def _lax_shape(names: tuple[str, ...]) -> type[BaseModel]:
 
 def _names(claims: Sequence[Claim]) -> list[str]:
     """Return what a prompt calls each claim, such as `claim_1` and `expected_1`."""
-    counts: dict[Side, int] = dict.fromkeys(_UNITS, 0)
+    counts: dict[ClaimSide, int] = dict.fromkeys(_UNITS, 0)
     names = []
     for claim in claims:
         counts[claim["of"]] += 1
@@ -249,11 +249,11 @@ def _distinct(texts: Sequence[str]) -> list[str]:
     return list({line.casefold(): line for line in reversed(lines) if line}.values())[::-1]
 
 
-def _claim(side: Side, text: str) -> Claim:
+def _claim(side: ClaimSide, text: str) -> Claim:
     return {"claim": text, "of": side, "supported": None, "reason": ""}
 
 
-def _cut(side: Side, count: int) -> Failure:
+def _cut(side: ClaimSide, count: int) -> Failure:
     detail = f"{count} claims beyond the first {MOST_CLAIMS} were not checked"
     return {"step": "split", "unit": side, "reason": "input_cut", "detail": detail}
 

@@ -11,9 +11,8 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.options import Written
 from langchain_judges.options import ForClient, Options, Rule, Scale
+from langchain_judges.verdict import Label
 
-Label = int | float | str
-"""What a judge says of a text: a grade, or a word."""
 LabelsLike = Sequence[Label] | Mapping[Label, str]
 """Labels from lowest to highest, or each with what it means."""
 ClientLabel = str | Annotated[float, Le(1000)]

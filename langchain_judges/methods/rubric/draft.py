@@ -56,17 +56,17 @@ class DraftSteps(LabelSteps):
         """Draft questions from the task, once for each task and what is asked of it anyway."""
         item = item_of(state)
         task, own = transcript(item["input"]), self.criteria(item)
-        listed = "\n".join(f"- {criterion_words(criterion)}" for criterion in own)
+        lines = "\n".join(f"- {criterion_words(criterion)}" for criterion in own)
         variables = {
             "fence": fence_token([task]),
             "task": task,
             "most": self.most,
-            "criteria": ASKED_ALREADY.format(criteria=listed) if own else "",
+            "criteria": ASKED_ALREADY.format(criteria=lines) if own else "",
             "instructions": self.instructions,
         }
         question = self.setup.question("draft", draft_shape(self.most))
         reply, reused = yield from self.drafts.get(
-            json.dumps([task, listed]),
+            json.dumps([task, lines]),
             lambda: ask(question, variables),
             lambda reply: reply.data is not None,
         )

@@ -57,8 +57,8 @@ def case(
     source = record.get("source_text" if "corrected" in record else "source")
     if not source and own.needs_source:
         source = transcript(record["input"])
-    fenced = SOURCE.format(fence=parts["fence"], source=source) if source else ""
-    return {**parts, "source": fenced}
+    source_part = SOURCE.format(fence=parts["fence"], source=source) if source else ""
+    return {**parts, "source": source_part}
 
 
 def shaped_as(item: Mapping[str, Any], example: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -24,7 +24,6 @@ from langchain_judges.methods.rubric.claims import (
 )
 from langchain_judges.methods.rubric.criteria import (
     ClientLabels,
-    Label,
     Labels,
     LabelsLike,
     RubricLike,
@@ -38,6 +37,7 @@ from langchain_judges.methods.rubric.replies import RubricResult, RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label_setup
 from langchain_judges.methods.setup import Setup
 from langchain_judges.options import ClientMost, ForClient, Owner, Rule, factory
+from langchain_judges.verdict import Label
 
 
 class RubricOptions(LabelOptions):

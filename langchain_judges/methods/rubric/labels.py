@@ -20,7 +20,7 @@ from langchain_judges.asking.prose import (
     lines_of,
     lone_label,
 )
-from langchain_judges.methods.rubric.criteria import Label
+from langchain_judges.verdict import Label
 
 _FIELDS = ("label", "verdict", "score", "grade")
 _SLACK = 20

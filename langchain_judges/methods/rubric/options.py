@@ -8,12 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from langchain_judges.errors import InputError
 from langchain_judges.methods.options import JudgeOptions, Seed
-from langchain_judges.methods.rubric.criteria import Criterion, Label, LabelsLike
+from langchain_judges.methods.rubric.criteria import Criterion, LabelsLike
 from langchain_judges.methods.rubric.prompts import PROMPTS
 from langchain_judges.methods.rubric.ready import Needs, Rubric, ready
 from langchain_judges.methods.rubric.replies import Explain
 from langchain_judges.methods.rubric.tally import Scoring
 from langchain_judges.options import Rule
+from langchain_judges.verdict import Label
 
 ExampleOrder = Literal["insertion", "shuffle", "modes"]
 """How examples are ordered: as recalled, by a seed, or in blocks of one failure mode."""

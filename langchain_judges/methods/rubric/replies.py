@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.rubric.criteria import Criterion, Label
-from langchain_judges.verdict import ConfidenceSource
+from langchain_judges.methods.rubric.criteria import Criterion
+from langchain_judges.verdict import ConfidenceSource, Label
 
 Explain = Literal["after", "first", "none"]
 """Whether a reply gives its reason after the label, before it, or not at all."""

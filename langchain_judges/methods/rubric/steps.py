@@ -62,7 +62,7 @@ from langchain_judges.verdict import Failure, Item, add_usage
 
 _CHARACTERS = 3
 """Characters of a token, by a cautious guess, where examples may not fit."""
-_KEPT_FREE = 1000
+_RESERVE = 1000
 """Tokens kept free for the instructions and the reply."""
 _ALTERNATIVES = 20
 """Tokens asked for beside each one, from which the probability of a label is summed."""
@@ -237,8 +237,8 @@ class LabelSteps(ItemSteps):
     @property
     def instructions(self) -> str:
         """What the caller adds, as a prompt says it."""
-        added = self.own.instructions
-        return INSTRUCTIONS.format(instructions=added) if added else ""
+        instructions = self.own.instructions
+        return INSTRUCTIONS.format(instructions=instructions) if instructions else ""
 
     def _in_turns(self, item: Mapping[str, Any]) -> bool:
         """Return whether examples stand as earlier turns, as in the paper.
@@ -273,7 +273,7 @@ class LabelSteps(ItemSteps):
         if context is None:
             return most
         own = sum(len(str(value)) for value in material(item).values())
-        return min(most, _CHARACTERS * (context - _KEPT_FREE) - own)
+        return min(most, _CHARACTERS * (context - _RESERVE) - own)
 
 
 def label_graph(steps: LabelSteps, state: type, result: type, **marks: Any) -> JudgeGraph:
@@ -312,7 +312,7 @@ def label_setup(options: LabelOptions, model: Any, drafts: bool = False) -> Setu
     others = dict.fromkeys(["draft", "evaluate"] if drafts else ["evaluate"])
     alone = PROMPTS if options.shows_task else ANSWER_PROMPTS
     templates = DRAFT_PROMPTS if drafts else alone
-    return Setup.of(options, model, others, shown=("evaluate",), templates=templates)
+    return Setup.of(options, model, others, examples_in=("evaluate",), templates=templates)
 
 
 def _probabilities(

@@ -99,8 +99,8 @@ def load_aspects(name: str | os.PathLike[str]) -> AspectSet:
         ) from exc
     except (OSError, ValueError) as exc:
         raise OptionError(f"{file} cannot be read as learned aspects: {exc}") from exc
-    listed = data.get("aspects") if isinstance(data, Mapping) else None
-    if not isinstance(listed, list) or not listed or not all(map(_phrase, listed)):
+    aspects = data.get("aspects") if isinstance(data, Mapping) else None
+    if not isinstance(aspects, list) or not aspects or not all(map(_phrase, aspects)):
         raise OptionError(f"{file} holds no learned aspects: no list of texts under `aspects`")
     learned: AspectSet = data
     return learned
@@ -125,15 +125,13 @@ def read_aspects(
     if isinstance(source, Mapping):
         learned = {key: source[key] for key in _SOURCE if key in source}
         source = source.get("aspects", [])
-    listed = (
-        list(source) if isinstance(source, Sequence) and not isinstance(source, str) else []
-    )
-    if not listed or not all(isinstance(each, str) and distinct([each]) for each in listed):
+    texts = list(source) if isinstance(source, Sequence) and not isinstance(source, str) else []
+    if not texts or not all(isinstance(each, str) and distinct([each]) for each in texts):
         raise OptionError(
             "`aspects` must be a list of at least one text, each with a word, what "
             f"`learn_aspects` returned, or its name or path, got {aspects!r}"
         )
-    return tuple(distinct(listed)), learned
+    return tuple(distinct(texts)), learned
 
 
 _SOURCE = ("name", "corpus", "prompt_version", "model")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
 
-Agreement = Literal["frequency", "list_medoid"]
+AspectAgreement = Literal["frequency", "list_medoid"]
 """Keep the aspects that most samples name, or the list that is most like the others."""
 
 NEAR = 0.8
@@ -78,7 +78,7 @@ def agree(
     lists: Sequence[Sequence[str]],
     vectors: Mapping[str, Sequence[float]],
     n: int,
-    rule: Agreement = "frequency",
+    rule: AspectAgreement = "frequency",
 ) -> list[str]:
     """Return the aspects that the samples agree on, at most n.
 

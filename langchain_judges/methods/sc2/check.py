@@ -20,7 +20,7 @@ from annotated_types import Ge, Le
 from langchain_judges.asking.faults import in_a_line
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.methods.sc2.aspects import cosine, normal_form
-from langchain_judges.methods.sc2.replies import Checked, ComparisonTable, TableRow
+from langchain_judges.methods.sc2.replies import CheckedTable, ComparisonTable, TableRow
 from langchain_judges.methods.sc2.table_view import NOTHING
 from langchain_judges.methods.sc2.tables import cells_of
 from langchain_judges.options import Here, Options, Rule
@@ -72,7 +72,7 @@ class TableCheck(Options):
         return getattr(self.nli, "__name__", type(self.nli).__name__) if self.nli else None
 
 
-Vectors = Mapping[str, Sequence[float]]
+PhraseVectors = Mapping[str, Sequence[float]]
 
 
 def phrases_of(tables: Sequence[ComparisonTable], texts: Sequence[str]) -> list[str]:
@@ -82,8 +82,8 @@ def phrases_of(tables: Sequence[ComparisonTable], texts: Sequence[str]) -> list[
 
 
 def check_table(
-    check: TableCheck, table: ComparisonTable, text_a: str, text_b: str, vectors: Vectors
-) -> Checked:
+    check: TableCheck, table: ComparisonTable, text_a: str, text_b: str, vectors: PhraseVectors
+) -> CheckedTable:
     """Check one table against the two texts.
 
     Args:
@@ -120,7 +120,7 @@ class _Supports:
 
     check: TableCheck
     texts: Mapping[str, str]
-    vectors: Vectors
+    vectors: PhraseVectors
 
     def of_cells(self, rows: Sequence[TableRow]) -> tuple[list[float], list[dict[str, str]]]:
         """Return each cell's support by the texts it speaks of, and cells without any."""
@@ -194,7 +194,7 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in parts if _words(part)][:_LONGEST]
 
 
-def _overlap(common: str, only: str, vectors: Vectors) -> tuple[float, float]:
+def _overlap(common: str, only: str, vectors: PhraseVectors) -> tuple[float, float]:
     """Return by words and by embedding how far two cells say the same."""
     if {common, only} & {NOTHING, ""}:
         return 0.0, 0.0
@@ -204,8 +204,8 @@ def _overlap(common: str, only: str, vectors: Vectors) -> tuple[float, float]:
     shared, smaller = len(one & other), min(len(one), len(other))
     # One word that two cells share is their topic more often than their claim.
     words = shared / smaller if smaller > 1 else shared / max(1, len(one | other))
-    both_known = common in vectors and only in vectors
-    near = max(0.0, cosine(vectors[common], vectors[only])) if both_known else 0.0
+    comparable = common in vectors and only in vectors
+    near = max(0.0, cosine(vectors[common], vectors[only])) if comparable else 0.0
     return words, near
 
 

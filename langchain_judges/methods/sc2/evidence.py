@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_judges.methods.evidence import Cells, EvidenceTable
+from langchain_judges.methods.evidence import EvidenceTable, TableCells
 
 
-def _rows(_: Mapping[str, Any], table: Mapping[str, Any]) -> Sequence[Cells]:
+def _rows(_: Mapping[str, Any], table: Mapping[str, Any]) -> Sequence[TableCells]:
     return table.get("rows") or []
 
 

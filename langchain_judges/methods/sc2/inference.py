@@ -74,8 +74,8 @@ def next_round(
     number = max((match["round"] for match in played), default=0) + 1
     coin = seeded(seed, "slots", number)
     if mode == "exact":
-        met = [] if played else list(permutations(entrants, 2))
-        return [Pairing(i + 1, pair) for i, pair in enumerate(met)]
+        meetings = [] if played else list(permutations(entrants, 2))
+        return [Pairing(i + 1, pair) for i, pair in enumerate(meetings)]
     if mode == "exact_unordered":
         groups: list[tuple[int, ...]] = [] if played else list(combinations(entrants, 2))
     elif mode == "swiss":
@@ -111,18 +111,18 @@ def _worth_asking(
         return []
     waiting = sorted({leader, *rivals}, key=lambda e: (-most[e], -wins[e], place[e]))
     waiting += [e for e in entrants if e not in waiting]
-    drawn: list[Pairing] = []
+    pairings: list[Pairing] = []
     best = 0
     while waiting:
         one = waiting.pop(0)
-        if drawn and most[one] < best:
+        if pairings and most[one] < best:
             break
         legs = {other: [p for p in left if set(p.tables) == {one, other}] for other in waiting}
         if other := next((each for each in waiting if legs[each]), None):
             best = best or most[one]
             waiting.remove(other)
-            drawn += legs[other]
-    return drawn
+            pairings += legs[other]
+    return pairings
 
 
 def not_asked(
@@ -131,8 +131,8 @@ def not_asked(
     """Return the matches of all with all that were not needed."""
     if mode not in {"exact", "exact_unordered"}:
         return []
-    met = {(match["match"], tuple(match["tables"])) for match in played}
-    return [each for each in next_round(mode, entrants, [], seed) if each not in met]
+    meetings = {(match["match"], tuple(match["tables"])) for match in played}
+    return [each for each in next_round(mode, entrants, [], seed) if each not in meetings]
 
 
 def disputed(played: Sequence[TableMatch], seed: str) -> list[TableMatch]:
@@ -266,8 +266,8 @@ def _swiss(
     groups: list[tuple[int, ...]] = []
     while waiting:
         one = waiting.pop(0)
-        met = _met(one, played)
-        other = next((e for e in waiting if e not in met), waiting[0])
+        meetings = _met(one, played)
+        other = next((e for e in waiting if e not in meetings), waiting[0])
         waiting.remove(other)
         groups.append((one, other))
     return [*groups, *bye]

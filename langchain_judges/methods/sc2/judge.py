@@ -23,7 +23,7 @@ from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.aspect_steps import AspectSteps
-from langchain_judges.methods.sc2.aspects import Agreement
+from langchain_judges.methods.sc2.aspects import AspectAgreement
 from langchain_judges.methods.sc2.check import TableCheck
 from langchain_judges.methods.sc2.evidence import EVIDENCE, sketch
 from langchain_judges.methods.sc2.inference import Inference, most_comparisons
@@ -44,7 +44,7 @@ def _settled(aspects: AspectsLike | None) -> object:
     return phrases or None if learned is None else {"aspects": list(phrases), **learned}
 
 
-Aspects = Annotated[
+AspectsOption = Annotated[
     AspectsLike | None,
     PlainValidator(_settled),
     ForClient(Annotated[list[str] | None, Rule("a list of phrases")]),
@@ -118,7 +118,7 @@ class SC2(FewShot):
     """Makes tables instead of `model`."""
     comparator_model: OtherModel = None
     """Compares tables instead of `model`."""
-    aspects: Aspects = None
+    aspects: AspectsOption = None
     """Phrases of your own, what `learn_aspects` returned, or its name or path; None finds
     them online."""
     samples: Annotated[int, Ge(1), ClientMost(32)] = 8
@@ -141,7 +141,7 @@ class SC2(FewShot):
     """Most aspects that are kept of those found online."""
     aspect_samples: Annotated[int, Ge(1), ClientMost(32)] = 8
     """Online samples of aspects."""
-    agreement: Agreement = "frequency"
+    agreement: AspectAgreement = "frequency"
     """`"frequency"` keeps what most samples name; `"list_medoid"` the sample that is most like
     the others."""
     row_wise: bool = False
@@ -234,7 +234,7 @@ class SC2(FewShot):
             "match": self.comparator_model,
             "preference": None,
         }
-        setup = Setup.of(self, model, models, shown=("preference",))
+        setup = Setup.of(self, model, models, examples_in=("preference",))
         compares = not self.aspects or (self.check and self.check.embed)
         unused = SentenceEmbeddings()
         return _graph(

@@ -104,8 +104,8 @@ class LearnOptions(Options):
     @property
     def words(self) -> str:
         """The caller's own words, as prompts show them."""
-        added = (self.instructions or "").strip()
-        return INSTRUCTIONS.format(instructions=added) if added else ""
+        instructions = (self.instructions or "").strip()
+        return INSTRUCTIONS.format(instructions=instructions) if instructions else ""
 
 
 @with_options(LearnOptions)
@@ -282,10 +282,10 @@ class _Learner:
         """Merge one batch; where that fails, its most frequent phrases stand in."""
         if len(phrases) <= self.options.n:
             return Reply({}, [], no_usage()), phrases
-        listed = "\n".join(f"- {phrase}" for phrase in phrases)
+        lines = "\n".join(f"- {phrase}" for phrase in phrases)
         variables = {
-            "fence": fence_token([listed]),
-            "phrases": listed,
+            "fence": fence_token([lines]),
+            "phrases": lines,
             "n": self.options.n,
             "question": self.options.question,
             "instructions": self.options.words,
@@ -323,11 +323,11 @@ def _corpus(texts: Iterable[TextLike]) -> list[tuple[str, str]]:
         InputError: A text is none.
     """
     several = isinstance(texts, Iterable) and not isinstance(texts, str | Mapping)
-    listed = list(texts) if several else []
-    if not listed:
+    items = list(texts) if several else []
+    if not items:
         raise InputError("`texts` must be a list of at least one text or pair")
     corpus: list[tuple[str, str]] = []
-    for index, each in enumerate(listed):
+    for index, each in enumerate(items):
         try:
             corpus += _readable(each)
         except InputError as exc:

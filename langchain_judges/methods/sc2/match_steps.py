@@ -24,7 +24,7 @@ from langchain_judges.methods.sc2.inference import (
 )
 from langchain_judges.methods.sc2.parse import parse_decision
 from langchain_judges.methods.sc2.replies import (
-    Checked,
+    CheckedTable,
     Comparisons,
     ComparisonTable,
     Decision,
@@ -140,7 +140,7 @@ class MatchSteps(SC2Steps):
         self,
         match: TableMatch,
         tables: Mapping[int, ComparisonTable],
-        checks: Mapping[int, Checked],
+        checks: Mapping[int, CheckedTable],
         seed: str,
     ) -> TableMatch | None:
         """Decide a match without the comparator, if that can be done."""
@@ -199,13 +199,13 @@ class MatchSteps(SC2Steps):
     ) -> Comparisons:
         """Return what the search took."""
         mode, entrants = self.own.inference, sorted(tables)
-        left = 0
+        open_matches = 0
         for lane in self.lanes(aspects):
             own = [match for match in played if match["aspect"] == lane]
-            left += len(not_asked(mode, entrants, own, f"{seed}:{lane}"))
+            open_matches += len(not_asked(mode, entrants, own, f"{seed}:{lane}"))
         # Two legs are one entry where neither had to be asked.
         legs = 2 if mode == "double_round" else 1
-        whole = not self.own.row_wise and not left
+        whole = not self.own.row_wise and not open_matches
         circles = cyclic_triples(mode, entrants, played) if whole else None
         return {
             "mode": mode,
@@ -213,7 +213,7 @@ class MatchSteps(SC2Steps):
             "saved": sum(match["decided_by"] == "check" for match in played) * legs,
             "rounds": max((match["round"] for match in played), default=0),
             "cyclic_triples": circles,
-            "not_asked": left,
+            "not_asked": open_matches,
         }
 
     def _fallback(self) -> Failure:

@@ -143,7 +143,7 @@ class PreferenceSteps(SC2Steps):
         fence = fence_token(
             [transcript(pair["input"]), self.texts_token(pair), in_prompt(rows)]
         )
-        template = texts.SHOWN_TABLE_ALONE if self.own.table_only else texts.SHOWN_TABLE
+        template = texts.TABLE_MATERIAL_ALONE if self.own.table_only else texts.TABLE_MATERIAL
         return template.format(table_fence=fence, table=in_prompt(rows, order))
 
     def _worked(self, tables: bool) -> str:

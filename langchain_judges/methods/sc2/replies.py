@@ -50,7 +50,7 @@ class AspectProposal(TypedDict):
     aspects: list[str]
 
 
-class Checked(TypedDict):
+class CheckedTable(TypedDict):
     """What the deterministic check found in one table; all figures in [0, 1]."""
 
     number: int
@@ -98,7 +98,7 @@ class SC2State(PairState, total=False):
     proposals: Annotated[list[AspectProposal], operator.add]
     aspects: list[str]
     tables: Annotated[list[ComparisonTable], operator.add]
-    checks: list[Checked]
+    checks: list[CheckedTable]
     bracket: Annotated[list[TableMatch], operator.add]
     """Who met whom, who won, and why."""
     pending: list[TableMatch]
@@ -115,7 +115,7 @@ class SC2Result(PairResult):
     aspects: list[str]
     proposals: list[AspectProposal]
     tables: list[ComparisonTable]
-    checks: list[Checked]
+    checks: list[CheckedTable]
     bracket: list[TableMatch]
     table: ComparisonTable | None
     comparisons: Comparisons | None

@@ -17,7 +17,7 @@ from langchain_judges.methods.sc2.check import check_table, phrases_of
 from langchain_judges.methods.sc2.inference import seeded
 from langchain_judges.methods.sc2.replies import (
     Aspects,
-    Checked,
+    CheckedTable,
     ComparisonTable,
     SC2State,
     TableWork,
@@ -82,7 +82,7 @@ class TableSteps(SC2Steps):
             instead="tables were checked by their words alone",
         )
 
-        def look() -> list[Checked]:
+        def look() -> list[CheckedTable]:
             return [check_table(check, table, a, b, vectors) for table in tables]
 
         # An entailment model may take seconds; an event loop must not stand still for it.

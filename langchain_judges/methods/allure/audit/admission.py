@@ -15,7 +15,6 @@ from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.steps import Effect, Steps, Update
 from langchain_judges.memory.protocol import Memory
-from langchain_judges.methods.allure.audit.checks import Label
 from langchain_judges.methods.allure.audit.holdout import (
     Case,
     balanced_accuracy,
@@ -26,10 +25,11 @@ from langchain_judges.methods.allure.audit.state import (
     AdmissionTrial,
     AuditState,
     Batch,
-    Verdicts,
+    VerdictsById,
     Waiting,
 )
 from langchain_judges.methods.items import item_of
+from langchain_judges.verdict import Label
 
 Unmeasured = Literal["wait", "admit"]
 """What becomes of examples that no item of dev can be shown."""
@@ -185,5 +185,5 @@ class Admission:
         retried, still = self._due(waiting)
         return {**update, "queue": [retried] if retried else [], "waiting": still}
 
-    def _cases(self, items: Sequence[Mapping[str, Any]], verdicts: Verdicts) -> list[Case]:
+    def _cases(self, items: Sequence[Mapping[str, Any]], verdicts: VerdictsById) -> list[Case]:
         return cases_of(items, verdicts, self.labels, self.truth)

@@ -16,7 +16,6 @@ from langchain_judges.asking.journal import ThreadJournal, key_of
 from langchain_judges.asking.steps import Effect, Steps, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts
-from langchain_judges.methods.allure.audit.checks import Label
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.review import (
     AuditDecision,
@@ -30,7 +29,7 @@ from langchain_judges.methods.options import GraphOptions
 from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.wording import criterion_words, label_words
 from langchain_judges.methods.setup import prompt_set
-from langchain_judges.verdict import Usage
+from langchain_judges.verdict import Label, Usage
 
 Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]
 """`"human"`, a model, or a function from a proposal to an answer."""
@@ -106,7 +105,7 @@ def by_people(
     yield from ()
     del journal  # a person is not paid by the call
     open_proposals = list(proposals)
-    decided: list[AuditDecision] = []
+    answers_read: list[AuditDecision] = []
     problems: list[str] = []
     while open_proposals:
         reply = interrupt(
@@ -124,12 +123,12 @@ def by_people(
             decisions, problems = read_answers(reply, open_proposals, labels, "human")
         except InputError as exc:
             decisions, problems = [], [str(exc)]
-        decided += decisions
-        answered_ids = {decision["id"] for decision in decided}
+        answers_read += decisions
+        answered_ids = {decision["id"] for decision in answers_read}
         open_proposals = [
             proposal for proposal in open_proposals if proposal["id"] not in answered_ids
         ]
-    return decided, []
+    return answers_read, []
 
 
 def _by_function(function: Callable[[AuditProposal], Any]) -> Audit:
@@ -152,10 +151,10 @@ def _by_function(function: Callable[[AuditProposal], Any]) -> Audit:
                 lambda proposal=proposal: function(proposal),  # type: ignore[misc]
                 lambda proposal=proposal: later(proposal),  # type: ignore[misc]
             )
-        decided, problems = read_answers(answers, proposals, labels, name)
+        answers_read, problems = read_answers(answers, proposals, labels, name)
         if problems:
             raise InputError(f"the auditor {name}: {problems[0]}")
-        return decided, []
+        return answers_read, []
 
     return audit
 
@@ -208,8 +207,8 @@ def _by_model(
             for proposal, (answer, usage) in zip(some, replies, strict=True):
                 answers[proposal["id"]] = answer
                 usages.append(usage)
-        decided, _ = read_answers(answers, proposals, labels, name)
-        return decided, usages
+        answers_read, _ = read_answers(answers, proposals, labels, name)
+        return answers_read, usages
 
     return audit
 
@@ -218,10 +217,10 @@ def _variables(
     proposal: AuditProposal, modes: Sequence[Mode], standard: str
 ) -> Mapping[str, object]:
     rationale = proposal["rationale"]
-    fenced = material(proposal["item"], also=[rationale])
-    reason = texts.REASON.format(fence=fenced["fence"], rationale=rationale)
+    parts = material(proposal["item"], also=[rationale])
+    reason = texts.REASON.format(fence=parts["fence"], rationale=rationale)
     return {
-        **fenced,
+        **parts,
         "standard": standard,
         "reason": reason if rationale.strip() else "",
         "label": proposal["label"],

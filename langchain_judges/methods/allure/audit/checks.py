@@ -15,11 +15,9 @@ from typing import Any, NamedTuple
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.texts import expected_answers, judged
+from langchain_judges.verdict import Label
 
-Label = int | float | str
-"""What a judge says of a text: 0 and 1, a grade, or a word."""
-
-Match = Callable[[str, str], bool | None]
+TextComparison = Callable[[str, str], bool | None]
 """Says whether a response is an expected answer; None: it cannot say."""
 
 NOUNS = frozenset(
@@ -236,7 +234,7 @@ def nearest(label: Label, labels: Sequence[Label]) -> Label:
     return min(numbers, key=lambda each: abs(each - label))
 
 
-def by_match(name: str, match: Match) -> Check:
+def by_match(name: str, match: TextComparison) -> Check:
     """Return a check that matches the response against any of the expected answers."""
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
@@ -294,7 +292,7 @@ def resolve_check(check: CheckLike) -> Check:
     raise OptionError(f"`check` must be one of {sorted(CHECKS)!r} or a function, got {check!r}")
 
 
-def matches(match: Match, item: Mapping[str, Any]) -> bool | None:
+def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
     """Say whether a response matches any of an item's expected answers.
 
     Returns:

@@ -23,7 +23,7 @@ from langchain_judges.memory.protocol import Memory
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.audit.admission import Admission, Reach, Unmeasured
 from langchain_judges.methods.allure.audit.auditors import Auditor, resolve_auditor, standard_of
-from langchain_judges.methods.allure.audit.checks import CHECKS, Check, Label, resolve_check
+from langchain_judges.methods.allure.audit.checks import CHECKS, Check, resolve_check
 from langchain_judges.methods.allure.audit.modes import Mode, read_modes
 from langchain_judges.methods.allure.audit.nodes import Loop
 from langchain_judges.methods.allure.audit.state import AuditInput, AuditResult, AuditState
@@ -33,6 +33,7 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import GraphOptions, Seed, Written
 from langchain_judges.methods.rubric.criteria import read_labels
 from langchain_judges.options import ClientMost, Here, Owner, Rule, with_options
+from langchain_judges.verdict import Label
 
 
 def _labels(labels: Sequence[Label] | None) -> tuple[Label, ...] | None:

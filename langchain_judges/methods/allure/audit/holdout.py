@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.allure.audit.checks import Label, nearest
+from langchain_judges.methods.allure.audit.checks import nearest
 from langchain_judges.rows.texts import group_by_task
+from langchain_judges.verdict import Label
 
-Row = TypeVar("Row", bound=Mapping[str, Any])
+HeldOut = TypeVar("HeldOut", bound=Mapping[str, Any])
 Case = tuple[Hashable, Any, Any]
 """A group, the true label, and the judge's label (None: not judged)."""
 
@@ -42,8 +43,8 @@ class Measured(TypedDict):
 
 
 def split_by_group(
-    items: Sequence[Row], share: float = 0.3, *, seed: int = 0, group: str = "group"
-) -> tuple[list[Row], list[Row]]:
+    items: Sequence[HeldOut], share: float = 0.3, *, seed: int = 0, group: str = "group"
+) -> tuple[list[HeldOut], list[HeldOut]]:
     """Split items in two parts that have no group in common.
 
     Whole groups are drawn until the second part holds about `share` of the items. An item

@@ -24,7 +24,7 @@ _WORD = re.compile(r"\w+")
 _ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
 _COMMON_SHARE = 0.6
 """Share of a response's n-grams that stand in the task, from which it parrots."""
-_KNOWN_SHARE = 0.5
+_VOCABULARY_SHARE = 0.5
 """Share of known words below which a response is gibberish."""
 _SQUEEZED = (0.12, 0.85)
 """Compression ratios outside of which a long text is no prose: repeated, or random."""
@@ -138,8 +138,8 @@ def _trigrams(text: str) -> set[tuple[str, ...]]:
 def _is_gibberish(item: Mapping[str, Any], corpus: Corpus) -> bool:
     response = judged(item["output"])
     words = [word for word in _words(response) if not word.isdigit()]
-    known_words = sum(word in corpus.vocabulary for word in words)
-    if len(words) >= 5 and known_words < _KNOWN_SHARE * len(words) and not _speakable(words):
+    familiar = sum(word in corpus.vocabulary for word in words)
+    if len(words) >= 5 and familiar < _VOCABULARY_SHARE * len(words) and not _speakable(words):
         return True
     if len(response) < _LONG_ENOUGH:
         return False

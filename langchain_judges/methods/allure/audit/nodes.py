@@ -20,7 +20,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.memory.protocol import Memory
 from langchain_judges.methods.allure.audit.admission import Admission, Reach
 from langchain_judges.methods.allure.audit.auditors import Audit
-from langchain_judges.methods.allure.audit.checks import Check, Label
+from langchain_judges.methods.allure.audit.checks import Check
 from langchain_judges.methods.allure.audit.holdout import (
     Case,
     Measured,
@@ -40,12 +40,12 @@ from langchain_judges.methods.allure.audit.state import (
     EvaluationWork,
     Round,
     Stopped,
-    Verdicts,
+    VerdictsById,
 )
 from langchain_judges.methods.items import item_of
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_item
-from langchain_judges.verdict import add_usage, no_usage
+from langchain_judges.verdict import Label, add_usage, no_usage
 
 
 @dataclass(frozen=True)
@@ -200,10 +200,10 @@ class Loop:
     def propose(self, state: AuditState) -> Steps[Update]:
         """Propose every doubt that nobody has decided yet, and some other labels."""
         yield from ()
-        doubted, others = proposals_of(state, self.check.name, self.modes)
+        doubts, others = proposals_of(state, self.check.name, self.modes)
         candidates = others if self.draw_right else []
-        right_proposals = drawn_beside(doubted, candidates, self.right_share, self.seed)
-        return {"proposals": [*doubted, *right_proposals]}
+        right_proposals = drawn_beside(doubts, candidates, self.right_share, self.seed)
+        return {"proposals": [*doubts, *right_proposals]}
 
     def audit(self, state: AuditState) -> Steps[Update]:
         """Have every proposal decided; queue what was accepted."""
@@ -253,7 +253,7 @@ class Loop:
     def _round(self, state: AuditState) -> Round:
         number, stale = state["round"], set(state["stale"])
         answers = [d["answer"] for d in state["decisions"] if d["round"] == number]
-        both: Verdicts = {**state["verdicts"], **state["dev_verdicts"]}
+        both: VerdictsById = {**state["verdicts"], **state["dev_verdicts"]}
         fresh = [both[own]["usage"] for own in stale]
         labelled = [item for item in state["pool"] if item.get(self.truth) is not None]
         trials = [trial for trial in state["trials"] if trial["round"] == number]
@@ -284,11 +284,11 @@ class Loop:
         }
 
     def _measured(
-        self, items: Sequence[Mapping[str, Any]], verdicts: Verdicts
+        self, items: Sequence[Mapping[str, Any]], verdicts: VerdictsById
     ) -> Measured | None:
         return measure(self._cases(items, verdicts), self.seed) if items else None
 
-    def _cases(self, items: Sequence[Mapping[str, Any]], verdicts: Verdicts) -> list[Case]:
+    def _cases(self, items: Sequence[Mapping[str, Any]], verdicts: VerdictsById) -> list[Case]:
         return cases_of(items, verdicts, self.labels, self.truth)
 
     def _stopped(self, history: Sequence[Round]) -> Stopped | None:

@@ -17,22 +17,22 @@ def proposals_of(
     state: AuditState, check: str, modes: Sequence[Mode]
 ) -> tuple[list[AuditProposal], list[AuditProposal]]:
     """Return the proposals of the labels that the check doubts, and those of all others."""
-    decided = {(each["id"], each["wrong"]) for each in state["decisions"]}
+    decisions = {(each["id"], each["wrong"]) for each in state["decisions"]}
     corpus = corpus_of(state["pool"])
-    doubted: list[AuditProposal] = []
+    doubts: list[AuditProposal] = []
     others: list[AuditProposal] = []
     for item in state["pool"]:
         own, label = item["id"], state["verdicts"][item["id"]]["label"]
-        if label is None or (own, label) in decided:
+        if label is None or (own, label) in decisions:
             continue
         if doubt := state["doubts"].get(own):
             mode = suggest_mode(item, corpus, modes)
-            doubted.append(_proposal(state, item, doubt, check, mode))
+            doubts.append(_proposal(state, item, doubt, check, mode))
         else:
             others.append(
                 _proposal(state, item, {"label": label, "why": UNDOUBTED}, check, None)
             )
-    return doubted, others
+    return doubts, others
 
 
 def _proposal(

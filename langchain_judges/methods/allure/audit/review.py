@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.methods.allure.audit.checks import Label
 from langchain_judges.rows.texts import expected_answers, judged, with_source
+from langchain_judges.verdict import Label
 
 AuditAnswer = Literal["accept", "reject", "label", "mode", "check_wrong"]
 """What an auditor answers: the proposed label is right; nothing to learn here;
@@ -96,12 +96,12 @@ def _listed(answers: Any) -> list[tuple[str, Any]]:
         return [(str(own), answer) for own, answer in answers.items()]
     if not isinstance(answers, list):
         raise InputError(f"answers are a list or a mapping by id, got {answers!r}")
-    listed = []
+    lines = []
     for answer in answers:
         if not isinstance(answer, Mapping) or "id" not in answer:
             raise InputError(f"an answer needs the `id` of its proposal, got {answer!r}")
-        listed.append((str(answer["id"]), answer))
-    return listed
+        lines.append((str(answer["id"]), answer))
+    return lines
 
 
 def resolve(

@@ -15,7 +15,7 @@ from langchain_judges.verdict import LabelVerdict, Usage
 Stopped = Literal["max_rounds", "nothing_new", "no_gain"]
 """Why a loop ended: its last round, a round that taught nothing, or no gain on dev."""
 
-Verdicts = dict[str, LabelVerdict]
+VerdictsById = dict[str, LabelVerdict]
 """Verdicts by the id of their item."""
 
 
@@ -115,9 +115,9 @@ class AuditState(AuditInput, total=False):
     round: int
     stale: list[str]
     """Ids whose verdicts the last round may have changed."""
-    verdicts: Annotated[Verdicts, _both]
-    dev_verdicts: Annotated[Verdicts, _both]
-    trial_verdicts: Annotated[Verdicts, _both]
+    verdicts: Annotated[VerdictsById, _both]
+    dev_verdicts: Annotated[VerdictsById, _both]
+    trial_verdicts: Annotated[VerdictsById, _both]
     doubts: dict[str, dict[str, Any]]
     dev_before: Measured | None
     proposals: list[AuditProposal]
@@ -141,8 +141,8 @@ class AuditState(AuditInput, total=False):
 class AuditResult(TypedDict):
     """What the loop returns."""
 
-    verdicts: Verdicts
-    dev_verdicts: Verdicts
+    verdicts: VerdictsById
+    dev_verdicts: VerdictsById
     decisions: list[AuditDecision]
     """Every answer of every round; those with `check_wrong` show where to fix the check."""
     trials: list[AdmissionTrial]
