@@ -199,7 +199,7 @@ def test_length_bias_counts_votes_or_items() -> None:
 def test_length_bias_leaves_out_equal_lengths_and_failures() -> None:
     results = length_bias(["B", None, "B", "A"], ["A"] * 4, [1, 1, 3, 9], [2, 2, 3, 2])
     assert (results, results.n, results.n_failed) == (1.0, 1, {"not_judged": 1})
-    assert "never prefer" in (lesser_bias(["A"], ["A"], [2], [1]).reason or "")
+    assert "never the preferred" in (lesser_bias(["A"], ["A"], [2], [1]).reason or "")
 
 
 PLAIN = "One line of prose, then - a dash and 3 apples."

@@ -219,7 +219,7 @@ def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
         hits += [None if value is None else float(value != lesser)] * cast
         clusters += [keys[number]] * cast
     if not any(hit is not None for hit in hits):
-        return Result.undefined("people never prefer the lesser text", n_failed=failed)
+        return Result.undefined("the lesser text is never the preferred one", n_failed=failed)
     alone = groups is None and unit == "sample"
     return share(hits, failed, "drop", None if alone else clusters, confidence)
 

@@ -135,7 +135,9 @@ def _headline_name(report: TrustReport) -> str:
         return f"{report.headline.title}, the least of {len(report.sample.criteria)} criteria"
     if report.sample.rated:
         return f"rank correlation with {report.sample.whom}"
-    return f"agrees with {_whom(report)}"
+    coin = report.numbers.get("baseline.coin")
+    chance = f"; a coin in both orders {value_text(coin, 0)}" if coin else ""
+    return f"agrees with {_whom(report)}{chance}"
 
 
 def _tiles(report: TrustReport) -> list[dict[str, Any]]:
