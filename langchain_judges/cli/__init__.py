@@ -8,47 +8,15 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.attack import attack
-from langchain_judges.cli.audit import audit
-from langchain_judges.cli.bench import bench
-from langchain_judges.cli.calibrate import calibrate
-from langchain_judges.cli.compare import compare
-from langchain_judges.cli.guide import GuidedCommand
-from langchain_judges.cli.judge import judge
-from langchain_judges.cli.label import label
-from langchain_judges.cli.merge import merge
-from langchain_judges.cli.methods import methods
-from langchain_judges.cli.models import models
-from langchain_judges.cli.power import power
-from langchain_judges.cli.prompts import prompts
-from langchain_judges.cli.rank import rank
-from langchain_judges.cli.trust import trust
-from langchain_judges.cli.write import write
+from langchain_judges.cli.guide import Commands
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its frames leave too little room, and flags seem to take a value
 )
-for command in (
-    attack,
-    audit,
-    bench,
-    calibrate,
-    compare,
-    judge,
-    label,
-    merge,
-    methods,
-    models,
-    power,
-    prompts,
-    rank,
-    trust,
-    write,
-):
-    app.command(cls=GuidedCommand)(command)
 
 
 def _version(show: bool) -> None:
@@ -83,9 +51,7 @@ def run() -> None:
 
 
 def _end_traces(code: int) -> None:
-    if not {"LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2"} & set(
-        os.environ
-    ):
+    if not _TRACING & set(os.environ):
         return
     from langchain_judges.integrations.tracing import TRACES_WAIT, end_traces
 

@@ -217,7 +217,7 @@ def opened(
     """
     from langgraph.checkpoint.sqlite import SqliteSaver
 
-    from langchain_judges.methods.allure import create_allure_audit
+    from langchain_judges.methods.allure.audit.graph import create_allure_audit
 
     marks = {k: v for k, v in judge.config["metadata"].items() if k != "calls"}
     data = json.dumps([items, marks, decisions], sort_keys=True, default=str)

@@ -1,13 +1,16 @@
-"""What the help of a command says beside its options: what it takes, names, two examples."""
+"""The commands by name, and what their help says beside options: what they take, examples."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
 
 Names = list[tuple[str, str]]
 """Names that an option takes, and what each means."""
@@ -195,10 +198,6 @@ GUIDES: dict[str, Guide] = {
 class GuidedCommand(TyperCommand):
     """A command whose help ends with its guide."""
 
-    def get_short_help_str(self, limit: int = 45) -> str:
-        """Return what the list of all commands says of this one."""
-        return GUIDES[str(self.name)].summary
-
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write what the command takes, the names for its options, and its examples."""
         guide = GUIDES[str(self.name)]
@@ -214,3 +213,36 @@ class GuidedCommand(TyperCommand):
 
 def _lines(examples: tuple[str, str]) -> Iterator[str]:
     return (f"langchain-judges {example}" for example in examples)
+
+
+class _Loading(Mapping[str, Any]):
+    """The commands by name, each loaded when it is run or its help is read."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a command; those that have a guide are there."""
+        GUIDES[name]
+        function = getattr(import_module(f"langchain_judges.cli.{name}"), name)
+        info = CommandInfo(name=name, cls=GuidedCommand, callback=function)
+        return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(GUIDES)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(GUIDES)
+
+
+class Commands(TyperGroup):
+    """All commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Name the commands; none is loaded."""
+        super().__init__(**settings)
+        self.commands = cast("Any", _Loading())
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what each command is for; none is loaded for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, guide.summary) for name, guide in GUIDES.items()])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.constants import END, START
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
@@ -26,6 +26,9 @@ from langchain_judges.rows.texts import (
     transcript,
 )
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage, no_usage, not_labelled
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
 
 EXPECTED = """
 <expected-answer-{fence}>

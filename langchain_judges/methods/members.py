@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, NotRequired, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, NotRequired
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
+from langgraph.constants import END, START
 from langgraph.errors import GraphBubbleUp
-from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
 from pydantic import AfterValidator
 from typing_extensions import TypedDict
@@ -20,13 +20,11 @@ from langchain_judges.asking.faults import diagnosis
 from langchain_judges.asking.nodes import Route, plain
 from langchain_judges.asking.steps import Effect, Steps, Update
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.marks import (
     Kind,
     kind_of,
     marks_of,
-    memory_of,
     metadata_of,
     unwrapped,
 )
@@ -44,6 +42,12 @@ from langchain_judges.verdict import (
     no_usage,
 )
 
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+
+    from langchain_judges.methods.combined import CombinedGraph
+    from langchain_judges.methods.graph import JudgeGraph
+
 SHARED = ("instructions", "temperature", "repairs", "cache", "memory", "recall", "allow_leak")
 """Options that go to each member which is made here; a ready judge has its own."""
 
@@ -57,47 +61,6 @@ class Member(NamedTuple):
     name: str
     """How results and traces call it."""
     judge: Runnable[Any, Any]
-
-
-class Memories(NamedTuple):
-    """Stands for the memories of several members."""
-
-    version: str
-
-
-class CombinedGraph(JudgeGraph):
-    """A judge made of judges."""
-
-    @property
-    def members(self) -> tuple[Member, ...]:
-        """The judges that it asks."""
-        return cast("tuple[Member, ...]", self.model)
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        """The judge as plain JSON, with the spec of each member under `model`.
-
-        Raises:
-            OptionError: A member cannot be written as JSON.
-        """
-        specs = []
-        for member in self.members:
-            own = unwrapped(member.judge)
-            if not isinstance(own, JudgeGraph):
-                raise OptionError(
-                    f"the member {member.name!r} is a runnable of your own, which no JSON holds"
-                )
-            specs.append(own.spec)
-        options = self.options.sendable()
-        return {"method": self.options.method, "model": specs, "options": options}
-
-    @property
-    def memory(self) -> Any:
-        """The memory of its members; of several, what tells their versions."""
-        memories = {id(each): each for m in self.members if (each := memory_of(m.judge))}
-        if len(memories) < 2:
-            return next(iter(memories.values()), None)
-        return Memories(" ".join(str(each.version) for each in memories.values()))
 
 
 Named = str | Mapping[str, Any]
@@ -376,6 +339,9 @@ def finish(
         builder: The `StateGraph`.
         **marks: More plain data that decides verdicts, beside the options.
     """
+    # Loaded on use: to check options and count calls takes no graph.
+    from langchain_judges.methods.combined import CombinedGraph
+
     compiled = builder.compile(
         checkpointer=options.checkpointer,
         store=options.store,

@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated, Any, ClassVar, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.constants import END, START
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
@@ -45,6 +45,9 @@ from langchain_judges.verdict import (
     no_usage,
     not_judged,
 )
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
 
 INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
 """Put behind what a prompt says of its material, where the caller gave instructions."""

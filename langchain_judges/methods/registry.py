@@ -6,59 +6,46 @@ import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.allure.judge import ALLURE
-from langchain_judges.methods.bsm.judge import BSM
 from langchain_judges.methods.budgets import fit
-from langchain_judges.methods.cascade.judge import Cascade
-from langchain_judges.methods.direct.asked_once import (
-    Absolute,
-    ChainOfThought,
-    Direct,
-    LLMScore,
-    Relative,
-)
-from langchain_judges.methods.direct.plan_solve import PlanSolve
-from langchain_judges.methods.direct.self_consistency import (
-    RelativeSelfConsistency,
-    SelfConsistency,
-)
-from langchain_judges.methods.drpe.judge import DRPE
-from langchain_judges.methods.evidence import EvidenceTable, Sketch
-from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.jury.judge import Jury
+from langchain_judges.methods.lazy import Lazy
 from langchain_judges.methods.marks import Kind
-from langchain_judges.methods.members import Combination, MembersLike, Named
-from langchain_judges.methods.options import GraphOptions, JudgeOptions
-from langchain_judges.methods.rubric.judge import RubricOptions
-from langchain_judges.methods.sc2.judge import SC2
 
-Methods = Mapping[str, type[GraphOptions]]
+if TYPE_CHECKING:
+    from langchain_judges.methods.evidence import EvidenceTable, Sketch
+    from langchain_judges.methods.graph import JudgeGraph
+    from langchain_judges.methods.members import Combination, MembersLike, Named
+    from langchain_judges.methods.options import GraphOptions, JudgeOptions
+
+Methods = Mapping[str, "type[GraphOptions]"]
 """Methods by name; a method is the class of its options."""
 
-METHODS: dict[str, type[JudgeOptions]] = {
-    kind.method: kind
-    for kind in (
-        ALLURE,
-        RubricOptions,
-        BSM,
-        DRPE,
-        SC2,
-        Relative,
-        Absolute,
-        Direct,
-        ChainOfThought,
-        SelfConsistency,
-        RelativeSelfConsistency,
-        PlanSolve,
-        LLMScore,
-    )
-}
+METHODS: Lazy[JudgeOptions] = Lazy(
+    __package__,
+    {
+        "allure": "allure.judge:ALLURE",
+        "rubric": "rubric.judge:RubricOptions",
+        "bsm": "bsm.judge:BSM",
+        "drpe": "drpe.judge:DRPE",
+        "sc2": "sc2.judge:SC2",
+        "relative": "direct.asked_once:Relative",
+        "absolute": "direct.asked_once:Absolute",
+        "direct": "direct.asked_once:Direct",
+        "cot": "direct.asked_once:ChainOfThought",
+        "cot_sc": "direct.self_consistency:SelfConsistency",
+        "relative_sc": "direct.self_consistency:RelativeSelfConsistency",
+        "plan_solve": "direct.plan_solve:PlanSolve",
+        "llm_score": "direct.asked_once:LLMScore",
+    },
+)
+"""Each name, and the module and class of its options, loaded when they are asked for."""
 
-COMBINATIONS: dict[str, type[JudgeOptions]] = {kind.method: kind for kind in (Jury, Cascade)}
+COMBINATIONS: Lazy[JudgeOptions] = Lazy(
+    __package__, {"jury": "jury.judge:Jury", "cascade": "cascade.judge:Cascade"}
+)
 """Judges made of other judges, by name; wherever a judge is named, they can be named too."""
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from annotated_types import Gt, Le
-from langgraph.graph import StateGraph
 from langgraph.types import Send
 from pydantic import PrivateAttr, model_validator
 from typing_extensions import TypedDict
@@ -27,6 +26,8 @@ from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Pair, Verdict
 
 if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+
     from langchain_judges.methods.setup import Setup
 
 O = TypeVar("O", bound="TwoOrders")  # noqa: E741

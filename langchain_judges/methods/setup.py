@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
@@ -20,11 +20,13 @@ from langchain_judges.asking.models import model_name
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import Reminder
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import GraphOptions, JudgeOptions
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.trajectories import RESULT_CHARACTERS, cut_results
 from langchain_judges.verdict import Failure
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 SPARE_THREADS = 8
 """Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
@@ -161,6 +163,9 @@ class Setup:
             builder: The `StateGraph`.
             **marks: More plain data that decides verdicts, beside the options.
         """
+        # Loaded on use: to check options and count calls takes no graph.
+        from langchain_judges.methods.graph import JudgeGraph
+
         options = self.options
         compiled = builder.compile(
             checkpointer=options.checkpointer,

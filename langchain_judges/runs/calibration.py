@@ -9,8 +9,9 @@ from typing import Any
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.cascade.judge import Cascade
+from langchain_judges.methods.combined import CombinedGraph
 from langchain_judges.methods.marks import kind_of, metadata_of, unwrapped
-from langchain_judges.methods.members import CombinedGraph, Member
+from langchain_judges.methods.members import Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions

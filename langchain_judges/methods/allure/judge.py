@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel, BaseLanguageModel
 from langchain_core.runnables import Runnable
@@ -21,7 +21,6 @@ from langchain_judges.memory.protocol import Memory, check_memory
 from langchain_judges.memory.rendering import Reminder
 from langchain_judges.methods.allure.options import Instruct
 from langchain_judges.methods.allure.replies import JudgeResult, JudgeState
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
 from langchain_judges.methods.rubric.criteria import Labels, LabelsLike
@@ -32,6 +31,9 @@ from langchain_judges.methods.rubric.replies import Explain
 from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label_setup
 from langchain_judges.options import factory
 from langchain_judges.verdict import Label
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 _PAPER = {"recall": "all", "explain": "none", "show_task": False}
 _STEPS = (

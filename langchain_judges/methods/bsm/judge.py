@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
-from langgraph.graph import END, StateGraph
+from langgraph.constants import END
 from pydantic import AfterValidator, model_validator
 
 from langchain_judges.asking.nodes import Route
@@ -20,7 +20,6 @@ from langchain_judges.methods.bsm.replies import BSMResult, BSMState
 from langchain_judges.methods.bsm.steps import BSMSteps
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.evidence import scores_by_criterion
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import OtherModel, Seed, check_quorum
 from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.plans import PlanLine, PlanLineLike, read_criteria
@@ -29,6 +28,9 @@ from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.options import ClientMost, Rule, Scale, factory
 from langchain_judges.orders import OrderRule
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 Criteria = Annotated[
     Sequence[PlanLineLike] | None,
@@ -208,6 +210,9 @@ class BSM(TwoOrders):
 
 
 def _graph(steps: BSMSteps) -> JudgeGraph:
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
     graph: StateGraph[BSMState, None, RememberedPair, BSMResult] = StateGraph(
         BSMState, input_schema=RememberedPair, output_schema=BSMResult
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from langgraph.graph import END, StateGraph
+from langgraph.constants import END
 from pydantic import AfterValidator
 
 from langchain_judges.asking.nodes import Route, plain
@@ -15,7 +15,6 @@ from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.budgets import Budget
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.marks import Kind
 from langchain_judges.methods.members import (
@@ -33,6 +32,9 @@ from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.metrics.doubt import certainty
 from langchain_judges.options import Owner, Rule, factory
 from langchain_judges.verdict import Failure, Item, add_usage, not_judged, not_labelled
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 Thresholds = float | Sequence[float | None]
 
@@ -153,6 +155,9 @@ class Cascade(Combination):
 
     def combine_members(self, members: tuple[Member, ...], kind: Kind) -> JudgeGraph:
         """Return the cascade of these judges."""
+        # Loaded on use: to check options and count calls takes no graph.
+        from langgraph.graph import StateGraph
+
         gates = self.gates(len(members))
         steps = CascadeSteps(members, kind, gates)
         state: Any = (CascadeState, RememberedPair, CascadeResult)

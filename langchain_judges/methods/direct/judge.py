@@ -6,11 +6,11 @@ Where each order is asked once and nothing is recalled, all of it is one node.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
-from langgraph.graph import END, START, StateGraph
+from langgraph.constants import END, START
 
 from langchain_judges.asking.nodes import Route, in_one
 from langchain_judges.memory.rendering import RememberedPair
@@ -19,13 +19,15 @@ from langchain_judges.methods.direct.replies import DirectResult, DirectState
 from langchain_judges.methods.direct.steps import BaselineSteps
 from langchain_judges.methods.evidence import EvidenceTable
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.second_order import TwoOrders, add_second_order
 from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.methods.tasks import AboutTask
 from langchain_judges.verdict import Preference
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 Reads = Literal["label", "forced_label", "scores"]
 """What a reply holds: one of three labels, one of two, or scores for both texts."""
@@ -150,6 +152,9 @@ class ShownExamples(FewShot, Baseline):
 
 
 def _graph(steps: BaselineSteps) -> JudgeGraph:
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
     own = steps.own
     graph: StateGraph[DirectState, None, Any, Any] = StateGraph(
         DirectState, input_schema=RememberedPair, output_schema=own.result

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from langgraph.graph import END, StateGraph
+from langgraph.constants import END
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
@@ -22,7 +22,6 @@ from langchain_judges.methods.drpe.options import Panel, Voting
 from langchain_judges.methods.drpe.replies import DRPEResult, DRPEState
 from langchain_judges.methods.drpe.roles import RoleLike, read_roles, sets_mark
 from langchain_judges.methods.drpe.steps import PanelSteps
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import OtherModel, Seed, check_quorum
 from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.second_order import TwoOrders, add_second_order
@@ -31,6 +30,9 @@ from langchain_judges.methods.tasks import AutoTask
 from langchain_judges.options import Here, Rule, factory, group
 from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Role
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 
 def _manual(roles: object) -> object:
@@ -206,6 +208,9 @@ class DRPE(TwoOrders):
 
 
 def _graph(steps: PanelSteps) -> JudgeGraph:
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
     graph: StateGraph[DRPEState, None, Any, Any] = StateGraph(
         DRPEState, input_schema=RememberedPair, output_schema=DRPEResult
     )

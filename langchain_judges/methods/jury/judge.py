@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from annotated_types import Ge
-from langgraph.graph import END, StateGraph
+from langgraph.constants import END
 from langgraph.types import Send
 from pydantic import AfterValidator, model_validator
 
@@ -17,7 +17,6 @@ from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.budgets import Budget
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.jury.tally import Ballots, label_verdict, pair_verdict
 from langchain_judges.methods.marks import Kind, metadata_of
@@ -36,6 +35,9 @@ from langchain_judges.methods.options import check_quorum
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import ClientMost, Owner, Rule, factory
 from langchain_judges.verdict import Item, add_usage
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 MemberWeights = Sequence[float] | Mapping[str, float]
 
@@ -126,6 +128,9 @@ class Jury(Combination):
 
     def combine_members(self, members: tuple[Member, ...], kind: Kind) -> JudgeGraph:
         """Return the jury of these members."""
+        # Loaded on use: to check options and count calls takes no graph.
+        from langgraph.graph import StateGraph
+
         check_quorum(self.min_valid, len(members))
         steps = JurySteps(
             self, members, kind, _weights(self.weights, members), _grades(members)

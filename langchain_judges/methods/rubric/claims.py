@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, NotRequired
+from typing import TYPE_CHECKING, Any, ClassVar, NotRequired
 
-from langgraph.graph import END, StateGraph
+from langgraph.constants import END
 from pydantic import BaseModel, Field, create_model
 
 from langchain_judges.asking.ask import Reply
@@ -21,7 +21,6 @@ from langchain_judges.asking.reply import check
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import InputError
 from langchain_judges.methods.evidence import EvidenceTable
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
 from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.rubric.claim_tally import Claim, ClaimSide, claims_verdict
@@ -36,6 +35,9 @@ from langchain_judges.methods.rubric.replies import (
 )
 from langchain_judges.rows.texts import expected_answers
 from langchain_judges.verdict import Failure, Item, add_usage, not_labelled
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 MOST_CLAIMS = 50
 """Claims of one text that are checked."""
@@ -196,6 +198,9 @@ def claims_graph(steps: ClaimSteps, **marks: Any) -> JudgeGraph:
         steps: Its steps.
         **marks: What decides verdicts beside the options.
     """
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
     setup = steps.setup
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(
         ClaimState, input_schema=Item, output_schema=ClaimResult

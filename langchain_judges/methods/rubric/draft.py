@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langgraph.graph import END, StateGraph
+from langgraph.constants import END
 from langgraph.types import Overwrite
 from pydantic import BaseModel, Field, create_model
 
@@ -28,6 +28,9 @@ from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.methods.rubric.wording import criterion_words
 from langchain_judges.rows.texts import fence_token, transcript
 from langchain_judges.verdict import add_usage, cached_usage, not_labelled
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
 
 USUAL = 8
 """Questions drafted at most where the caller names no number."""

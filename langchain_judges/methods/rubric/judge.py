@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
 from langchain_core.language_models import BaseChatModel
@@ -13,7 +13,6 @@ from pydantic import BeforeValidator, SkipValidation, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.evidence import SUBSCORES, scores_by_criterion
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import check_quorum
 from langchain_judges.methods.rubric.claims import (
     CLAIMS,
@@ -38,6 +37,9 @@ from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label
 from langchain_judges.methods.setup import Setup
 from langchain_judges.options import ClientMost, ForClient, Owner, Rule, factory
 from langchain_judges.verdict import Label
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 
 class RubricOptions(LabelOptions):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langgraph.graph import END, StateGraph
+from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.ask import Question, Reply
@@ -19,7 +19,6 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.rendering import block, example_texts, fitting, nearest_last
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
 from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.rubric.criteria import Criterion
@@ -59,6 +58,11 @@ from langchain_judges.methods.rubric.wording import (
 )
 from langchain_judges.methods.setup import Setup
 from langchain_judges.verdict import Failure, Item, add_usage
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+
+    from langchain_judges.methods.graph import JudgeGraph
 
 _CHARACTERS = 3
 """Characters of a token, by a cautious guess, where examples may not fit."""
@@ -288,6 +292,9 @@ def label_graph(steps: LabelSteps, state: type, result: type, **marks: Any) -> J
     Raises:
         OptionError: A replaced prompt has no place for the examples of the memory.
     """
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
     setup = steps.setup
     if steps.own.memory is not None:
         step = "evaluate" if steps.own.shows_task else "answer"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from langgraph.graph import END, StateGraph
+from langgraph.constants import END
 from pydantic import PlainValidator, model_validator
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
@@ -17,7 +17,6 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.few_shot import FewShot
-from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import OtherModel, Seed
 from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.sc2 import prompts as texts
@@ -36,6 +35,9 @@ from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.tasks import AboutTask, Task, read_task
 from langchain_judges.options import ClientMost, ForClient, Here, Rule, factory, group
 from langchain_judges.orders import OrderRule
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
 
 
 def _settled(aspects: AspectsLike | None) -> object:
@@ -243,6 +245,9 @@ class SC2(FewShot):
 
 
 def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
     aspects, tables, matches, preferences = (
         AspectSteps(setup, own, embeddings),
         TableSteps(setup, own, embeddings),

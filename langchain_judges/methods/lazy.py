@@ -1,0 +1,56 @@
+"""Classes by name, each loaded when it is asked for: one method loads no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Lazy(MutableMapping[str, type[T]], Generic[T]):
+    """Classes by name, which know where they are declared.
+
+    Args:
+        package: The package of all modules.
+        homes: By name `"module:Class"`, or a class that is there.
+    """
+
+    def __init__(self, package: str, homes: Mapping[str, str | type[T]]) -> None:
+        """Remember the names; nothing is loaded."""
+        self._package = package
+        self._homes = dict(homes)
+
+    def __getitem__(self, name: str) -> type[T]:
+        """Return a class, loaded now if it was not."""
+        home = self._homes[name]
+        if isinstance(home, str):
+            module, _, own = home.partition(":")
+            home = getattr(import_module(f"{self._package}.{module}"), own)
+            self._homes[name] = home
+        return home
+
+    def __setitem__(self, name: str, kind: type[T]) -> None:
+        """Add a class, or replace it."""
+        self._homes[name] = kind
+
+    def __delitem__(self, name: str) -> None:
+        """Forget a class."""
+        del self._homes[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether there is such a name; nothing is loaded."""
+        return name in self._homes
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._homes)
+
+    def __or__(self, other: Lazy[T]) -> Lazy[T]:
+        """Return the classes of both; of one name the other's."""
+        return Lazy(self._package, {**self._homes, **other._homes})
