@@ -55,6 +55,21 @@ def test_a_flip_and_a_failure_are_no_certainty():
     assert result["verdict"]["failures"][0]["unit"] == "broken"
 
 
+def test_the_scores_by_criterion_are_those_of_the_judge_that_decides():
+    def said(name, confidence):
+        verdict = {"label": 0.5, "score": 0.5, "confidence": confidence}
+        result = {"verdict": verdict, "subscores": [{"criterion": name, "label": 1}]}
+        judge: Any = RunnableLambda(lambda _: result)
+        return judge.with_config(metadata={"takes": "item", "method": name})
+
+    judges = [said("cheap", 0.7), said("dear", 0.9)]
+    for threshold, name in ((0.5, "cheap"), (0.8, "dear")):
+        result = create_cascade(judges, thresholds=threshold).invoke(ITEM)
+        assert [each["criterion"] for each in result["subscores"]] == [name]
+    unsure = create_cascade(judges, thresholds=[0.95, 0.95]).invoke(ITEM)
+    assert unsure["subscores"] == []
+
+
 def test_the_last_judge_may_abstain():
     judges = [sure("cheap", "A", 0.7), sure("dear", "B", 0.6)]
     result = create_cascade(judges, thresholds=[0.8, 0.8]).invoke(PAIR)

@@ -80,10 +80,10 @@ CASCADE = """from langchain_judges import create_bsm_judge, create_cascade
 from langchain_judges import create_self_consistency_judge
 
 judges = [
-    create_self_consistency_judge("openai:gpt-5-mini", samples=6),
     create_bsm_judge("openai:gpt-5-mini", max_criteria=2),
+    create_self_consistency_judge("openai:gpt-5-mini", samples=6),
 ]
-result = create_cascade(judges, thresholds=[0.9]).invoke(row)"""
+result = create_cascade(judges, thresholds=[0.5]).invoke(row)"""
 PAGES = {
     "allure": MethodPage(
         ("allure",),

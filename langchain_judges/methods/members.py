@@ -225,6 +225,8 @@ class MemberJudgment(NamedTuple):
     """Its verdict as it gave it."""
     failures: list[Failure]
     usage: Usage
+    subscores: list[Any]
+    """What it found by each criterion, where it judges by several."""
 
 
 def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[MemberJudgment]:
@@ -253,6 +255,7 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[Memb
             "detail": problem.detail[:500],
         }
         verdict: dict[str, Any] = {field: None, "failures": [failure]}
+        result = {}
     else:
         verdict = result["verdict"]
     fields = (field, "score", "confidence", *(["flipped"] if kind == "pair" else []))
@@ -268,7 +271,8 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[Memb
         "rationale": verdict.get("rationale") or "",
         "calls": usage["calls"],
     }
-    return MemberJudgment(opinion, verdict, failures, {**usage, "by_step": steps})
+    parts = result.get("subscores") or []
+    return MemberJudgment(opinion, verdict, failures, {**usage, "by_step": steps}, parts)
 
 
 def _ends_all(exc: Exception) -> bool:

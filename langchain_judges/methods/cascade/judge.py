@@ -69,6 +69,7 @@ class ItemCascadeState(ItemState, total=False):
     stages: Annotated[list[Stage], operator.add]
     stage: str | None
     answer: dict[str, Any] | None
+    subscores: list[Any]
 
 
 class ItemCascadeResult(ItemResult):
@@ -76,6 +77,8 @@ class ItemCascadeResult(ItemResult):
 
     stages: list[Stage]
     stage: str | None
+    subscores: list[Any]
+    """What the judge that decided found by each criterion; empty without several criteria."""
 
 
 def _shares(thresholds: Thresholds) -> Thresholds:
@@ -166,7 +169,8 @@ class Cascade(Combination):
         graph = StateGraph(state[0], input_schema=state[1], output_schema=state[2])
         graph.add_node("ask", Node(steps.ask, self.events))
         graph.add_node("decide", plain(steps.decide, self.events))
-        empty = {"stage": None, "answer": None}
+        empty: dict[str, Any] = {"stage": None, "answer": None}
+        empty |= {"subscores": []} if kind == "item" else {}
         start = Start(kind, ("stages", "failures", "usages"), empty)
         begin(graph, start, lambda _: "ask", ["ask"])
         graph.add_conditional_edges("ask", Route(steps.after), ["ask", "decide"])
@@ -191,6 +195,7 @@ class CascadeSteps:
             "answer": answer.verdict,
             "failures": answer.failures,
             "usages": [answer.usage],
+            **({"subscores": answer.subscores} if self.kind == "item" else {}),
         }
 
     def after(self, state: Mapping[str, Any]) -> str:
@@ -218,7 +223,8 @@ class CascadeSteps:
                 "detail": "; ".join(map(_how_sure, stages)),
             }
             without: Any = not_judged if self.kind == "pair" else not_labelled
-            return {"verdict": without([*failures, unsure], usage), "stage": None}
+            nothing: Update = {"subscores": []} if self.kind == "item" else {}
+            return {"verdict": without([*failures, unsure], usage), "stage": None, **nothing}
         totals = {"failures": failures, "usage": usage}
         place = f"{len(stages)} of {len(self.members)}"
         rationale = f"Decided by {last['member']} ({place}). {last['rationale']}".strip()
