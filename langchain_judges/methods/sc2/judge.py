@@ -77,8 +77,9 @@ class SC2(FewShot):
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "aspects", "proposals", "tables",
-        "checks", "bracket", "table", "comparisons", "choices"}`. `verdict.score` is the
-        probability of the label where its log-probability came, else 1 or 0.
+        "checks", "bracket", "table", "comparisons", "choices", "not_asked"}`.
+        `verdict.score` is the probability of the label where its log-probability came, else 1
+        or 0.
 
     Raises:
         OptionError: An option is not allowed.
@@ -132,7 +133,8 @@ class SC2(FewShot):
     nobody drops out; `"random"`, one table of the |C| and no comparison."""
     adaptive: bool = False
     """Where all tables meet all (`"exact"`, `"exact_unordered"`): compare in rounds, and stop
-    when no comparison that is left can change which table wins."""
+    when no comparison that is left can change which table wins. Of several
+    `preference_samples`: stop when those that are left cannot change the verdict."""
     task: AboutTask = "helpful"
     """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or `{"question",
     "quality"}` of your own."""
@@ -170,13 +172,21 @@ class SC2(FewShot):
     """Of tables, aspects, shuffles and coins."""
 
     @model_validator(mode="after")
-    def _all_meet_all(self) -> Self:
-        if self.adaptive and self.inference not in {"exact", "exact_unordered"}:
+    def _something_can_stop(self) -> Self:
+        all_meet = self.inference in {"exact", "exact_unordered"}
+        if self.adaptive and not all_meet and self.preference_samples == 1:
             raise OptionError(
-                "`adaptive` needs `inference='exact'` or `'exact_unordered'`: the others leave "
-                "no comparison out"
+                "`adaptive` needs `inference='exact'` or `'exact_unordered'`, or several "
+                "`preference_samples`: nothing else can be left out"
             )
+        name = "`adaptive` and several `preference_samples`"
+        self.refuse_waiting({name: self.stops})
         return self
+
+    @property
+    def stops(self) -> bool:
+        """Whether preference samples are asked one after the other."""
+        return self.adaptive and self.preference_samples > 1
 
     @property
     def phrases(self) -> tuple[str, ...]:
@@ -256,7 +266,9 @@ def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
     )
 
     def after_round(state: SC2State) -> Next:
-        return matches.ask_each(state) or preferences.ask_each(state)
+        if pending := matches.ask_each(state):
+            return pending
+        return "choose" if own.stops else preferences.ask_each(state)
 
     graph: StateGraph[SC2State, None, RememberedPair, SC2Result] = StateGraph(
         SC2State, input_schema=RememberedPair, output_schema=SC2Result
@@ -276,9 +288,15 @@ def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
         graph.add_node("check", setup.node(tables.check))
         graph.add_edge("check", "round")
     graph.add_edge("table", "check" if own.check else "round")
-    graph.add_conditional_edges("round", Route(after_round), ["match", "preference", "verdict"])
+    ends = ["choose"] if own.stops else ["preference", "verdict"]
+    graph.add_conditional_edges("round", Route(after_round), ["match", *ends])
     graph.add_edge("match", "round")
-    if own.waits:
+    if own.stops:
+        graph.add_node("choose", setup.plain(preferences.choose))
+        asked = Route(preferences.ask_each)
+        graph.add_conditional_edges("choose", asked, ["preference", "verdict"])
+        graph.add_edge("preference", "choose")
+    elif own.waits:
         again = ("preference", preference)
         weigh, ask = preferences.first_order, preferences.ask_each
         add_second_order(graph, setup, again, weigh, ask, "verdict")

@@ -21,6 +21,7 @@ from langchain_judges.methods.sc2.replies import (
     SC2State,
 )
 from langchain_judges.methods.sc2.steps import SC2Steps
+from langchain_judges.methods.sc2.stopping import more_samples
 from langchain_judges.methods.sc2.tables import in_prompt
 from langchain_judges.methods.sc2.tally import decide, how_found
 from langchain_judges.methods.second_order import (
@@ -30,6 +31,7 @@ from langchain_judges.methods.second_order import (
     first_order_sentence,
     options_of,
 )
+from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.orders import ORDER_NAMES, Order, naming_identities, preferred_slot
 from langchain_judges.rows.texts import fence_token, transcript
 from langchain_judges.verdict import Pair, Preference, add_usage, not_judged
@@ -55,6 +57,8 @@ class PreferenceSteps(SC2Steps):
         """Send every order, as often as it is sampled."""
         if self.own.table_only and state["table"] is None:
             return "verdict"
+        samples = range(self.own.preference_samples)
+        due = [(order, sample) for order in self._due(state) for sample in samples]
         return [
             Send(
                 "preference",
@@ -66,9 +70,31 @@ class PreferenceSteps(SC2Steps):
                     examples=examples_in(state),
                 ),
             )
-            for order in self._due(state)
-            for sample in range(self.own.preference_samples)
-        ]
+            for order, sample in (state["due"] if self.own.stops else due)
+        ] or "verdict"
+
+    def choose(self, state: SC2State) -> Update:
+        """Say which samples are due: the next ones, while they can change the verdict."""
+        own = self.own
+        asked = state["asked"] or dict.fromkeys(own.order_list, 0)
+        if own.table_only and state["table"] is None:
+            return {}
+        more = more_samples(own, state["choices"], asked)
+        upto = {order: count + more.get(order, 0) for order, count in asked.items()}
+        return {
+            "due": [(o, n) for o in own.order_list for n in range(asked[o], upto[o])],
+            "asked": upto,
+            "not_asked": [
+                self._unit(order, sample)
+                for order in own.order_list
+                for sample in range(upto[order], own.preference_samples)
+            ],
+        }
+
+    def _unit(self, order: Order, sample: int) -> str:
+        names = [ORDER_NAMES[order]] if len(self.own.order_list) > 1 else []
+        names += [f"sample {sample + 1}"] if self.own.preference_samples > 1 else []
+        return ", ".join(names)
 
     def _due(self, state: SC2State) -> tuple[Order, ...]:
         own, first = self.own, state.get("first_order")
@@ -91,8 +117,6 @@ class PreferenceSteps(SC2Steps):
         """Ask which text is preferred, with the table where there is one."""
         order, sample, pair = work["order"], work["sample"], work["pair"]
         several = self.own.preference_samples > 1
-        names = [ORDER_NAMES[order]] if len(self.own.order_list) > 1 else []
-        names += [f"sample {sample + 1}"] if several else []
         variables = {
             **self.material(pair, order, work["examples"], reference=True),
             "table": self._shown_table(work, order),
@@ -100,7 +124,7 @@ class PreferenceSteps(SC2Steps):
             **self.own.aim,
         }
         seed = self.sample_seed(sample + 1) if several else None
-        return Call(self.question, variables, ", ".join(names), order, seed)
+        return Call(self.question, variables, self._unit(order, sample), order, seed)
 
     def preferred(self, work: PreferenceWork, reply: Reply) -> Update:
         """Keep what one reply preferred, by identity of the texts."""
@@ -132,6 +156,7 @@ class PreferenceSteps(SC2Steps):
         verdict = decide(own, state["choices"], failures, usage, how, self._coin(pair))
         if verdict["preference"]:
             verdict["rationale"] += first_order_sentence(own, first)
+            verdict["rationale"] += not_asked_sentence(state["not_asked"], own.adaptive)
         return {"verdict": verdict, "bracket": bracket}
 
     def _shown_table(self, work: PreferenceWork, order: Order) -> str:

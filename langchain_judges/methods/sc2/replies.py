@@ -107,6 +107,11 @@ class SC2State(PairState, total=False):
     """The table that won; None where there is none."""
     comparisons: Comparisons | None
     choices: Annotated[list[PreferenceReply], operator.add]
+    due: list[tuple[Order, int]]
+    """The preference samples asked next, by order and number; only where `adaptive`."""
+    asked: dict[Order, int] | None
+    """How many preference samples each order was asked for; None where all are."""
+    not_asked: list[str]
 
 
 class SC2Result(PairResult):
@@ -120,6 +125,8 @@ class SC2Result(PairResult):
     table: ComparisonTable | None
     comparisons: Comparisons | None
     choices: list[PreferenceReply]
+    not_asked: list[str]
+    """The names of the preference samples that could not change the verdict (`adaptive`)."""
 
 
 class TableWork(TypedDict):

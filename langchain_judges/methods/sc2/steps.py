@@ -29,7 +29,16 @@ class SC2Steps(PairSteps):
     own: SC2
     embeddings: Embeddings
     lists = ("proposals", "tables", "bracket", "choices")
-    empty = {"aspects": [], "checks": [], "pending": [], "table": None, "comparisons": None}
+    empty = {
+        "aspects": [],
+        "checks": [],
+        "pending": [],
+        "table": None,
+        "comparisons": None,
+        "due": [],
+        "asked": None,
+        "not_asked": [],
+    }
     focus = FOCUS
 
     def material(
