@@ -2,16 +2,24 @@
 
 import asyncio
 import json
+import re
 import threading
 from functools import partial
 from typing import Any
 
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from langchain_judges import ajudge_many, create_relative_judge, resolve_model
+from langchain_judges import (
+    ajudge_many,
+    create_bsm_judge,
+    create_drpe_judge,
+    create_relative_judge,
+    resolve_model,
+)
 from langchain_judges.asking import batches
 from langchain_judges.asking.batch_journal import BatchJournal, Job
 from langchain_judges.asking.batches import batch_model
@@ -19,7 +27,7 @@ from langchain_judges.cli import app
 from langchain_judges.errors import ModelAccessError, OptionError, OutputError
 from langchain_judges.runs import many
 from tests.batch_server import BatchServer
-from tests.fakes import FakeChatModel
+from tests.fakes import FakeChatModel, goods, judged_by
 from tests.judges import answer, of_method
 
 LONG = 3600.0
@@ -45,6 +53,17 @@ def model_of(server, tmp_path, most_requests, **options):
         most_requests=most_requests,
         **options,
     )
+
+
+def planned(body):
+    text = "\n".join(message["content"] for message in body["messages"])
+    drpe = "candidate-1-" in text or "Give each a type" in text
+    return judged(body) if drpe else judged_by(goods)(text)
+
+
+def create_seated_judge(model):
+    embeddings = DeterministicFakeEmbedding(size=8)
+    return create_drpe_judge(model, panel={"dynamic": 1}, embeddings=embeddings)
 
 
 def rows_of(n):
@@ -73,6 +92,22 @@ async def test_all_rows_wait_at_the_same_step_so_rounds_form_by_themselves(serve
     rows = await run(judge, rows_of(5))
     assert [row["verdict"]["preference"] for row in rows] == ["A"] * 5
     assert (server.requests, server.live) == ([20], 0)
+
+
+@pytest.mark.parametrize(
+    "create", [partial(create_bsm_judge, max_criteria=1), create_seated_judge]
+)
+async def test_what_rows_of_one_task_share_is_asked_once_and_first(tmp_path, create):
+    with BatchServer(planned) as server:
+        rows = await run(create(model_of(server, tmp_path, 1)), rows_of(2))
+        asked = [server.lines(job["input_file_id"]) for job in server.jobs.values()]
+    assert [row["judged"] for row in rows] == [True] * 2
+    bodies = [json.dumps(line["body"]) for lines in asked for line in lines]
+    assert len(set(bodies)) == len(bodies)
+    # Of a plan and of the readers of an article, no answer to it is shown.
+    shared = [re.search(r"good \d", body) is None for body in bodies]
+    assert shared[0]
+    assert shared == sorted(shared, reverse=True)
 
 
 async def test_a_batch_verdict_is_that_of_an_ordinary_call(server, tmp_path):

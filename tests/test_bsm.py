@@ -565,7 +565,19 @@ def test_a_thread_used_twice_does_not_add_up():
     config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     first = judge.invoke(PAIR, config)
     assert judge.invoke(SWAPPED, config)["verdict"]["preference"] == "B"
-    assert judge.invoke(PAIR, config) == first
+    again = judge.invoke(PAIR, config)
+    # The plan of a request is asked for once.
+    assert [each["verdict"]["usage"]["calls"] for each in (first, again)] == [11, 10]
+    assert again["subscores"] == first["subscores"]
+
+
+def test_rows_of_one_request_share_its_plan():
+    model = scripted()
+    judge = create_bsm_judge(model)
+    usages = [judge.invoke(pair)["verdict"]["usage"] for pair in (PAIR, SWAPPED)]
+    plans = [usage["by_step"]["branch"] for usage in usages]
+    assert [(plan["calls"], plan["cached_calls"]) for plan in plans] == [(1, 0), (0, 1)]
+    assert len(model.prompts) == sum(usage["calls"] for usage in usages)
 
 
 def test_no_state_needs_more_than_plain_json(caplog):

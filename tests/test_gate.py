@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from langchain_judges.asking.gate import Gate, Once
+from langchain_judges.asking.gate import Gate
+from langchain_judges.asking.once import Once
 from langchain_judges.asking.steps import Effect, arun, run, together
 from langchain_judges.errors import OverBudget, RunStopped
 
@@ -164,6 +165,14 @@ async def test_a_value_is_computed_once_for_many_tasks_and_again_when_forgotten(
     await arun(once.get("other", counting(calls), bool))
     await arun(once.get("k", counting(calls), bool))
     assert len(calls) == 3
+
+
+async def test_a_value_that_is_being_computed_is_not_dropped_for_another():
+    once: Once[str] = Once(size=1)
+    calls: list[str] = []
+    keys = ["first", "second", "first", "second"]
+    await asyncio.gather(*(arun(once.get(key, counting(calls), bool)) for key in keys))
+    assert len(calls) == 2
 
 
 def test_a_failure_is_not_kept():

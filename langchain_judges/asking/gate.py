@@ -11,12 +11,11 @@ import asyncio
 import heapq
 import itertools
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.paid import Paid
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
     from langchain_core.language_models import BaseChatModel
     from langchain_core.rate_limiters import BaseRateLimiter
-
-T = TypeVar("T")
 
 
 class PriceList(Protocol):
@@ -299,50 +296,3 @@ class Ledger:
 
 LEDGER: ContextVar[Ledger | None] = ContextVar("langchain_judges_ledger", default=None)
 """The ledger of the pair being judged; None outside `judge_many`."""
-
-
-class Once(Generic[T]):
-    """Computes a value once for each key, however many callers want it at the same time.
-
-    Args:
-        size: Values kept; the oldest go first.
-    """
-
-    def __init__(self, size: int = 1024) -> None:
-        """Start empty."""
-        self._size = size
-        self._doors: OrderedDict[str, Gate] = OrderedDict()
-        self._values: dict[str, T] = {}
-        self._lock = threading.Lock()
-
-    def forget(self, key: str) -> None:
-        """Drop the value of `key`."""
-        with self._lock:
-            self._doors.pop(key, None)
-            self._values.pop(key, None)
-
-    def get(
-        self, key: str, compute: Callable[[], Steps[T]], keep: Callable[[T], bool]
-    ) -> Steps[tuple[T, bool]]:
-        """Return the value of `key`, and whether another caller had computed it.
-
-        Args:
-            key: What the value belongs to.
-            compute: Makes the value.
-            keep: Says whether a value is one to keep; a failure is not.
-        """
-        with self._lock:
-            door = self._doors.setdefault(key, Gate(1))
-            if len(self._doors) > self._size:
-                oldest, _ = self._doors.popitem(last=False)
-                self._values.pop(oldest, None)
-        yield from door.enter()
-        try:
-            if key in self._values:
-                return self._values[key], True
-            value = yield from compute()
-            if keep(value):
-                self._values[key] = value
-            return value, False
-        finally:
-            door.leave()

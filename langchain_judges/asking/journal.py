@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, empty_checkpoint
 from langgraph.config import get_config
 
-from langchain_judges.asking.gate import Once
+from langchain_judges.asking.once import Once
 from langchain_judges.asking.steps import Effect, Steps
 
 T = TypeVar("T")

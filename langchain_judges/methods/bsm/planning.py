@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from langchain_judges.asking.ask import Reply, ask
-from langchain_judges.asking.gate import Once
+from langchain_judges.asking.once import Once
 from langchain_judges.asking.steps import Steps, Update, together
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
@@ -30,6 +31,7 @@ class PlanSteps(PairSteps):
 
     own: BSM
     references: Once[Reply] = field(default_factory=Once)
+    plans: Once[Reply] = field(default_factory=Once)
     focus = texts.FOCUS
 
     def reference(self, state: BSMState) -> Steps[Update]:
@@ -55,14 +57,14 @@ class PlanSteps(PairSteps):
         }
 
     def branch(self, state: BSMState) -> Steps[Update]:
-        """Plan the criteria from the request alone."""
+        """Plan the criteria from the request alone, once for each request."""
         own = self.own
         if own.plan:
             return {"criteria": _weightiest_first(own.plan)}
         plans: Sequence[Order | None] = (None,) if own.reuse_plan else own.order_list
         replies = yield from together([self._plan(state, order) for order in plans])
         criteria: list[PlanLine] = []
-        for order, reply in zip(plans, replies, strict=True):
+        for order, (reply, _) in zip(plans, replies, strict=True):
             plan = list(own.fallback)
             if reply.data:
                 plan = distinct_criteria(reply.data["criteria"])[: own.max_criteria]
@@ -70,11 +72,13 @@ class PlanSteps(PairSteps):
             criteria += [{**c, "order": order} if order else c for c in plan]
         return {
             "criteria": criteria,
-            "failures": [failure for reply in replies for failure in reply.failures],
-            "usages": [reply.usage for reply in replies],
+            "failures": [failure for reply, _ in replies for failure in reply.failures],
+            "usages": [
+                cached_usage("branch") if reused else reply.usage for reply, reused in replies
+            ],
         }
 
-    def _plan(self, state: BSMState, order: Order | None) -> Steps[Reply]:
+    def _plan(self, state: BSMState, order: Order | None) -> Steps[tuple[Reply, bool]]:
         own, request = self.own, transcript(state["input"])
         question = self.setup.question(
             "branch", plan_shape(own.max_criteria, own.weighted), parse=parse_plan
@@ -95,7 +99,11 @@ class PlanSteps(PairSteps):
             "weight": texts.WEIGHT if own.weighted else "",
         }
         unit = ORDER_NAMES[order] if order else ""
-        return ask(question, variables, unit=unit, order=order)
+        return self.plans.get(
+            json.dumps([unit, variables], default=str),
+            lambda: ask(question, variables, unit=unit, order=order),
+            lambda reply: reply.data is not None,
+        )
 
     @cached_property
     def scale(self) -> dict[str, object]:

@@ -11,8 +11,8 @@ from langgraph.constants import END
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
-from langchain_judges.asking.gate import Once
 from langchain_judges.asking.nodes import Route
+from langchain_judges.asking.once import Once
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.budgets import Budget
