@@ -735,6 +735,18 @@ def test_a_task_of_ones_own_names_question_and_judges():
     assert result["roles"][0]["type"] == "Partner"
 
 
+def test_the_manual_panel_keeps_its_views_and_has_the_judges_of_the_task():
+    types = {}
+    for task in ("summary", "helpful"):
+        result, model = judged(task=task, panel={"static": "manual", "dynamic": 0})
+        types[task] = [role["type"] for role in result["roles"]]
+        assert len(model.prompts) == 1
+        assert ("wrote the article" in model.prompts[0]) == (task == "summary")
+    views = ["Student", "Business Person", "Politician"]
+    assert types["summary"] == [*views, "General Public", "Critic", "News Author"]
+    assert types["helpful"] == [*views, "Asker", "Expert", "Editor"]
+
+
 def test_every_panel_that_a_task_may_name_has_roles():
     assert set(PANELS) == set(SETS)
     assert {task["panel"] for task in TASKS.values()} <= set(PANELS)

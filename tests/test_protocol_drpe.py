@@ -11,7 +11,7 @@ import pytest
 from drpe_tables import RIVAL, figures, print_main_table, spread
 from rich.console import Console
 
-from langchain_judges.testing import reply
+from langchain_judges.testing import reply, with_logprobs
 from tests.conftest import DATA
 from tests.test_drpe import READERS, in_tokens, readers
 
@@ -40,7 +40,18 @@ def longer(call):
         seats = re.findall(r"^(\d+)\. [^:\n]+: ", prompt.split("judges are:")[-1], re.M)
         answer_fields = {f"role_{n}": {"reason": "so", "vote": vote} for n in seats}
     text = json.dumps(answer_fields)
+    if call.body.get("top_logprobs"):
+        return reply(with_alternatives(text, math.exp(surety)))
     return in_tokens(text, surety) if call.body.get("logprobs") else reply(text)
+
+
+def with_alternatives(text, share):
+    """Answer with one token for each vote, which offers both labels."""
+    pieces = re.split(r'(?<="vote": ")([12])', text)
+    return with_logprobs(
+        *((p, share, {p: share, "12"[p == "1"]: 1 - share}) if p in {"1", "2"} else (p, 1)
+          for p in pieces)
+    )  # fmt: skip
 
 
 def study(server, data, out, **more):
@@ -53,18 +64,21 @@ def test_the_drpe_study_counts_correlates_and_resumes(
     serve, small_sets, tmp_path, capsys, letter_encoder
 ):
     server = serve(longer)
-    methods = "drpe, no_batch, drpe_v1, llm_score, rouge1"
+    methods = "drpe, soft, no_batch, drpe_v1, llm_score, rouge1"
     options = {"only": "cnn2022", "limit": 6, "methods": methods, "sweeps": False}
     study_result = study(server, small_sets, tmp_path, **options)
     cnn = study_result["studies"]["cnn2022"]
     assert (cnn["articles"], cnn["summaries"]) == (6, 12)
     # References are one call for each article; panels are drawn once for both summaries.
     calls = {name: row["calls"] for name, row in cnn["methods"].items()}
-    assert calls == {"drpe": 24, "no_batch": 12 + 12 * 7, "llm_score": 12, "rouge1": 0}
+    assert calls == {
+        **{"drpe": 24, "soft": 24, "no_batch": 12 + 12 * 7},
+        **{"llm_score": 12, "rouge1": 0},
+    }
     # Best against worst: two calls for each of six pairs, one of the judge without roles.
     assert {n: row["calls"] for n, row in cnn["pairs"].items()} == {"drpe_v1": 12, RIVAL: 6}
-    # Methods share what is the same: `no_batch` judges by the 12 role calls of `drpe`.
-    assert len(server.calls) == 6 + 24 + (96 - 12) + 12 + 12 + 6
+    # Methods share what is the same: the 12 role calls of `drpe`.
+    assert len(server.calls) == 6 + 24 + 12 + (96 - 12) + 12 + 12 + 6
     rows = [json.loads(x) for x in (tmp_path / "cnn2022/drpe.jsonl").read_text().splitlines()]
     scores = [row["score_norm"] for row in rows]
     expected = abs(np.corrcoef(scores, [row["label"] for row in rows])[0, 1])
@@ -80,18 +94,18 @@ def test_the_drpe_study_counts_correlates_and_resumes(
     assert "rule 'any' keeps 7 CNN and 7 BBC articles" in printed
     assert "saved" in printed
     assert list(study_result["table"]) == [
-        *("drpe", "no_batch", "llm_score", "rouge1"),
+        *("drpe", "soft", "no_batch", "llm_score", "rouge1"),
         *("drpe_v1, in pairs", "llm_score, in pairs"),
     ]
     assert study_result["table"]["drpe"]["AVG"] == study_result["table"]["drpe"]["cnn2022"]
     study(server, small_sets, tmp_path, **options)
-    assert len(server.calls) == 144
+    assert len(server.calls) == 156
     # A run that was killed in the middle of a line pays for that reference alone.
     references = tmp_path / "references-cnn2022.jsonl"
     whole = references.read_text()
     references.write_text(whole[:-20])
     study(server, small_sets, tmp_path, **options)
-    assert len(server.calls) == 145
+    assert len(server.calls) == 157
     assert references.read_text() == whole
 
 
@@ -189,8 +203,8 @@ def test_every_cell_of_the_table_is_filled_on_real_summaries(serve, tmp_path, le
     # All methods share one cache: nothing is sent twice.
     bodies = {json.dumps(call.body, sort_keys=True) for call in server.calls}
     assert len(bodies) == len(server.calls)
-    # Five overlaps, seven judges against a reference, three in pairs; three sets and a mean.
-    assert len(study_result["table"]) == 5 + 7 + 3
+    # Five overlaps, eight judges against a reference, three in pairs; three sets and a mean.
+    assert len(study_result["table"]) == 5 + 8 + 3
     assert {len(cells) for cells in study_result["table"].values()} == {4}
     assert all(
         value is not None for row in study_result["table"].values() for value in row.values()

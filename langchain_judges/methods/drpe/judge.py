@@ -232,7 +232,7 @@ def _graph(steps: PanelSteps) -> JudgeGraph:
         graph.add_edge("vote", "choose" if steps.own.poll.adaptive else "score")
     graph.add_edge("score", END)
     # What sits by task is decided by the wording of the sets.
-    sets = {"sets": sets_mark()} if steps.own.seating.static is None else {}
+    sets = {"sets": sets_mark()} if steps.own.seating.by_task else {}
     return steps.setup.finish(graph, embeddings=type(steps.embeddings).__name__, **sets)
 
 

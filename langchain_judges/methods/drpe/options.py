@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.drpe.prompts import REQUESTS
-from langchain_judges.methods.drpe.roles import SETS, RoleLike, read_roles
+from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
 from langchain_judges.methods.drpe.votes import SpanKind
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.methods.tasks import TASKS, Task
@@ -40,9 +40,10 @@ class Panel(Options):
         BeforeValidator(_static),
         Rule("roles, or the name of a set"),
     ] = None
-    """Roles that always sit: a set by name (`"summary"`, the paper's three, `"manual"`,
+    """Roles that always sit: a set by name (`"summary"`, the paper's three,
     `"question_answering"`, `"dialogue"`, `"document"`, `"harmlessness"`), or roles of your own;
-    None: the set that fits the `task`."""
+    None: the set that fits the `task`; `"manual"`: that set, and the first version's three
+    with a point of view."""
     dynamic: Annotated[int, Ge(0), ClientMost(12)] = 4
     """Roles generated for the text that sit too; 0 generates none."""
     merged_prompt: bool = False
@@ -83,11 +84,17 @@ class Panel(Options):
         """Return the roles that always sit.
 
         Args:
-            task: Whose set sits where no roles are named.
+            task: Whose set sits where no roles are named, or beside the manual ones.
         """
-        if self.static is not None:
-            return read_roles(self.static)
-        return SETS[(task or TASKS["summary"])["panel"]]
+        panel = (task or TASKS["summary"])["panel"]
+        if self.static == "manual":
+            return manual_roles(panel)
+        return SETS[panel] if self.static is None else read_roles(self.static)
+
+    @property
+    def by_task(self) -> bool:
+        """Whether the task decides who always sits."""
+        return self.static is None or self.static == "manual"
 
     @property
     def asked(self) -> int:

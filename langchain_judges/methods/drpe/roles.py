@@ -105,6 +105,21 @@ SETS: dict[str, tuple[Role, ...]] = {
 """The sets of roles by name."""
 
 
+def manual_roles(panel: str) -> tuple[Role, ...]:
+    """Return the six fixed roles of the first version (MDRPE) for a task.
+
+    Three have a point of view; the others are the static ones of the task, which for summaries
+    are the paper's.
+
+    Args:
+        panel: The set of static roles that the task names.
+    """
+    if panel == "manual":
+        return SETS["manual"]
+    static = _roles("manual", *((role["type"], role["description"]) for role in SETS[panel]))
+    return (*SUBJECTIVE[:3], *static)
+
+
 def sets_mark() -> str:
     """Return a hash of all sets: a reworded set is another panel."""
     return hashlib.sha256(json.dumps(SETS, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,6 +1,6 @@
 """Who meets whom: searching the most consistent table with a pairwise comparator.
 
-Section 3.3 of the paper: the consistency of a table is known only through a comparator of
+Section 3.2 of the paper: the consistency of a table is known only through a comparator of
 two tables, so the best of |C| samples is found by a knockout (|C| - 1 comparisons) instead
 of comparing all with all. Everything here is a pure function of the matches played so far.
 """
