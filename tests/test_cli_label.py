@@ -73,6 +73,29 @@ def test_the_labels_correct_the_judge_on_the_rest():
     assert "Too few" in estimate([1.0] * 3, [1.0, None, None], [("", "sure")] * 3, pairs=True)
 
 
+def test_kinds_of_row_with_too_few_labels_are_taken_together():
+    strata = [(f"c{i % 10}", "sure") for i in range(30)]
+    text = estimate([1.0] * 30, [1.0, 0.0] * 5 + [None] * 20, strata, pairs=True)
+    assert "prefer A 50.0 %" in text
+    # A category of which one row is left joins the other.
+    strata = [("c1", "sure")] * 4 + [("c2", "sure")] * 9
+    labels = [1.0, 0.0, 1.0, None, 1.0, 0.0, *[None] * 7]
+    assert "prefer A" in estimate([1.0] * 13, labels, strata, pairs=True)
+    # One label on a flipped row: what holds of sure ones says nothing of it.
+    mixed = [("", "flipped")] * 5 + [("", "sure")] * 5
+    labels = [1.0, *[None] * 4, 1.0, 0.0, *[None] * 3]
+    text = estimate([1.0] * 10, labels, mixed, pairs=True)
+    assert text.endswith("are needed of the rows that are flipped.")
+    assert "none left" in estimate([1.0], [1.0], [("", "sure")], pairs=True)
+
+
+def test_texts_are_shown_to_their_end(tmp_path):
+    data = data_of([None])
+    data[0]["output_a"] = "word " * 40 + "LAST"
+    shown = label(written(tmp_path / "d.jsonl", data), "-o", tmp_path / "l.jsonl", keys="q")
+    assert "LAST" in shown
+
+
 @pytest.mark.parametrize("labels", ["ab", "11"])
 def test_labels_must_be_different_digits(tmp_path, labels):
     data = written(tmp_path / "d.jsonl", data_of([None]))

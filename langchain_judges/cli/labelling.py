@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ from langchain_judges.report.rows import join, preference_points
 from langchain_judges.rows.kinds import kind_of_row
 from langchain_judges.rows.printable import clean
 from langchain_judges.runs.results import content_key
+
+LEAST = 2
+"""Labels, and rows without, of each kind of row of which a rate is estimated."""
 
 
 def points(label: Any) -> float | None:
@@ -71,19 +75,25 @@ def estimate(
     there = [i for i in range(len(labels)) if scores[i] is not None]
     indices = [i for i in there if labels[i] is not None]
     rest = [i for i in there if labels[i] is None]
-    result = None
-    if indices and rest:
-        names = {strata[i] for i in rest}
-        both = [i for i in indices if strata[i] in names]
-        result = stratified_ppi_mean(
-            [labels[i] for i in both],
-            [scores[i] for i in both],
-            [strata[i] for i in both],
-            [scores[i] for i in rest],
-            [strata[i] for i in rest],
+    if not rest:
+        return "Every row that was judged has a label: there is none left to estimate."
+    kinds = _joined_strata(strata, indices, rest)
+    if thin := _thin(kinds, indices, rest):
+        return (
+            "Too few labels to correct the judge's rate: two labels, and two rows without, are "
+            f"needed of the rows that are {', '.join(sorted({doubt for _, doubt in thin}))}."
         )
-    if result is None or result.interval is None:
-        return "Too few labels to correct the judge's rate: two of each kind of row are needed."
+    names = {kinds[i] for i in rest}
+    both = [i for i in indices if kinds[i] in names]
+    result = stratified_ppi_mean(
+        [labels[i] for i in both],
+        [scores[i] for i in both],
+        [kinds[i] for i in both],
+        [scores[i] for i in rest],
+        [kinds[i] for i in rest],
+    )
+    if result.interval is None:
+        return f"The judge's rate cannot be corrected: {result.reason or result.no_interval}."
     low, high = result.interval
     if not pairs:
         return (
@@ -94,6 +104,28 @@ def estimate(
         f"On the rows without a label people would prefer A {100 * result:.1f} % "
         f"({100 * low:.1f} to {100 * high:.1f}) of the time."
     )
+
+
+def _joined_strata(
+    strata: Sequence[tuple[str, str]], labelled: Sequence[int], rest: Sequence[int]
+) -> list[tuple[str, str]]:
+    """Return strata in which categories with too few labels are one, for each doubt apart.
+
+    Labels are chosen by doubt, so that rows of different doubt are no sample of each other.
+    """
+    thin = _thin(strata, labelled, rest)
+    kinds = [("", kind[1]) if kind in thin else kind for kind in strata]
+    # What is still too thin takes in all categories of its doubt.
+    doubts = {doubt for _, doubt in _thin(kinds, labelled, rest)}
+    return [("", kind[1]) if kind[1] in doubts else kind for kind in kinds]
+
+
+def _thin(
+    strata: Sequence[tuple[str, str]], labelled: Sequence[int], rest: Sequence[int]
+) -> set[tuple[str, str]]:
+    """Return the strata of the rest that have fewer than two labels or two other rows."""
+    counts = [Counter(strata[i] for i in part) for part in (labelled, rest)]
+    return {kind for kind in counts[1] if min(count[kind] for count in counts) < LEAST}
 
 
 class LabelFile:
@@ -171,7 +203,9 @@ class LabelDesk:
             if self.console.is_terminal:
                 self.console.clear()
             first = self._first(places[number])
-            self.console.print(self._screen(row, first, f"{number + 1} of {len(places)}"))
+            screen = self._screen(row, first, f"{number + 1} of {len(places)}")
+            # Consoles of commands cut lines that are too long; a text is read to its end.
+            self.console.print(screen, soft_wrap=False)
             try:
                 pressed = self.key().casefold()
             except (KeyboardInterrupt, EOFError):
