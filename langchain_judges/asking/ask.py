@@ -265,10 +265,12 @@ def _let_others_return(refusal: ModelAccessError) -> Steps[None]:
 
 
 def _journalled(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply]:
-    """Take the reply that the graph's thread has paid for, before a kill even, or ask."""
+    """Take the reply that an earlier run has paid for, before a kill even, or ask."""
     question = asking.question
     messages = _with_media(question.prompt.format_messages(**variables))
-    if question.journal is None or question.journal.saver is None:
+    replies = ledger.replies if (ledger := LEDGER.get()) else None
+    has_saver = question.journal is not None and question.journal.saver is not None
+    if replies is None and not has_saver:
         return (yield from _answer(asking, messages, variables))
 
     def ask_now() -> Steps[dict[str, Any]]:
@@ -282,7 +284,12 @@ def _journalled(asking: _Asking, variables: Mapping[str, object]) -> Steps[Reply
         }
 
     key = key_of(question.method, question.step, asking.unit, *_cache_key(asking, messages))
-    entry = yield from question.journal.once(key, ask_now, _is_good)
+    if question.journal is not None and has_saver:
+        entry = yield from question.journal.once(key, ask_now, _is_good)
+    elif replies is not None and (entry := replies.take(key)) is None:
+        entry = yield from ask_now()
+        if _is_good(entry):
+            replies.keep(key, entry)
     problem = entry["problem"] and Problem(*entry["problem"])
     return Reply(
         entry["data"], entry["failures"], entry["usage"], None, entry["measured"], problem

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.paid import Paid
@@ -37,6 +37,16 @@ class PriceList(Protocol):
 
     def cost(self, model: BaseChatModel, paid: Paid) -> float | None:
         """Return what a reply cost in dollars; None where no price is known."""
+
+
+class Replies(Protocol):
+    """Where the replies to one row stand until it is judged."""
+
+    def take(self, call: str) -> Any:
+        """Return a reply that an earlier run paid for, by the key of its call, or None."""
+
+    def keep(self, call: str, reply: Any) -> None:
+        """Write a reply down."""
 
 
 class Gate:
@@ -263,6 +273,8 @@ class Ledger:
     """Ends the whole run for an error that no other call can escape."""
     run_id: UUID | None = None
     """Of the row's run in traces, where its cost is noted."""
+    replies: Replies | None = None
+    """Where its replies are written down; None where its graph's journal has them."""
     usage: Usage = field(default_factory=no_usage)
     lacking: set[str] = field(default_factory=set)
     """What its requests lacked because a model refused it, such as `temperature`."""

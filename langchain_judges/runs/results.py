@@ -79,6 +79,26 @@ def _line(row: Mapping[str, Any]) -> bytes:
     return inert_json(json.dumps(row, ensure_ascii=False)).encode() + b"\n"
 
 
+def write_whole(file: int, line: bytes) -> None:
+    """Append a complete line or nothing: a full disk may accept half of one.
+
+    Raises:
+        OSError: The file cannot take it.
+    """
+    is_regular = stat.S_ISREG(os.fstat(file).st_mode)
+    size = os.fstat(file).st_size
+    if is_regular:
+        os.lseek(file, 0, os.SEEK_END)
+    rest = memoryview(line)
+    try:
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    except OSError:
+        if is_regular:
+            os.ftruncate(file, size)
+        raise
+
+
 def _is_result(row: Any) -> bool:
     """Return whether JSON data has the form of a result, as far as it is used here."""
     if not isinstance(row, dict) or not isinstance(row.get("key"), str):
@@ -171,23 +191,9 @@ class Results:
             if self._file is None:
                 raise OutputError(f"The run has closed {self.path}.")
             try:
-                self._write(self._file, line)
+                write_whole(self._file, line)
             except OSError as exc:
                 raise OutputError(f"Results cannot be written to {self.path}: {exc}") from exc
-
-    def _write(self, file: int, line: bytes) -> None:
-        """Write a complete line or nothing: a full disk may accept half of one."""
-        size = os.fstat(file).st_size
-        if stat.S_ISREG(os.fstat(file).st_mode):
-            os.lseek(file, 0, os.SEEK_END)
-        rest = memoryview(line)
-        try:
-            while rest:
-                rest = rest[os.write(file, rest) :]
-        except OSError:
-            if stat.S_ISREG(os.fstat(file).st_mode):
-                os.ftruncate(file, size)
-            raise
 
     def close(self) -> None:
         """Close the file and free it for other runs."""
@@ -228,7 +234,7 @@ class Results:
             end = 0
             for key, (offset, length) in self._places.items():
                 os.lseek(old, offset, os.SEEK_SET)
-                self._write(new, os.read(old, length))
+                write_whole(new, os.read(old, length))
                 self._places[key] = end, length
                 end += length
             os.fsync(new)

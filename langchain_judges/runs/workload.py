@@ -38,6 +38,7 @@ from langchain_judges.runs.judge_mark import marks_of, name_of
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.place import Place
 from langchain_judges.runs.prices import Prices
+from langchain_judges.runs.reply_journal import ReplyJournal
 from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.summary import Summary
@@ -107,6 +108,7 @@ class Workload:
             limiter=options.rate_limiter,
         )
         self.results: Results | None = None
+        self._replies: ReplyJournal | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
         self.summary = Summary(
             total=operator.length_hint(rows, 0) // (self._shard.of if self._shard else 1)
@@ -155,6 +157,8 @@ class Workload:
         if self._place is not None:
             keep_failed = self.options.keep_failed
             self.results = self._place.open(self.name["mark"], keep_failed=keep_failed)
+            if self.results.path.is_file():  # a device has no place beside it
+                self._replies = ReplyJournal(self.results)
         self.summary.others = self.results.others if self.results else 0
 
     def take(self) -> RunRow | None:
@@ -176,7 +180,10 @@ class Workload:
         if not work.over_budget and not self._stored(work):
             # A run of its own name only where there is something to note of it.
             run_id = uuid4() if self.gate.prices else None
-            self._active[work.index] = Ledger(self.gate, work.index, self.fail, run_id)
+            replies = self._replies.of(work.key) if self._replies else None
+            self._active[work.index] = Ledger(
+                self.gate, work.index, self.fail, run_id, replies=replies
+            )
             if len(self._first) < ALIKE:
                 self._first[work.index] = None
         return work
@@ -260,6 +267,8 @@ class Workload:
             self.fatal = self.fatal or self._first_error
         self.summary.held_back = window.max_held_back
         self.summary.seconds_full = window.seconds_full
+        if self._replies is not None:
+            self._replies.close()
         if self.results is not None:
             self.results.close()
         if self._place is not None and self.results is not None:
@@ -436,6 +445,9 @@ class Workload:
             if self.results is not None and self._place is not None:
                 self.results.append(row)
                 self._place.appended()
+                # Of a row that was not judged only what failed is asked again.
+                if self._replies is not None and (row["judged"] or self.options.keep_failed):
+                    self._replies.forget(work.key)
             self.summary.add(row)
             self._watch(row)
             calls = outcome_of(row)["usage"]["calls"]
