@@ -82,7 +82,7 @@ def _digest(text: str) -> str:
 def _outcome(
     records: Sequence[Mapping[str, Any]], rule_orders: Sequence[str], rule: OrderRule
 ) -> dict[str, Any]:
-    if "preference" not in records[0]:
+    if kind_of_verdict(records[0]) == "item":
         return {"verdict": _graded(records[0])}
     by_order = {r["order"]: r for r in records if r["order"] in rule_orders}
     if len(by_order) < sum(record["order"] in rule_orders for record in records):

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_judges.datasets.rows import RowStream, shuffled
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.files import read_table
-from langchain_judges.rows.kinds import kind_of_row
+from langchain_judges.rows.kinds import kind_in, kind_of_row
 from langchain_judges.rows.labels import read_label
 from langchain_judges.rows.messages import plain_row
 
@@ -148,11 +148,11 @@ def as_row(
         row["human_votes"] = [row["human_votes"]]
     for field in {"label", "human_votes"} & row.keys():
         # What labels of single texts mean is the judge's own matter.
-        if labels is not None or "output" not in row:
+        if labels is not None or kind_in(row) != "item":
             row[field] = read_label(row[field], labels)
         if row[field] in (None, "", []):
             del row[field]
-    if "chosen" in row and "rejected" in row and "output_a" not in row:
+    if "chosen" in row and "rejected" in row and kind_in(row) != "pair":
         better, worse = row.pop("chosen"), row.pop("rejected")
         if better is None or worse is None:
             raise InputError("`chosen` or `rejected` is missing")

@@ -15,6 +15,7 @@ from langsmith.schemas import Feedback, Run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.langsmith_runs import runs_of
 from langchain_judges.rows.applications import task_in, work_in
+from langchain_judges.rows.kinds import kind_in
 from langchain_judges.verdict import Label
 
 _LABEL_KEYS = ("label", "preference", "value", "score")
@@ -85,10 +86,11 @@ def _proposal(
 def _case(run: Run | None, judge_run: Run | None) -> dict[str, Any]:
     """Return the judge's inputs; without its run, the texts of the judged run."""
     inputs = (judge_run.inputs if judge_run else None) or {}
-    if "output_a" in inputs:
+    kind = kind_in(inputs)
+    if kind == "pair":
         sides = {"output_a": inputs["output_a"], "output_b": inputs["output_b"]}
         return {"input": inputs["input"], "output": sides, "expected": inputs.get("reference")}
-    if "output" in inputs:
+    if kind == "item":
         return {name: inputs.get(name) for name in ("input", "output", "expected")}
     try:
         task, text = task_in(run and run.inputs), work_in(run and run.outputs)

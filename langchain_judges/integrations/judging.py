@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import InputError, JudgeError
 from langchain_judges.methods.marks import unwrapped
+from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import no_usage, not_judged
 
@@ -49,7 +50,7 @@ def outcome_of(
 def criteria_of(outcome: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     """Return the sub-scores of a judge of one text with several criteria."""
     parts = outcome.get("subscores") or []
-    if len(parts) < 2 or "label" not in parts[0]:
+    if len(parts) < 2 or kind_of_verdict(parts[0]) == "pair":
         return []
     # Questions drafted from a task are specific to it: no columns for a data set.
     columns = [part for part in parts if not part.get("drafted")]

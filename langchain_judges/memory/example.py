@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from typing_extensions import TypedDict
 
+from langchain_judges.rows.kinds import kind_in, kind_of_example
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import judged, transcript, with_source
 from langchain_judges.verdict import Label
@@ -69,10 +70,10 @@ def texts_of(item: Mapping[str, Any]) -> Texts:
     """Return the texts of an item, a pair or an example."""
     task = item.get("input") or ""
     output = item.get("output")
-    if output is None and "output_a" in item:
-        output = item
-    if isinstance(output, Mapping):
-        outputs = tuple(judged(output[side]) for side in ("output_a", "output_b"))
+    if output is None and kind_in(item) == "pair":
+        item = {**item, "output": item}
+    if kind_of_example(item) == "pair":
+        outputs = tuple(judged(item["output"][side]) for side in ("output_a", "output_b"))
     else:
         outputs = (judged(output),) if output else ()
     expected = item.get("expected") or item.get("reference") or ""
@@ -84,7 +85,7 @@ def texts_of(item: Mapping[str, Any]) -> Texts:
 
 def outputs_of(example: Mapping[str, Any]) -> int:
     """Return the number of texts that an example judges: 2 for a pair, else 1."""
-    return 2 if isinstance(example["output"], Mapping) else 1
+    return 2 if kind_of_example(example) == "pair" else 1
 
 
 def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,7 +99,8 @@ def query_of(item: Mapping[str, Any]) -> dict[str, Any]:
         value = plain.get(name)
         plain[name] = None if value in (None, "") else str(value)
     # An example's `source` is the id of the item that it comes from, not a text.
-    source = plain.get("source") if "output" in plain and "corrected" not in plain else None
+    is_item = kind_in(plain) == "item" and "corrected" not in plain
+    source = plain.get("source") if is_item else None
     if isinstance(source, str):
         plain["input"] = with_source(plain.get("input") or "", source).strip()
     return plain

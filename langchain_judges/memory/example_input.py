@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.memory.example import Example, texts_of
+from langchain_judges.rows.kinds import kind_in
 from langchain_judges.rows.messages import plain_row
 
 FIELDS = tuple(name for name in Example.__annotations__ if name != "version")
@@ -29,7 +30,7 @@ def check_example(raw: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"an example has no {unknown!r}; it takes {list(_KEYS)!r}")
     row = plain_row(raw)
     example = {name: row.get(name) for name in FIELDS}
-    if example["output"] is None and "output_a" in row:
+    if example["output"] is None and kind_in(row) == "pair":
         example["output"] = {name: row.get(name) for name in ("output_a", "output_b")}
     elif isinstance(example["output"], Mapping):
         example["output"] = plain_row(example["output"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from langchain_judges.rows.kinds import kind_of_verdict
+
 TableCells = Mapping[str, Any]
 Sketch = Callable[[Mapping[str, Any]], list[Any]]
 """From a result to what a terminal shows of it: `rich` renderables; empty where the result
@@ -37,7 +39,7 @@ def scores_by_criterion(row: Mapping[str, Any]) -> list[Any]:
     subscores = row.get("subscores") or []
     if not subscores:
         return []
-    if "label" in subscores[0]:
+    if kind_of_verdict(subscores[0]) == "item":
         return [_labels(subscores)]
     orders = list(dict.fromkeys(score["order"] for score in subscores))
     table = Table(box=None, pad_edge=False)

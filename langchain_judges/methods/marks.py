@@ -8,6 +8,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
 from langchain_judges.errors import OptionError
+from langchain_judges.rows.kinds import kind_in
 
 Kind = Literal["pair", "item"]
 """Whether a judge compares two texts or labels one."""
@@ -54,10 +55,9 @@ def kind_of(judge: Any) -> Kind:
     schemas = (each.get_input_jsonschema() for each in (judge, unwrapped(judge)))
     properties = (schema.get("properties") for schema in schemas)
     fields: dict[str, Any] = next(filter(None, properties), {})
-    if "output_a" in fields:
-        return "pair"
-    if "output" in fields:
-        return "item"
+    kind = kind_in(fields)
+    if kind == "pair" or kind == "item":
+        return kind
     raise OptionError(
         "`judge` must take a pair (`output_a`, `output_b`) or an item (`output`); its input "
         f"has {sorted(fields) or 'no fields'}. Of another runnable say it by "

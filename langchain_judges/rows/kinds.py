@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Literal
 
 RowKind = Literal["pair", "item", "task"]
 """Two texts to compare, one text to label, or concepts that a text must use."""
 
 
+def kind_in(fields: Container[str]) -> RowKind | None:
+    """Return the kind of row that has some fields; None where they hold nothing to judge.
+
+    >>> kind_in(["input", "output_a", "output_b"]), kind_in(["input"])
+    ('pair', None)
+    """
+    if "concepts" in fields:
+        return "task"
+    if "output_a" in fields:
+        return "pair"
+    return "item" if "output" in fields else None
+
+
 def kind_of_row(row: Mapping[str, Any]) -> RowKind:
-    """Return the kind of a row, by its fields.
+    """Return the kind of a row, by its fields; without a text it is a pair that lacks them.
 
     >>> kind_of_row({"input": "Why?", "output": "Because."})
     'item'
     """
-    if "concepts" in row:
-        return "task"
-    return "item" if "output" in row and "output_a" not in row else "pair"
+    return kind_in(row) or "pair"
+
+
+def kind_of_example(example: Mapping[str, Any]) -> Literal["pair", "item"]:
+    """Return the kind of an example of a memory: that of a pair has both texts as `output`.
+
+    >>> kind_of_example({"output": {"output_a": "Yes.", "output_b": "No."}})
+    'pair'
+    """
+    return "pair" if isinstance(example.get("output"), Mapping) else "item"
 
 
 def kind_of_result(result: Mapping[str, Any]) -> RowKind:
@@ -37,7 +57,9 @@ def kind_of_result(result: Mapping[str, Any]) -> RowKind:
 
 
 def kind_of_verdict(verdict: Mapping[str, Any]) -> Literal["pair", "item"]:
-    """Return the kind of the row that a verdict is of: an item's has a label.
+    """Return the kind of the row that a verdict, or its part by one criterion, is of.
+
+    That of an item has a label.
 
     >>> kind_of_verdict({"preference": "A"})
     'pair'

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows.kinds import kind_in
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 _TYPES: Mapping[type, type] = {str: str, int: float, float: float}
@@ -98,7 +99,7 @@ def check_annotations(row: Mapping[str, Any]) -> None:
         InputError: One of them cannot be counted, or a pair's label is not one of `SIDES`.
     """
     check_countable(row)
-    if "output_a" not in row or "output_b" not in row:
+    if kind_in(row) != "pair":
         return
     votes = row.get("human_votes") or []
     for field, labels in (("label", [row.get("label")]), ("human_votes", votes)):

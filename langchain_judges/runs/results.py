@@ -103,8 +103,11 @@ def _is_result(row: Any) -> bool:
     """Return whether JSON data has the form of a result, as far as it is used here."""
     if not isinstance(row, dict) or not isinstance(row.get("key"), str):
         return False
-    outcome = row if "text" in row else row.get("verdict")
-    if not isinstance(outcome, dict) or not isinstance(row.get("judge") or {}, dict):
+    verdict = row.get("verdict")
+    if not all(isinstance(part or {}, dict) for part in (verdict, row.get("judge"))):
+        return False
+    outcome = row if kind_of_result(row) == "task" else verdict
+    if not isinstance(outcome, dict):
         return False
     failures = outcome.get("failures") or []
     return isinstance(failures, list) and all(isinstance(each, dict) for each in failures)
