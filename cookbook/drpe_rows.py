@@ -12,8 +12,9 @@ from langchain_core.prompts import ChatPromptTemplate
 from protocols import whole_lines
 from pydantic import BaseModel
 
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.datasets import load
 from langchain_judges.datasets.rows import shuffled

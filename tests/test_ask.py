@@ -19,9 +19,10 @@ from langchain_core.globals import set_llm_cache
 from langchain_core.runnables import RunnableLambda
 from pydantic import Field
 
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.faults import diagnosis, wait_after
+from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE
@@ -77,7 +78,7 @@ FAULTS = {
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatch, fault, kind):
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
     behave, reason, cost, retries = FAULTS[fault]
     server = serve(behave)
     steps = ask(question(server), VARIABLES, unit="Depth (A first)")
@@ -93,8 +94,8 @@ def test_every_fault_is_a_failure_with_its_reason_and_its_cost(serve, monkeypatc
 
 
 def test_a_hanging_provider_is_a_time_out(serve, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.ask.ATTEMPTS", 2)
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.sending.ATTEMPTS", 2)
+    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
     server = serve(always(ServerReply(hold=threading.Event())))
     answer = asked(server, model={"timeout": 0.2})
     assert answer.failures[0]["reason"] == "timeout"
@@ -185,7 +186,7 @@ def test_what_an_error_carries_may_be_anything(raised):
 
 @pytest.mark.parametrize("raised", [coded(429), coded(503), botos(503)])
 def test_errors_that_pass_are_retried_by_us_alone(raised, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.01)
     model = Refusing(error=raised)
     verdict = asking(model)
     assert verdict["failures"][0]["reason"] == "provider_error"
@@ -195,7 +196,7 @@ def test_errors_that_pass_are_retried_by_us_alone(raised, monkeypatch):
 
 @pytest.mark.parametrize("raised", [coded(408), coded(504)])
 def test_a_time_out_is_one_by_its_status_too(raised, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.01)
     assert asking(Refusing(error=raised))["failures"][0]["reason"] == "timeout"
 
 
@@ -240,7 +241,7 @@ def test_an_error_that_passes_costs_retries_and_no_failure(serve, status):
 
 
 def test_retry_after_is_honoured(serve, monkeypatch):
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
     replies = [error(429, **{"retry-after-ms": "200"}), reply(scores(4, 2))]
     began = time.monotonic()
     assert asked(serve(replies)).data
@@ -249,7 +250,7 @@ def test_retry_after_is_honoured(serve, monkeypatch):
 
 @pytest.mark.parametrize("text", ["-5", "nan", "inf", "soon", ""])
 def test_a_retry_after_that_means_nothing_is_passed_over(serve, monkeypatch, text):
-    monkeypatch.setattr("langchain_judges.asking.ask.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("langchain_judges.asking.sending.FIRST_WAIT", 0.001)
 
     def behave(call):
         return (

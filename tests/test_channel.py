@@ -6,8 +6,9 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
 from langchain_judges import create_absolute_judge, judge_many
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE

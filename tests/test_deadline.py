@@ -22,7 +22,7 @@ class Drips(FakeChatModel):
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr("langchain_judges.asking.deadline.SLACK", 0.01)
-    monkeypatch.setattr("langchain_judges.asking.ask.ATTEMPTS", 1)
+    monkeypatch.setattr("langchain_judges.asking.sending.ATTEMPTS", 1)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -21,10 +21,11 @@ from langchain_judges import (
     create_sc2_judge,
     resolve_model,
 )
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoders
 from langchain_judges.asking.local import LOG_VARIABLE, local_model
+from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE

@@ -21,8 +21,9 @@ from langchain_judges import (
     create_bsm_writer,
     judge_many,
 )
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.asking.stream import Event
 from langchain_judges.methods.registry import METHODS

@@ -12,7 +12,8 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.ask import ask
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Node, Steps, Update, together
 from langchain_judges.orders import Order
 

@@ -13,10 +13,10 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import BaseModel
 
 from langchain_judges.asking import nodes
-from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.models import model_name
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import Reminder

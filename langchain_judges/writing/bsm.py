@@ -11,8 +11,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from pydantic import model_validator
 
-from langchain_judges.asking.ask import Reply
 from langchain_judges.asking.nodes import Route
+from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.graph import JudgeGraph

@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 from langgraph.types import Overwrite
 from pydantic import BaseModel
 
-from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.ask import ask
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.setup import Setup
 from langchain_judges.rows.texts import check_task, fence_token

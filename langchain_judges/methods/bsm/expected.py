@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from langchain_judges.asking.ask import Reply
+from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.bsm.replies import SolveWork
 from langchain_judges.verdict import Failure

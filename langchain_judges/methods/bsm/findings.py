@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_judges.asking.ask import Reply
+from langchain_judges.asking.question import Reply
 from langchain_judges.methods.bsm.replies import BSMState, OrderResult
 from langchain_judges.methods.bsm.tally import ScoreCells
 from langchain_judges.orders import (

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from langchain_judges.asking.ask import Reply, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.once import Once
+from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Steps, Update, together
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts

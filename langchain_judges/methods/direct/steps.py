@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage
 from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
-from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.nodes import Call, Next
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.choices import Choice, ForcedChoice

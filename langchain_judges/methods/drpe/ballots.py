@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_judges.asking.ask import Reply
+from langchain_judges.asking.question import Reply
 from langchain_judges.methods.drpe.options import ConfidenceKind
 from langchain_judges.methods.drpe.replies import RoleBallot, VoteWork
 from langchain_judges.methods.drpe.votes import slot_vote, spoken_votes

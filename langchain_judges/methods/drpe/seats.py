@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 
-from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.embeddings import embedded
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Effect, Steps, Update, together
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids

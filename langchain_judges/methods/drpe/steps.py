@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from langchain_core.embeddings import Embeddings
 from langgraph.types import Send
 
-from langchain_judges.asking.ask import Question, ask, recorded
+from langchain_judges.asking.ask import ask, recorded
 from langchain_judges.asking.nodes import Next
 from langchain_judges.asking.once import Once
+from langchain_judges.asking.question import Question
 from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.rendering import block, example_texts

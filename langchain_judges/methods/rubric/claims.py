@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NotRequired
 from langgraph.constants import END
 from pydantic import BaseModel, Field, create_model
 
-from langchain_judges.asking.ask import Reply
 from langchain_judges.asking.nodes import Call, Next, Route
+from langchain_judges.asking.question import Reply
 from langchain_judges.asking.reply import check
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import InputError

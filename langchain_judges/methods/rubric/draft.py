@@ -16,9 +16,10 @@ from langgraph.constants import END
 from langgraph.types import Overwrite
 from pydantic import BaseModel, Field, create_model
 
-from langchain_judges.asking.ask import Reply, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.once import Once
+from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.items import ItemState, begin, item_of
 from langchain_judges.methods.rubric.criteria import Criterion

@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.constants import END
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.nodes import Call, Next
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.reply import check
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError

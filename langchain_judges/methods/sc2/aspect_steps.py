@@ -6,8 +6,8 @@ from functools import cached_property
 
 from langgraph.types import Send
 
-from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.nodes import Call, Next
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.sc2.aspects import agree, distinct, normal_form

@@ -16,8 +16,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from pydantic import InstanceOf, PlainValidator, model_validator
 
-from langchain_judges.asking.ask import Question, Reply, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, arun, run, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.pairs import INSTRUCTIONS

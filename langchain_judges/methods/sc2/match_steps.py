@@ -7,8 +7,9 @@ from functools import cached_property
 
 from langgraph.types import Send
 
-from langchain_judges.asking.ask import Question, Reply, recorded
+from langchain_judges.asking.ask import recorded
 from langchain_judges.asking.nodes import Call
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.sc2.inference import (

@@ -6,8 +6,8 @@ from functools import cached_property
 
 from langgraph.types import Overwrite, Send
 
-from langchain_judges.asking.ask import Question, Reply
 from langchain_judges.asking.nodes import Call, Next
+from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import examples_in, pair_of

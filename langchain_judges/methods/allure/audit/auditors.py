@@ -10,9 +10,10 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langgraph.types import interrupt
 
-from langchain_judges.asking.ask import Question, ask
+from langchain_judges.asking.ask import ask
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.journal import ThreadJournal, key_of
+from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import Effect, Steps, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.allure import prompts as texts

@@ -1,0 +1,143 @@
+"""What a step asks, its reply, and what it costs while it is being asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.caches import BaseCache
+from langchain_core.messages import AIMessage
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableConfig
+from pydantic import BaseModel
+
+from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.gate import LEDGER
+from langchain_judges.asking.journal import ThreadJournal
+from langchain_judges.asking.models import model_name
+from langchain_judges.asking.reply import Parse, Problem
+from langchain_judges.orders import Order
+from langchain_judges.verdict import (
+    Failure,
+    StepUsage,
+    Usage,
+    no_step_usage,
+    no_usage,
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a step asks, the same for every unit it works on."""
+
+    method: str
+    step: str
+    channel: Channel
+    prompt: ChatPromptTemplate
+    shape: type[BaseModel]
+    """What the reply must look like; its bounds and choices are checked."""
+    version: str
+    """Hash of the method's prompts, for traces and cache keys."""
+    label: str = ""
+    """What its calls are called in traces, if not by the step; `{unit}` puts the unit there."""
+    parse: Parse | None = None
+    """Reads a reply in plain words, for models that ignore the format."""
+    partial: type[BaseModel] | None = None
+    """A laxer shape, to save what can be read of a reply that stays unusable."""
+    measure: Callable[[AIMessage, dict[str, Any]], dict[str, Any]] | None = None
+    """Reads what only the reply itself tells, such as token log-probabilities, of the data
+    that were read from it."""
+    measured_as: str = ""
+    """What `measure` reads, where it can read more than one thing; for cache keys."""
+    sampled: bool = False
+    """Whether several replies to the same prompt are wanted."""
+    logprobs: bool = False
+    alternatives: int = 0
+    """Other tokens whose log-probabilities come with those of each token."""
+    repairs: int = 1
+    """Repair turns after an unusable reply; each is a paid call."""
+    cache: BaseCache | None = None
+    journal: ThreadJournal | None = None
+    """Where every good reply is written before the graph uses it."""
+
+
+@dataclass
+class Reply:
+    """The checked data of a reply, or None and why; and what it cost."""
+
+    data: dict[str, Any] | None
+    failures: list[Failure]
+    usage: Usage
+    message: AIMessage | None = None
+    """The reply itself; None where there is none, or a cache answered."""
+    measured: dict[str, Any] = field(default_factory=dict)
+    """What `Question.measure` read."""
+    problem: Problem | None = None
+    """What was wrong with a reply of which only a part is used."""
+
+
+@dataclass
+class Asking:
+    """One question about one unit, while it is being asked."""
+
+    question: Question
+    unit: str
+    order: Order | None
+    seed: int | None
+    cost: StepUsage = field(default_factory=no_step_usage)
+    unwritten: int = 0
+    """Replies that came, and that neither the graph nor the journal has yet."""
+
+    def wrote(self) -> None:
+        """Say that the graph or the journal has what came."""
+        if self.unwritten and (ledger := LEDGER.get()):
+            ledger.gate.wrote(self.unwritten)
+        self.unwritten = 0
+
+    def reply(
+        self,
+        data: dict[str, Any] | None,
+        problem: Problem | None,
+        message: AIMessage | None = None,
+    ) -> Reply:
+        """Return the reply with what it cost."""
+        failures: list[Failure] = []
+        if problem:
+            failures.append(
+                {
+                    "step": self.question.step,
+                    "unit": self.unit,
+                    "reason": problem.reason,
+                    "detail": problem.detail[:500],
+                }
+            )
+        return Reply(data, failures, self.usage(), message)
+
+    def usage(self) -> Usage:
+        """Return what was paid so far."""
+        usage = no_usage()
+        for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
+            usage[key] = self.cost[key]
+        usage["by_step"] = {self.question.step: self.cost}
+        return usage
+
+    def config(self, sampling: dict[str, Any]) -> RunnableConfig:
+        """Return the run's name, tags and metadata, as LangSmith shows them."""
+        question = self.question
+        name = ":".join(filter(None, [question.label or question.step, self.unit]))
+        if "{unit}" in question.label:
+            name = question.label.replace("{unit}", self.unit) or question.step
+        return {
+            "run_name": name,
+            "tags": [question.method, question.step],
+            "metadata": {
+                "unit": self.unit,
+                "order": self.order,
+                "model": model_name(question.channel.model),
+                "prompt_version": question.version,
+                "temperature": "refused"
+                if "temperature" in question.channel.refused
+                else sampling.get("temperature", question.channel.identity.get("temperature")),
+            },
+        }

@@ -1,0 +1,52 @@
+"""Replies in a LangChain cache: under which key, and what is kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import Generation
+
+from langchain_judges.asking.question import Asking, Question, Reply
+from langchain_judges.asking.reply import check, json_schema
+from langchain_judges.asking.steps import Effect, Steps
+
+
+def cache_key(asking: Asking, messages: list[BaseMessage]) -> tuple[str, str]:
+    """Return the two strings by which a LangChain cache knows a call."""
+    question = asking.question
+    prompt = json.dumps([[m.type, m.content] for m in messages], ensure_ascii=False)
+    call = {
+        "model": question.channel.identity,
+        "sampling": question.channel.sampling(question.sampled, asking.seed),
+        "seed": asking.seed,
+        "reply": json_schema(question.shape),
+        # A reply that was kept without log-probabilities is no answer where they are wanted.
+        "measured": [question.logprobs, question.measured_as],
+    }
+    return prompt, json.dumps(call, sort_keys=True, default=str)
+
+
+def cached_reply(question: Question, key: tuple[str, str]) -> Steps[dict[str, Any] | None]:
+    """Return the data and measurements that the cache has for a call, if they still fit."""
+    cache = question.cache
+    assert cache is not None  # noqa: S101 - for the type checker: only called with a cache
+    generations = yield Effect(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
+    if not generations:
+        return None
+    try:
+        entry = json.loads(generations[0].text)
+        data, _ = check(entry["data"], question.shape)
+    except (ValueError, TypeError, KeyError):
+        return None
+    return None if data is None else {"data": data, "measured": entry.get("measured") or {}}
+
+
+def keep_reply(question: Question, key: tuple[str, str], reply: Reply) -> Steps[None]:
+    """Put a good reply into the cache."""
+    cache = question.cache
+    assert cache is not None  # noqa: S101 - for the type checker: only called with a cache
+    entry = json.dumps({"data": reply.data, "measured": reply.measured}, ensure_ascii=False)
+    value = [Generation(text=entry)]
+    yield Effect(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))

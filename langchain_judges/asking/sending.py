@@ -1,0 +1,163 @@
+"""Sends a request until a reply comes or an error that will not pass; books what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from pydantic import BaseModel
+
+from langchain_judges.asking.channel import Channel, ReplyRequest
+from langchain_judges.asking.complaints import complaint_of
+from langchain_judges.asking.deadline import within
+from langchain_judges.asking.faults import (
+    can_pass,
+    diagnosis,
+    in_a_line,
+    paid_despite,
+    paid_error,
+    rejects,
+    status_of,
+    wait_after,
+)
+from langchain_judges.asking.gate import LEDGER
+from langchain_judges.asking.masked import without_secrets
+from langchain_judges.asking.models import model_name
+from langchain_judges.asking.paid import Paid, paid_for
+from langchain_judges.asking.question import Asking
+from langchain_judges.asking.reply import Problem
+from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.errors import ModelAccessError
+from langchain_judges.verdict import (
+    StepUsage,
+)
+
+ATTEMPTS = 4
+"""How often a request is sent if errors that can pass keep it from being answered."""
+FIRST_WAIT = 0.5
+"""Seconds before the second attempt; each further wait is twice as long."""
+
+
+def send(
+    asking: Asking, messages: list[BaseMessage]
+) -> Steps[tuple[AIMessage | None, ReplyRequest, Problem]]:
+    """Send the messages until a reply comes, or an error that will not pass."""
+    channel, question = asking.question.channel, asking.question
+    wait = FIRST_WAIT
+    attempts = ATTEMPTS
+    while True:
+        sampling = channel.sampling(question.sampled, asking.seed)
+        request = channel.request(
+            question.shape,
+            sampling,
+            logprobs=question.logprobs,
+            alternatives=question.alternatives,
+        )
+        try:
+            result = yield from _call(asking, request, messages, sampling)
+        except _Failed as failed:
+            error = failed.error
+        else:
+            return result, request, Problem("empty", "")
+        if ended := paid_error(error):
+            return None, request, ended
+        asking.cost["retries"] += 1
+        if rejects(error):
+            prompt = [message.text for message in messages]
+            if channel.learn(request, complaint_of(error, prompt)):
+                continue
+        attempts -= 1
+        if not attempts or not can_pass(error):
+            return None, request, diagnosis(error, channel.secrets.mask)
+        yield _pause(wait_after(error, wait))
+        wait *= 2
+
+
+class _Failed(Exception):
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _call(
+    asking: Asking,
+    request: ReplyRequest,
+    messages: list[BaseMessage],
+    sampling: dict[str, Any],
+) -> Steps[AIMessage]:
+    """Make one call through the gate and book what it cost."""
+    config = asking.config(sampling)
+    runnable, settings = request.runnable, request.settings
+    prompt = request.messages(messages)
+    channel = asking.question.channel
+    ledger = LEDGER.get()
+    asking.wrote()
+    if ledger:
+        yield from ledger.gate.enter(ledger.rank, channel.model)
+    paid: Paid | None = None
+    try:
+        call = Effect(
+            lambda: runnable.invoke(prompt, config, **settings),
+            lambda: runnable.ainvoke(prompt, config, **settings),
+        )
+        result = yield within(channel.deadline, call)
+        # What a model streamed comes as it is.
+        message = without_secrets(_message(result), channel.secrets)
+        channel.answered = True
+        if ledger:
+            seed, logprobs = asking.seed is not None, asking.question.logprobs
+            ledger.lacking |= channel.lacking(request, seed=seed, logprobs=logprobs)
+        paid = paid_for(message)
+        return message
+    except Exception as exc:  # a model may raise anything: it becomes a failure of one unit
+        if denied := _denied(exc, channel):
+            # The provider's own words may hold the key: a traceback would show them.
+            raise denied from None
+        paid = paid_despite(exc)
+        raise _Failed(exc) from exc
+    finally:
+        if paid is not None:
+            _book(asking.cost, paid)
+        if ledger:
+            asking.unwritten += paid is not None
+            ledger.leave(channel.model, paid)
+
+
+def _denied(error: Exception, channel: Channel) -> ModelAccessError | None:
+    """Return the exception for an error that no other request of the model can escape."""
+    status = status_of(error)
+    if status == 401 or (status in {403, 404} and not channel.answered):
+        name = model_name(channel.model)
+        reason = in_a_line(error, channel.secrets.mask)
+        return ModelAccessError(f"The model {name!r} refuses every call: {reason}", status)
+    return None
+
+
+def _message(result: Any) -> AIMessage:
+    """Return the raw reply, whichever rung it came by."""
+    if isinstance(result, AIMessage):
+        return result
+    raw = result.get("raw") if isinstance(result, dict) else None
+    if isinstance(raw, AIMessage):
+        return raw
+    parsed = result.get("parsed", result) if isinstance(result, dict) else result
+    if isinstance(parsed, BaseModel):
+        parsed = parsed.model_dump()
+    return AIMessage("" if parsed is None else json.dumps(parsed))
+
+
+def _book(cost: StepUsage, paid: Paid) -> None:
+    """Add what a reply took to the step's cost."""
+    cost["calls"] += 1
+    cost["input_tokens"] += paid.input_tokens
+    cost["output_tokens"] += paid.output_tokens
+    cost["cached_tokens"] += paid.cached_tokens
+
+
+def _pause(seconds: float) -> Effect:
+    if ledger := LEDGER.get():
+        return ledger.gate.pause(seconds)
+    return Effect(lambda: time.sleep(seconds), lambda: asyncio.sleep(seconds))
