@@ -1,6 +1,7 @@
 """What Branch-Solve-Merge has beyond its paper: weights, batches, stopping, expected scores."""
 
 import json
+import math
 import re
 
 import pytest
@@ -11,7 +12,7 @@ from langchain_core.messages import AIMessage
 from langchain_judges import create_absolute_judge, create_bsm_judge
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.bound import chance_to_stay
-from langchain_judges.methods.expected import expected_scores
+from langchain_judges.methods.expected import expected, lead_chance, score_chances
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
@@ -192,20 +193,69 @@ OFFERED = {
 
 
 def test_the_expected_score_is_the_mean_over_what_was_offered():
-    result = expected_scores(message(REPLY, OFFERED), json.loads(REPLY), (1, 5))
-    assert result == {"": [pytest.approx(4.5), pytest.approx(5 / 3)]}
+    first, second = score_chances(message(REPLY, OFFERED), json.loads(REPLY), (1, 5))[""]
+    assert first == {"4": pytest.approx(0.5), "5": pytest.approx(0.5)}
+    assert second == {"2": pytest.approx(2 / 3), "1": pytest.approx(1 / 3)}
+    assert [expected(first), expected(second)] == [pytest.approx(4.5), pytest.approx(5 / 3)]
 
 
-def test_expected_scores_of_several_criteria_stand_under_their_names():
+def test_chances_of_several_criteria_stand_under_their_names():
     text = json.dumps({"criterion_1": json.loads(REPLY)})
     at = text.index("4"), text.index(": 2") + 2
     offered = {at[0]: [("4", 0.0)], at[1]: [("2", HALF), ("3", HALF)]}
-    result = expected_scores(message(text, offered), json.loads(text), (1, 5))
-    assert result == {"criterion_1": [4.0, pytest.approx(2.5)]}
+    result = score_chances(message(text, offered), json.loads(text), (1, 5))
+    assert result == {"criterion_1": [{"4": 1.0}, {"2": 0.5, "3": 0.5}]}
+
+
+@for_each(
+    ("preference", "chance"),
+    # Leads by the first criterion 1 or -1 (a half each), by the second, which counts twice,
+    # 0 (a half), 2 (a quarter) or -2 (a quarter): sums 1 and -1 (1/4 each), 3, 1, -1, -3
+    # (1/8 each). Nothing sums to 0.
+    [("A", 0.5), ("B", 0.5), ("tie", 0.0)],
+)
+def test_the_chance_of_a_lead_is_summed_over_all_scores(preference, chance):
+    first = ({"4": 0.5, "2": 0.5}, {"3": 1.0}, 1.0)
+    second = ({"3": 0.5, "2": 0.25, "4": 0.25}, {"3": 1.0}, 2.0)
+    assert lead_chance([first, second], preference) == pytest.approx(chance)
+
+
+CLOSE = {
+    # A: 4 or 3, a half each. B: 2, three quarters, or 4, a quarter.
+    REPLY.index("4"): [("4", HALF), ("3", HALF)],
+    REPLY.index(" 2") + 1: [("2", math.log(0.75)), ("4", 2 * HALF)],
+}
+
+
+@for_each(
+    ("factory", "options", "chance"),
+    # A's 3 or 4 against B's 2 (3/4) or 4 (1/4): A leads where B has 2, 3/4. Over two criteria
+    # leads are 2 and 1 (3/8 each), 0 and -1 (1/8 each): the sum is above 0 but for the first's
+    # -1 with -1, 0, 1 (1/8 * 5/8), 0 with 0, -1 (1/8 * 2/8), 1 with -1 (3/8 * 1/8): 10/64.
+    [
+        (create_bsm_judge, {"criteria": ["Truth"]}, 0.75),
+        (create_bsm_judge, {"criteria": ["Truth", "Tone"]}, 54 / 64),
+        (create_absolute_judge, {"scale": (1, 5)}, 0.75),
+    ],
+)
+def test_expected_scores_bring_a_confidence(factory, options, chance):
+    model = FakeChatModel(replies=lambda _: message(REPLY, CLOSE))
+    verdict = factory(model, orders="none", score="mean", **options).invoke(PAIR)["verdict"]
+    assert verdict["preference"] == "A"
+    assert verdict["confidence"] == pytest.approx(chance)
+    assert verdict["confidence_source"] == "logprobs"
+
+
+def test_expected_scores_of_orders_that_disagree_have_no_confidence():
+    model = FakeChatModel(replies=lambda _: message(REPLY, CLOSE))
+    judge = create_bsm_judge(model, criteria=["Truth"], score="mean")
+    verdict = judge.invoke(PAIR)["verdict"]
+    assert (verdict["preference"], verdict["flipped"]) == ("tie", True)
+    assert (verdict["confidence"], verdict["confidence_source"]) == (None, "none")
 
 
 def test_without_the_probabilities_of_other_scores_the_given_score_counts():
-    assert expected_scores(message(REPLY, {}), json.loads(REPLY), (1, 5)) == {}
+    assert score_chances(message(REPLY, {}), json.loads(REPLY), (1, 5)) == {}
     result, _ = run({"Truth": (4, 2)}, score="mean")
     assert result["verdict"]["scores"] == {"A": 8.0, "B": 4.0}
     assert {f["reason"] for f in result["verdict"]["failures"]} == {"no_logprobs"}

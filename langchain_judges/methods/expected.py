@@ -2,28 +2,35 @@
 
 The score that a model writes is the most probable one; the mean over all scores that it
 might have written, sum of k p(k), says more: two texts that both get a 4 may be a 3.6 and a
-4.3. Source: Liu et al. 2023 (G-Eval), section 2.2.
+4.3. Source: Liu et al. 2023 (G-Eval), section 2.2. The same probabilities say how sure it is
+that one text scores higher than the other, if scores are drawn independently (ours).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, product
 from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.confidence import json_spans, reply_tokens
+from langchain_judges.orders import prefer
+from langchain_judges.verdict import Preference
 
 ALTERNATIVES = 20
 """Tokens whose probability is asked for; a provider may allow fewer."""
 
 
-def expected_scores(
+Chances = dict[str, float]
+"""The probability of each score; scores are texts, for JSON has no other keys."""
+
+
+def score_chances(
     message: AIMessage, data: Mapping[str, Any], scale: tuple[int, int]
-) -> dict[str, list[float]]:
-    """Return both expected scores of each criterion that a reply scores.
+) -> dict[str, list[Chances]]:
+    """Return the probabilities of both scores of each criterion that a reply scores.
 
     Args:
         message: The reply, with the log-probabilities of its tokens.
@@ -32,28 +39,71 @@ def expected_scores(
 
     Returns:
         `{"": [first, second]}` of one criterion, `{"criterion_1": …}` of several; a
-        criterion is left out where the tokens do not say how probable other scores were.
+        criterion is left out where the tokens do not say how probable other scores were. The
+        probabilities of a score sum to 1.
     """
     spans = json_spans(message.text, data)
     parts = [name for name in data if name.startswith("criterion_")] or [""]
-    scores: dict[str, list[float]] = {}
+    chances: dict[str, list[Chances]] = {}
     for part in parts:
         paths = [(*([part] if part else []), f"score_{slot}") for slot in (1, 2)]
-        means = [
-            _mean(reply_tokens(message), message.text, spans[path], scale)
+        both = [
+            _offered(reply_tokens(message), message.text, spans[path], scale)
             for path in paths
             if path in spans
         ]
-        defined = [mean for mean in means if mean is not None]
-        if len(defined) == 2:
-            scores[part] = defined
-    return scores
+        if len(both) == 2 and all(both):
+            chances[part] = both
+    return chances
 
 
-def _mean(
+def expected(chances: Mapping[str, float]) -> float:
+    """Return the mean score, sum of k p(k).
+
+    >>> expected({"4": 0.5, "5": 0.5})
+    4.5
+    """
+    return math.fsum(int(score) * chance for score, chance in chances.items())
+
+
+def lead_chance(
+    parts: Iterable[tuple[Mapping[str, float], Mapping[str, float], float]],
+    preference: Preference,
+) -> float:
+    """Return how probable it is that the summed scores prefer what is preferred.
+
+    Args:
+        parts: Of each pair of scores: the chances of A's, those of B's, and its weight.
+        preference: The text that is preferred, or a tie.
+
+    >>> lead_chance([({"4": 0.5, "2": 0.5}, {"3": 1.0}, 1.0)], "A")
+    0.5
+    """
+    leads = {0.0: 1.0}
+    for chances_a, chances_b, weight in parts:
+        longer: dict[float, float] = {}
+        own = _leads(chances_a, chances_b)
+        for (lead, chance), (step, share) in product(leads.items(), own.items()):
+            to = round(lead + weight * step, 6)
+            longer[to] = longer.get(to, 0.0) + chance * share
+        leads = longer
+    return math.fsum(
+        chance for lead, chance in leads.items() if prefer({"A": lead, "B": 0.0}) == preference
+    )
+
+
+def _leads(chances_a: Mapping[str, float], chances_b: Mapping[str, float]) -> dict[int, float]:
+    leads: dict[int, float] = {}
+    for (a, chance_a), (b, chance_b) in product(chances_a.items(), chances_b.items()):
+        lead = int(a) - int(b)
+        leads[lead] = leads.get(lead, 0.0) + chance_a * chance_b
+    return leads
+
+
+def _offered(
     tokens: Sequence[Any], text: str, span: tuple[int, int], scale: tuple[int, int]
-) -> float | None:
-    """Return the sum of k p(k) over the scores that were offered for a number of a reply."""
+) -> Chances:
+    """Return the probabilities of the scores that were offered for a number; empty: unknown."""
     token = _token_of(tokens, text, span)
     mass: dict[int, float] = {}
     for choice in (token or {}).get("top_logprobs") or []:
@@ -65,9 +115,9 @@ def _mean(
     reported = int(text[slice(*span)]) if text[slice(*span)].isdecimal() else None
     # A server that forces the format may report what the model would rather have said.
     if reported not in mass:
-        return None
+        return {}
     total = math.fsum(mass.values())
-    return math.fsum(number * part for number, part in mass.items()) / total
+    return {str(number): part / total for number, part in mass.items()}
 
 
 def _token_of(

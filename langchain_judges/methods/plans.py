@@ -117,6 +117,8 @@ class PlanScore(TypedDict):
     sample: int
     scores: dict[str, float]
     """Whole numbers, or expected scores where log-probabilities were asked for."""
+    chances: NotRequired[dict[str, dict[str, float]]]
+    """Of the texts' scores, where they are expected ones: `{"A": {"4": 0.8, …}, "B": …}`."""
     explanation: str
 
 

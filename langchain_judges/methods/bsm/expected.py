@@ -1,13 +1,20 @@
-"""What is said where expected scores were wanted and a reply tells none."""
+"""What expected scores say beyond their mean, and what is said where a reply tells none."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Update
-from langchain_judges.methods.bsm.replies import SolveWork
-from langchain_judges.verdict import Failure
+from langchain_judges.methods.bsm.replies import OrderResult, SolveWork
+from langchain_judges.methods.bsm.tally import CellWeights
+from langchain_judges.methods.expected import lead_chance
+from langchain_judges.methods.plans import PlanScore
+from langchain_judges.orders import Order
+from langchain_judges.verdict import Failure, Preference, Verdict
 
 if TYPE_CHECKING:
     from langchain_judges.methods.bsm.judge import BSM
@@ -26,3 +33,59 @@ def unmeasured(options: BSM, work: SolveWork, reply: Reply) -> Update:
         "as it was given",
     }
     return {"failures": [*reply.failures, failure]}
+
+
+def confidence(
+    options: BSM,
+    by_order: Mapping[Any, OrderResult],
+    verdict: Verdict,
+    subscores: Sequence[PlanScore],
+    weights: CellWeights,
+) -> Any:
+    """Return what a verdict says of its confidence, where the chances of all scores are known.
+
+    That is how probable it is that the sums of an order prefer what the verdict prefers, if
+    every score is drawn from its own chances; the mean over the orders that prefer it.
+
+    Args:
+        options: Whether scores are summed.
+        by_order: What each order came to.
+        verdict: What they came to together.
+        subscores: Every score.
+        weights: How much each criterion counts in each order, of those that count.
+    """
+    if options.merge == "model":
+        return {}
+    agreeing = [
+        o for o, result in by_order.items() if result["preference"] == verdict["preference"]
+    ]
+    chances = [
+        _order_chance(order, verdict["preference"], subscores, weights) for order in agreeing
+    ]
+    if not agreeing or any(chance is None for chance in chances):
+        return {}
+    sure = fmean(chance for chance in chances if chance is not None)
+    return {"confidence": sure, "confidence_source": "logprobs"}
+
+
+def _order_chance(
+    order: Order,
+    preference: Preference | None,
+    subscores: Sequence[PlanScore],
+    weights: CellWeights,
+) -> float | None:
+    lines = [s for s in subscores if (s["criterion"], s["order"]) in weights]
+    lines = [line for line in lines if line["order"] == order]
+    if preference is None or not lines or not all("chances" in line for line in lines):
+        return None
+    # The samples of a criterion are averaged.
+    samples = Counter(line["criterion"] for line in lines)
+    parts = [
+        (
+            line["chances"]["A"],
+            line["chances"]["B"],
+            weights[line["criterion"], order] / samples[line["criterion"]],
+        )
+        for line in lines
+    ]
+    return lead_chance(parts, preference)

@@ -107,7 +107,8 @@ class BSM(TwoOrders):
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`; see `orders.py`."""
     score: Literal["mode", "mean"] = "mode"
     """`"mode"` takes each score as it is given (the paper); `"mean"` takes its expectation
-    over the tokens offered for it, where the provider reports their probabilities."""
+    over the tokens offered for it, where the provider reports their probabilities: fewer
+    ties, and a confidence, how probable it is that the preferred text has the larger sum."""
     batch_criteria: Annotated[int, Ge(1), ClientMost(20)] = 1
     """Criteria in one solve call: with n, ceil(K / n) calls instead of K in each order."""
     adaptive: Adaptive = False

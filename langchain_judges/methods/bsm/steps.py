@@ -18,7 +18,7 @@ from langchain_judges.asking.steps import Steps, Update, together
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
-from langchain_judges.methods.bsm.expected import unmeasured
+from langchain_judges.methods.bsm.expected import confidence, unmeasured
 from langchain_judges.methods.bsm.findings import findings, weighed
 from langchain_judges.methods.bsm.parse import parse_scores
 from langchain_judges.methods.bsm.planning import PlanSteps
@@ -37,7 +37,7 @@ from langchain_judges.methods.bsm.tally import (
     weights_of,
 )
 from langchain_judges.methods.choices import Choice
-from langchain_judges.methods.expected import ALTERNATIVES, expected_scores
+from langchain_judges.methods.expected import ALTERNATIVES, expected, score_chances
 from langchain_judges.methods.pairs import examples_in, pair_of, reference_block
 from langchain_judges.methods.plans import (
     PlanLine,
@@ -165,8 +165,8 @@ class BSMSteps(PlanSteps):
             sampled=own.samples > 1,
             logprobs=mean,
             alternatives=ALTERNATIVES if mean else 0,
-            measure=partial(expected_scores, scale=own.scale) if mean else None,
-            measured_as="expected scores" if mean else "",
+            measure=partial(score_chances, scale=own.scale) if mean else None,
+            measured_as="score chances" if mean else "",
         )
 
     def solved(self, work: SolveWork, reply: Reply) -> Update:
@@ -178,16 +178,20 @@ class BSMSteps(PlanSteps):
         for n, criterion in enumerate(work["criteria"], 1):
             part = "" if one else f"criterion_{n}"
             fields = reply.data[part] if part else reply.data
-            scores = reply.measured.get(part) or [fields["score_1"], fields["score_2"]]
-            subscores.append(
-                {
-                    "criterion": criterion["name"],
-                    "order": order,
-                    "sample": work["sample"],
-                    "scores": by_identity(order, scores[0], scores[1]),
-                    "explanation": naming_identities(fields["explanation"], order),
-                }
-            )
+            chances = reply.measured.get(part)
+            scores = [fields["score_1"], fields["score_2"]]
+            if chances:
+                scores = [expected(each) for each in chances]
+            line: PlanScore = {
+                "criterion": criterion["name"],
+                "order": order,
+                "sample": work["sample"],
+                "scores": by_identity(order, scores[0], scores[1]),
+                "explanation": naming_identities(fields["explanation"], order),
+            }
+            if chances:
+                line["chances"] = by_identity(order, *chances)
+            subscores.append(line)
         return {"subscores": subscores} | unmeasured(self.own, work, reply)
 
     def _cells(self, state: BSMState, own: BSM | None = None) -> ScoreCells:
@@ -204,6 +208,7 @@ class BSMSteps(PlanSteps):
         else:
             totals: dict[str, OrderResult] = {order: order_totals(order, cells, weights)}
             verdict = decide(own, cells, weights, totals, [], add_usage([]))
+            verdict |= confidence(own, totals, verdict, state["subscores"], weights)
             lead = abs(2 * (verdict["score"] or 0.0) - 1)
         return {"first_order": first_order(self.own, order, verdict, lead)}
 
@@ -233,6 +238,7 @@ class BSMSteps(PlanSteps):
             verdict = not_judged(failures, usage, missing or "")
         else:
             verdict = decide(own, cells, weights, by_order, failures, usage)
+            verdict |= confidence(own, by_order, verdict, state["subscores"], weights)
             verdict["rationale"] += first_order_sentence(own, first)
             verdict["rationale"] += not_asked_sentence(state["not_asked"], own.adaptive)
         return {"verdict": verdict, "by_order": by_order}

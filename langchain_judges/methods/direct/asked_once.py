@@ -55,7 +55,8 @@ class Absolute(Baseline):
 
     Returns:
         A compiled graph from `Pair` to `{"verdict", "ballots"}`. `verdict.scores` are the
-        sums over the orders, `verdict.score` the mean of 1, 0.5 and 0 over the orders.
+        sums over the orders, `verdict.score` the mean of 1, 0.5 and 0 over the orders, with
+        `score="mean"` that of the probability that A scores higher.
 
     Raises:
         OptionError: An option is not allowed.
@@ -75,7 +76,7 @@ class Absolute(Baseline):
     score: Literal["mode", "mean"] = "mode"
     """`"mode"` takes each score as it is given (the paper); `"mean"` takes its expectation
     over the tokens offered for it, where the provider reports their probabilities: fewer
-    ties."""
+    ties, and a confidence, how probable it is that the preferred text scores higher."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 

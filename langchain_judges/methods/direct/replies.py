@@ -28,7 +28,8 @@ class DirectBallot(TypedDict):
     """The two scores, where the judge asks for scores."""
     explanation: str
     probability: float | None
-    """Of the label's tokens; None where the model gave no log-probabilities."""
+    """Of the label's tokens, or of scores that say the same (`score="mean"`); None where the
+    model gave no log-probabilities."""
     confidence: float | None
     """Length-normalised probability of explanation and label together (DRPE, equation 3)."""
 

@@ -28,7 +28,12 @@ from langchain_judges.methods.direct.replies import (
 from langchain_judges.methods.direct.shots import render_shots
 from langchain_judges.methods.direct.stopping import next_samples
 from langchain_judges.methods.direct.tally import decide, margin, order_totals, weights
-from langchain_judges.methods.expected import ALTERNATIVES, expected_scores
+from langchain_judges.methods.expected import (
+    ALTERNATIVES,
+    expected,
+    lead_chance,
+    score_chances,
+)
 from langchain_judges.methods.pairs import FOCUS, PairSteps, examples_in, middle, pair_of
 from langchain_judges.methods.plans import (
     PlanLine,
@@ -89,15 +94,15 @@ class BaselineSteps(PairSteps):
             logprobs=one_label or own.by_mean,
             alternatives=ALTERNATIVES if own.by_mean else 0,
             measure=self.measure if one_label or own.by_mean else None,
-            measured_as="expected scores" if own.by_mean else "",
+            measured_as="score chances" if own.by_mean else "",
             parse=None if own.plan_size else parse,
         )
 
     @property
     def measure(self) -> Callable[[AIMessage, dict[str, Any]], dict[str, Any]]:
-        """What is read off the tokens of a reply: label probabilities, or expected scores."""
+        """What is read off the tokens of a reply: label probabilities, or those of scores."""
         if self.own.by_mean:
-            return partial(expected_scores, scale=self.own.grades)
+            return partial(score_chances, scale=self.own.grades)
         return measure
 
     @cached_property
@@ -205,10 +210,17 @@ class BaselineSteps(PairSteps):
         }
         if self.own.reads == "scores":
             scores_of_slots = (reply.data["score_1"], reply.data["score_2"])
-            scores = by_identity(order, *reply.measured.get("", scores_of_slots))
+            chances = reply.measured.get("") if self.own.by_mean else None
+            scores = by_identity(
+                order, *(map(expected, chances) if chances else scores_of_slots)
+            )
             ballot["scores"] = {side: float(score) for side, score in scores.items()}
-            ballot["preference"] = prefer({s: round(v, 9) for s, v in scores.items()})
-            if self.own.by_mean and not reply.measured:
+            leader = prefer({s: round(v, 9) for s, v in scores.items()})
+            ballot["preference"] = leader
+            if chances:
+                own = by_identity(order, *chances)
+                ballot["probability"] = lead_chance([(own["A"], own["B"], 1.0)], leader)
+            elif self.own.by_mean:
                 lacking = _no_expectation(self._unit(order, work["sample"])[0])
                 return {"ballots": [ballot], "failures": [*reply.failures, lacking]}
         else:
