@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired
+from typing import Annotated, Any, ClassVar, NotRequired
 
-from langgraph.constants import END, START
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
@@ -26,9 +24,6 @@ from langchain_judges.rows.texts import (
     transcript,
 )
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage, no_usage, not_labelled
-
-if TYPE_CHECKING:
-    from langgraph.graph import StateGraph
 
 EXPECTED = """
 <expected-answer-{fence}>
@@ -132,36 +127,6 @@ class ItemSteps:
         assert reminder  # noqa: S101 - see `recall`
         reminded = reminder.fit(recalled, item)
         return reminded["examples"], cut_failures(reminded["account"])
-
-
-def begin(
-    graph: StateGraph[Any, Any, Any, Any],
-    steps: ItemSteps,
-    first: Callable[[Any], Next],
-    targets: Sequence[str],
-) -> None:
-    """Add the nodes with which every judgment of one text begins: `begin`, and `recall`.
-
-    Args:
-        graph: The graph of the method.
-        steps: Its steps.
-        first: Where the method itself begins.
-        targets: Every node that `first` may name.
-    """
-
-    def unless_decided(state: Any) -> Next:
-        if state.get("verdict"):
-            return END
-        return "recall" if steps.setup.reminder else first(state)
-
-    graph.add_node("begin", steps.setup.plain(steps.begin))
-    graph.add_edge(START, "begin")
-    if steps.setup.reminder:
-        graph.add_node("recall", steps.setup.node(steps.recall))
-        graph.add_conditional_edges("recall", Route(first), list(targets))
-        graph.add_conditional_edges("begin", Route(unless_decided), ["recall", END])
-    else:
-        graph.add_conditional_edges("begin", Route(unless_decided), [*targets, END])
 
 
 def item_of(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,26 +1,15 @@
-"""Judges that a judge is made of: read, named and asked, with what each of them costs."""
+"""The members of a judge made of judges: read and named, as ready judges, models or specs."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
-from langgraph.constants import END, START
-from langgraph.errors import GraphBubbleUp
-from langgraph.types import Overwrite
 from pydantic import AfterValidator
-from typing_extensions import TypedDict
 
-from langchain_judges.asking.faults import diagnosis
-from langchain_judges.asking.nodes import Route, plain
-from langchain_judges.asking.steps import Effect, Steps, Update
-from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
-from langchain_judges.methods.items import item_of
+from langchain_judges.errors import OptionError
 from langchain_judges.methods.marks import (
     Kind,
     kind_of,
@@ -29,28 +18,14 @@ from langchain_judges.methods.marks import (
     unwrapped,
 )
 from langchain_judges.methods.options import JudgeOptions
-from langchain_judges.methods.pairs import pair_of
-from langchain_judges.methods.setup import SPARE_THREADS
 from langchain_judges.options import ForClient, Rule
-from langchain_judges.rows.texts import check_item, check_pair, judged
-from langchain_judges.verdict import (
-    Failure,
-    FailureReason,
-    Preference,
-    Usage,
-    even_verdict,
-    no_usage,
-)
 
 if TYPE_CHECKING:
-    from langgraph.graph import StateGraph
-
-    from langchain_judges.methods.combined import CombinedGraph
     from langchain_judges.methods.graph import JudgeGraph
+
 
 SHARED = ("instructions", "temperature", "repairs", "cache", "memory", "recall", "allow_leak")
 """Options that go to each member which is made here; a ready judge has its own."""
-
 MembersLike = Any
 """Judges, models (objects or names) and specs in a list; or one model for several methods."""
 
@@ -200,182 +175,3 @@ def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
     if len(set(member_names)) < len(member_names):
         raise OptionError(f"each member needs a name of its own, got {member_names!r}")
     return tuple(map(Member, member_names, judges))
-
-
-class Opinion(TypedDict):
-    """What one member decided."""
-
-    member: str
-    preference: NotRequired[Preference | None]
-    """Of a judge of pairs; None: not judged."""
-    label: NotRequired[int | float | str | None]
-    """Of a judge of one text; None: not judged."""
-    score: float | None
-    confidence: float | None
-    flipped: NotRequired[bool | None]
-    rationale: str
-    calls: int
-
-
-class MemberJudgment(NamedTuple):
-    """What became of one member's judgment."""
-
-    opinion: Opinion
-    verdict: dict[str, Any]
-    """Its verdict as it gave it."""
-    failures: list[Failure]
-    usage: Usage
-    subscores: list[Any]
-    """What it found by each criterion, where it judges by several."""
-
-
-def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[MemberJudgment]:
-    """Ask a member about a row; what goes wrong with it is its failure, not the row's.
-
-    Raises:
-        JudgeError: The run was stopped, or the provider refuses the key.
-    """
-    judge: Any = member.judge
-    field = "preference" if kind == "pair" else "label"
-    try:
-        result = yield Effect(
-            lambda: judge.invoke(row, {"run_name": member.name}),
-            lambda: judge.ainvoke(row, {"run_name": member.name}),
-        )
-    except Exception as exc:
-        if _ends_all(exc):
-            raise
-        problem = diagnosis(exc)
-        invalid = isinstance(exc, InputError)
-        reason: FailureReason = "invalid_input" if invalid else problem.reason
-        failure: Failure = {
-            "step": "ask",
-            "unit": "",
-            "reason": reason,
-            "detail": problem.detail[:500],
-        }
-        verdict: dict[str, Any] = {field: None, "failures": [failure]}
-        result = {}
-    else:
-        verdict = result["verdict"]
-    fields = (field, "score", "confidence", *(["flipped"] if kind == "pair" else []))
-    failures: list[Any] = [
-        {**failure, "unit": f"{member.name}: {failure['unit']}".removesuffix(": ")}
-        for failure in verdict.get("failures") or []
-    ]
-    usage = verdict.get("usage") or no_usage()
-    steps = {f"{member.name}: {step}": cost for step, cost in usage["by_step"].items()}
-    opinion: Any = {
-        "member": member.name,
-        **{name: verdict.get(name) for name in fields},
-        "rationale": verdict.get("rationale") or "",
-        "calls": usage["calls"],
-    }
-    parts = result.get("subscores") or []
-    return MemberJudgment(opinion, verdict, failures, {**usage, "by_step": steps}, parts)
-
-
-def _ends_all(exc: Exception) -> bool:
-    if isinstance(exc, ModelAccessError):
-        return exc.status == 401
-    own = isinstance(exc, JudgeError) and not isinstance(exc, InputError)
-    return own or isinstance(exc, GraphBubbleUp)
-
-
-def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row that a state holds, as members are given it."""
-    more = {name: state.get(name) for name in ("id", "group", "family")}
-    row = {**pair_of(state), **more} if kind == "pair" else item_of(state)
-    return {name: value for name, value in row.items() if value is not None}
-
-
-@dataclass(frozen=True)
-class Start:
-    """How a judgment by members begins."""
-
-    kind: Kind
-    lists: tuple[str, ...]
-    """State keys that its nodes add to."""
-    empty: Mapping[str, Any]
-    """Other state keys as they are before it begins."""
-
-    def begin(self, state: Mapping[str, Any]) -> Update:
-        """Check the row; two identical texts are a tie already, without a call."""
-        # A checkpointed thread still holds the lists of its previous run.
-        update: Update = {key: Overwrite([]) for key in self.lists} | dict(self.empty)
-        if self.kind == "item":
-            check_item(state)
-            return {**update, "verdict": None}
-        check_pair(state)
-        same = judged(state["output_a"]) == judged(state["output_b"])
-        return {**update, "verdict": even_verdict() if same else None}
-
-
-def begin(
-    graph: StateGraph[Any, Any, Any, Any], start: Start, first: Any, targets: Sequence[str]
-) -> None:
-    """Add the node with which every judgment by members begins.
-
-    Args:
-        graph: The graph.
-        start: How it begins.
-        first: Where it goes from there.
-        targets: Every node that `first` may name.
-    """
-    graph.add_node("begin", plain(start.begin, {}))
-    graph.add_edge(START, "begin")
-
-    def unless_even(state: Any) -> Any:
-        return END if state.get("verdict") else first(state)
-
-    graph.add_conditional_edges("begin", Route(unless_even), [*targets, END])
-
-
-def finish(
-    options: Combination, members: tuple[Member, ...], kind: Kind, builder: Any, **marks: Any
-) -> CombinedGraph:
-    """Compile a graph of members and mark it with what decides its verdicts.
-
-    Args:
-        options: The checked options.
-        members: The judges that it asks.
-        kind: What they judge.
-        builder: The `StateGraph`.
-        **marks: More plain data that decides verdicts, beside the options.
-    """
-    # Loaded on use: to check options and count calls takes no graph.
-    from langchain_judges.methods.combined import CombinedGraph
-
-    compiled = builder.compile(
-        checkpointer=options.checkpointer,
-        store=options.store,
-        name=options.name or options.method,
-    )
-    member_metadata = [metadata_of(member.judge) for member in members]
-    plain_options = options.as_json()
-    for name in (*SHARED, "methods"):
-        plain_options.pop(name, None)
-    metadata = {
-        "method": options.method,
-        "takes": kind,
-        "options": {**plain_options, **marks, "members": list(map(_mark, member_metadata))},
-        "model": {
-            f"{member.name}: {step}": identity
-            for member, own in zip(members, member_metadata, strict=True)
-            for step, identity in (own.get("model") or {}).items()
-        },
-        "prompt_version": _digest([own.get("prompt_version") for own in member_metadata]),
-        "calls": sum(int(own.get("calls") or 0) for own in member_metadata),
-    }
-    graph = CombinedGraph(**vars(compiled), options=options, model=members)  # type: ignore[arg-type]
-    return graph.with_config(metadata=metadata, max_concurrency=len(members) + SPARE_THREADS)
-
-
-def _mark(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what decides a member's verdicts; how it is called in traces does not."""
-    options = {k: v for k, v in (metadata.get("options") or {}).items() if k != "name"}
-    return {"method": metadata.get("method"), "options": options}
-
-
-def _digest(data: object) -> str:
-    return hashlib.sha256(json.dumps(data, default=str).encode()).hexdigest()[:12]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired
+from typing import Annotated, Any, ClassVar, NotRequired
 
-from langgraph.constants import END, START
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import (
@@ -45,9 +43,6 @@ from langchain_judges.verdict import (
     no_usage,
     not_judged,
 )
-
-if TYPE_CHECKING:
-    from langgraph.graph import StateGraph
 
 INSTRUCTIONS = "\n\nThe person who asked for this judgment adds: {instructions}"
 """Put behind what a prompt says of its material, where the caller gave instructions."""
@@ -279,33 +274,3 @@ def order_verdict(
         "failures": list(failures),
         "usage": usage,
     }
-
-
-def begin(
-    graph: StateGraph[Any, Any, Any, Any],
-    steps: PairSteps,
-    first: Callable[[Any], Next],
-    targets: Sequence[str],
-) -> None:
-    """Add the nodes with which every judgment of a pair begins: `begin`, and `recall`.
-
-    Args:
-        graph: The graph of the method.
-        steps: Its steps.
-        first: Where the method itself begins.
-        targets: Every node that `first` may name.
-    """
-
-    def unless_decided(state: Any) -> Next:
-        if state.get("verdict"):
-            return END
-        return "recall" if steps.setup.reminder else first(state)
-
-    graph.add_node("begin", steps.setup.plain(steps.begin))
-    graph.add_edge(START, "begin")
-    if steps.setup.reminder:
-        graph.add_node("recall", steps.setup.node(steps.recall))
-        graph.add_conditional_edges("recall", Route(first), list(targets))
-        graph.add_conditional_edges("begin", Route(unless_decided), ["recall", END])
-    else:
-        graph.add_conditional_edges("begin", Route(unless_decided), [*targets, END])

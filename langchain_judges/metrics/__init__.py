@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         mcnemar,
         sign_flip_test,
     )
+    from langchain_judges.metrics.corrected_rates import corrected_rate, rogan_gladen
     from langchain_judges.metrics.correlation import (
         correlate,
         kendall,
@@ -66,12 +67,10 @@ if TYPE_CHECKING:
         certainty,
     )
     from langchain_judges.metrics.fewlabels import (
-        corrected_rate,
         neyman_allocation,
         post_stratified_mean,
         ppi_mean,
         ppi_plus_plus_mean,
-        rogan_gladen,
         stratified_ppi_mean,
     )
     from langchain_judges.metrics.intervals import (
@@ -178,7 +177,7 @@ _HOMES = {
     "cohen_kappa": "raters",
     "confidence_calibration": "calibration",
     "confusion": "raters",
-    "corrected_rate": "fewlabels",
+    "corrected_rate": "corrected_rates",
     "correlate": "correlation",
     "dawid_skene": "truth",
     "decision_aid": "studies",
@@ -230,7 +229,7 @@ _HOMES = {
     "preference_slopes": "style",
     "rate": "intervals",
     "recall": "detection",
-    "rogan_gladen": "fewlabels",
+    "rogan_gladen": "corrected_rates",
     "sample_noise": "intervals",
     "selective_cascade": "selective",
     "selective_threshold": "selective",

@@ -193,3 +193,9 @@ def number_pairs(
         both.indices,
         both.failed,
     )
+
+
+def must_be_binary(*columns: Floats) -> None:
+    """Check that every value of some columns is 0 or 1."""
+    if not all(np.isin(column, (0, 1)).all() for column in columns):
+        raise InputError("labels must be 0 or 1")

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, model_validator
 from langchain_judges.asking.nodes import Route
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.evidence import EVIDENCE
 from langchain_judges.methods.bsm.replies import BSMResult, BSMState
@@ -21,7 +22,6 @@ from langchain_judges.methods.bsm.steps import BSMSteps
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.evidence import scores_by_criterion
 from langchain_judges.methods.options import OtherModel, Seed, check_quorum
-from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.plans import PlanLine, PlanLineLike, read_criteria
 from langchain_judges.methods.second_order import TwoOrders, add_second_order
 from langchain_judges.methods.setup import Setup

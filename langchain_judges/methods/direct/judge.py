@@ -14,12 +14,12 @@ from langgraph.constants import END, START
 
 from langchain_judges.asking.nodes import Route, in_one
 from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.direct.evidence import ANSWERS
 from langchain_judges.methods.direct.replies import DirectResult, DirectState
 from langchain_judges.methods.direct.steps import BaselineSteps
 from langchain_judges.methods.evidence import EvidenceTable
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
-from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.second_order import TwoOrders, add_second_order
 from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.stopping import Adaptive

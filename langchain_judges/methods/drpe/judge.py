@@ -15,6 +15,7 @@ from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.once import Once
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.evidence import EVIDENCE, sketch
@@ -23,7 +24,6 @@ from langchain_judges.methods.drpe.replies import DRPEResult, DRPEState
 from langchain_judges.methods.drpe.roles import RoleLike, read_roles, sets_mark
 from langchain_judges.methods.drpe.steps import PanelSteps
 from langchain_judges.methods.options import OtherModel, Seed, check_quorum
-from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.second_order import TwoOrders, add_second_order
 from langchain_judges.methods.setup import Setup
 from langchain_judges.methods.tasks import AutoTask

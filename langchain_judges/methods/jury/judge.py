@@ -16,20 +16,13 @@ from langchain_judges.asking.nodes import plain
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.methods.ask_member import Opinion, ask_member, row_of
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.jury.tally import Ballots, label_verdict, pair_verdict
 from langchain_judges.methods.marks import Kind, metadata_of
-from langchain_judges.methods.members import (
-    Combination,
-    Member,
-    Opinion,
-    Start,
-    ask_member,
-    begin,
-    finish,
-    row_of,
-)
+from langchain_judges.methods.members import Combination, Member
+from langchain_judges.methods.members_graph import Start, begin, finish
 from langchain_judges.methods.opinions import opinion_sketch, opinion_table
 from langchain_judges.methods.options import check_quorum
 from langchain_judges.methods.pairs import PairResult, PairState

@@ -20,8 +20,9 @@ from langchain_judges.asking.question import Reply
 from langchain_judges.asking.reply import check
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import InputError
+from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.evidence import EvidenceTable
-from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
+from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.rubric.claim_tally import Claim, ClaimSide, claims_verdict
 from langchain_judges.methods.rubric.options import BASES, LabelOptions

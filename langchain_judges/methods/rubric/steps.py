@@ -19,7 +19,8 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.rendering import block, example_texts, fitting, nearest_last
-from langchain_judges.methods.items import ItemState, ItemSteps, begin, item_of, material
+from langchain_judges.methods.beginning import begin
+from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.examples import (

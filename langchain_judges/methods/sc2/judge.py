@@ -15,10 +15,10 @@ from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embed
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.few_shot import FewShot
 from langchain_judges.methods.options import OtherModel, Seed
-from langchain_judges.methods.pairs import begin
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.aspect_steps import AspectSteps

@@ -1,0 +1,116 @@
+"""Asks a member of a combined judge, and makes an opinion of what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
+
+from langgraph.errors import GraphBubbleUp
+from typing_extensions import TypedDict
+
+from langchain_judges.asking.faults import diagnosis
+from langchain_judges.asking.steps import Effect, Steps
+from langchain_judges.errors import InputError, JudgeError, ModelAccessError
+from langchain_judges.methods.items import item_of
+from langchain_judges.methods.marks import (
+    Kind,
+)
+from langchain_judges.methods.pairs import pair_of
+from langchain_judges.verdict import (
+    Failure,
+    FailureReason,
+    Preference,
+    Usage,
+    no_usage,
+)
+
+if TYPE_CHECKING:
+    pass
+from langchain_judges.methods.members import Member
+
+
+class Opinion(TypedDict):
+    """What one member decided."""
+
+    member: str
+    preference: NotRequired[Preference | None]
+    """Of a judge of pairs; None: not judged."""
+    label: NotRequired[int | float | str | None]
+    """Of a judge of one text; None: not judged."""
+    score: float | None
+    confidence: float | None
+    flipped: NotRequired[bool | None]
+    rationale: str
+    calls: int
+
+
+class MemberJudgment(NamedTuple):
+    """What became of one member's judgment."""
+
+    opinion: Opinion
+    verdict: dict[str, Any]
+    """Its verdict as it gave it."""
+    failures: list[Failure]
+    usage: Usage
+    subscores: list[Any]
+    """What it found by each criterion, where it judges by several."""
+
+
+def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[MemberJudgment]:
+    """Ask a member about a row; what goes wrong with it is its failure, not the row's.
+
+    Raises:
+        JudgeError: The run was stopped, or the provider refuses the key.
+    """
+    judge: Any = member.judge
+    field = "preference" if kind == "pair" else "label"
+    try:
+        result = yield Effect(
+            lambda: judge.invoke(row, {"run_name": member.name}),
+            lambda: judge.ainvoke(row, {"run_name": member.name}),
+        )
+    except Exception as exc:
+        if _ends_all(exc):
+            raise
+        problem = diagnosis(exc)
+        invalid = isinstance(exc, InputError)
+        reason: FailureReason = "invalid_input" if invalid else problem.reason
+        failure: Failure = {
+            "step": "ask",
+            "unit": "",
+            "reason": reason,
+            "detail": problem.detail[:500],
+        }
+        verdict: dict[str, Any] = {field: None, "failures": [failure]}
+        result = {}
+    else:
+        verdict = result["verdict"]
+    fields = (field, "score", "confidence", *(["flipped"] if kind == "pair" else []))
+    failures: list[Any] = [
+        {**failure, "unit": f"{member.name}: {failure['unit']}".removesuffix(": ")}
+        for failure in verdict.get("failures") or []
+    ]
+    usage = verdict.get("usage") or no_usage()
+    steps = {f"{member.name}: {step}": cost for step, cost in usage["by_step"].items()}
+    opinion: Any = {
+        "member": member.name,
+        **{name: verdict.get(name) for name in fields},
+        "rationale": verdict.get("rationale") or "",
+        "calls": usage["calls"],
+    }
+    parts = result.get("subscores") or []
+    return MemberJudgment(opinion, verdict, failures, {**usage, "by_step": steps}, parts)
+
+
+def _ends_all(exc: Exception) -> bool:
+    if isinstance(exc, ModelAccessError):
+        return exc.status == 401
+    own = isinstance(exc, JudgeError) and not isinstance(exc, InputError)
+    return own or isinstance(exc, GraphBubbleUp)
+
+
+def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row that a state holds, as members are given it."""
+    more = {name: state.get(name) for name in ("id", "group", "family")}
+    row = {**pair_of(state), **more} if kind == "pair" else item_of(state)
+    return {name: value for name, value in row.items() if value is not None}

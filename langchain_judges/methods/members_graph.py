@@ -1,0 +1,122 @@
+"""What the graphs of combined judges share: how they begin, and their mark."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langgraph.constants import END, START
+from langgraph.types import Overwrite
+
+from langchain_judges.asking.nodes import Route, plain
+from langchain_judges.asking.steps import Update
+from langchain_judges.methods.marks import (
+    Kind,
+    metadata_of,
+)
+from langchain_judges.methods.setup import SPARE_THREADS
+from langchain_judges.rows.texts import check_item, check_pair, judged
+from langchain_judges.verdict import (
+    even_verdict,
+)
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+
+    from langchain_judges.methods.combined import CombinedGraph
+from langchain_judges.methods.members import SHARED, Combination, Member
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a judgment by members begins."""
+
+    kind: Kind
+    lists: tuple[str, ...]
+    """State keys that its nodes add to."""
+    empty: Mapping[str, Any]
+    """Other state keys as they are before it begins."""
+
+    def begin(self, state: Mapping[str, Any]) -> Update:
+        """Check the row; two identical texts are a tie already, without a call."""
+        # A checkpointed thread still holds the lists of its previous run.
+        update: Update = {key: Overwrite([]) for key in self.lists} | dict(self.empty)
+        if self.kind == "item":
+            check_item(state)
+            return {**update, "verdict": None}
+        check_pair(state)
+        same = judged(state["output_a"]) == judged(state["output_b"])
+        return {**update, "verdict": even_verdict() if same else None}
+
+
+def begin(
+    graph: StateGraph[Any, Any, Any, Any], start: Start, first: Any, targets: Sequence[str]
+) -> None:
+    """Add the node with which every judgment by members begins.
+
+    Args:
+        graph: The graph.
+        start: How it begins.
+        first: Where it goes from there.
+        targets: Every node that `first` may name.
+    """
+    graph.add_node("begin", plain(start.begin, {}))
+    graph.add_edge(START, "begin")
+
+    def unless_even(state: Any) -> Any:
+        return END if state.get("verdict") else first(state)
+
+    graph.add_conditional_edges("begin", Route(unless_even), [*targets, END])
+
+
+def finish(
+    options: Combination, members: tuple[Member, ...], kind: Kind, builder: Any, **marks: Any
+) -> CombinedGraph:
+    """Compile a graph of members and mark it with what decides its verdicts.
+
+    Args:
+        options: The checked options.
+        members: The judges that it asks.
+        kind: What they judge.
+        builder: The `StateGraph`.
+        **marks: More plain data that decides verdicts, beside the options.
+    """
+    # Loaded on use: to check options and count calls takes no graph.
+    from langchain_judges.methods.combined import CombinedGraph
+
+    compiled = builder.compile(
+        checkpointer=options.checkpointer,
+        store=options.store,
+        name=options.name or options.method,
+    )
+    member_metadata = [metadata_of(member.judge) for member in members]
+    plain_options = options.as_json()
+    for name in (*SHARED, "methods"):
+        plain_options.pop(name, None)
+    metadata = {
+        "method": options.method,
+        "takes": kind,
+        "options": {**plain_options, **marks, "members": list(map(_mark, member_metadata))},
+        "model": {
+            f"{member.name}: {step}": identity
+            for member, own in zip(members, member_metadata, strict=True)
+            for step, identity in (own.get("model") or {}).items()
+        },
+        "prompt_version": _digest([own.get("prompt_version") for own in member_metadata]),
+        "calls": sum(int(own.get("calls") or 0) for own in member_metadata),
+    }
+    graph = CombinedGraph(**vars(compiled), options=options, model=members)  # type: ignore[arg-type]
+    return graph.with_config(metadata=metadata, max_concurrency=len(members) + SPARE_THREADS)
+
+
+def _mark(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what decides a member's verdicts; how it is called in traces does not."""
+    options = {k: v for k, v in (metadata.get("options") or {}).items() if k != "name"}
+    return {"method": metadata.get("method"), "options": options}
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, default=str).encode()).hexdigest()[:12]
