@@ -43,6 +43,7 @@ from langchain_judges.metrics import (
     win_rate,
 )
 from langchain_judges.verdict import Preference
+from tests.benchmarks import coverage
 from tests.cases import for_each
 
 REFUSED = {"preference": None, "failures": [{"reason": "refusal"}]}
@@ -360,6 +361,34 @@ def test_weighted_kappa_of_words_needs_their_order() -> None:
         cohen_kappa(*ratings, weights="linear")
     result = cohen_kappa(*ratings, weights="linear", order=["poor", "fair", "good"])
     assert result == pytest.approx(cohen_kappa(*numbers, weights="linear"))
+
+
+@pytest.mark.figures
+def test_weighted_kappas_interval_covers_on_twenty_ratings_with_ties() -> None:
+    # Ratings of 1 to 5 whose latent scores correlate .6, as in tests/benchmarks/coverage.py.
+    rng, covered, at = np.random.default_rng(25), 0, coverage.Setting("", 20)
+    for _ in range(300):
+        ours, theirs = coverage.ratings(rng, at)
+        interval = cohen_kappa(ours, theirs, weights="quadratic").interval
+        covered += interval.covers(coverage.true_weighted_kappa(0.5))
+    assert 0.93 < covered / 300 < 0.995
+
+
+def test_weighted_kappas_interval_reaches_as_far_as_leaving_one_out() -> None:
+    first, second = [1, 2, 3, 4, 5, 2, 3, 4, 1, 5], [1, 2, 4, 4, 5, 3, 3, 5, 2, 4]
+    value = cohen_kappa(first, second, weights="quadratic")
+    others = [
+        cohen_kappa(
+            first[:i] + first[i + 1 :], second[:i] + second[i + 1 :], weights="quadratic"
+        )
+        for i in range(10)
+    ]
+    z = np.arctanh([float(other) for other in others])
+    # Student's t at 9 degrees of freedom is 2.262.
+    half = 2.262 * math.sqrt(9 / 10 * ((z - z.mean()) ** 2).sum())
+    assert value.interval.high >= math.tanh(math.atanh(value) + half) - 1e-4
+    assert value.interval.low <= math.tanh(math.atanh(value) - half) + 1e-4
+    assert cohen_kappa(first, first, weights="quadratic").interval.high == 1.0
 
 
 def test_kappa_by_questions_is_less_sure_and_by_few_has_no_interval() -> None:

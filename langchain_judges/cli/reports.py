@@ -78,7 +78,7 @@ def gates_passed(
             passed = passed and check.passed
             word = "passed" if check.passed else "failed"
             style = "green" if check.passed else "red"
-            text = f"{word}: {check.title} {check.value}, {check.bar}"
+            text = f"{word}: {check.title} {check.value}; the bar is: {check.bar}"
             console.print(text, style=style, markup=False, highlight=False)
     _to(path, lambda own: own.write_text("\n".join(parts), encoding="utf-8", errors="replace"))
     return passed

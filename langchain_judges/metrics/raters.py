@@ -22,8 +22,8 @@ from langchain_judges.metrics.inputs import (
     same_length,
     values_of,
 )
-from langchain_judges.metrics.result import Findings, Result
-from langchain_judges.metrics.tables import count_tables, table_interval
+from langchain_judges.metrics.result import Findings, Interval, Result
+from langchain_judges.metrics.tables import count_tables, jackknife_interval, table_interval
 
 
 def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the interval
@@ -55,7 +55,8 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
     Raises:
         InputError: Weights are asked for labels that are no numbers, without their `order`.
 
-    Source: Cohen 1960, 1968; the interval as in `tables.table_interval`.
+    Source: Cohen 1960, 1968; the interval as in `tables.table_interval`, with weights at least
+    that of `tables.jackknife_interval`.
     """
     one_of("weights", weights, (None, "linear", "quadratic"))
     ratings = as_list(first)
@@ -71,7 +72,18 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
     value = float(compute(tables.sum(axis=0, keepdims=True))[0])
     settings: dict[str, Any] = {"clustered": groups is not None, "confidence": confidence}
     interval = table_interval(tables, compute, value, seed=seed, **settings)
+    if weights and groups is None:
+        interval["interval"] = _wider(
+            interval["interval"], jackknife_interval(tables[0], compute, value, confidence)
+        )
     return Result(value, n=both.n, n_failed=both.failed, **interval)
+
+
+def _wider(one: Interval, other: Interval | None) -> Interval:
+    """Return the outer ends: what is lent to cells of few ratings draws weighted κ to 0."""
+    if other is None:
+        return one
+    return Interval(min(one.low, other.low), max(one.high, other.high))
 
 
 def _distances(
