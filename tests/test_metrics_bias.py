@@ -160,6 +160,19 @@ def test_a_strong_pull_of_length_is_seen_through_wrong_labels() -> None:
         length_slope(judged, length, 0 * length, labels, label_accuracy=0.5)
 
 
+# B is said in four of twenty groups: Student's t of three degrees of freedom reaches 3.182
+# standard errors, where nineteen would reach 2.093.
+def test_slopes_are_as_sure_as_the_groups_that_hold_the_rarer_verdict() -> None:
+    rng = np.random.default_rng(26)
+    groups = np.arange(80) // 4
+    judged = np.where((groups < 4) & (np.arange(80) % 4 < 2), "B", "A").tolist()
+    slope = preference_slopes(judged, {"lead": rng.normal(size=80)}, groups=groups)["lead"]
+    assert slope.interval.high - slope == pytest.approx(3.182 * slope.se, rel=1e-3)
+    alone = ["B"] * 5 + ["A"] * 75
+    few = preference_slopes(alone, {"lead": rng.normal(size=80)}, groups=groups)["lead"]
+    assert few.no_interval == "too few groups"
+
+
 def test_slopes_that_are_not_finite_are_undefined() -> None:
     lead = list(range(-5, 6))
     results = length_slope(["A" if x > 0 else "B" for x in lead], lead, [0] * 11)

@@ -89,6 +89,9 @@ COUNTED_BY_GROUPS = (
     "bias.length",
     "bias.lists",
     "bias.markdown",
+    "confidence.brier",
+    "confidence.auc",
+    "confidence.surest.50",
     "wins.A.judge",
 )
 
@@ -103,6 +106,8 @@ def styled_rows(copies):
         row["output_a"] = "- item\n" * rng.randint(0, 4) + "**bold** " * rng.randint(0, 4) + "x"
         row["output_b"] = "- item\n" * rng.randint(0, 4) + "**bold** " * rng.randint(0, 4) + "y"
     rows = run_of([answer for answer in answers for _ in range(copies)])
+    for number, row in enumerate(rows):
+        row["verdict"]["confidence"] = 0.5 + (number // copies * 7 % 40) / 100
     copied = [
         {**row, "id": f"r{i}"} for i, row in enumerate(r for r in data for _ in range(copies))
     ]

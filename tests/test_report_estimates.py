@@ -76,6 +76,30 @@ def test_the_page_draws_confidence_where_a_judge_has_some():
     assert "Confidence</h2>" not in report.trust(run_of(answers), data_of(labels)).to_html()
 
 
+# Right on all of the surest 40, half of the next 40 and none of the last 20.
+def test_the_page_draws_what_abstaining_would_leave():
+    rows = run_of(["A"] * 100)
+    for number, row in enumerate(rows):
+        row["verdict"]["confidence"] = 0.9 if number < 40 else 0.7 if number < 80 else 0.6
+    labels = ["A"] * 40 + ["A", "B"] * 20 + ["B"] * 20
+    html = report.trust(rows, data_of(labels)).to_html()
+    steps = "surest 100 %: right 60 %; surest 80 %: right 75 %; surest 40 %: right 100 %"
+    assert steps in html
+    assert "if only its surest answers are taken" in html
+
+
+# Of ten groups of four all are right in five and wrong in five: ten items, not forty.
+def test_the_surest_answers_count_groups_too():
+    labels = [("A", "B")[i // 4 % 2] for i in range(40)]
+    widths = []
+    for groups in (None, [i // 4 for i in range(40)]):
+        ((_, result),) = metrics.abstention_curve(
+            ["A"] * 40, labels, [0.9] * 40, shares=(1.0,), groups=groups
+        )
+        widths.append(result.interval.high - result.interval.low)
+    assert widths[1] > 1.7 * widths[0]
+
+
 def test_agreement_is_parted_by_whether_people_are_of_one_mind():
     votes = [["A", "A"]] * 10 + [["A", "A", "B"]] * 10
     trust_report = report.trust(run_of(["A"] * 10 + ["B"] * 10), data_of(votes))

@@ -215,6 +215,7 @@ def abstention_curve(
     confidences: Iterable[float | None] | None = None,
     shares: Sequence[float] = (1.0, 0.75, 0.5, 0.25),
     *,
+    groups: Iterable[Any] | None = None,
     confidence: float = 0.95,
 ) -> list[tuple[float, Result]]:
     """Return how often a judge is right on its surest answers.
@@ -225,17 +226,20 @@ def abstention_curve(
         confidences: As for `confidence_calibration`.
         shares: Which shares of the items to take, surest first. Items of one confidence are
             taken together, so that more may be taken than is asked for.
-        confidence: The level of the intervals, for items on their own.
+        groups: The cluster of each item, for the intervals.
+        confidence: The level of the intervals.
 
     Returns:
         The share that was taken and the agreement on it, for each share.
 
     Source: risk–coverage curves, El-Yaniv & Wiener 2010 (JMLR 11).
     """
-    items, _ = _with_confidence(answers, labels, confidences, None)
+    items, _ = _with_confidence(answers, labels, confidences, groups)
     curve = []
     for share in shares if items else ():
         least = items[-max(1, math.ceil(share * len(items)))][0]
         hits = [hit for chance, hit, _ in items if chance >= least]
-        curve.append((len(hits) / len(items), rate(hits, confidence=confidence)))
+        keys = None if groups is None else [key for chance, _, key in items if chance >= least]
+        result = rate(hits, groups=keys, confidence=confidence)
+        curve.append((len(hits) / len(items), result))
     return curve

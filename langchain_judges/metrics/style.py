@@ -78,7 +78,8 @@ def preference_slopes(
         groups: The cluster of each item; errors are then robust to clusters, else to
             unequal variance.
         confidence: The level of the intervals, by Student's t; for an interval a feature
-            needs five of the rarer verdict, and there must be five groups.
+            needs five of the rarer verdict, and there must be five groups, of which three
+            hold it; the groups that hold it are the degrees of freedom, and one more.
 
     Returns:
         `intercept` and the slope of each feature, in log-odds per unit of the feature; NaN
@@ -106,10 +107,9 @@ def preference_slopes(
     if slopes is None:
         return {name: Result.undefined(why, **settings) for name in names}
     units = len(y) if clusters is None else int(clusters.max()) + 1
-    reach = float(
-        stats.t.ppf((1 + confidence) / 2, units - (len(names) if clusters is None else 1))
-    )
-    too_few = _too_few(y, units, len(names) - 1)
+    freedom = units - len(names) if clusters is None else _telling_groups(y, clusters) - 1
+    too_few = _too_few(y, units, freedom, len(names) - 1)
+    reach = float(stats.t.ppf((1 + confidence) / 2, max(1, freedom)))
     return {
         name: Result(
             slope,
@@ -122,15 +122,23 @@ def preference_slopes(
     }
 
 
+def _telling_groups(y: Floats, clusters: Any) -> int:
+    """Return how many groups hold the rarer verdict: only these tell how sure a slope is."""
+    rarer = y if y.sum() <= (1 - y).sum() else 1 - y
+    return len(np.unique(clusters[rarer > 0]))
+
+
 LEAST_EVENTS = 5
 LEAST_GROUPS = 5
+LEAST_FREEDOM = 2
 
 
-def _too_few(y: Floats, units: int, features: int) -> str | None:
+def _too_few(y: Floats, units: int, freedom: int, features: int) -> str | None:
     """Say why slopes have no interval: each feature needs a few of the rarer verdict."""
     if min(y.sum(), (1 - y).sum()) < LEAST_EVENTS * max(1, features):
         return "too few of a verdict"
-    return "too few groups" if units < LEAST_GROUPS else None
+    too_few = units < LEAST_GROUPS or freedom < LEAST_FREEDOM
+    return "too few groups" if too_few else None
 
 
 def _fit(y: Floats, x: Floats, clusters: Any) -> tuple[list[tuple[float, float]] | None, str]:

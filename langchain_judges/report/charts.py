@@ -183,3 +183,24 @@ def confidence_plot(report: TrustReport) -> Markup | None:
         f"confidence {percent(x)} %: right {percent(y)} %" for x, y, _ in points
     )
     return plots.calibration(points, f"Agreement by confidence. {description}")
+
+
+SHARES = tuple(tenths / 10 for tenths in range(10, 0, -1))
+
+
+def abstention_plot(report: TrustReport) -> Markup | None:
+    """How often the judge is right where only its surest answers are taken."""
+    sample = report.sample
+    if not sample.has_confidence:
+        return None
+    curve = metrics.abstention_curve(
+        sample.verdicts, sample.labels, shares=SHARES, **sample.settings
+    )
+    results = {share: result for share, result in curve if result.n >= LEAST_ROWS}
+    if len(results) < 3:
+        return None
+    points = [(share, float(own), own.interval) for share, own in results.items()]
+    description = "; ".join(
+        f"surest {percent(x)} %: right {percent(y)} %" for x, y, _ in points
+    )
+    return plots.abstention(points, f"Agreement of the surest answers. {description}")

@@ -69,9 +69,7 @@ def calibration(sample: Sample) -> list[Number]:
             note="confidence that says nothing: 50 %",
         ),
     ]
-    curve = metrics.abstention_curve(
-        sample.verdicts, sample.labels, confidence=sample.confidence
-    )
+    curve = metrics.abstention_curve(sample.verdicts, sample.labels, **sample.settings)
     for share, agreement in curve[1:]:
         percents = round(100 * share)
         title = f"Agreement on the surest {percents} % of the answers"
@@ -104,6 +102,7 @@ def corrected(sample: Sample) -> list[Number]:
     what = "A's win rate" if sample.pairs else "Share of label 1"
     title = f"{what} on all rows, as people would say"
     note = f"judgments of all rows, corrected by the {counts[True, True]:,} labels (PPI++)"
+    note += "; its range counts rows, not groups" if sample.groups else ""
     return [Number("people.corrected", title, result, note=note)]
 
 

@@ -109,6 +109,7 @@ def _view(report: TrustReport, number: int) -> dict[str, Any]:
         "people": [n for k, n in numbers.items() if k.startswith(_BESIDE_PEOPLE)],
         "confidence": [n for k, n in numbers.items() if k.startswith("confidence.")],
         "confidence_plot": charts.confidence_plot(report),
+        "abstention_plot": charts.abstention_plot(report),
         "bias": [n for k, n in numbers.items() if k.startswith("bias.")],
         "systems": systems_table(report),
         "wins": wins_table(report),

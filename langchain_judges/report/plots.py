@@ -190,15 +190,31 @@ def lengths(
         return _svg(figure, described)
 
 
-def calibration(
-    points: Sequence[tuple[float, float, tuple[float, float] | None]], described: str
-) -> Markup:
+Points = Sequence[tuple[float, float, tuple[float, float] | None]]
+"""Of each point x, y and the interval of y, all in [0, 1]."""
+
+
+def calibration(points: Points, described: str) -> Markup:
     """Draw how often answers are right by their confidence; the dotted line is perfect.
 
     Args:
-        points: (confidence, share that is right, its interval), all in [0, 1].
+        points: The confidence, and the share that is right.
         described: What a screen reader says.
     """
+    return _curve(points, "confidence, %", described, perfect=True)
+
+
+def abstention(points: Points, described: str) -> Markup:
+    """Draw how often the surest answers are right, by the share of the answers they are.
+
+    Args:
+        points: The share of the answers that is taken, and how many of these are right.
+        described: What a screen reader says.
+    """
+    return _curve(points, "share of the answers that are taken, surest first, %", described)
+
+
+def _curve(points: Points, unit: str, described: str, *, perfect: bool = False) -> Markup:
     with needs("trust", "A plot"):
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -206,23 +222,19 @@ def calibration(
     with rc_context(_SETTINGS):
         figure = Figure(figsize=(_WIDTH / 72, 300 / 72))
         axes = figure.add_axes((0.115, 0.17, 0.86, 0.8))
-        axes.plot([0, 100], [0, 100], ":", color=_MUTED, lw=1)
+        if perfect:
+            axes.plot([0, 100], [0, 100], ":", color=_MUTED, lw=1)
         for x, _, interval in points:
             if interval is not None:
                 ends = [100 * end for end in interval]
                 axes.plot([100 * x] * 2, ends, color=_JUDGE, lw=3, alpha=0.45)
-        axes.plot(
-            [100 * x for x, *_ in points],
-            [100 * y for _, y, _ in points],
-            "o-",
-            color=_JUDGE,
-            lw=2,
-            ms=6,
-        )
-        axes.set_xlim(min(50.0, *(100 * x - 3 for x, *_ in points)), 102)
+        places = [100 * x for x, *_ in points]
+        heights = [100 * y for _, y, _ in points]
+        axes.plot(places, heights, "o-", color=_JUDGE, lw=2, ms=6)
+        axes.set_xlim(min(50.0, *(place - 3 for place in places)), 102)
         axes.set_ylim(0, 104)
         axes.set_yticks(range(0, 101, 25))
-        axes.set_xlabel("confidence, %")
+        axes.set_xlabel(unit)
         _bare(axes, grid=False)
         axes.tick_params(axis="both", colors=_MUTED)
         return _svg(figure, described)
