@@ -139,6 +139,9 @@ class Usage(TypedDict):
     cached_tokens: int
     output_tokens: int
     by_step: dict[str, StepUsage]
+    asked_without: NotRequired[list[str]]
+    """What requests lacked because the model refused it, such as `temperature`; left out where
+    they lacked nothing."""
 
 
 class Verdict(TypedDict):
@@ -210,6 +213,8 @@ def add_usage(parts: Iterable[Usage]) -> Usage:
             step_total = total["by_step"].setdefault(step, no_step_usage())
             for name, value in cost.items():
                 step_total[name] += value  # type: ignore[literal-required]
+        if lacking := {*total.get("asked_without", ()), *part.get("asked_without", ())}:
+            total["asked_without"] = sorted(lacking)
     return total
 
 

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
@@ -115,14 +116,26 @@ class RefusesTemperature(FakeToolModel):
         return super()._generate(messages, stop, run_manager, **settings)
 
 
-def test_a_row_says_what_it_was_asked_without():
+def test_a_verdict_says_what_it_was_asked_without_and_so_does_a_cached_one():
     reply = {"score_1": 8, "score_2": 2, "explanation": "because"}
     pair = {"input": "Why?", "output_a": "good", "output_b": "bad"}
-    asked_without = [
-        row.get("asked_without")
-        for model in (RefusesTemperature, FakeToolModel)
-        for row in judge_many(
-            create_absolute_judge(model(replies=lambda _: reply)), [pair], progress=False
-        )
-    ]
-    assert asked_without == [["temperature"], None]
+    asked_without = []
+    for model in (RefusesTemperature, FakeToolModel):
+        judge = create_absolute_judge(model(replies=lambda _: reply), cache=InMemoryCache())
+        usages = [judge.invoke(pair)["verdict"]["usage"] for _ in range(2)]
+        assert [usage["calls"] > 0 for usage in usages] == [True, False]
+        (row,) = judge_many(judge, [pair], progress=False)
+        asked_without.append([each.get("asked_without") for each in (*usages, row)])
+    assert asked_without == [[["temperature"]] * 3, [None] * 3]
+
+
+def test_a_reply_is_found_again_by_a_process_that_has_not_learnt_what_the_model_refuses():
+    reply = {"score_1": 8, "score_2": 2, "explanation": "because"}
+    cache, pair = InMemoryCache(), {"input": "Why?", "output_a": "good", "output_b": "bad"}
+    calls = []
+    for inputs in ("first", "second"), ("second",):
+        model = RefusesTemperature(replies=lambda _: reply)
+        judge = create_absolute_judge(model, cache=cache)
+        verdicts = [judge.invoke({**pair, "input": each})["verdict"] for each in inputs]
+        calls.append([verdict["usage"]["calls"] > 0 for verdict in verdicts])
+    assert calls == [[True, True], [False]]

@@ -160,6 +160,7 @@ def _answer(
     key = cache_key(asking, messages) if question.cache else None
     if key and (entry := (yield from cached_reply(question, key))) is not None:
         asking.cost["cached_calls"] = 1
+        asking.lacking.update(entry["asked_without"])
         reply = asking.reply(entry["data"], None)
         reply.measured = entry["measured"]
         return reply

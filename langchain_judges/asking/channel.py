@@ -127,6 +127,11 @@ class Channel:
 
     def sampling(self, sampled: bool, seed: int | None) -> dict[str, Any]:
         """Return the sampling parameters that a call binds."""
+        wanted = self.wanted_sampling(sampled, seed)
+        return {key: value for key, value in wanted.items() if key not in self.refused}
+
+    def wanted_sampling(self, sampled: bool, seed: int | None) -> dict[str, Any]:
+        """Return the sampling parameters that a call would bind if the model took them all."""
         parameters: dict[str, Any] = {}
         if self.temperature is not None:
             parameters["temperature"] = self.temperature
@@ -134,7 +139,7 @@ class Channel:
             parameters["temperature"] = 0.7 if sampled else 0.0
         if seed is not None:
             parameters["seed"] = seed
-        return {key: value for key, value in parameters.items() if key not in self.refused}
+        return parameters
 
     def request(
         self,

@@ -276,8 +276,6 @@ class Ledger:
     replies: Replies | None = None
     """Where its replies are written down; None where its graph's journal has them."""
     usage: Usage = field(default_factory=no_usage)
-    lacking: set[str] = field(default_factory=set)
-    """What its requests lacked because a model refused it, such as `temperature`."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _dollars: float = 0.0
     _priced: bool = True

@@ -86,6 +86,8 @@ class Asking:
     order: Order | None
     seed: int | None
     cost: StepUsage = field(default_factory=no_step_usage)
+    lacking: set[str] = field(default_factory=set)
+    """What its requests lacked because the model refuses it."""
     unwritten: int = 0
     """Replies that came, and that neither the graph nor the journal has yet."""
 
@@ -120,6 +122,8 @@ class Asking:
         for key in ("calls", "input_tokens", "cached_tokens", "output_tokens"):
             usage[key] = self.cost[key]
         usage["by_step"] = {self.question.step: self.cost}
+        if self.lacking:
+            usage["asked_without"] = sorted(self.lacking)
         return usage
 
     def config(self, sampling: dict[str, Any]) -> RunnableConfig:

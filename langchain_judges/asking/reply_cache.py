@@ -19,7 +19,8 @@ def cache_key(asking: Asking, messages: list[BaseMessage]) -> tuple[str, str]:
     prompt = json.dumps([[m.type, m.content] for m in messages], ensure_ascii=False)
     call = {
         "model": question.channel.identity,
-        "sampling": question.channel.sampling(question.sampled, asking.seed),
+        # What the model refuses is learnt anew by each process.
+        "sampling": question.channel.wanted_sampling(question.sampled, asking.seed),
         "seed": asking.seed,
         "reply": json_schema(question.shape),
         # A reply that was kept without log-probabilities is no answer where they are wanted.
@@ -40,13 +41,18 @@ def cached_reply(question: Question, key: tuple[str, str]) -> Steps[dict[str, An
         data, _ = check(entry["data"], question.shape)
     except (ValueError, TypeError, KeyError):
         return None
-    return None if data is None else {"data": data, "measured": entry.get("measured") or {}}
+    if data is None:
+        return None
+    extra = {"measured": entry.get("measured") or {}}
+    return {"data": data, "asked_without": entry.get("asked_without") or [], **extra}
 
 
 def keep_reply(question: Question, key: tuple[str, str], reply: Reply) -> Steps[None]:
     """Put a good reply into the cache."""
     cache = question.cache
     assert cache is not None  # noqa: S101 - for the type checker: only called with a cache
-    entry = json.dumps({"data": reply.data, "measured": reply.measured}, ensure_ascii=False)
-    value = [Generation(text=entry)]
+    entry: dict[str, Any] = {"data": reply.data, "measured": reply.measured}
+    if lacking := reply.usage.get("asked_without"):
+        entry["asked_without"] = lacking
+    value = [Generation(text=json.dumps(entry, ensure_ascii=False))]
     yield Effect(lambda: cache.update(*key, value), lambda: cache.aupdate(*key, value))

@@ -107,9 +107,8 @@ def _call(
         # What a model streamed comes as it is.
         message = without_secrets(_message(result), channel.secrets)
         channel.answered = True
-        if ledger:
-            seed, logprobs = asking.seed is not None, asking.question.logprobs
-            ledger.lacking |= channel.lacking(request, seed=seed, logprobs=logprobs)
+        seed, logprobs = asking.seed is not None, asking.question.logprobs
+        asking.lacking |= channel.lacking(request, seed=seed, logprobs=logprobs)
         paid = paid_for(message)
         return message
     except Exception as exc:  # a model may raise anything: it becomes a failure of one unit

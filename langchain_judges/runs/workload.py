@@ -428,6 +428,7 @@ class Workload:
             "judge": self.name,
         }
         ledger = self._active.get(work.index)
+        lacking = outcome_of({**outcome, "kind": work.kind})["usage"].get("asked_without")
         row: ResultRow = {
             **head,
             "id": work.pair.get("id"),
@@ -436,7 +437,7 @@ class Workload:
             **{field: work.pair[field] for field in ANNOTATIONS if field in work.pair},
             **outcome,
             **({"cost": ledger.cost} if ledger else {}),
-            **({"asked_without": sorted(ledger.lacking)} if ledger and ledger.lacking else {}),
+            **({"asked_without": lacking} if lacking else {}),
             **head,
         }
         if self.gate.prices is None:
