@@ -470,7 +470,7 @@ def test_who_writes_a_reference_is_told_the_turn_before_the_task():
 
 def test_a_scale_of_two_has_no_anchor_between_its_ends():
     plain, narrow = (judged(scale=scale)[1].prompts[1] for scale in ((1, 5), (1, 2)))
-    assert "3: its merits and its faults are about even" in plain
+    assert "3: merits and faults are about even" in plain
     assert "about even" not in narrow
 
 

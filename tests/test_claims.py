@@ -100,7 +100,7 @@ def test_correctness_is_asked_of_the_expected_answer_both_ways():
     split, check = model.prompts
     assert "<expected-answer-" in split
     assert "expected_4: For all." in check
-    assert "1 if the expected answer states it" in check
+    assert "1 if the expected answer or the task states it" in check
     assert "<response-" in check
     assert "<source-" not in split + check
     assert all("adds: Be strict." in prompt for prompt in model.prompts)

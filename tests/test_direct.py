@@ -586,6 +586,11 @@ def _with_shape(call):
     return call.prompt + json.dumps(schema)
 
 
+def test_a_scale_of_two_scores_is_explained_by_its_ends():
+    _, model = asked(create_absolute_judge, scale=(0, 1), orders="none")
+    assert "1: nothing better could be asked for; 0: it fails." in model.prompts[0]
+
+
 def test_the_reason_of_llm_score_names_passages_by_identity():
     said = json.dumps({"explanation": "Only passage 2 is true.", "preference": "2"})
     (ballot,) = create_llm_score_judge(FakeChatModel(replies=[said])).invoke(PAIR)["ballots"]

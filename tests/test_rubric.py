@@ -73,7 +73,7 @@ def test_all_criteria_are_asked_in_one_prompt_with_what_their_labels_mean():
     assert (
         "Criterion 1, Tone: Is the reply polite?\nIts labels: 0 or 1 (0: no; 1: yes)." in prompt
     )
-    assert "1, 2, 3, 4 or 5 (1: it rambles; 5: it is brief)." in prompt
+    assert "1, 2, 3, 4 or 5 (1: it rambles; 5: it is brief; the others lie between)." in prompt
     assert "source" not in prompt
     assert "expected" not in prompt
 

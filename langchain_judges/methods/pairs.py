@@ -72,17 +72,20 @@ you.{focus}{instructions}
 orders share what stands before the first text that differs."""
 FOCUS = "\nJudge the answers to the last turn; the earlier turns are there for context."
 """Put behind the material where the request has several turns."""
-FAIR = "Neither the place where a response stands nor its length is worth anything by itself."
+FAIR = "Neither position nor length makes one better by itself."
 COMPARES = "You compare two responses to the same request. " + FAIR
 """The system message of every judge that is asked for a preference."""
 CHOOSE = "{question} {quality}"
 """What a preference is about: the words of a task, the same for every method."""
-ANCHORS = """{high} is as good as one could ask for, {middle} is acceptable but plainly \
-lacking, {low} fails. Hold each response against these marks and not against the other \
-response: equal scores are fine. What has no bearing on what is scored counts for \
-nothing."""
-"""What the scores of a scale mean; the middle is that of `middle`."""
-NOTHING_TO_SCORE = "Where a criterion does not apply to the request, both get {middle}."
+ANCHORS = """{high}: nothing better could be asked for; {middle}: acceptable, but clearly \
+lacking; {low}: it fails."""
+ENDS = "{high}: nothing better could be asked for; {low}: it fails."
+"""What the scores of a scale mean; ENDS where it has no middle of its own."""
+BY_ITSELF = """Score each response by these marks and not against the other response: equal \
+scores are fine. What has no bearing on what is scored earns nothing."""
+"""How a score is given."""
+NOTHING_TO_SCORE = """A response that lacks what a criterion asks for scores low on it; only \
+where a criterion does not apply to the request at all do both get {middle}."""
 
 
 class PairState(RememberedPair, total=False):
@@ -215,6 +218,17 @@ def fences(request: str, first: str, second: str, reference: str = "") -> dict[s
 def middle(scale: tuple[int, int]) -> int:
     """Return the score in the middle of a scale; of two, the lower one."""
     return sum(scale) // 2
+
+
+def anchors(scale: tuple[int, int]) -> str:
+    """Return what the scores of a scale mean, as a prompt says it.
+
+    >>> anchors((0, 1))
+    '1: nothing better could be asked for; 0: it fails.'
+    """
+    low, high = scale
+    words = ANCHORS if high - low > 1 else ENDS
+    return words.format(low=low, middle=middle(scale), high=high)
 
 
 def reference_block(fence: str, reference: str) -> str:

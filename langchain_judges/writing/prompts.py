@@ -50,8 +50,8 @@ MERGE = _prompt(
 {topic}Here are {parts} parts of it, each with the concepts that it has to use:
 {drafts}
 
-Make one coherent text of them, as if it had been written in one go. No concept of any part \
-may get lost."""
+Make one coherent text of them, as if it had been written in one go, of the length and form \
+that were asked for. Keep every concept of every part."""
 )
 """Asks for one text made of several (section 4.1, merge). Returns `Draft`."""
 
@@ -99,7 +99,8 @@ The text had to use all of these concepts:
 Here are {parts} attempts:
 {drafts}
 
-Which of them uses most of the concepts? Give the reason in one sentence, then its number."""
+Which of them uses most of the concepts? Of several that use equally many, choose the one that \
+does best what was asked. Give the reason in one sentence, then its number."""
 )
 """Asks which of several texts keeps to the concepts (section 4.2, self-consistency). \
 Returns `Pick`."""
@@ -116,11 +117,11 @@ INSTRUCTION = "One concise and coherent story of a single paragraph."
 WHOLE = "Write it. "
 PART = (
     "Write part {number} of {parts} of it: the other parts use other concepts, and all of them "
-    "are made one text afterwards. "
+    "are made one text afterwards, so that a length that is asked for is that of all together. "
 )
 SOME_PART = (
     "Write one part of it: the other parts use other concepts, and all of them are made one "
-    "text afterwards. "
+    "text afterwards, so that a length that is asked for is that of all together. "
 )
 """What SOLVE asks for: the whole text, or that of one group."""
 

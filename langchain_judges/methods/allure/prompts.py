@@ -25,15 +25,15 @@ AUDIT = ChatPromptTemplate.from_messages(
 {response}
 </response-{fence}>{reason}
 
-The judge says {label}; the rule suggests {proposed}, for: {why}.
+The judge says {label}; the rule suggests {proposed}, because {why}.
 Kinds of mistakes:
 {modes}
 
-First find yourself which label is right. Answer accept if it is the one that the rule \
-suggests, also where the judge says the same; check_wrong if it is the judge's alone; reject \
-if it is neither or if the material does not decide it. Where the judge is wrong and you \
-accept, name the kind of mistake that misled it, or none; else say none. Give the reason \
-first, in one or two sentences.""",
+First work out yourself which label is right. Answer accept if the rule's label is right, \
+whether or not the judge says the same; check_wrong if only the judge's label is right; reject \
+if neither is, or if the material does not decide it. If you accept and the judge was wrong, \
+name the kind of mistake that misled it, or none if no kind fits; otherwise say none. Give the \
+reason first, in one or two sentences.""",
         ),
     ]
 )

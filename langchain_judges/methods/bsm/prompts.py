@@ -17,19 +17,22 @@ from langchain_core.prompts import ChatPromptTemplate
 _SYSTEM = """You help to find the better of two responses to a request. The work is divided \
 into steps, and you do only the one that is asked for at the end: criteria are planned for the \
 request, both responses are scored on each of them, and the scores are brought together. \
-Neither the order in which responses stand nor their length is worth anything by itself.
+Neither position nor length makes a response better by itself.
 
 Scores go from {low} to {high}:
 {anchors}
 - A score says how good a response is by itself, not whether it beats the other one; equal \
 scores are fine.
-- Read the request as the person meant it. What does not bear on it earns nothing, \
-however true. A wrong statement earns nothing either, however detailed; where the criterion is \
-about what is right it costs, much in the final answer and little in a side remark.
-- Where a criterion turns on what is right, work that out before you score. If both responses \
-get it wrong, score how near each comes and how sound its reasons are.
+- Read the request as the person meant it; what it demands in so many words (a number, a \
+length, a language) has to be met. What does not bear on it earns nothing, however true. A \
+wrong statement earns nothing either, however detailed; where the criterion is about what is \
+right it costs, much in the final answer and little in a side remark.
+- Where a criterion turns on what is right, work that out before you score. A wrong answer \
+stays in the lower half of the scale, and scores higher the closer it comes and the sounder \
+its reasons are.
 - A slip of form counts only where the criterion is about form.
-- Where a criterion does not apply, so that there is nothing to score, both get {middle}."""
+- A response that lacks what a criterion asks for scores low on it. Only where a criterion \
+does not apply to the request at all do both get {middle}."""
 _REQUEST = """<request-{fence_request}>
 {request}
 </request-{fence_request}>"""
@@ -53,11 +56,12 @@ criterion
 - is one property, which a response can have more or less of: no question of yes or no, and \
 not two properties joined by "and";
 - leaves the answer open: do not answer the request here, and name no figure, option or fact \
-that the answer should give, for it may be wrong and the scorers would believe it;
+that the answer should give, for it may be wrong and the scorers would believe it; what the \
+request itself states may be named;
 - measures nothing that another criterion of the plan measures.
-Where there is a right answer, the first criterion is how far a response gets it right. Where \
-the request demands something of the form (a length, a language, an order), that is one \
-criterion. Detail is a criterion only where the request calls for it.
+Where there is a right answer, the first criterion is how far a response gets it right. What \
+the request demands of the form (a number, a length, a language, an order) is a criterion of \
+its own. Detail is a criterion only where the request calls for it.
 
 Each criterion has a name of one to three words and one sentence that says what to look \
 at.{weight}"""
@@ -150,9 +154,9 @@ WEIGHT = (
 )
 """Added to BRANCH where the scores are weighted."""
 
-ENDS = """- {high}: one could not wish for better; {low}: it fails altogether."""
-ANCHORS = """- {high}: one could not wish for better; {middle}: its merits and its faults are \
-about even; {low}: it fails altogether."""
+ENDS = """- {high}: nothing better could be asked for; {low}: it fails."""
+ANCHORS = """- {high}: nothing better could be asked for; {middle}: merits and faults are \
+about even; {low}: it fails."""
 """What the scores of a scale mean; ENDS where it has no middle of its own."""
 
 ONE, SEVERAL = "the criterion", "each criterion"

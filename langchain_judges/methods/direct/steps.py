@@ -34,7 +34,14 @@ from langchain_judges.methods.expected import (
     lead_chance,
     score_chances,
 )
-from langchain_judges.methods.pairs import FOCUS, PairSteps, examples_in, middle, pair_of
+from langchain_judges.methods.pairs import (
+    FOCUS,
+    PairSteps,
+    anchors,
+    examples_in,
+    middle,
+    pair_of,
+)
 from langchain_judges.methods.plans import (
     PlanLine,
     distinct_criteria,
@@ -293,6 +300,7 @@ class BaselineSteps(PairSteps):
             "criteria": "\n".join(plan),
             "low": low,
             "middle": middle(own.grades),
+            "anchors": anchors(own.grades),
             "high": high,
         }
 

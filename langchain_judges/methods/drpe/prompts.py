@@ -11,18 +11,21 @@ from __future__ import annotations
 
 from langchain_core.prompts import ChatPromptTemplate
 
+from langchain_judges.methods.pairs import FAIR
+
 _SYSTEM = (
-    "A panel looks at texts with different eyes. You name the people who sit on it, and speak "
-    "and vote for each of them as they would themselves."
+    "A panel of different people judges texts. You name its members, and give reasons and "
+    "votes as each of them would. " + FAIR
 )
 _TEXT = """<text-{fence_text}>
 {text}
 </text-{fence_text}>"""
-_FAMILIAR = """by how familiar they are with what this text is about, from those who know it \
-inside out, or took part in it, to those who meet it for the first time"""
+_FAMILIAR = """spread by how familiar they are with the subject of this text, from experts or \
+people directly involved to complete beginners"""
 _READERS = """Give each a type of one to three words and one sentence that says what such a \
-person looks for in {sought}, concretely enough to tell a better one from a worse one. Do not \
-say what it ought to contain, nor answer anything that the text asks."""
+person looks for in {sought}, concrete enough to tell a better one from a worse one. Name \
+qualities and not content: state no fact or result that it ought to contain, and do not \
+answer anything that the text asks."""
 _TEXTS = (
     _TEXT
     + """{summaries}
@@ -38,7 +41,7 @@ COARSE = ChatPromptTemplate.from_messages(
         (
             "human",
             _TEXTS
-            + """Which occupations or kinds of people commonly have a use for {sought}? Name \
+            + """Which occupations or kinds of people would commonly use {sought}? Name \
 {pool} of them, no two alike. """
             + _READERS,
         ),
@@ -52,7 +55,7 @@ FINE = ChatPromptTemplate.from_messages(
         (
             "human",
             _TEXTS
-            + """Name {pool} kinds of people who may read {sought} """
+            + """Name {pool} kinds of people who may read {sought}, """
             + _FAMILIAR
             + """, no two alike. """
             + _READERS,
@@ -67,7 +70,7 @@ MERGED = ChatPromptTemplate.from_messages(
         (
             "human",
             _TEXTS
-            + """First name {pool} occupations or kinds of people who commonly have a use for \
+            + """First name {pool} occupations or kinds of people who would commonly use \
 {sought}, then {pool} kinds of people who may read it, """
             + _FAMILIAR
             + """. No two may be alike. """
@@ -105,9 +108,9 @@ VOTE = ChatPromptTemplate.from_messages(
 
 {request}
 
-The judges look for different things and may well part: none knows what the others say. For \
+The judges look for different things and may disagree: none knows what the others say. For \
 each judge, in this order, give the reason as they would put it, in one sentence, then the \
-vote: 1 or 2. They may not abstain or call it even.""",
+vote: 1 or 2. No judge may abstain or call it a tie.""",
         ),
     ]
 )
@@ -125,7 +128,7 @@ VOTE_ALONE = ChatPromptTemplate.from_messages(
 {request}
 
 Give the reason as this judge would put it, in one sentence, then the vote: 1 or 2. The judge \
-may not abstain or call it even.""",
+may not abstain or call it a tie.""",
         ),
     ]
 )

@@ -26,7 +26,7 @@ from langchain_judges.methods.items import ItemState, ItemSteps, item_of, materi
 from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.rubric.claim_tally import Claim, ClaimSide, claims_verdict
 from langchain_judges.methods.rubric.options import BASES, LabelOptions
-from langchain_judges.methods.rubric.prompts import COVERED, RESPONSE, SUPPORTED
+from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
 from langchain_judges.methods.rubric.ready import Rubric
 from langchain_judges.methods.rubric.replies import (
     CriterionScore,
@@ -135,7 +135,7 @@ class ClaimSteps(ItemSteps):
         rules = SUPPORTED.format(basis="source")
         response = ""
         if self._compares(item):
-            rules = f"{SUPPORTED.format(basis='expected answer')} {COVERED}"
+            rules = f"{AGREES} {COVERED}"
             response = RESPONSE.format(fence=fields["fence"], response=fields["response"])
         names = _names(claims)
         lines = [f"{name}: {claim['claim']}" for name, claim in zip(names, claims, strict=True)]

@@ -67,8 +67,8 @@ SPLIT = ChatPromptTemplate.from_messages(
             "You list the claims of {texts}. A claim is one statement that is true or false "
             "by itself: it holds a single fact, and names what it is about, so that it can be "
             "understood alone. Where a text is a bare answer, its claim is that this answers "
-            "the task. List every claim once, in the order and language of its text, also one "
-            "that you take for wrong; at most {most} of a text. Leave out questions, greetings "
+            "the task. List every claim once, in the order and language of its text, even one "
+            "that you think is wrong; at most {most} of a text. Leave out questions, greetings "
             "and what a text says of itself. A text that states nothing has no claims. "
             + _MATERIAL
             + "{instructions}",
@@ -109,6 +109,9 @@ RESPONSE = """
 SUPPORTED = """Label a claim 1 if the {basis} states it or it follows from what the \
 {basis} states. Label it 0 if the {basis} contradicts it or does not contain it, even if it \
 is likely."""
+AGREES = """Label a claim 1 if the expected answer or the task states it, or if it follows \
+from them, as a step on the way to the expected answer does. Label it 0 if they contradict it \
+or do not bear it out, even if it is likely."""
 """How claims of the response are labelled."""
 COVERED = """Claims whose names begin with `expected` are of the expected answer: label such a \
 claim 1 if the response says it, in whatever words, and 0 if it does not."""
@@ -119,12 +122,13 @@ DRAFT = ChatPromptTemplate.from_messages(
         (
             "system",
             "You write the checklist by which responses to a task will be judged: questions "
-            "to which yes is the good answer, at most {most}, the most important first. Take "
-            "what the task demands in words, then what a good response to it needs evidently. "
-            "Each question asks one thing, can be answered by somebody who sees the task and "
-            "one response, and fits any response; none asks what another one asks. "
-            + _MATERIAL
-            + "{criteria}{instructions}",
+            "to which yes is the good answer, at most {most}, the most important first. Where "
+            "the task has a right answer, ask first whether the response gets it right; then "
+            "take what the task demands in so many words, then what a good response evidently "
+            "needs. Do not do the task yourself, and name no result that the task does not "
+            "state, for it may be wrong. Each question asks one thing, can be answered by "
+            "somebody who sees the task and one response, and fits any response; none asks "
+            "what another one asks. " + _MATERIAL + "{criteria}{instructions}",
         ),
         (
             "human",
@@ -161,14 +165,14 @@ CRITERION = "Criterion {number}, {name}{description}\nIts labels: {labels}."
 """One of several criteria."""
 FINAL = {
     False: (
-        "Find what in the response speaks for each label.",
-        "Give the label.",
+        "Find what in the response bears on the criterion, for and against.",
+        "Give the label that fits best.",
     ),
     True: (
         "Take one criterion after the other. What the response is worth by one of them says "
         "nothing about the others.",
-        "Find what in the response speaks for each label of that criterion, and give the "
-        "label.",
+        "Find what in the response bears on that criterion, for and against, and give the "
+        "label that fits best.",
     ),
 }
 """The last steps where a rubric has none of its own; of one criterion, and of several."""

@@ -27,10 +27,17 @@ def label_words(criterion: Criterion) -> str:
         listed = f"a whole number from {names[0]} to {names[-1]}"
     meanings = [f"{name}: {meaning}" for name, meaning in criterion.meanings.items()]
     if meanings:
-        return f"{listed} ({'; '.join(meanings)})"
+        between = _between(names, criterion.meanings)
+        return f"{listed} ({'; '.join(meanings)}{between})"
     if len(names) == 2 and not criterion.is_graded:
         return listed
     return f"{listed} (from {names[0]}, the lowest, to {names[-1]}, the highest)"
+
+
+def _between(names: Sequence[str], meanings: Mapping[Any, str]) -> str:
+    """Say what labels mean that have no meaning of their own, where both ends have one."""
+    ends = {names[0], names[-1]} <= {str(name) for name in meanings}
+    return "; the others lie between" if ends and len(meanings) < len(names) else ""
 
 
 def criterion_words(criterion: Criterion) -> str:
