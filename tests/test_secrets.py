@@ -2,6 +2,8 @@ import logging
 from contextlib import suppress
 
 import pytest
+from langchain_core.messages import AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 
 from langchain_judges import create_bsm_judge, judge_many
@@ -75,6 +77,20 @@ async def test_a_model_of_any_class_masks_what_it_says_and_raises():
     assert type(model.model_copy(update={"name": "x"})).__name__ == "Served"
     with pytest.raises(ValueError, match=r"no \*\*\*"):
         masked(Served(replies=lambda _: ValueError(f"no {KEY}")), secrets).invoke("?")
+
+
+async def test_who_listens_to_the_tokens_of_a_judge_gets_no_secret():
+    class Served(FakeChatModel):
+        api_key: str = KEY
+
+        def _stream(self, messages, *rest, **settings):
+            for piece in (KEY[:5], KEY[5:]):
+                yield ChatGenerationChunk(message=AIMessageChunk(piece))
+
+    judge = bsm(Served(replies=lambda _: scores(4, 2, f"as {KEY} says")))
+    pieces = [str(part) async for part in judge.astream(pairs(1)[0], stream_mode="messages")]
+    assert KEY[:5] not in "".join(pieces)
+    assert "***" in "".join(pieces)
 
 
 def test_the_exception_for_a_refused_key_does_not_show_it(serve):

@@ -1,7 +1,10 @@
 """A chat model whose replies and errors hold none of its own secrets.
 
 What a model returns or raises goes to tracers before anybody else sees it, so it is masked
-where it comes from. What a model streams is traced piece by piece as it comes.
+where it comes from. A secret may be cut in two by the pieces of a stream, so replies come
+whole, also where somebody listens to the tokens of a graph. A model that was made with
+`streaming=True` streams all the same: its server may take nothing else. Its pieces are traced
+as they come.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ def masked(model: BaseChatModel, secrets: Secrets) -> BaseChatModel:
     if not secrets:
         return model
     copy: Any = model.model_copy()
+    if getattr(model, "streaming", None) is not True:
+        # Not by `update`: it is no setting of the caller's.
+        vars(copy)["disable_streaming"] = True
     copy.__class__ = _class_of(type(model))
     if copy.__pydantic_private__ is None:
         copy.__pydantic_private__ = {}
