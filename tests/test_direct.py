@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import re
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -24,6 +25,8 @@ from langchain_judges import (
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.direct.parse import said_choice, spoken_scores
 from langchain_judges.methods.few_shot import WORKED
+from langchain_judges.methods.pairs import FAIR
+from langchain_judges.methods.tasks import TASKS
 from langchain_judges.rows.texts import judged
 from langchain_judges.testing import error, reply, with_logprobs
 from tests.cases import for_each
@@ -484,6 +487,24 @@ def test_worked_examples_come_first_and_as_many_as_asked(shots):
     head = model.prompts[0].split("<request-")[0]
     assert len(re.findall(r"^Example \d", head, re.M)) == shots
     assert len(re.findall(r'"preference": "[12]"', head)) == shots
+
+
+@for_each("task", ["helpful", "harmless", "summary", "document"])
+def test_sc2_and_its_baselines_ask_one_question_of_the_same_material(task):
+    question = "{question} {quality}".format(**TASKS[task])
+    before = set()
+    for method in ("direct", "cot", "cot_sc", "sc2"):
+        model = FakeChatModel(replies="no")
+        options: dict[str, Any] = {"aspects": ["tone"], "samples": 1}
+        if method != "sc2":
+            options = {}
+        load_judge(method, model, task=task, repairs=0, **options).invoke(PAIR)
+        shown, asked, _ = model.prompts[-1].partition(question)
+        assert asked, method
+        before.add(shown)
+    # SC² made no table here, so nothing stands between the material and the question.
+    assert len(before) == 1
+    assert FAIR in before.pop()
 
 
 def test_worked_examples_may_be_the_callers():

@@ -1,0 +1,80 @@
+"""docs/papers.md names every table and figure of the four papers, and places that exist."""
+
+import re
+from pathlib import Path
+
+from langchain_judges.methods.registry import METHODS
+from langchain_judges.writing.registry import WRITERS
+from tests.cases import for_each
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/papers.md").read_text()
+FOLDERS = ("langchain_judges", "cookbook", "tests", "docs")
+FILES = [f"/{path.relative_to(ROOT)}" for name in FOLDERS for path in (ROOT / name).rglob("*")]
+TEXT = "\n".join(
+    path.read_text() for name in FOLDERS[:2] for path in (ROOT / name).rglob("*.py")
+)
+WORDS = set(re.findall(r"[A-Za-z_]\w*", TEXT))
+PARTS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")}
+CODE = re.findall(r"`([^`]+)`", PAGE)
+PLACEHOLDERS = {"NAME", "FOLDER", "STUDY", "SET", "answers", "python", "benchmarks", "tests"}
+NUMBERS = r"\d+[abc]?(?:(?:, | and | to )\d+[abc]?)*"
+
+
+@for_each(
+    ("paper", "tables", "figures"),
+    [
+        ("DRPE", (1, 2), (2,)),
+        ("SC²", range(1, 7), (*range(1, 7), 18, 19)),
+        ("Branch-Solve-Merge", range(1, 12), (1, 2)),
+        ("ALLURE", (), ("1", "3a", "3b", "6", "7a", "7b", "7c", "8", "9")),
+    ],
+)
+def test_every_table_and_figure_of_a_paper_is_on_the_page(paper, tables, figures):
+    for kind, numbers in (("table", tables), ("figure", figures)):
+        listed = re.findall(rf"\b{kind}s? ({NUMBERS})", PARTS[paper], re.IGNORECASE)
+        named = {each for group in listed for span in re.split(", | and ", group)
+                 for each in spelt_out(span)}  # fmt: skip
+        assert {str(number) for number in numbers} <= named
+
+
+def spelt_out(span):
+    """Return `["7", "8", "9"]` for "7 to 9"."""
+    first, _, last = span.partition(" to ")
+    return [str(n) for n in range(int(first), int(last) + 1)] if last else [first]
+
+
+def test_every_file_that_the_page_names_is_there():
+    names = [word for code in CODE for word in re.findall(r"[\w./-]+\.(?:py|md)\b", code)]
+    assert len(names) > 40
+    assert [n for n in names if not any(f.endswith(f"/{n}") for f in FILES)] == []
+
+
+def test_every_name_and_option_that_the_page_gives_is_in_the_code():
+    plain = [re.sub(r"[\w./*-]+\.(?:py|md|png|json|html)\b", "", code) for code in CODE]
+    names = {n for code in plain for n in re.findall(r"(?<![\w-])[A-Za-z_]\w{2,}", code)}
+    assert sorted(names - WORDS - PLACEHOLDERS) == []
+    options = {each for code in CODE for each in re.findall(r"--([a-z-]+)", code)}
+    assert {each for each in options if f'"--{each}"' not in TEXT} <= {
+        each for each in options if each.replace("-", "_") in WORDS
+    }
+
+
+def test_every_preset_that_the_page_gives_is_one():
+    presets = {name for method in METHODS.values() for name in method.presets}
+    presets |= {name for writer in WRITERS.values() for name in writer.presets}
+    lists = re.findall(r"presets? ((?:`\w+`(?:, )?)+)", PAGE)
+    assert {name for each in lists for name in re.findall(r"\w+", each)} <= presets
+
+
+def test_the_pictures_that_the_page_names_are_drawn():
+    for name in re.findall(r"`(\w+)\.png`", PAGE):
+        assert re.search(rf'Plot\("{name}"|"{name}\.png"', TEXT), name
+
+
+def test_sections_are_cited_by_the_papers_numbers():
+    # Both papers have a 3.1 (what is made) and a 3.2 (how it is compared), and no 3.3.
+    for method in ("drpe", "sc2"):
+        for path in (ROOT / "langchain_judges/methods" / method).glob("*.py"):
+            cited = set(re.findall(r"[Ss]ections? (\d(?:\.\d)?)", path.read_text()))
+            assert cited <= {"3", "3.1", "3.2", "4"}, path.name
