@@ -54,7 +54,7 @@ def test_every_name_and_option_that_the_page_gives_is_in_the_code():
     plain = [re.sub(r"[\w./*-]+\.(?:py|md|png|json|html)\b", "", code) for code in CODE]
     names = {n for code in plain for n in re.findall(r"(?<![\w-])[A-Za-z_]\w{2,}", code)}
     assert sorted(names - WORDS - PLACEHOLDERS) == []
-    options = {each for code in CODE for each in re.findall(r"--([a-z-]+)", code)}
+    options = {n.removeprefix("no-") for code in CODE for n in re.findall(r"--([a-z-]+)", code)}
     assert {each for each in options if f'"--{each}"' not in TEXT} <= {
         each for each in options if each.replace("-", "_") in WORDS
     }
