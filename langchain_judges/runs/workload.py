@@ -5,12 +5,9 @@ Threads and event loops share it; `many.py` holds the two loops around it.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import operator
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -30,22 +27,20 @@ from langchain_judges.errors import (
     RunStopped,
 )
 from langchain_judges.methods.marks import is_local, memory_of, unwrapped
-from langchain_judges.rows.kinds import RowKind, kind_of_row
 from langchain_judges.rows.labels import ANNOTATIONS
-from langchain_judges.rows.messages import plain_row
-from langchain_judges.rows.texts import check_pair, check_task
+from langchain_judges.runs.first_rows import ALIKE, FirstRows
 from langchain_judges.runs.judge_mark import marks_of, name_of
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.place import Place
 from langchain_judges.runs.prices import Prices
 from langchain_judges.runs.reply_journal import ReplyJournal
-from langchain_judges.runs.results import JUDGED, Results, content_key, judged_row, outcome_of
+from langchain_judges.runs.results import Results, content_key, judged_row, outcome_of
+from langchain_judges.runs.row_reader import RowReader
 from langchain_judges.runs.shards import Receipt, Shard
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
 from langchain_judges.runs.work import (
     RunRow,
-    common_error,
     ends_the_run,
     failed_outcome,
     over_budget,
@@ -68,10 +63,6 @@ PLACES, LOCAL_PLACES = 16, 4
 """Default number of calls in flight; a local model generates two replies at a time, and more
 calls would only wait there."""
 
-ALIKE = 10
-"""The run stops if this many first rows all fail with the same permanent error."""
-
-_JUDGED_FIELDS = (*JUDGED, "concepts", "instruction")
 _EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
 """Fields that the verdict of another runnable may omit."""
 
@@ -120,11 +111,6 @@ class Workload:
         self.marks, self.calls_each = marks_of(judge)
         has_method = "method" in self.marks
         self.marks.setdefault("method", judge.get_name())
-        # A memory must not recall examples of the item's group, so the judge needs it.
-        remembers = memory_of(judge) is not None
-        self._judged_fields = (
-            (*_JUDGED_FIELDS, "id", "group") if remembers else (*_JUDGED_FIELDS, "id")
-        )
         if options.out is not None and not has_method:
             raise OptionError(
                 "`out` needs a judge with metadata that identify it, so that a later run can "
@@ -135,17 +121,17 @@ class Workload:
         if self._shard and options.out is None:
             raise OptionError("`shard` needs `out`, the folder of the parts")
         self._place = None if options.out is None else Place(options.out, self._shard)
-        self._read_rows = self._own_rows = 0
-        self._ended = False
         self.when_stopped: Callable[[], object] | None = None
-        self._rows = enumerate(rows)
+        self._reader = RowReader(
+            rows,
+            self.marks,
+            self._shard,
+            remembers=memory_of(judge) is not None,
+            numbers_repeats=options.out is not None or self._keeps_threads,
+        )
         self._next: RunRow | None = None
         self._active: dict[int, Ledger] = {}
-        self._digests: set[int] = set()
-        self._again: Counter[str] = Counter()
-        self._first: dict[int, str | None] = {}
-        self._kind: RowKind | None = None
-        """Kind of the last valid row; None if there was none yet."""
+        self._first_rows = FirstRows()
         self._first_error: Exception | None = None
         self._failed_rows = 0
         self._lock = threading.Lock()
@@ -165,7 +151,7 @@ class Workload:
         """Return the next row to judge; None if there is none that the budget allows yet."""
         if self.fatal or self.gate.closed:
             return None
-        self._next = self._next or self._read()
+        self._next = self._next or self._reader.next()
         if self._next is None:
             return None
         if self._next.problem:
@@ -184,8 +170,7 @@ class Workload:
             self._active[work.index] = Ledger(
                 self.gate, work.index, self.fail, run_id, replies=replies
             )
-            if len(self._first) < ALIKE:
-                self._first[work.index] = None
+            self._first_rows.start(work.index)
         return work
 
     def asks_for(self, work: RunRow) -> bool:
@@ -276,10 +261,14 @@ class Workload:
 
     def _receipt(self) -> Receipt | None:
         """Return the receipt of a shard whose rows are all in its part."""
-        is_complete = self._ended and self._next is None and self.summary.rows == self._own_rows
+        is_complete = (
+            self._reader.ended
+            and self._next is None
+            and self.summary.rows == self._reader.own_rows
+        )
         if not self._shard or not is_complete or self.exhausted or self.fatal:
             return None
-        return Receipt(self.name["mark"], self._read_rows, self._own_rows)
+        return Receipt(self.name["mark"], self._reader.read_rows, self._reader.own_rows)
 
     def display(self) -> AbstractContextManager[Any]:
         """Return what shows the progress while it is entered."""
@@ -296,66 +285,6 @@ class Workload:
         self.summary.unpriced = self.gate.unpriced
         self.summary.live = self.gate.live
         self.summary.seconds = time.monotonic() - self._start
-
-    def _read(self) -> RunRow | None:
-        """Return the next row; an invalid one fails alone, unless no valid row has come yet.
-
-        Raises:
-            InputError: No valid row has come yet, so all rows may be invalid.
-        """
-        for index, raw in self._rows:
-            self._read_rows = index + 1
-            try:
-                pair: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
-                kind = kind_of_row(raw) if isinstance(raw, Mapping) else "pair"
-                _check(kind, pair)
-                json.dumps([pair.get(name) for name in (*ANNOTATIONS, "id")])
-                own = self._is_own(self._judged_part(pair))
-            except InputError as exc:
-                problem, error = f"pair {index}: {exc}", exc
-            except (TypeError, ValueError, RecursionError) as exc:
-                problem = f"pair {index}: a field cannot be written: {exc}"
-                error = InputError(problem)
-            else:
-                self._kind = kind
-                if own:
-                    return RunRow(index, pair, self._key(pair), kind)
-                continue
-            if self._kind is None:
-                raise InputError(problem) from error
-            row_id = raw.get("id") if isinstance(raw, Mapping) else None
-            pair = {"id": row_id if isinstance(row_id, str) else None}
-            if not self._is_own({"index": index}):
-                continue
-            return RunRow(index, pair, self._key({"id": problem}), self._kind, problem=problem)
-        self._ended = True
-        return None
-
-    def _is_own(self, content: Mapping[str, Any]) -> bool:
-        """Return whether a row belongs to this run's shard, and count it."""
-        own = self._shard is None or self._shard.holds(content)
-        self._own_rows += own
-        return own
-
-    def _judged_part(self, pair: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a row that the judge receives."""
-        return {field: pair[field] for field in self._judged_fields if field in pair}
-
-    def _key(self, pair: dict[str, Any]) -> str:
-        """Return a row's key under this judge; in a file, a repeated key gets a number."""
-        content = self._judged_part(pair)
-        data = json.dumps([self.marks, content], sort_keys=True, ensure_ascii=True, default=str)
-        digest = hashlib.sha256(data.encode()).digest()
-        key = digest.hex()[:32]
-        if self.results is None and not self._keeps_threads:
-            return key
-        # A run keeps only eight bytes of each row it has judged.
-        short = int.from_bytes(digest[:8])
-        if short not in self._digests:
-            self._digests.add(short)
-            return key
-        self._again[key] += 1
-        return f"{key}-{self._again[key] + 1}"
 
     @property
     def _keeps_threads(self) -> bool:
@@ -397,7 +326,7 @@ class Workload:
         judge, graph, config = self.judge, self._graph, self.config
         if run_id := self._active[work.index].run_id:
             config = {**config, "run_id": run_id}
-        row: dict[str, Any] | None = self._judged_part(work.pair)
+        row: dict[str, Any] | None = self._reader.judged_part(work.pair)
         if self._keeps_threads:
             threads = {**config.get("configurable", {}), "thread_id": work.key}
             config = {**config, "configurable": threads}
@@ -433,7 +362,7 @@ class Workload:
             **head,
             "id": work.pair.get("id"),
             **({} if work.kind == "task" else {"content": content_key(work.pair)}),
-            **(self._judged_part(work.pair) if self.options.with_texts else {}),
+            **(self._reader.judged_part(work.pair) if self.options.with_texts else {}),
             **{field: work.pair[field] for field in ANNOTATIONS if field in work.pair},
             **outcome,
             **({"cost": ledger.cost} if ledger else {}),
@@ -458,23 +387,10 @@ class Workload:
 
     def _watch(self, row: ResultRow) -> None:
         """Stop a run whose first rows all fail with the same permanent error."""
-        if row["index"] not in self._first:
-            return
-        common = None if judged_row(row) else common_error(outcome_of(row)["failures"])
-        self._first[row["index"]] = common or "none"
-        reasons = set(self._first.values())
-        if len(self._first) < ALIKE or len(reasons) != 1 or reasons & {None, "none"}:
+        detail = self._first_rows.failure_of_all(row)
+        if detail is None:
             return
         if self._first_error and self._failed_rows >= ALIKE:
             self.fail(self._first_error)
             return
-        detail = next(f["detail"] for f in outcome_of(row)["failures"] if common_error([f]))
         self.fail(RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}"))
-
-
-def _check(kind: RowKind, row: object) -> None:
-    """Check a row as far as every judge of its kind does; items are checked by theirs."""
-    if kind == "task":
-        check_task(row)
-    elif kind == "pair":
-        check_pair(row)
