@@ -1,6 +1,7 @@
 """docs/recipes/: their code and commands run as they stand, against servers on loopback."""
 
 import shlex
+from typing import Any, cast
 
 import pandas
 import pytest
@@ -15,9 +16,7 @@ from tests.model_server import good, pairs
 from tests.processes import wait_until
 from tests.test_docs import ROOT, blocks
 
-pytestmark = (
-    pytest.mark.system
-)  # servers that take their time, and a limit of requests a minute
+pytestmark = pytest.mark.system  # they wait for servers and for a limit a minute
 RECIPES = ROOT / "docs" / "recipes"
 OUTPUTS = [{"answer": "It comes today."}, {"answer": "Tomorrow."}]
 QUESTIONS = ["Where is my parcel?", "When do you open?"]
@@ -45,13 +44,13 @@ def langsmith(monkeypatch):
     with LangSmithServer() as server:
         monkeypatch.setenv("LANGSMITH_API_KEY", "none")
         monkeypatch.setenv("LANGSMITH_ENDPOINT", server.url)
-        get_env_var.cache_clear()
+        cast("Any", get_env_var).cache_clear()
         client = Client()
         support = client.create_dataset("support questions")
         rows = [{"inputs": {"question": question}} for question in QUESTIONS]
         client.create_examples(dataset_id=support.id, examples=rows)
         yield server
-    get_env_var.cache_clear()
+    cast("Any", get_env_var).cache_clear()
 
 
 def runs_of(langsmith):
@@ -60,7 +59,8 @@ def runs_of(langsmith):
 
 def test_the_recipe_for_langsmith_gives_feedback_and_compares_experiments(model, langsmith):
     scoring, comparing = blocks(RECIPES / "langsmith.md", "python")
-    first, second = {}, {}
+    first: dict = {}
+    second: dict = {}
     exec(scoring, first)
     exec(scoring.replace("It comes today.", "Tomorrow."), second)
     names = [each["results"].experiment_name for each in (first, second)]
