@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from allure_sweep.ablation import ablated
+from allure_sweep.ablation import ablated, error_change
 from allure_sweep.ablation_plots import changes, roc_ablation
 from allure_sweep.roc import roc
 
@@ -80,3 +80,11 @@ def test_a_drawn_curve_is_that_of_the_rows(results):
     line: Any = axes.lines[1]
     assert list(line.get_xdata()) == [0, 0, 0.5, 0.5, 1]
     assert line.get_label() == "all (0.750)"
+
+
+def test_errors_without_a_mode_are_said_as_a_change_in_percent():
+    # The paper's 504 answers: 19 errors with all examples, 62 and 23 without a mode.
+    for errors, percent in ((62, 226.3), (23, 21.1)):
+        labels = [0] * errors + [1] * (504 - errors)
+        assert error_change(labels, [1] * 504, full=19) == pytest.approx(percent, abs=0.05)
+    assert error_change([0], [1], full=0) is None

@@ -24,7 +24,7 @@ def ablation(runs: Runs) -> list[dict[str, Any]]:
             "run": arm.name,
             "left_out": "none named" if arm.mode == "None" else arm.mode,
             **ablated(runs.labels(arm.name), whole, runs.truth),
-            "change_percent": _change(runs.labels(arm.name), runs.truth, full),
+            "change_percent": error_change(runs.labels(arm.name), runs.truth, full),
         }
         for arm in [*runs.of("all"), *runs.of("mode")]
     ]
@@ -60,7 +60,7 @@ def wrong_labels(labels: Sequence[Any], truth: Sequence[int]) -> dict[str, int]:
     return {"false_positives": wrong[1], "false_negatives": wrong[0]}
 
 
-def _change(labels: Sequence[Any], truth: Sequence[int], full: int) -> float | None:
+def error_change(labels: Sequence[Any], truth: Sequence[int], full: int) -> float | None:
     """Return the change of the number of errors in per cent; None from no error at all."""
     errors = sum(wrong_labels(labels, truth).values())
     return 100 * (errors - full) / full if full else None
