@@ -21,6 +21,7 @@ from langchain_judges import (
     resolve_model,
 )
 from langchain_judges.asking import batches
+from langchain_judges.asking.batch_jobs import PASSING, AnthropicJobs
 from langchain_judges.asking.batch_journal import BatchJournal, Job
 from langchain_judges.asking.batches import batch_model
 from langchain_judges.cli import app
@@ -333,3 +334,18 @@ def test_the_command_asks_live_what_a_late_job_left(server, tmp_path, monkeypatc
     assert "live" in result.stdout
     refused = command(server, tmp_path, "--live-after", "6")
     assert (refused.exit_code, "--live-after is for --batch" in refused.stderr) == (2, True)
+
+
+def test_what_anthropic_s_job_did_not_answer_is_asked_again_and_what_it_refused_is_not():
+    def status(**result):
+        return AnthropicJobs("", {}).read({"custom_id": "k", "result": result}).status
+
+    overloaded = {"error": {"type": "overloaded_error", "message": "busy"}}
+    refused = {"error": {"type": "invalid_request_error", "message": "no such field"}}
+    left = [
+        status(type="expired"),
+        status(type="canceled"),
+        status(type="errored", **overloaded),
+    ]
+    assert set(left) <= PASSING
+    assert status(type="errored", **refused) == 400
