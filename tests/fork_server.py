@@ -85,7 +85,7 @@ def run(order: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for module in LATER:
+    for module in (*LATER, *os.environ.get("ALSO_IMPORTED", "").split()):
         importlib.import_module(module)
     if program := serve(socket.socket(fileno=int(sys.argv[1]))):
         run(program)

@@ -2,168 +2,303 @@
 
 A run of six rows is ended midway, in a process of its own, and run again to its end. A server
 on loopback counts the requests: a call that was answered before the end and is asked again was
-paid twice. Whether the server's answer had reached the process when it died nobody can know, so
-the server holds the later answers back until the earlier ones are on the disk.
+paid twice. Whether the server's answer had reached a process when it died nobody can know, so
+the server holds the later answers back until the process says that it has written the earlier
+ones down; and as different rows may ask the same, requests are counted against a run that
+nothing ended.
 
-Printed: a table for docs/reliability.md. About half an hour on two cores; name methods to try
-fewer, such as `python -m tests.attacks.matrix bsm relative`.
+Printed: a table for docs/reliability.md. Name what to try to try less of it, such as
+`python -m tests.attacks.matrix bsm writer`; add `--every` to try each method in all four ways.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, error
-from tests.judges import answer_call, item_of
-from tests.processes import start
+from langchain_judges.runs.merge import merge
+from langchain_judges.testing import FakeModelServer, ServerCall, ServerReply, error, reply
+from tests.attacks.killed_run import ROWS
+from tests.batch_server import BatchServer
+from tests.judges import answer, answer_call
+from tests.planners import fooled
+from tests.processes import Program, start, wait_until
 
-ROWS, ANSWERED = 6, 4
-ENDS = ("kill -9", "SIGTERM", "Ctrl-C", "cancellation", "time-out", "full disk", "revoked key")
-CODE = """
-import asyncio, json, resource, signal, sys
-from langchain_judges import ajudge_many, judge_many, load_judge, resolve_model
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from tests.judges import FEW
-from tests.attacks.matrix import rows_of
-
-url, folder, method, kind, end, again = sys.argv[1:]
-model = resolve_model("m", base_url=url, timeout=1.5 if end == "time-out" else 60)
-options = FEW.get(method, {})
-settings = {"out": folder + "/out.jsonl", "max_concurrency": 4, "progress": False}
-
-def judge(saver):
-    return load_judge(method, model, checkpointer=saver, **options)
-
-def limit():
-    # The results file, and not the checkpoints, is on the full disk.
-    if end == "full disk" and again == "no":
-        settings["out"] = "/dev/full"
-
-async def later():
-    async with AsyncSqliteSaver.from_conn_string(folder + "/s.sqlite") as saver:
-        async def work():
-            async for _ in ajudge_many(judge(saver), rows_of(method), **settings):
-                pass
-        task = asyncio.create_task(work())
-        if end == "cancellation" and again == "no":
-            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, task.cancel)
-        await task
-
-def now():
-    with SqliteSaver.from_conn_string(folder + "/s.sqlite") as saver:
-        for _ in judge_many(judge(saver), rows_of(method), **settings):
-            pass
-
-limit()
-now() if kind == "sync" else asyncio.run(later())
-"""
+ANSWERED = 4
+HANGS = 180.0
+"""Seconds after which a run hangs."""
 SIGNALS = {
     "kill -9": signal.SIGKILL,
     "SIGTERM": signal.SIGTERM,
     "Ctrl-C": signal.SIGINT,
     "cancellation": signal.SIGUSR1,
 }
+ENDS = (*SIGNALS, "time-out", "revoked key", "full disk")
+WAYS = ("checkpointer, threads", "checkpointer, async", "out, threads", "out, async")
+SUBJECTS = (*sorted(METHODS), "jury", "cascade", "writer")
+TWICE = {"relative", "bsm", "jury", "writer"}
+"""What is tried with a checkpointer and without."""
+_STOPS = ("kill -9", "SIGTERM", "Ctrl-C", "revoked key")
+# An audit marks what timed out and ends well, and has no results file; a job of a batch has
+# neither calls that time out nor rows yet.
+OTHERS = (
+    ("audit", WAYS[0], _STOPS),
+    ("audit", WAYS[1], (*_STOPS, "cancellation")),
+    ("relative", "shards", (*_STOPS, "time-out", "full disk")),
+    ("bsm", "shards", (*_STOPS, "time-out", "full disk")),
+    ("relative", "batch", (*_STOPS, "cancellation")),
+    ("bsm", "batch", (*_STOPS, "cancellation")),
+)
 
 
-def rows_of(method: str) -> list[dict[str, Any]]:
-    """Return different rows for a method."""
-    return [{**item_of(method), "input": f"Why {n}?", "id": str(n)} for n in range(ROWS)]
+class Case(NamedTuple):
+    """What is run, how, and what ends it."""
+
+    subject: str
+    way: str
+    end: str
 
 
+def cases(subjects: list[str], *, every: bool = False) -> Iterator[Case]:
+    """Return the cases: every subject with every end, in one or two of four ways by turns.
+
+    Args:
+        subjects: What to try; empty for all.
+        every: Try all four ways.
+    """
+    for number, subject in enumerate(SUBJECTS):
+        for turn, end in enumerate(ENDS, number):
+            ways = [turn % 4, (turn + 2) % 4] if subject in TWICE else [turn % 4]
+            for way in range(4) if every else ways:
+                # Threads cannot be cancelled.
+                name = WAYS[way | 1 if end == "cancellation" else way]
+                if not subjects or subject in subjects:
+                    yield Case(subject, name, end)
+    for subject, where, ends in OTHERS:
+        if not subjects or {subject, where} & set(subjects):
+            yield from (Case(subject, where, end) for end in ends)
+
+
+@dataclass
 class Script:
     """Answers so many requests; what it does with the others depends on how the run ends."""
 
-    def __init__(self, end: str) -> None:
-        self.end = end
-        self.lock = threading.Lock()
-        self.answered: Counter[str] = Counter()
-        self.held = threading.Event()
-        self.release = threading.Event()
-        self.first = True
+    end: str
+    limit: float = ANSWERED
+    lanes: int = 1
+    """Requests that wait at the moment at which a run is ended."""
+    answered: Counter[str] = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    held: threading.Event = field(default_factory=threading.Event)
+    release: threading.Event = field(default_factory=threading.Event)
+    waiting: list[str] = field(default_factory=list)
 
     def __call__(self, call: ServerCall) -> ServerReply:
         key = json.dumps([call.body["messages"], call.body.get("seed")])
         with self.lock:
-            if not self.first or self.answered.total() < ANSWERED:
+            if self.answered.total() < self.limit:
                 self.answered[key] += 1
-                return answer_call(call)
-            self.held.set()
-        if self.end == "revoked key":
-            return error(401, "revoked")
-        if self.end == "full disk":
-            with self.lock:
-                self.answered[key] += 1
-            return answer_call(call)
-        return ServerReply(payload=answer_call(call).payload, hold=self.release)
+                return self.good(call)
+            self.waiting.append(key)
+            if len(self.waiting) == self.lanes:
+                self.held.set()
+            if self.end == "revoked key" and self.held.is_set():
+                self.release.set()
+        answer = error(401, "revoked") if self.end == "revoked key" else self.good(call)
+        return replace(answer, hold=self.release)
+
+    def good(self, call: ServerCall) -> ServerReply:
+        """Answer as it is asked."""
+        if "which path leads" in call.prompt.lower():
+            return reply(fooled(call.prompt))
+        return answer_call(call)
+
+    def let_go(self) -> None:
+        """Answer what waits, and all that still comes."""
+        with self.lock:
+            self.answered.update(self.waiting)
+            self.limit = float("inf")
+        self.release.set()
 
 
-def tried(method: str, kind: str, end: str) -> str:
+def tried(case: Case) -> str:
     """Return what went wrong in one case; empty if nothing did."""
-    script = Script(end)
-    with tempfile.TemporaryDirectory() as folder, FakeModelServer(script) as server:
-        arguments = ["-c", CODE, server.url, folder, method, kind, end]
-        process = start(*arguments, "no")
-        if end in SIGNALS:
-            if not script.held.wait(120):
-                return "never began"
-            time.sleep(0.5)  # what was answered is on the disk by now
-            process.send_signal(SIGNALS[end])
-            if end in {"Ctrl-C", "cancellation"}:
-                script.release.set()  # these let calls in flight come back
-                script.end = "full disk"
-        process.communicate()
-        script.first = False
-        script.release.set()
-        before = Counter(script.answered)
-        _, stderr = start(*arguments, "yes").communicate()
-        twice = sum(script.answered[key] - before[key] for key in before)
-        return _wrong(Path(folder) / "out.jsonl", twice, stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        if case.way == "batch":
+            return _batch(case, Path(folder))
+        # An audit writes a verdict down after its judge has; then its lane asks again.
+        script = Script(case.end, lanes=4 if case.subject == "audit" else 1)
+        with FakeModelServer(script) as server:
+            _ended(case, script, _started(case, server.url, folder))
+            script.limit, script.end = float("inf"), ""
+            script.release.set()
+            before = script.answered.copy()
+            again = _started(case._replace(end="-"), server.url, folder)
+            stderr = _until_its_end(again)
+        return _wrong(case, Path(folder), script.answered, before) or _tail(stderr)
 
 
-def _wrong(out: Path, twice: int, text: str) -> str:
+def _started(case: Case, url: str, folder: str) -> Program:
+    return start("-m", "tests.attacks.killed_run", url, folder, *case)
+
+
+def _ended(case: Case, script: Script, process: Program) -> None:
+    """End a run midway."""
+    if case.end == "full disk":
+        script.let_go()
+    if case.end in SIGNALS:
+        for _ in range(ANSWERED):
+            process.stdout.readline()
+        assert script.held.wait(300), "nothing was asked"
+        process.send_signal(SIGNALS[case.end])
+        if case.end in {"Ctrl-C", "cancellation"} and case.subject != "audit":
+            script.let_go()  # calls in flight may come back, and count
+        elif case.end in {"Ctrl-C", "cancellation"}:
+            script.release.set()
+    _until_its_end(process)
+
+
+def _until_its_end(process: Program) -> str:
+    """Wait for a run, and return what it says; one that hangs shows where."""
+    alarm = threading.Timer(HANGS, process.send_signal, [signal.SIGABRT])
+    alarm.start()
     try:
-        rows = [json.loads(line) for line in out.read_text().splitlines()]
-    except (OSError, ValueError) as exc:
-        return f"file: {exc}; {text[-200:]}"
-    verdicts = {json.dumps(_decided(row), sort_keys=True) for row in rows}
-    if len(rows) != ROWS or not all(row["judged"] for row in rows):
-        return f"{len(rows)} rows; {text[-200:]}"
-    if len(verdicts) != 1:  # all rows hold the same texts
-        return f"verdicts differ: {verdicts}"
-    return f"{twice} paid twice" if twice else ""
+        _, stderr = process.communicate()
+    finally:
+        alarm.cancel()
+    if process.returncode == -signal.SIGABRT:
+        raise RuntimeError(f"it hung: {stderr[-5000:]}")
+    return stderr
 
 
-def _decided(row: dict[str, Any]) -> Any:
-    verdict = row["verdict"]
-    return [verdict.get(name) for name in ("preference", "label", "score")]
+def _batch(case: Case, folder: Path) -> str:
+    """Try one case in which calls are jobs: no request is sent in two of them."""
+
+    def judged(body: dict[str, Any]) -> str:
+        form = json.dumps(body.get("response_format"))
+        return answer("\n".join(each["content"] for each in body["messages"]) + form)
+
+    with BatchServer(judged) as server:
+        server.hold.clear()
+        process = _started(case, server.address, str(folder))
+        wait_until(lambda: server.jobs)
+        if case.end == "revoked key":
+            server.refuse = 401
+            server.hold.set()
+        else:
+            process.send_signal(SIGNALS[case.end])
+        _until_its_end(process)
+        server.refuse = None
+        server.hold.set()
+        again = _started(case._replace(end="-"), server.address, str(folder))
+        stderr = _until_its_end(again)
+        sent = Counter(
+            json.dumps(line["body"]["messages"])
+            for job in server.jobs.values()
+            for line in server.lines(job["input_file_id"])
+        )
+    return _wrong(case, folder, sent, sent) or _tail(stderr)
 
 
-def main(methods: list[str]) -> None:
+def _tail(stderr: str) -> str:
+    return stderr[-300:] if "Traceback" in stderr else ""
+
+
+def _wrong(case: Case, folder: Path, asked: Counter[str], before: Counter[str]) -> str:
+    requests, verdicts = undisturbed(case.subject)
+    try:
+        decided = _decided(case, folder)
+    except (OSError, ValueError, KeyError) as exc:
+        return f"file: {exc!r}"
+    if decided != verdicts:
+        return f"verdicts differ: {decided} for {verdicts}"
+    if case.way == "batch":
+        requests = Counter({json.dumps(json.loads(key)[0]): n for key, n in requests.items()})
+    twice = sum((asked - requests).values())
+    # What the full disk did not take is lost.
+    return (
+        f"{twice} of {before.total()} paid twice" if twice and case.end != "full disk" else ""
+    )
+
+
+def _decided(case: Case, folder: Path) -> Any:
+    """Return what came of a run, by row."""
+    if case.subject == "audit":
+        return json.loads((folder / "audit.json").read_text())
+    out = folder / "out.jsonl"
+    if case.way == "shards":
+        merge(folder / "out", out)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len({row["id"] for row in rows}) == len(rows) == ROWS
+    return {row["id"]: _verdict(row) for row in rows}
+
+
+def _verdict(row: dict[str, Any]) -> Any:
+    verdict = row.get("verdict") or row
+    return [verdict.get(name) for name in ("preference", "label", "score", "text")]
+
+
+_ONE_BY_ONE = threading.Lock()
+
+
+def undisturbed(subject: str) -> tuple[Counter[str], Any]:
+    """Return the requests and the verdicts of a run that nothing ends."""
+    with _ONE_BY_ONE:
+        return _undisturbed(subject)
+
+
+@cache
+def _undisturbed(subject: str) -> tuple[Counter[str], Any]:
+    case, script = Case(subject, "out, threads", "-"), Script("-", float("inf"))
+    with FakeModelServer(script) as server, tempfile.TemporaryDirectory() as folder:
+        stderr = _until_its_end(_started(case, server.url, folder))
+        try:
+            return script.answered, _decided(case, Path(folder))
+        except OSError as exc:
+            raise RuntimeError(stderr) from exc
+
+
+def _safely(case: Case) -> str:
+    try:
+        return tried(case)
+    except (AssertionError, RuntimeError) as exc:
+        return repr(exc)
+
+
+def main(subjects: list[str]) -> None:
     """Try every case and print the table."""
-    print("| the run ends by | cases | failed |\n|---|---|---|")
+    os.environ["ALSO_IMPORTED"] = "tests.attacks.killed_run openai.resources.chat"
+    every = list(
+        cases([each for each in subjects if each != "--every"], every="--every" in subjects)
+    )
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    with ThreadPoolExecutor(int(os.environ.get("AT_ONCE", "4"))) as pool:
+        for case, problem in zip(every, pool.map(_safely, every), strict=True):
+            kind = "audit" if case.subject == "audit" else case.way.partition(",")[0]
+            count = counts.setdefault((case.end, kind), Counter())
+            count.update(cases=1, failed=int(bool(problem)))
+            print("x" if problem else ".", end="", flush=True)
+            if problem:
+                print(f"{', '.join(case)}: {problem}", file=sys.stderr, flush=True)
+    kinds = list(dict.fromkeys(kind for _, kind in counts))
+    print(f"| the run ends by | {' | '.join(kinds)} |\n|---|{'---|' * len(kinds)}")
     for end in ENDS:
-        wrong, cases = [], 0
-        for method in methods:
-            for kind in ("sync", "async"):
-                if (end, kind) == ("cancellation", "sync"):
-                    continue
-                cases += 1
-                if problem := tried(method, kind, end):
-                    wrong.append(f"{method}, {kind}: {problem}")
-        print(f"| {end} | {cases} | {len(wrong)} |", flush=True)
-        for each in wrong:
-            print(f"  {each}", file=sys.stderr, flush=True)
+        cells = [counts.get((end, kind), Counter()) for kind in kinds]
+        shown = [f"{each['failed']} of {each['cases']}" if each else "" for each in cells]
+        print(f"| {end} | {' | '.join(shown)} |")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or sorted(METHODS))
+    main(sys.argv[1:])

@@ -1,0 +1,169 @@
+"""The run that `tests.attacks.matrix` ends: `python -m tests.attacks.killed_run URL FOLDER …`.
+
+It prints one line for each reply that it has written down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from langchain_judges import (
+    ajudge_many,
+    create_allure_audit,
+    create_cascade,
+    create_jury,
+    judge_many,
+    load_judge,
+    resolve_model,
+)
+from langchain_judges.asking import ask, sending
+from langchain_judges.asking.batches import batch_model
+from langchain_judges.writing.registry import load_writer
+from tests.judges import FEW, item_of
+from tests.memories import ListMemory
+from tests.planners import planning
+
+ROWS = 6
+DISK = 2500
+"""Bytes that a file may hold where the disk is full: two or three rows."""
+
+
+def rows_of(subject: str) -> list[dict[str, Any]]:
+    """Return different rows for a method, a combination or a writer."""
+    if subject == "writer":
+        return [{"concepts": [f"dog{n}", "run", "park"], "id": str(n)} for n in range(ROWS)]
+    row = item_of("relative" if subject in {"jury", "cascade"} else subject)
+    return [{**row, "input": f"Why {n}?", "id": str(n)} for n in range(ROWS)]
+
+
+def worker_of(subject: str, model: Any, saver: Any) -> Any:
+    """Return the judge or writer."""
+    if subject == "writer":
+        return load_writer("bsm", model, checkpointer=saver)
+    if subject == "jury":
+        members = [load_judge(name, model) for name in ("relative", "absolute", "cot")]
+        return create_jury(members, checkpointer=saver)
+    if subject == "cascade":
+        # Nobody is ever so sure that the next is not asked.
+        members = [load_judge(name, model) for name in ("absolute", "relative")]
+        return create_cascade(members, thresholds=1.0, checkpointer=saver)
+    return load_judge(subject, model, checkpointer=saver, **FEW.get(subject, {}))
+
+
+def work(subject: str, way: str, end: str, given: tuple[Any, Any, Path]) -> Iterator[Any]:
+    """Return what to iterate over: one run, or one for each shard."""
+    model, saver, folder = given
+    settings: dict[str, Any] = {
+        "max_concurrency": 1000 if way == "batch" else 4,
+        "progress": False,
+    }
+    many = ajudge_many if "async" in way or way == "batch" else judge_many
+    worker, rows = worker_of(subject, model, saver), rows_of(subject)
+    if "shards" in way:
+        for shard in ("1/2", "2/2"):
+            yield many(worker, rows, out=folder / "out", shard=shard, **settings)
+    else:
+        # The results, and not the checkpoints, are on the full disk.
+        full = end == "full disk" and "checkpointer" in way
+        yield many(worker, rows, out="/dev/full" if full else folder / "out.jsonl", **settings)
+
+
+def audit(model: Any, saver: Any) -> Any:
+    """Return an audit of which nothing is learned."""
+    settings: dict[str, Any] = {"max_rounds": 1, "max_concurrency": 4}
+    return create_allure_audit(
+        model, ListMemory(), checkpointer=saver, auditor=lambda _: "reject", **settings
+    )
+
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+def audited(result: dict[str, Any], folder: Path) -> None:
+    """Write down what came of an audit, without what it cost."""
+    rounds = [{k: v for k, v in each.items() if k != "usage"} for each in result["history"]]
+    (folder / "audit.json").write_text(json.dumps(rounds, default=str))
+
+
+def now(subject: str, way: str, end: str, model: Any, folder: Path) -> None:
+    """Run in threads."""
+    with SqliteSaver.from_conn_string(str(folder / "s.sqlite")) as saver:
+        if subject == "audit":
+            given = None if saver.get_tuple(THREAD) else {"items": planning(ROWS)}
+            audited(audit(model, saver).invoke(given, THREAD), folder)
+            return
+        kept = saver if "checkpointer" in way else None
+        for run in work(subject, way, end, (model, kept, folder)):
+            for _ in run:
+                pass
+
+
+async def later(subject: str, way: str, end: str, model: Any, folder: Path) -> None:
+    """Run in an event loop; SIGUSR1 cancels."""
+    task = asyncio.current_task()
+    assert task
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, task.cancel)
+    async with saver_of(folder) as saver:
+        if subject == "audit":
+            given = None if await saver.aget_tuple(THREAD) else {"items": planning(ROWS)}
+            audited(await audit(model, saver).ainvoke(given, THREAD), folder)
+            return
+        kept = saver if "checkpointer" in way else None
+        for run in work(subject, way, end, (model, kept, folder)):
+            async for _ in run:
+                pass
+
+
+@contextlib.asynccontextmanager
+async def saver_of(folder: Path) -> AsyncIterator[Any]:
+    """Open the checkpoints."""
+    async with AsyncSqliteSaver.from_conn_string(str(folder / "s.sqlite")) as saver:
+        yield saver
+
+
+def report_replies() -> None:
+    """Print a line when a reply is written down."""
+    module: Any = ask
+    tell = module.tell
+
+    def told(kind: str, *rest: Any, **more: Any) -> None:
+        if kind == "reply":
+            os.write(1, b"written\n")
+        tell(kind, *rest, **more)
+
+    module.tell = told
+
+
+def main(url: str, folder: Path, subject: str, way: str, end: str) -> None:
+    """Run to the end, or to what ends it."""
+    faulthandler.enable()
+    report_replies()
+    timeout = 4.0 if end == "time-out" else 120.0
+    if end == "time-out":
+        sending.ATTEMPTS, sending.FIRST_WAIT = 2, 0.01
+    if end == "full disk" and "checkpointer" not in way:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (DISK, resource.RLIM_INFINITY))
+    model = resolve_model("m", base_url=url, timeout=timeout, api_key="x")
+    if way == "batch":
+        model = batch_model(model, folder / "jobs.sqlite", quiet=0.2, poll=0.01)
+    if "async" in way or way == "batch":
+        asyncio.run(later(subject, way, end, model, folder))
+    else:
+        now(subject, way, end, model, folder)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:6])
