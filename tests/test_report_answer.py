@@ -40,6 +40,8 @@ def test_without_labels_or_with_few_it_is_not_yet():
     assert answer(["A"], [None]).text == "Not yet: no judged row has a label."
     assert answer(["A"], ["A"]).text == "Not yet: too few labels (1) to say."
     assert answer(["A", "B"] * 3, ["A", "B"] * 3).word == "not yet"
+    # A provider that was down says nothing of the judge.
+    assert answer([None] * 30, ["A"] * 30).text == "Not yet: no row was judged."
 
 
 def test_a_label_may_be_an_objective_key_and_is_not_called_people():

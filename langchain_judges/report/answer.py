@@ -50,12 +50,22 @@ def answer_of(
             people among themselves, and against rules that need no judge.
     """
     headline = numbers[headline_key(sample, numbers)]
+    if all(row.answer is None for row in sample.rows):
+        return _answer("not yet", "no row was judged")
     if sample.by_criteria:
         return _of_criteria(sample, numbers, min_agreement)
     if math.isnan(headline.result):
         return _answer("not yet", "no judged row has a label")
     if sample.rated:
         return _of_ratings(sample, numbers, min_agreement)
+    return _of_agreement(sample, numbers, min_agreement)
+
+
+def _of_agreement(
+    sample: Sample, numbers: Mapping[str, Number], min_agreement: float | None
+) -> TrustAnswer:
+    """Answer by the agreement beside rules that need no judge, people, or a bar."""
+    headline = numbers[headline_key(sample, numbers)]
     lead = numbers["baseline.lead"]
     if lead.result.interval is None or headline.result.interval is None:
         return _answer("not yet", f"too few labels ({headline.result.n:,}) to say")
