@@ -85,7 +85,7 @@ async def test_who_listens_to_the_tokens_of_a_judge_gets_no_secret():
 
         def _stream(self, messages, *rest, **settings):
             for piece in (KEY[:5], KEY[5:]):
-                yield ChatGenerationChunk(message=AIMessageChunk(piece))
+                yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
 
     judge = bsm(Served(replies=lambda _: scores(4, 2, f"as {KEY} says")))
     pieces = [str(part) async for part in judge.astream(pairs(1)[0], stream_mode="messages")]
