@@ -124,7 +124,7 @@ def ratings(name: str, path: str | PathLike[str] | None = None) -> Iterator[Rati
 
 
 def _reader(table: dict[str, SourceReader], name: str, what: str) -> SourceReader:
-    by_letters = {_letters(known): reader for known, reader in table.items()}
+    by_letters = {_letters(source): reader for source, reader in table.items()}
     if _letters(name) not in by_letters:
         raise OptionError(f"there are recorded {what} of {sorted(table)!r}, not {name!r}")
     return by_letters[_letters(name)]

@@ -110,8 +110,8 @@ def self_preference(sample: Sample) -> list[Number]:
     favour = metrics.self_enhancement(
         sample.verdicts, sample.labels, sample.systems, own, **sample.settings
     )
-    given = "people give it" if sample.whom == "people" else "the label gives it"
-    title = f"Its own model's win rate, above what {given}"
+    giver = "people give it" if sample.whom == "people" else "the label gives it"
+    title = f"Its own model's win rate, above what {giver}"
     note = f"own: {', '.join(sorted(own))}; {favour.excess.n:,} pairs"
     return [Number("bias.self_preference", title, favour.excess, "points", note)]
 
