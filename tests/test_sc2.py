@@ -33,6 +33,7 @@ from langchain_judges.methods.sc2.inference import (
     next_round,
     not_asked,
     rounds_of,
+    strongest,
 )
 from langchain_judges.methods.sc2.judge import SC2
 from langchain_judges.methods.sc2.parse import parse_aspects, parse_decision, parse_preference
@@ -342,6 +343,39 @@ def test_only_what_the_comparator_said_goes_round_in_circles():
         result, _ = judged(samples=6, inference="exact_unordered", repairs=0, answers=answers)
         assert result["comparisons"]["cyclic_triples"] == 0
         assert "circle" not in result["verdict"]["rationale"]
+
+
+def test_strengths_weigh_how_sure_the_comparator_was():
+    # 1 beats 2, 2 beats 3 and 3 beats 1. All met once, so strengths stand in the order of the
+    # points: 1 has 0.9 + 0.45, 2 has 0.1 + 0.9, 3 has 0.1 + 0.55.
+    played = [circle(1, 2), circle(2, 3, 2), circle(3, 1, 3)]
+    for match, probability in zip(played, (0.9, 0.9, 0.55), strict=True):
+        match["probability"] = probability
+    assert {strongest([1, 2, 3], played, str(seed)) for seed in range(8)} == {1}
+    # A label without a probability: all are worth 1, and equals fall to a coin.
+    played[0]["probability"] = None
+    assert {strongest([1, 2, 3], played, str(seed)) for seed in range(20)} == {1, 2, 3}
+
+
+def test_the_comparators_labels_bring_their_probability_where_strength_crowns():
+    def numbered(prompt):
+        return rows(prompt, common=f"point {next(numbers)}")
+
+    def compared(_):
+        start = ('{"justification": "", "more_consistent": "', 1.0)
+        return with_logprobs(start, ("1", 0.8), ('"}', 1.0))
+
+    numbers = itertools.count()
+    options = {"samples": 3, "inference": "exact_unordered", "crown": "strength"}
+    for answer, probability in ((compared, pytest.approx(0.8)), (None, None)):
+        result, _ = judged(answers={"table": numbered, "match": answer}, **options)
+        assert [match["probability"] for match in result["bracket"]] == [probability] * 3
+        assert result["table"]["number"] in {1, 2, 3}
+
+
+def test_a_knockout_knows_no_strengths():
+    with pytest.raises(OptionError, match="`crown='strength'` needs"):
+        judged(crown="strength")
 
 
 def test_the_exact_winner_has_most_wins():

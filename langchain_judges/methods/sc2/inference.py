@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, permutations
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -35,6 +35,8 @@ class TableMatch(TypedDict):
     """Whether the comparator was asked."""
     aspect: str
     """The row it is about with `row_wise=True`; else empty."""
+    probability: NotRequired[float | None]
+    """Of the comparator's label, where `crown="strength"` asked for it."""
 
 
 class Pairing(NamedTuple):
@@ -168,6 +170,46 @@ def champion(
         strength = {e: sum(wins[o] for o in _met(e, played)) for e in entrants}
         return max(order, key=lambda e: (wins[e], strength[e]))
     return max(order, key=lambda e: wins[e])
+
+
+def strongest(entrants: Sequence[int], played: Sequence[TableMatch], seed: str) -> int | None:
+    """Return the number of the table of most strength; equals fall to a seeded coin.
+
+    Strengths are Bradley and Terry's, fitted to all comparisons. A comparison that is won with
+    probability p is worth p to the winner and 1 - p to the other, if every label of the
+    comparator has a probability; else 1 and 0. What a coin decided is worth a half each.
+    """
+    if not entrants:
+        return None
+    import numpy as np
+
+    from langchain_judges.metrics.tournament import tournament
+
+    place = {table: i for i, table in enumerate(entrants)}
+    points = np.zeros((len(entrants), len(entrants)))
+    asked = [match for match in played if match["decided_by"] == "comparator"]
+    probable = all(match.get("probability") is not None for match in asked)
+    for match in played:
+        winner = match["winner"]
+        for loser in match["tables"]:
+            if winner is not None and loser != winner:
+                share = _worth(match, probable)
+                points[place[winner], place[loser]] += share
+                points[place[loser], place[winner]] += 1 - share
+    strengths = tournament(points).strengths
+    return max(_shuffled(entrants, seed), key=lambda e: round(float(strengths[place[e]]), 6))
+
+
+def _worth(match: TableMatch, probable: bool) -> float:
+    """Return what a match is worth to its winner."""
+    if match["decided_by"] == "coin":
+        return 0.5
+    probability = match.get("probability") if probable else None
+    # Where a format forced the label, its own tokens may have had less.
+    return 1.0 if probability is None else max(_FORCED, min(1.0, probability))
+
+
+_FORCED = 0.51
 
 
 def cyclic_triples(

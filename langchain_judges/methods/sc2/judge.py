@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from annotated_types import Ge
 from langchain_core.embeddings import Embeddings
@@ -131,6 +131,10 @@ class SC2(FewShot):
     `"exact_unordered"`, half of them; `"double_round"`, a knockout in both orders
     (2(|C| - 1)), a coin where they disagree; `"swiss"`, as many rounds as a knockout in which
     nobody drops out; `"random"`, one table of the |C| and no comparison."""
+    crown: Literal["wins", "strength"] = "wins"
+    """Which table wins where all meet all or by `"swiss"`: `"wins"`, the one of most wins; or
+    `"strength"`, the strongest by Bradley and Terry's model over all comparisons made, each
+    worth its label's probability where the provider reports one (ours)."""
     adaptive: bool = False
     """Where all tables meet all (`"exact"`, `"exact_unordered"`): compare in rounds, and stop
     when no comparison that is left can change which table wins. Of several
@@ -181,6 +185,17 @@ class SC2(FewShot):
             )
         name = "`adaptive` and several `preference_samples`"
         self.refuse_waiting({name: self.stops})
+        return self
+
+    @model_validator(mode="after")
+    def _strengths_are_known(self) -> Self:
+        if self.crown == "strength" and (
+            self.adaptive or self.inference not in {"exact", "exact_unordered", "swiss"}
+        ):
+            raise OptionError(
+                "`crown='strength'` needs `inference='exact'`, `'exact_unordered'` or "
+                "`'swiss'`, and not `adaptive`, which stops by wins"
+            )
         return self
 
     @property

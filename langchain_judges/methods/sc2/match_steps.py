@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from langgraph.types import Send
 
@@ -22,8 +22,9 @@ from langchain_judges.methods.sc2.inference import (
     next_round,
     not_asked,
     seeded,
+    strongest,
 )
-from langchain_judges.methods.sc2.parse import parse_decision
+from langchain_judges.methods.sc2.parse import label_probability, parse_decision
 from langchain_judges.methods.sc2.replies import (
     CheckedTable,
     Comparisons,
@@ -45,7 +46,15 @@ class MatchSteps(SC2Steps):
     @cached_property
     def question(self) -> Question:
         """What the comparator is asked."""
-        return self.setup.question("match", Decision, parse=parse_decision, label="{unit}")
+        weighed = self.own.crown == "strength"
+        return self.setup.question(
+            "match",
+            Decision,
+            parse=parse_decision,
+            label="{unit}",
+            logprobs=weighed,
+            measure=partial(label_probability, field="more_consistent") if weighed else None,
+        )
 
     def round(self, state: SC2State) -> Steps[Update]:
         """Draw the next matches, deciding those that need no comparator; or crown a table."""
@@ -108,7 +117,10 @@ class MatchSteps(SC2Steps):
             winner = one if reply.data["more_consistent"] == "1" else other
             why = " ".join(reply.data["justification"].split())[:500]
             why = naming(why, (f"{one}", f"{other}"), "table")
-            return {"bracket": [_won(match, winner, "comparator", why)]}
+            won = _won(match, winner, "comparator", why)
+            if self.own.crown == "strength":
+                won["probability"] = reply.measured.get("probability")
+            return {"bracket": [won]}
         coin = seeded(self.chance(work["pair"]), "neither", match_name(match))
         why = "the comparator's reply could not be used"
         return {"bracket": [_won(match, coin.choice(sorted(match["tables"])), "coin", why)]}
@@ -176,9 +188,10 @@ class MatchSteps(SC2Steps):
         seed: str,
     ) -> ComparisonTable:
         """Return the winner, or with `row_wise` the table of the rows that won."""
+        by_wins = partial(champion, self.own.inference)
+        crown = strongest if self.own.crown == "strength" else by_wins
         winners = {
-            lane: champion(
-                self.own.inference,
+            lane: crown(
                 sorted(tables),
                 [match for match in played if match["aspect"] == lane],
                 f"{seed}:{lane}",

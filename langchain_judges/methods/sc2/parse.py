@@ -97,13 +97,21 @@ def parse_aspects(text: str) -> dict[str, Any] | None:
     return {"reasoning": " ".join(lines[:first]).strip(), "aspects": phrases}
 
 
-def label_probability(message: AIMessage, data: Mapping[str, Any]) -> dict[str, float]:
-    """Return `{"probability": p}` of the label's own tokens, if the reply has them."""
+def label_probability(
+    message: AIMessage, data: Mapping[str, Any], field: str = "preferred"
+) -> dict[str, float]:
+    """Return `{"probability": p}` of the label's own tokens, if the reply has them.
+
+    Args:
+        message: The reply.
+        data: What was read from it.
+        field: Which holds the label.
+    """
     tokens, text = reply_tokens(message), message.text
-    span = json_spans(text, data).get(("preferred",))
+    span = json_spans(text, data).get((field,))
     if span is None:
         choice = spoken_choice(text)
-        agrees = choice is not None and choice.slot == data.get("preferred")
+        agrees = choice is not None and choice.slot == data.get(field)
         span = choice.span if choice and agrees else None
     confidence = span_confidence(text, tokens, [span]) if span else None
     return {"probability": confidence.value} if confidence else {}
