@@ -7,6 +7,7 @@ from concurrent.futures import Future
 import pytest
 from langchain_core.runnables import RunnableLambda
 
+from langchain_judges import ajudge_many
 from langchain_judges.runs import window
 from langchain_judges.verdict import even_verdict
 from tests.model_server import pairs
@@ -78,3 +79,21 @@ def test_no_more_rows_are_unfinished_than_there_are_places(places):
         assert rows.has_room()
         rows.start(Future())
     assert not rows.has_room()
+
+
+@pytest.mark.parametrize(("characters", "most", "peak"), [(1, 0.31, 3), (10**6, 1.0, 1)])
+async def test_started_rows_take_no_more_memory_than_allowed(characters, most, peak):
+    # A row of one call takes 30 + 70 kB and 2.5 bytes for each character.
+    rows = [{"input": f"{n}", "output_a": "a" * characters, "output_b": "b"} for n in range(6)]
+    counts = [0]
+
+    async def judge(_):
+        counts.append(counts[-1] + 1)
+        await asyncio.sleep(0)
+        counts.append(counts[-1] - 1)
+        return {"verdict": even_verdict()}
+
+    marked = RunnableLambda(judge).with_config(metadata={"method": "m", "calls": 1})
+    run = ajudge_many(marked, rows, open_rows=6, open_mb=most, progress=False)
+    assert len([row async for row in run]) == 6
+    assert max(counts) == peak

@@ -28,6 +28,7 @@ from langchain_judges.cli.options import (
     Memory,
     Method,
     ModelSettings,
+    OpenMegabytes,
     OpenRows,
     OptionalModel,
     Preset,
@@ -91,6 +92,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     batch: Batch = False,
     live_after: LiveAfter = None,
     open_rows: OpenRows = None,
+    open_mb: OpenMegabytes = 1000.0,
     prices: Prices = None,
     max_cost: MaxCost = None,
     engine: Annotated[
@@ -167,6 +169,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "shard": shard,
             "with_texts": with_texts,
             "open_rows": open_rows,
+            "open_mb": open_mb,
             "prices": prices and str(prices),
             "max_cost": max_cost,
         }

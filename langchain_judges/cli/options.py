@@ -118,6 +118,7 @@ TokensAMinute = Annotated[
     float | None, typer.Option("--tpm", min=0.001, help="Most tokens a minute.")
 ]
 OpenRows = Annotated[int | None, flag("open_rows", "--open-rows")]
+OpenMegabytes = Annotated[float, flag("open_mb", "--open-mb")]
 WithTexts = Annotated[bool, flag("with_texts", "--with-texts")]
 Concurrency = Annotated[int | None, flag("max_concurrency", "--concurrency")]
 Timeout = Annotated[

@@ -56,8 +56,11 @@ class RunOptions(RunLimits):
     with_texts: bool = False
     """Also write the judged texts into each result."""
     open_rows: Annotated[int, Ge(1)] | None = None
-    """The most rows that are started and not finished; None for twice `max_concurrency`. Each
-    takes up to half a megabyte of memory."""
+    """The most rows that are started and not finished; None for twice `max_concurrency`."""
+    open_mb: Annotated[float, Gt(0)] = 1000.0
+    """The most megabytes that these rows take together, estimated from their texts and their
+    calls: 0.17 for a short row of two calls, 0.8 for one of ten. One row is started in any
+    case."""
     max_calls: Annotated[int, Ge(1)] | None = None
     """Stop after this many replies; the remaining rows are reported as `over_budget`, and a
     later run judges them."""

@@ -30,6 +30,7 @@ from langchain_judges.methods.marks import is_local, memory_of, unwrapped
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.runs.first_rows import ALIKE, FirstRows
 from langchain_judges.runs.judge_mark import marks_of, name_of
+from langchain_judges.runs.open_memory import OpenMemory, kilobytes_of
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.place import Place
 from langchain_judges.runs.prices import Prices
@@ -87,6 +88,7 @@ class Workload:
         self.config: RunnableConfig = options.config or {}
         self.places = options.max_concurrency or places_of(judge)
         self.open_rows = options.open_rows or BUSY * self.places
+        self._memory = OpenMemory(options.open_mb)
         if options.max_cost is not None and options.prices is None:
             raise OptionError("`max_cost` needs `prices`")
         prices = None if options.prices is None else Prices.read(options.prices)
@@ -157,10 +159,13 @@ class Workload:
         if self._next.problem:
             work, self._next = self._next, None
             return work
-        if not self._stored(self._next) and not self._affordable():
-            if self._active:
+        if not self._stored(self._next):
+            if not self._memory.has_room(self._kilobytes(self._next)):
                 return None
-            self.exhausted = True
+            if not self._affordable():
+                if self._active:
+                    return None
+                self.exhausted = True
         work, self._next = self._next, None
         work.over_budget = self.exhausted and not self._stored(work)
         if not work.over_budget and not self._stored(work):
@@ -170,8 +175,14 @@ class Workload:
             self._active[work.index] = Ledger(
                 self.gate, work.index, self.fail, run_id, replies=replies
             )
+            self._memory.take(self._kilobytes(work))
             self._first_rows.start(work.index)
         return work
+
+    def _kilobytes(self, work: RunRow) -> int:
+        """Return about how much memory a row takes while it is judged."""
+        texts = self._reader.judged_part(work.pair).values()
+        return kilobytes_of(sum(len(str(text)) for text in texts), self.calls_each)
 
     def asks_for(self, work: RunRow) -> bool:
         """Return whether a row needs calls: it is neither stored nor already failed."""
@@ -187,7 +198,8 @@ class Workload:
             self.fail(exc)
             raise
         finally:
-            self._active.pop(work.index, None)
+            if self._active.pop(work.index, None):
+                self._memory.give_back(self._kilobytes(work))
             self._tell()
 
     def _judge_one(self, work: RunRow) -> Steps[ResultRow]:
