@@ -16,8 +16,9 @@ A reply that cannot be used is not an exception: it is a `Failure` in the verdic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 
 class JudgeError(Exception):
@@ -100,3 +101,9 @@ def needs(extra: str, what: str, otherwise: str = "") -> Iterator[None]:
         yield
     except ImportError as exc:
         raise missing_extra(extra, what, exc.name or str(exc), otherwise) from exc
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a question that offers the nearest name, with a space behind it, or nothing."""
+    near = get_close_matches(name, list(names), n=1)
+    return f"did you mean {near[0]!r}? " if near else ""

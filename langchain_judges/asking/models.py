@@ -167,7 +167,7 @@ def _named_model(
     # `ask()` retries by its own rule, so the provider's library must not.
     options: dict[str, Any] = {"max_retries": 0, **settings}
     if model.startswith(("openai:", "gpt-")):
-        base_url = base_url or next(filter(None, map(os.environ.get, _ADDRESSES)), None)
+        base_url = base_url or own_address()
     if base_url:
         # A compatible server speaks chat completions, whatever the model's name suggests.
         options = {
@@ -188,6 +188,11 @@ def _named_model(
     except Exception as exc:
         raise ModelSetupError(f"The model {model!r} cannot be used: {exc}") from exc
     return chat
+
+
+def own_address() -> str | None:
+    """Return the address that the environment names in place of OpenAI's own."""
+    return next(filter(None, map(os.environ.get, _ADDRESSES)), None)
 
 
 def is_openai_kin(model: object) -> bool:

@@ -8,18 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
+from langchain_judges.cli.estimates import Amount, tell_dry_run
 from langchain_judges.cli.messages import (
-    MISUSED,
     address_of,
     end_stopped,
     error_console,
-    tell_refusal,
+    refusals_told,
 )
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
     Columns,
     Concurrency,
+    DryRun,
+    DryRunPrices,
     KeepFailed,
     Limit,
     ModelSettings,
@@ -32,8 +34,7 @@ from langchain_judges.cli.options import (
     flag,
 )
 from langchain_judges.cli.row_files import Sized, checked, rows_of
-from langchain_judges.cli.specs import judge_of
-from langchain_judges.errors import JudgeError
+from langchain_judges.cli.specs import named_judge
 from langchain_judges.runs.options import CalibrationOptions
 
 
@@ -58,6 +59,8 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
     concurrency: Concurrency = None,
     timeout: Timeout = SECONDS,
     limit: Limit = None,
+    prices: DryRunPrices = None,
+    dry_run: DryRun = False,
     skip_bad: SkipBad = False,
     keep_failed: KeepFailed = False,
 ) -> None:
@@ -68,32 +71,34 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
 
     Exit codes: 0 done, 2 wrong use or refused, 130 Ctrl-C.
     """
-    from langchain_judges.methods.registry import leaf_of
-    from langchain_judges.runs.calibration import calibrate_cascade
-
     errors, address = error_console(), address_of(model, base_url)
-    try:
-        cascade = judge_of(spec, "cascade", model, None, option, base_url, timeout, model_set)
-        method, preset, options = leaf_of(cascade.spec)
+    with refusals_told(errors, address):
+        named = named_judge(spec, "cascade", model, None, option, base_url, timeout, model_set)
+        method, preset, options = named.rows_like
         file = rows_of(rows, method, limit, column, preset, options)
         number = checked(file, skip_bad, errors, "row to judge")
-        calibrated: Any = calibrate_cascade(
-            cascade,
-            Sized(file, number),
-            agreement=agreement,
-            delta=delta,
-            by_last=by_last,
-            out=out,
-            max_concurrency=concurrency,
-            keep_failed=keep_failed,
-        )
+        if dry_run:
+            amount = Amount(file, number, file.size)
+            tell_dry_run(named.outline(errors), amount, prices, errors)
+            return
+        # Loaded here: a dry run needs nothing of it.
+        from langchain_judges.runs.calibration import calibrate_cascade
+
+        try:
+            calibrated: Any = calibrate_cascade(
+                named.build(),
+                Sized(file, number),
+                agreement=agreement,
+                delta=delta,
+                by_last=by_last,
+                out=out,
+                max_concurrency=concurrency,
+                keep_failed=keep_failed,
+            )
+        except KeyboardInterrupt:
+            end_stopped(errors, saved=out is not None)
         text = json.dumps(calibrated.spec, indent=2, ensure_ascii=False) + "\n"
         save.write_text(text, encoding="utf-8")
-    except JudgeError as exc:
-        tell_refusal(exc, errors, address)
-        raise typer.Exit(MISUSED) from exc
-    except KeyboardInterrupt:
-        end_stopped(errors, saved=out is not None)
     _print_thresholds(calibrated, save)
 
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.judges import build_judge, filled_memory, kind_of, models_of
-from langchain_judges.cli.messages import MISUSED, address_of, error_console, tell_refusal
+from langchain_judges.cli.estimates import (
+    Amount,
+    price_list,
+    tell_calls,
+    tell_dry_run,
+    warn_of_size,
+)
+from langchain_judges.cli.judges import kind_of
+from langchain_judges.cli.messages import address_of, error_console, refusals_told
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
@@ -46,9 +53,8 @@ from langchain_judges.cli.options import (
 )
 from langchain_judges.cli.row_files import Sized, checked, rows_of
 from langchain_judges.cli.running import leave_with, run_to_the_end
-from langchain_judges.cli.settings import set_options
-from langchain_judges.cli.specs import described_by, model_spec
-from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.cli.specs import named_judge, several_models
+from langchain_judges.errors import OptionError
 from langchain_judges.rows.console import InertConsole
 
 if TYPE_CHECKING:
@@ -56,8 +62,6 @@ if TYPE_CHECKING:
     from langchain_core.rate_limiters import BaseRateLimiter
 
     from langchain_judges.asking.batch_journal import Job
-    from langchain_judges.datasets.row_file import PairsFile
-    from langchain_judges.runs.prices import Prices as PriceList
 
 _IN_JOBS, _OPEN_ROWS = 50_000, 2_000
 """Calls in flight and rows begun where calls become jobs, unless named."""
@@ -117,48 +121,25 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     3 budget spent, 130 Ctrl-C.
     """
-    from langchain_judges.methods.registry import leaf_of
-
     errors, address = error_console(), address_of(model, base_url)
-    try:
-        flags: dict[str, Any] = {"--model": model, "--preset": preset, "--set": option}
-        flags |= {"--base-url": base_url, "--model-set": model_set, "--memory": memory}
-        described = described_by(spec, flags)
-        if described is not None:
-            method, preset = described["method"], described.get("preset")
-        settings = described.get("options") or {} if described else set_options(option or [])
-        # A judge made of judges takes the rows of its members.
-        read = leaf_of(described or {"method": method, "preset": preset, "options": settings})
-        file = rows_of(pairs, read[0], limit, column, read[1], read[2])
-        rows = checked(file, skip_bad, errors, f"{kind_of(read[0], read[2])} to judge")
+    with refusals_told(errors, address):
+        named = named_judge(
+            spec, method, model, preset, option, base_url, timeout, model_set, memory
+        )
         _check_ways(engine, actors, batch=batch, live_after=live_after)
         if engine == "ray":
             _check_for_ray(out, batch=batch, memory=memory, shard=shard, show=show)
-        if described is not None and not batch:
-            from langchain_judges.methods.registry import build
-
-            built: Any = build(described)
-        else:
-            chat = (
-                _model_of(described)
-                if described is not None
-                else models_of(
-                    method, model or "", base_url, timeout, model_set, dry_run=dry_run
-                )
-            )
-            if batch and isinstance(chat, list):
-                raise OptionError(f"--batch is for one model; {method!r} has {len(chat)}")
-            if batch and not dry_run:
-                chat = _batched(chat, out, live_after, errors)
-                concurrency, open_rows = concurrency or _IN_JOBS, open_rows or _OPEN_ROWS
-            more = {} if memory is None else {"memory": filled_memory(memory)}
-            built = build_judge(method, chat, preset, settings, **more)
-        _announce(built, rows, errors)
-        _announce_shard(shard, rows, errors)
-        price_list = _prices(prices)
-        _warn_of_size(file, errors)
+        read, own_preset, own = named.rows_like
+        open_file = partial(rows_of, pairs, read, limit, column, own_preset, own)
+        file = open_file()
+        rows = checked(file, skip_bad, errors, f"{kind_of(read, own)} to judge")
         if dry_run:
-            _tell_estimate(built, file, rows, price_list, batch=batch, errors=errors)
+            plan = named.outline(errors)
+            if batch and len(plan.asked) > 1:
+                raise several_models(plan.method, len(plan.asked))
+            _announce_shard(shard, rows, errors)
+            warn_of_size(file.longest, errors)
+            tell_dry_run(plan, Amount(file, rows, file.size), prices, errors, batch=batch)
             return
         options: dict[str, Any] = {
             "out": out,
@@ -173,35 +154,25 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             "prices": prices and str(prices),
             "max_cost": max_cost,
         }
+        if batch:
+            options["max_concurrency"] = concurrency or _IN_JOBS
+            options["open_rows"] = open_rows or _OPEN_ROWS
+        wrap = partial(_batched, out=out, live_after=live_after, errors=errors)
+        built = named.build(wrap if batch else None)
+        _announce(built, rows, errors)
+        _announce_shard(shard, rows, errors)
+        price_list(prices)  # refused before anything is asked
+        warn_of_size(file.longest, errors)
         if engine == "ray":
-            spec_now = described or {
-                "method": method,
-                "model": model_spec(method, model, base_url, timeout, model_set),
-                "options": settings,
-                **({"preset": preset} if preset else {}),
-            }
-            source = partial(rows_of, pairs, read[0], limit, column, read[1], read[2])
             options |= {"actors": actors or 2, "rpm": rpm, "tpm": tpm}
-            _on_ray(source, spec_now, options, strict, address)
+            _on_ray(open_file, named.spec, options, strict, address)
             return
         options["rate_limiter"] = _limiter(rpm, tpm)
         run_to_the_end(built, Sized(file, rows), options, show or not out, strict, address)
-    except JudgeError as exc:
-        tell_refusal(exc, errors, address)
-        raise typer.Exit(MISUSED) from exc
-
-
-def _model_of(spec: Mapping[str, Any]) -> Any:
-    from langchain_judges.asking.models import model_of_spec, resolve_model
-
-    model = spec.get("model")
-    if isinstance(model, Mapping):
-        return model_of_spec(cast("Any", model))
-    return resolve_model(model) if isinstance(model, str) else model
 
 
 def _batched(
-    chat: Any, out: Path | None, live_after: float | None, errors: Console
+    chat: Any, *, out: Path | None, live_after: float | None, errors: Console
 ) -> BaseChatModel:
     """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
     from langchain_judges.asking.batches import batch_model
@@ -209,8 +180,6 @@ def _batched(
 
     if out is None or url_of(out):
         raise OptionError("--batch needs --out, a file beside which the jobs are remembered")
-    if isinstance(chat, list | None):
-        raise OptionError("--batch takes a method of one model, not a jury")
 
     def tell(job: Job) -> None:
         progress = f"{job.completed:,} of {job.requests:,} requests"
@@ -218,14 +187,6 @@ def _batched(
 
     journal = out.with_name(f"{out.name}.batches")
     return batch_model(chat, journal, live_after=live_after, report=tell)
-
-
-def _prices(path: Path | None) -> PriceList | None:
-    if path is None:
-        return None
-    from langchain_judges.runs.prices import Prices as Table
-
-    return Table.read(str(path))
 
 
 def _check_ways(
@@ -267,39 +228,6 @@ def _limiter(rpm: float | None, tpm: float | None) -> BaseRateLimiter | None:
     return MinuteLimiter(rpm=rpm, tpm=tpm)
 
 
-def _warn_of_size(file: PairsFile, errors: Console) -> None:
-    from langchain_judges.asking.tokens import BYTES
-    from langchain_judges.runs.estimate import LONG
-
-    tokens = file.longest // BYTES
-    if tokens >= LONG:
-        errors.print(
-            f"The longest row has about {tokens:,} tokens, and every call sends it.",
-            style="yellow",
-        )
-
-
-def _tell_estimate(
-    judge: Any,
-    file: PairsFile,
-    rows: int,
-    prices: PriceList | None,
-    *,
-    batch: bool,
-    errors: Console,
-) -> None:
-    from langchain_judges.runs.estimate import estimate
-
-    tier = "batch" if batch else None
-    cost = estimate(judge, file, n=rows, size=file.size, prices=prices, tier=tier)
-    text = f"About {cost.input_tokens:,} input and {cost.output_tokens:,} output tokens"
-    if prices:
-        known = cost.dollars is not None
-        text += f", ${cost.dollars:,.2f} by" if known else ", no price is known in"
-        text += f" {prices.source}"
-    errors.print(f"{text}; {cost.counted}.", markup=False)
-
-
 def _announce_shard(shard: str | None, rows: int, errors: Console) -> None:
     if shard is None:
         return
@@ -314,15 +242,5 @@ def _announce(judge: Any, rows: int, errors: Console) -> None:
     from langchain_judges.methods.marks import kind_of as kind_of_judge
 
     marks = judge.config["metadata"]
-    each = marks["calls"]
-    kind = kind_of_judge(judge)
-    errors.print(
-        f"{rows:,} {kind if rows == 1 else kind + 's'} by {marks['method']}: at most "
-        f"{rows * each:,} calls ({each} for each {kind}), excluding retries."
-    )
-    if is_local(judge):
-        errors.print(
-            "A small local model shows how the method works; its verdicts are poor. "
-            "Name a larger model for verdicts to rely on.",
-            style="yellow",
-        )
+    kind, local = kind_of_judge(judge), is_local(judge)
+    tell_calls(marks["method"], kind, marks["calls"], rows, errors, is_local=local)

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.messages import MISUSED, error_console, tell_refusal
-from langchain_judges.errors import JudgeError
+from langchain_judges.cli.messages import error_console, refusals_told
 
 
 def merge(
@@ -32,11 +31,8 @@ def merge(
     from langchain_judges.runs.merge import merge as join
 
     errors = error_console()
-    try:
+    with refusals_told(errors):
         merged = join(source, out, mark=mark)
-    except JudgeError as exc:
-        tell_refusal(exc, errors)
-        raise typer.Exit(MISUSED) from exc
     errors.print(
         f"{merged.rows:,} rows of {merged.parts} part{'s' * (merged.parts != 1)}, "
         f"{merged.judged:,} of them judged: {out}",

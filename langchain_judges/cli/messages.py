@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Iterator
+from typing import NoReturn
 from urllib.parse import urlsplit
 
+import typer
 from rich.console import Console
 
 from langchain_judges.errors import JudgeError
 from langchain_judges.rows.console import InertConsole
-
-if TYPE_CHECKING:
-    pass
 
 FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
 """Exit codes: nothing was judged, or failures under `--strict`; wrong use; a spent budget;
@@ -36,10 +36,40 @@ def table_console() -> Console:
 _UNREACHED = re.compile("connect|time(d )?out", re.I)
 
 
+_FLAGS = {
+    "base_url": "--base-url",
+    "columns": "--column",
+    "keep_failed": "--keep-failed",
+    "mark": "--mark",
+    "max_calls": "--max-calls",
+    "max_concurrency": "--concurrency",
+    "max_cost": "--max-cost",
+    "max_tokens": "--max-tokens",
+    "model": "--model",
+    "open_rows": "--open-rows",
+    "out": "--out",
+    "prices": "--prices",
+    "shard": "--shard",
+    "with_texts": "--with-texts",
+}
+"""What keywords of Python are called on a shell."""
+
+
 def tell_refusal(exc: JudgeError, errors: Console, address: str = "") -> None:
     """Print why a command was refused, and which server could not be reached."""
     at = f" ({address})" if address and _UNREACHED.search(str(exc)) else ""
-    errors.print(f"{exc}{at}", style="red", markup=False)
+    text = re.sub("`([a-z_]+)`", lambda name: _FLAGS.get(name[1], name[0]), str(exc))
+    errors.print(f"{text}{at}", style="red", markup=False)
+
+
+@contextlib.contextmanager
+def refusals_told(errors: Console, address: str = "") -> Iterator[None]:
+    """Tell why a command is refused, and leave with the code for wrong use."""
+    try:
+        yield
+    except JudgeError as exc:
+        tell_refusal(exc, errors, address)
+        raise typer.Exit(MISUSED) from exc
 
 
 def tell_undone(

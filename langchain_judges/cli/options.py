@@ -110,6 +110,12 @@ LiveAfter = Annotated[
     ),
 ]
 Prices = Annotated[Path | None, flag("prices", "--prices")]
+DryRunPrices = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices", help="Prices of tokens for --dry-run: a JSON file, or genai-prices."
+    ),
+]
 MaxCost = Annotated[float | None, flag("max_cost", "--max-cost")]
 RequestsAMinute = Annotated[
     float | None, typer.Option("--rpm", min=0.001, help="Most requests a minute.")
@@ -138,7 +144,7 @@ Columns = Annotated[
 ]
 Results = Annotated[Path | None, flag("out", "--out", "-o")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Check the rows, count the calls and stop.")
+    bool, typer.Option("--dry-run", help="Check the rows, count calls and tokens, and stop.")
 ]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Leave bad rows out instead of stopping.")

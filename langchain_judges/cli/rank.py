@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from langchain_judges.cli.estimates import Amount, tell_dry_run
 from langchain_judges.cli.messages import (
     FAILED,
-    MISUSED,
     address_of,
     end_stopped,
     error_console,
+    refusals_told,
     table_console,
-    tell_refusal,
 )
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
+    Columns,
     Concurrency,
+    DryRun,
+    DryRunPrices,
     KeepFailed,
     Method,
     ModelSettings,
@@ -31,8 +34,14 @@ from langchain_judges.cli.options import (
     Spec,
     Timeout,
 )
-from langchain_judges.cli.specs import judge_of
-from langchain_judges.errors import JudgeError
+from langchain_judges.cli.row_files import named_columns
+from langchain_judges.cli.specs import named_judge
+from langchain_judges.errors import InputError, OptionError, did_you_mean
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from langchain_judges.methods.outline import Outline
 
 
 def rank(  # noqa: PLR0913 - one parameter for each option
@@ -64,6 +73,10 @@ def rank(  # noqa: PLR0913 - one parameter for each option
     base_url: BaseUrl = None,
     concurrency: Concurrency = None,
     timeout: Timeout = SECONDS,
+    column: Columns = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take the first tasks only.")] = None,
+    prices: DryRunPrices = None,
+    dry_run: DryRun = False,
     keep_failed: KeepFailed = False,
 ) -> None:
     """Rank systems by their outputs; the same command with --out resumes where it stopped.
@@ -72,30 +85,32 @@ def rank(  # noqa: PLR0913 - one parameter for each option
 
     Exit codes: 0 done, 1 nothing was judged, 2 wrong use or refused, 130 Ctrl-C.
     """
-    # Loaded here: other commands need nothing of it.
-    from langchain_judges.report.ranking import ranking_table
-    from langchain_judges.rows.files import read_table
-    from langchain_judges.runs.rank import rank as rank_systems
-
     errors, address = error_console(), address_of(model, base_url)
-    try:
-        judge = judge_of(spec, method, model, preset, option, base_url, timeout, model_set)
-        ranking = rank_systems(
-            read_table(data),
-            judge,
-            budget=budget,
-            confidence=confidence,
-            seed=seed,
-            out=out,
-            max_concurrency=concurrency,
-            keep_failed=keep_failed,
-            progress=False,
-        )
-    except JudgeError as exc:
-        tell_refusal(exc, errors, address)
-        raise typer.Exit(MISUSED) from exc
-    except KeyboardInterrupt:
-        end_stopped(errors, saved=out is not None)
+    with refusals_told(errors, address):
+        named = named_judge(spec, method, model, preset, option, base_url, timeout, model_set)
+        rows = outputs_of(data, column, limit)
+        if dry_run:
+            plan = named.outline(errors)
+            _tell_comparisons(plan, rows, budget, prices, errors)
+            return
+        # Loaded here: a dry run needs nothing of it.
+        from langchain_judges.report.ranking import ranking_table
+        from langchain_judges.runs.rank import rank as rank_systems
+
+        try:
+            ranking = rank_systems(
+                rows,
+                named.build(),
+                budget=budget,
+                confidence=confidence,
+                seed=seed,
+                out=out,
+                max_concurrency=concurrency,
+                keep_failed=keep_failed,
+                progress=False,
+            )
+        except KeyboardInterrupt:
+            end_stopped(errors, saved=out is not None)
     table_console().print(ranking_table(ranking))
     if json_out is not None:
         json_out.write_text(json.dumps(ranking, indent=2, ensure_ascii=False) + "\n")
@@ -109,3 +124,64 @@ def rank(  # noqa: PLR0913 - one parameter for each option
     )
     if ranking["not_judged"] == comparisons:
         raise typer.Exit(FAILED)
+
+
+def outputs_of(
+    path: Path, columns: list[str] | None, limit: int | None
+) -> list[dict[str, Any]]:
+    """Return the rows of a table of outputs, its columns named as `rank` takes them.
+
+    Args:
+        path: The table.
+        columns: FIELD=COLUMN, as `--column` takes them.
+        limit: Most tasks to take; None for all.
+
+    Raises:
+        InputError: The table cannot be read, or has no such column.
+        OptionError: A field is none of a row of outputs.
+    """
+    from langchain_judges.rows.files import read_table
+
+    named = named_columns(columns, FIELDS) or {}
+    rows: list[dict[str, Any]] = []
+    tasks: set[str] = set()
+    for row in read_table(path):
+        for field, own in named.items():
+            if own not in row:
+                hint = did_you_mean(own, row)
+                raise InputError(f"no column {own!r}; {hint}there are {list(row)!r}")
+            row[field] = row[own]
+        if limit is not None and len(tasks | {repr(row.get("input"))}) > limit:
+            continue
+        tasks.add(repr(row.get("input")))
+        rows.append(row)
+    return rows
+
+
+def _tell_comparisons(
+    judge: Outline,
+    rows: list[dict[str, Any]],
+    budget: int | None,
+    prices: Path | None,
+    errors: Console,
+) -> None:
+    """Say how many comparisons are possible, and what they may cost."""
+    from langchain_judges.runs.rank import pairs_of, tasks_of
+
+    if judge.kind != "pair":
+        raise OptionError(f"rank needs a judge of pairs; {judge.method!r} labels single texts")
+    tasks = tasks_of(rows)
+    systems = {system for task in tasks for system in task["outputs"]}
+    everything = Amount.of(list(pairs_of(tasks)))
+    number = min(budget or everything.number, everything.number)
+    size = everything.size * number // max(1, everything.number)
+    errors.print(
+        f"{len(systems):,} systems on {len(tasks):,} tasks: {everything.number:,} comparisons "
+        f"are possible; at most {number:,} are made, and fewer where the order is settled "
+        "before."
+    )
+    tell_dry_run(judge, Amount(everything.rows, number, size), prices, errors)
+
+
+FIELDS = ("id", "input", "outputs", "output", "system", "reference")
+"""What a row of outputs may hold."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import typer
 from rich.console import Console
@@ -13,12 +13,10 @@ from langchain_judges.cli.hints import hint
 from langchain_judges.cli.messages import MISUSED
 from langchain_judges.cli.settings import json_hint
 from langchain_judges.datasets.row_file import PairsFile, PairsSet, ValueCheck, open_rows
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.datasets.tables import FIELDS
+from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.labels import check_annotations
 from langchain_judges.rows.texts import check_item, check_pair
-
-if TYPE_CHECKING:
-    pass
 
 
 def checked(
@@ -135,14 +133,32 @@ def check_labelled_pair(row: object) -> None:
     check_annotations(cast("dict[str, Any]", row))
 
 
-def named_columns(columns: Sequence[str] | None) -> dict[str, str] | None:
-    """Return the columns that `--column` named, by field; None if it named none."""
+def named_columns(
+    columns: Sequence[str] | None, fields: Iterable[str] = FIELDS
+) -> dict[str, str] | None:
+    """Return the columns that `--column` named, by field; None if it named none.
+
+    Args:
+        columns: FIELD=COLUMN, each.
+        fields: The fields that there are, beside `label.CRITERION`.
+
+    Raises:
+        OptionError: A value has another form, or names no field.
+    """
     named: dict[str, str] = {}
     for each in columns or ():
-        field, equals, column = each.partition("=")
-        if not equals:
-            raise OptionError(f"--column takes FIELD=COLUMN, got {each!r}")
-        named[field.strip()] = column
+        field, equals, column = (part.strip() for part in each.partition("="))
+        if not equals or not column:
+            raise OptionError(
+                f"--column takes FIELD=COLUMN, such as input=question, got {each!r}"
+            )
+        if field not in fields and not field.startswith("label."):
+            names = sorted(fields)
+            raise OptionError(
+                f"--column names no field {field!r}; {did_you_mean(field, names)}it takes "
+                f"{', '.join(names)}"
+            )
+        named[field] = column
     return named or None
 
 

@@ -12,16 +12,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.judges import build_judge, filled_memory, models_of
+from langchain_judges.cli.estimates import Amount, tell_dry_run
 from langchain_judges.cli.messages import (
     FAILED,
     INTERRUPTED,
-    MISUSED,
     SPENT,
     UNDER_BAR,
     address_of,
     error_console,
-    tell_refusal,
+    refusals_told,
     tell_stopped,
     tell_undone,
 )
@@ -30,6 +29,7 @@ from langchain_judges.cli.options import (
     BaseUrl,
     Columns,
     Concurrency,
+    DryRun,
     KeepFailed,
     Limit,
     MaxCalls,
@@ -38,6 +38,7 @@ from langchain_judges.cli.options import (
     Method,
     OptionalModel,
     Preset,
+    Prices,
     Settings,
     SkipBad,
     Strict,
@@ -46,9 +47,9 @@ from langchain_judges.cli.options import (
 from langchain_judges.cli.reports import gates_passed, reports, write
 from langchain_judges.cli.row_files import check_of, checked, kept_apart, named_columns
 from langchain_judges.cli.running import run_rows
-from langchain_judges.cli.settings import set_options
+from langchain_judges.cli.specs import named_judge
 from langchain_judges.datasets.row_file import ValueCheck, open_rows
-from langchain_judges.errors import InputError, JudgeError, OptionError
+from langchain_judges.errors import InputError, OptionError
 from langchain_judges.orders import OrderRule
 from langchain_judges.rows.labels import check_annotations
 from langchain_judges.runs.results import judged_row
@@ -114,7 +115,9 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     timeout: Timeout = SECONDS,
     max_calls: MaxCalls = None,
     max_tokens: MaxTokens = None,
+    prices: Prices = None,
     limit: Limit = None,
+    dry_run: DryRun = False,
     skip_bad: SkipBad = False,
     keep_failed: KeepFailed = False,
     strict: Strict = False,
@@ -125,35 +128,43 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     3 budget spent (the report then covers what was judged), 4 under a bar or worse than the
     baseline, 130 Ctrl-C.
     """
-    from langchain_judges.report import read_baseline
-    from langchain_judges.report.provenance import command_text, judge_provenance
-    from langchain_judges.report.single import check_installed
-
     errors, address = error_console(), address_of(model, base_url)
-    try:
-        _check_use(data, model, verdicts)
-        check_installed()
+    with refusals_told(errors, address):
+        _check_use(data, model, verdicts, dry_run=dry_run)
         read = [*map(Path, [data] if data else []), *(verdicts or [])]
         kept_apart([*read, baseline], [out, results, csv, markdown])
         kept_apart(read, [json])  # the next baseline may take the place of the last one
-        earlier = None if baseline is None else read_baseline(baseline)
-        settings = set_options(option or [])
-        check = check_known_of if model is None else check_of(method, preset, settings)
+        named = None
+        check: ValueCheck = check_known_of
+        if model is not None:
+            named = named_judge(
+                None, method, model, preset, option, base_url, timeout, None, memory
+            )
+            check = check_of(method, preset, named.options)
         table = None if data is None else _table(data, check, column or [], limit, skip_bad)
-        summary, provenance = None, {"command": command_text(sys.argv)}
-        if model is not None and table is not None:
+        if named is not None and table is not None:
             _check_labels(table)
-            verdict_file = results or out.with_suffix(".verdicts.jsonl")
-            more = {} if memory is None else {"memory": filled_memory(memory)}
-            chat = models_of(method, model, base_url, timeout)
-            judge = build_judge(method, chat, preset, settings, **more)
+        if dry_run and named is not None and table is not None:
+            tell_dry_run(named.outline(errors), Amount.of(table), prices, errors)
+            return
+        # Loaded here: a dry run needs nothing of it.
+        from langchain_judges.report import read_baseline
+        from langchain_judges.report.provenance import command_text, judge_provenance
+        from langchain_judges.report.single import check_installed
+
+        check_installed()
+        earlier = None if baseline is None else read_baseline(baseline)
+        summary, provenance = None, {"command": command_text(sys.argv)}
+        if named is not None and table is not None:
             limits = {
-                "out": verdict_file,
+                "out": results or out.with_suffix(".verdicts.jsonl"),
                 "max_concurrency": concurrency,
                 "max_calls": max_calls,
                 "max_tokens": max_tokens,
                 "keep_failed": keep_failed,
+                "prices": prices and str(prices),
             }
+            judge = named.build()
             provenance |= judge_provenance(judge.config["metadata"])
             summary, rows = _judge_rows(judge, method, table, limits, errors)
             runs = {_name(rows): rows}
@@ -169,9 +180,20 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         report = reports(runs, table, options)
         passed = gates_passed(report, min_agreement, max_flips, markdown)
         write(report, {"html": out, "csv": csv, "json": json})
-    except JudgeError as exc:
-        tell_refusal(exc, errors, address)
-        raise typer.Exit(MISUSED) from exc
+    _leave(runs, summary, errors, address, strict=strict)
+    if not passed:
+        raise typer.Exit(UNDER_BAR)
+
+
+def _leave(
+    runs: dict[str, list[dict[str, Any]]],
+    summary: Any,
+    errors: Console,
+    address: str,
+    *,
+    strict: bool,
+) -> None:
+    """Say what was not judged, and leave with its code where that is not 0."""
     result_rows = [row for rows in runs.values() for row in rows]
     failures = [row for row in result_rows if not judged_row(row)]
     causes = Counter(cause_of({"failures": [], **row["verdict"]}) for row in failures)
@@ -180,8 +202,6 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         raise typer.Exit(SPENT)
     if len(failures) == len(result_rows) or (strict and _anything_failed(runs)):
         raise typer.Exit(FAILED)
-    if not passed:
-        raise typer.Exit(UNDER_BAR)
 
 
 def check_known_of(row: object) -> None:
@@ -195,11 +215,15 @@ def check_known_of(row: object) -> None:
     check_annotations(row)
 
 
-def _check_use(data: str | None, model: str | None, verdicts: list[Path] | None) -> None:
+def _check_use(
+    data: str | None, model: str | None, verdicts: list[Path] | None, *, dry_run: bool
+) -> None:
     if (model is None) == (not verdicts):
         raise OptionError("name either --model, to judge, or --verdicts of a finished run")
     if model is not None and data is None:
         raise OptionError("name the rows to judge: a table, or a known set")
+    if model is None and dry_run:
+        raise OptionError("--dry-run is for --model: with --verdicts nothing is asked")
 
 
 def _table(

@@ -17,7 +17,6 @@ from langchain_judges.datasets.source import (
     digest,
 )
 from langchain_judges.errors import OptionError
-from langchain_judges.metrics.inputs import one_of
 from langchain_judges.rows.files import read_table
 from langchain_judges.verdict import Preference
 
@@ -232,6 +231,9 @@ def judge_bench(source: Source, seed: int, *, split: str | None = None) -> RowSt
         OptionError: The split is another, or the file has no pair of it.
     """
     if split is not None:
+        # Loaded on use: it loads numpy, which reading a table does not need.
+        from langchain_judges.metrics.inputs import one_of
+
         one_of("split", split, JUDGE_BENCH_MODELS)
     for record in _judge_bench_records(source, split):
         # The sources LiveBench and LiveCodeBench give their questions no number.

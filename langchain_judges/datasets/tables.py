@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from langchain_judges.datasets.rows import RowStream, shuffled
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.files import read_table
 from langchain_judges.rows.kinds import kind_in, kind_of_row
 from langchain_judges.rows.labels import read_label
 from langchain_judges.rows.messages import plain_row
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
-_FIELDS = frozenset(
+FIELDS = frozenset(
     {
         "input",
         "output_a",
@@ -38,6 +38,7 @@ _FIELDS = frozenset(
         "rejected",
     }
 )
+"""Fields of a row to which a column may be mapped."""
 
 _CRITERION = "label."
 """Begins the name of a column with people's label by one criterion, as `label.accuracy`."""
@@ -69,10 +70,11 @@ def check_columns(columns: Columns | None) -> None:
         OptionError: It names something else.
     """
     fields = {name for name in columns or {} if not name.startswith(_CRITERION)}
-    if unknown := fields - _FIELDS:
+    if unknown := fields - FIELDS:
+        name = sorted(unknown)[0]
         raise OptionError(
-            f"`columns` maps the fields {sorted(_FIELDS)!r}, and `label.CRITERION`, to "
-            f"columns, got {sorted(unknown)!r}"
+            f"`columns` names no field {name!r}; {did_you_mean(name, FIELDS)}it takes "
+            f"{', '.join(sorted(FIELDS))} and label.CRITERION"
         )
 
 
@@ -171,7 +173,8 @@ def _mapped(record: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
         cells = []
         for column in [source_columns] if isinstance(source_columns, str) else source_columns:
             if column not in record:
-                raise InputError(f"no column {column!r}; there are {list(record)!r}")
+                hint = did_you_mean(column, record)
+                raise InputError(f"no column {column!r}; {hint}there are {list(record)!r}")
             cells.append(record[column])
             column_names.add(column)
         fields[field] = cells[0] if isinstance(source_columns, str) else cells

@@ -77,21 +77,25 @@ class Combination(JudgeOptions):
             OptionError: The members do not fit together, or an option is not allowed.
         """
         members = self._members(model)
-        kinds = {kind_of(member.judge) for member in members}
-        if len(kinds) > 1:
-            raise OptionError(
-                "all members must judge the same: pairs, or single texts; got "
-                + ", ".join(f"{m.name} ({kind_of(m.judge)})" for m in members)
-            )
+        kind = one_kind([(member.name, kind_of(member.judge)) for member in members])
         # What members were given stands in their own marks and specs.
         own = self.model_copy(update=dict.fromkeys(SHARED, None) | _UNSET)
-        return own.combine_members(members, kinds.pop())
+        return own.combine_members(members, kind)
+
+    def check_size(self, size: int) -> None:
+        """Check that the options fit so many members.
+
+        Raises:
+            OptionError: They do not.
+        """
 
     def combine_members(self, members: tuple[Member, ...], kind: Kind) -> JudgeGraph:
         """Return the judge that asks these members."""
         raise NotImplementedError
 
     def _members(self, value: MembersLike) -> tuple[Member, ...]:
+        from langchain_judges.methods.registry import build
+
         if self.prompts:
             raise OptionError("`prompts` are those of a method; give them to the members")
         alone = isinstance(value, str | BaseChatModel | Mapping | Runnable)
@@ -99,7 +103,7 @@ class Combination(JudgeOptions):
         if not entries:
             raise OptionError(f"{self.method!r} needs at least one member")
         if all(map(_is_model, entries)):
-            return _with_names(self._of_models(entries))
+            return _with_names(list(map(build, self.specs_of_models(entries))))
         shared = {name: getattr(self, name) for name in SHARED if name in self.model_fields_set}
         if shared or self.methods:
             names = [*shared, *(["methods"] if self.methods else [])]
@@ -107,9 +111,12 @@ class Combination(JudgeOptions):
             raise OptionError(f"{options} cannot change a ready judge: give it to each member")
         return _with_names([self._read(each) for each in entries])
 
-    def _of_models(self, models: Sequence[Any]) -> list[JudgeGraph]:
-        from langchain_judges.methods.registry import build
+    def specs_of_models(self, models: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return the judge that each model is to be, as a spec.
 
+        Raises:
+            OptionError: There are more or fewer methods than models.
+        """
         default = self.default_methods if len(models) == 1 else ("relative",)
         methods = list(self.methods or default)
         if len(models) > 1 and len(methods) not in {1, len(models)}:
@@ -127,10 +134,7 @@ class Combination(JudgeOptions):
         ]
         for spec in specs:
             spec["options"] = {**shared, **(spec.get("options") or {})}
-        return [
-            build({**spec, "model": model})
-            for spec, model in zip(specs, each_model, strict=True)
-        ]
+        return [{**spec, "model": model} for spec, model in zip(specs, each_model, strict=True)]
 
     def _read(self, value: object) -> Runnable[Any, Any]:
         from langchain_judges.methods.registry import build
@@ -146,6 +150,20 @@ class Combination(JudgeOptions):
                 '`.with_config(metadata={"method": "mine, version 1", "takes": "pair"})`'
             )
         return value
+
+
+def one_kind(members: Sequence[tuple[str, Kind]]) -> Kind:
+    """Return what members judge, each given with its name.
+
+    Raises:
+        OptionError: Some judge pairs, others single texts.
+    """
+    if len({kind for _, kind in members}) > 1:
+        raise OptionError(
+            "all members must judge the same: pairs, or single texts; got "
+            + ", ".join(f"{name} ({kind})" for name, kind in members)
+        )
+    return members[0][1]
 
 
 def _is_model(value: object) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.budgets import fit
 from langchain_judges.methods.lazy import Lazy
 from langchain_judges.methods.marks import Kind
@@ -159,6 +158,24 @@ def build(spec: Mapping[str, Any]) -> JudgeGraph:
         OptionError: A field is missing or unknown, or an option is not allowed.
         ModelSetupError: The model cannot be made.
     """
+    check_spec(spec)
+    options, preset = spec.get("options"), spec.get("preset")
+    model, table = spec["model"], METHODS | COMBINATIONS
+    if not isinstance(model, Mapping) or spec["method"] in COMBINATIONS:
+        return load(table, spec["method"], model, preset, options or {})
+    named_model = cast("ModelSpec", model)
+    chat = model_of_spec(named_model)
+    judge: JudgeGraph = load(table, spec["method"], chat, preset, options or {})
+    judge.model = named_model
+    return judge
+
+
+def check_spec(spec: Mapping[str, Any]) -> None:
+    """Check that plain JSON has the form of a judge; its options are not looked at.
+
+    Raises:
+        OptionError: A field is missing or unknown, or has the wrong type.
+    """
     names = set(spec) if isinstance(spec, Mapping) else set()
     if not {"method", "model"} <= names or names - {"method", "model", "options", "preset"}:
         raise OptionError(
@@ -171,14 +188,6 @@ def build(spec: Mapping[str, Any]) -> JudgeGraph:
     if not _is_text(spec["method"]) or not isinstance(preset, str | None):
         wrong = preset if _is_text(spec["method"]) else spec["method"]
         raise OptionError(f"`method` and `preset` of a spec must be texts, got {wrong!r}")
-    model, table = spec["model"], METHODS | COMBINATIONS
-    if not isinstance(model, Mapping) or spec["method"] in COMBINATIONS:
-        return load(table, spec["method"], model, preset, options or {})
-    named_model = cast("ModelSpec", model)
-    chat = model_of_spec(named_model)
-    judge: JudgeGraph = load(table, spec["method"], chat, preset, options or {})
-    judge.model = named_model
-    return judge
 
 
 def read_spec(path: Path) -> dict[str, Any]:
@@ -212,18 +221,28 @@ def load(
     Raises:
         OptionError: The method, preset or an option is unknown.
     """
+    return options_of(table, method, preset, options).build(model)
+
+
+def options_of(
+    table: Methods, method: str, preset: str | None, options: Mapping[str, Any]
+) -> GraphOptions:
+    """Return the checked options of a method, those of a preset beneath.
+
+    Raises:
+        OptionError: The method, preset or an option is unknown.
+    """
     kind: type[GraphOptions] = named(table, method, "method")
     preset_options = (
         dict(named(kind.presets, preset, f"preset of {method!r}")) if preset else {}
     )
-    return kind(**{**preset_options, **options}).build(model)
+    return kind(**{**preset_options, **options})
 
 
 def named(table: Mapping[str, Any], name: str, what: str) -> Any:
     """Return what stands under a name, or raise `OptionError` with all names."""
     if name in table:
         return table[name]
-    near = get_close_matches(name, list(table), n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = did_you_mean(name, table)
     others = f"there are {', '.join(sorted(table))}" if table else "there are none"
     raise OptionError(f"there is no {what} {name!r}; {hint}{others}")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.options.marks import Group, Here, Owner
 from langchain_judges.options.wording import wording
 
@@ -120,8 +119,7 @@ def unknown_option(
     owner: str, name: str, there: Mapping[str, Any] | tuple[str, ...]
 ) -> OptionError:
     """Return the error for an option that does not exist, with the nearest that does."""
-    near = get_close_matches(name, list(there), n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = did_you_mean(name, there)
     return OptionError(
         f"{owner!r} has no option {name!r}; {hint}it takes {', '.join(sorted(there))}"
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from langchain_judges.asking.models import model_name
+from langchain_judges.asking.models import ModelSpec, model_name
 from langchain_judges.asking.paid import Paid
 from langchain_judges.asking.tokens import BYTES, Tokenizer, bytes_of, tokenizer_of
 from langchain_judges.methods.marks import metadata_of, unwrapped
+from langchain_judges.methods.outline import Outline
 from langchain_judges.rows.texts import texts_read
+from langchain_judges.runs.prices import provider_and_name
 
 if TYPE_CHECKING:
     from langchain_judges.runs.prices import Prices
@@ -24,6 +26,14 @@ SAMPLE = 1_000
 """Rows whose tokens are counted; the others are taken to have as many for each byte."""
 LONG = 100_000
 """Tokens of a row that are worth a warning: many models refuse them, and all charge them."""
+
+
+def long_row(size: int) -> str:
+    """Return the warning that a row of so many bytes is worth; empty for a usual one."""
+    tokens = size // BYTES
+    if tokens < LONG:
+        return ""
+    return f"The longest row has about {tokens:,} tokens, and every call sends it."
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,7 @@ def estimate(
     """Estimate the tokens and dollars of a run; nothing is asked.
 
     Args:
-        judge: A judge of this package.
+        judge: A judge of this package, or its outline.
         rows: Its rows; the first thousand are read, if the model's tokens can be counted.
         n: How many rows there are.
         size: Bytes of all of their texts.
@@ -62,17 +72,16 @@ def estimate(
     costs: list[float | None] = []
     counters: dict[str, Tokenizer] = {}
     for calls, model in _models_of(judge):
-        name = model if isinstance(model, str) else _name(model)
+        name = _name(model)
         counter = counters.setdefault(name, tokenizer_of(name))
         usage = Paid(
             calls * (_tokens(counter, sample, size) + n * OVERHEAD),
             0,
             calls * n * REPLY,
-            tier or getattr(model, "service_tier", None),
+            tier or _tier(model),
         )
         input_tokens, replies = input_tokens + usage.input_tokens, replies + usage.output_tokens
-        by_name = prices is None or isinstance(model, str | Mapping)
-        costs.append(None if by_name or prices is None else prices.cost(model, usage))
+        costs.append(None if prices is None else _cost(prices, model, usage))
     dollars_by_model = [cost for cost in costs if cost is not None]
     dollars = (
         sum(dollars_by_model)
@@ -101,12 +110,30 @@ def _counted(counters: Iterable[Tokenizer], sample: int, n: int) -> str:
 
 
 def _name(model: Any) -> str:
-    return str(model.get("name")) if isinstance(model, Mapping) else model_name(model)
+    if isinstance(model, dict):
+        return provider_and_name(cast("ModelSpec", model))[1]
+    return model_name(model)
+
+
+def _tier(model: Any) -> str | None:
+    if isinstance(model, dict):
+        return (model.get("settings") or {}).get("service_tier")
+    return getattr(model, "service_tier", None)
+
+
+def _cost(prices: Prices, model: Any, usage: Paid) -> float | None:
+    if not isinstance(model, dict):
+        return prices.cost(model, usage)
+    price = prices.of_named(cast("ModelSpec", model))
+    return None if price is None else price.of(usage)
 
 
 def _models_of(judge: Any) -> list[tuple[int, Any]]:
     """Return the calls for a row and the model of each judge that a judge is made of."""
+    if isinstance(judge, Outline):
+        return list(judge.asked)
     own = unwrapped(judge)
     if members := getattr(own, "members", ()):
         return [each for member in members for each in _models_of(member.judge)]
-    return [(metadata_of(judge)["calls"], own.model)]
+    model = {"name": own.model} if isinstance(own.model, str) else own.model
+    return [(metadata_of(judge)["calls"], model)]

@@ -181,7 +181,7 @@ def _common_mark(parts: list[Path], receipts: list[Receipt]) -> str:
     marks = {_mark_of(row) for part in parts for row in read_lines(part)}
     if len(marks) != 1:
         raise OutputError(
-            f"{parts[0]} holds results of {len(marks)} judges; name one by its `mark`: "
+            f"{parts[0]} holds results of {len(marks)} judges; name one by `mark`: "
             f"{', '.join(sorted(marks))}."
         )
     return marks.pop()

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
 
-from langchain_judges.asking.models import model_name
+from langchain_judges.asking.models import ModelSpec, model_name, own_address
 from langchain_judges.asking.paid import Paid
 from langchain_judges.errors import OptionError, needs
 
@@ -27,6 +27,16 @@ _BATCH = {"anthropic": 0.5, "openai": 0.5}
 """Factor of the providers for batches, which the table does not have."""
 TABLE = "genai-prices"
 """Name of the package's table, in place of a file."""
+_PREFIXES = {
+    "anthropic": "anthropic",
+    "deepseek": "deepseek",
+    "google_genai": "google",
+    "groq": "groq",
+    "mistralai": "mistral",
+    "openai": "openai",
+    "xai": "x-ai",
+}
+"""Providers in genai-prices, by what stands before a model's name."""
 _PROVIDERS = {
     "ChatAnthropic": "anthropic",
     "ChatDeepSeek": "deepseek",
@@ -108,16 +118,35 @@ class Prices:
         name = model_name(model)
         key = (_address(model), name)
         if key not in self._cache:
-            if self.models is None:
-                self._cache[key] = _table_price(_provider(model), name)
-            else:
-                self._cache[key] = self.models.get(name)
+            self._cache[key] = self._price(_provider(model), name)
         return self._cache[key]
+
+    def of_named(self, spec: ModelSpec) -> Price | None:
+        """Return the price of a model that was not made; None if it is unknown."""
+        provider, name = provider_and_name(spec)
+        return self._price(provider, name)
+
+    def _price(self, provider: str | None, name: str) -> Price | None:
+        return _table_price(provider, name) if self.models is None else self.models.get(name)
 
     def cost(self, model: BaseChatModel, paid: Paid) -> float | None:
         """Return the cost of a reply in dollars; None if the price is unknown."""
         price = self.of(model)
         return None if price is None else price.of(paid)
+
+
+def provider_and_name(spec: ModelSpec) -> tuple[str | None, str]:
+    """Return a model's provider, as genai-prices calls it, and the provider's name for it.
+
+    The provider is None for a server with another address, and where it is not known.
+    """
+    prefix, colon, rest = spec["name"].partition(":")
+    named = prefix if colon else "openai" if spec["name"].startswith("gpt-") else ""
+    name = rest if colon and (prefix in _PREFIXES or not spec.get("base_url")) else spec["name"]
+    if address := spec.get("base_url") or (own_address() if named == "openai" else None):
+        is_openai = urlsplit(address).hostname == "api.openai.com"
+        return ("openai" if is_openai else None), name
+    return _PREFIXES.get(named), name
 
 
 def _problem(exc: Exception) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Annotated, Any, ClassVar
@@ -114,6 +114,18 @@ def tasks_of(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         own |= {name: row[name] for name in ("input", "reference") if row.get(name)}
         own["outputs"] |= outputs
     return list(tasks.values())
+
+
+def pairs_of(tasks: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield every comparison that tasks allow, as a pair.
+
+    Args:
+        tasks: As `tasks_of` returns them.
+    """
+    for task in tasks:
+        shared = {name: task[name] for name in ("input", "reference") if name in task}
+        for a, b in combinations(task["outputs"].values(), 2):
+            yield {**shared, "output_a": a, "output_b": b}
 
 
 @dataclass

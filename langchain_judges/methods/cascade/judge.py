@@ -149,6 +149,10 @@ class Cascade(Combination):
             )
         return thresholds if len(thresholds) == size else [*thresholds, 0.0]
 
+    def check_size(self, size: int) -> None:
+        """Check that there is a threshold for each judge."""
+        self.gates(size)
+
     def combine_members(self, members: tuple[Member, ...], kind: Kind) -> JudgeGraph:
         """Return the cascade of these judges."""
         # Loaded on use: to check options and count calls takes no graph.

@@ -119,12 +119,16 @@ class Jury(Combination):
             raise OptionError("`weights` go with `combine='weighted'`, one for each member")
         return self
 
+    def check_size(self, size: int) -> None:
+        """Check that as many members can judge a row as must."""
+        check_quorum(self.min_valid, size)
+
     def combine_members(self, members: tuple[Member, ...], kind: Kind) -> JudgeGraph:
         """Return the jury of these members."""
         # Loaded on use: to check options and count calls takes no graph.
         from langgraph.graph import StateGraph
 
-        check_quorum(self.min_valid, len(members))
+        self.check_size(len(members))
         steps = JurySteps(
             self, members, kind, _weights(self.weights, members), _grades(members)
         )

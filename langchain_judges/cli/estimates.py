@@ -1,0 +1,105 @@
+"""What a command will ask, said before anything is asked: calls, tokens, dollars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from langchain_judges.methods.outline import Outline
+    from langchain_judges.runs.prices import Prices as PriceList
+
+
+class Amount(NamedTuple):
+    """The rows that are to be judged."""
+
+    rows: Iterable[Mapping[str, Any]]
+    number: int
+    size: int
+    """Bytes of all of their texts."""
+
+    @classmethod
+    def of(cls, rows: list[dict[str, Any]]) -> Amount:
+        """Return how much some rows are."""
+        from langchain_judges.asking.tokens import bytes_of
+        from langchain_judges.rows.texts import texts_read
+
+        return cls(rows, len(rows), sum(bytes_of(texts_read(row)) for row in rows))
+
+
+def tell_calls(
+    method: str, kind: str, calls: int, rows: int, errors: Console, *, is_local: bool
+) -> None:
+    """Say how many calls the rows take at most, and what a small local model is worth."""
+    errors.print(
+        f"{rows:,} {kind if rows == 1 else kind + 's'} by {method}: at most "
+        f"{rows * calls:,} calls ({calls} for each {kind}), excluding retries."
+    )
+    if is_local:
+        errors.print(
+            "A small local model shows how the method works; its verdicts are poor. "
+            "Name a larger model for verdicts to rely on.",
+            style="yellow",
+        )
+
+
+def _tell_estimate(
+    judge: Outline,
+    amount: Amount,
+    prices: PriceList | None,
+    errors: Console,
+    *,
+    batch: bool,
+) -> None:
+    """Say about how many tokens the rows take, and dollars where prices are known."""
+    from langchain_judges.runs.estimate import estimate
+
+    tier = "batch" if batch else None
+    rows, number, size = amount
+    cost = estimate(judge, rows, n=number, size=size, prices=prices, tier=tier)
+    text = f"About {cost.input_tokens:,} input and {cost.output_tokens:,} output tokens"
+    if prices:
+        known = cost.dollars is not None
+        text += f", ${cost.dollars:,.2f} by" if known else ", no price is known in"
+        text += f" {prices.source}"
+    errors.print(f"{text}; {cost.counted}.", markup=False)
+
+
+def tell_dry_run(
+    judge: Outline,
+    amount: Amount,
+    prices: Path | None,
+    errors: Console,
+    *,
+    batch: bool = False,
+) -> None:
+    """Say what a run over some rows will ask and may cost."""
+    each, local = judge.calls, judge.is_local
+    tell_calls(judge.method, judge.kind, each, amount.number, errors, is_local=local)
+    _tell_estimate(judge, amount, price_list(prices), errors, batch=batch)
+
+
+def price_list(path: Path | None) -> PriceList | None:
+    """Return the prices that a file or the name of a table gives."""
+    if path is None:
+        return None
+    from langchain_judges.runs.prices import Prices
+
+    return Prices.read(str(path))
+
+
+def warn_of_size(longest: int, errors: Console) -> None:
+    """Warn where a row is so long that many models refuse it.
+
+    Args:
+        longest: Bytes of the longest row.
+        errors: Where to say it.
+    """
+    from langchain_judges.runs.estimate import long_row
+
+    if text := long_row(longest):
+        errors.print(text, style="yellow")
