@@ -74,9 +74,10 @@ class Panel(Options):
     def as_json(self) -> dict[str, Any]:
         """Return the options as plain JSON, with the static roles in full.
 
-        A set may be reworded under the same name, and is another panel then.
+        A set may be reworded under the same name, and is another panel then. Where the task
+        decides who sits, the mark holds the wording of all sets.
         """
-        if self.static is None:
+        if self.by_task:
             return super().as_json()
         return {**super().as_json(), "static": [dict(role) for role in self.static_roles()]}
 
