@@ -111,11 +111,12 @@ def behave(call: ServerCall):
 
 def test_the_python_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    rows = [{**pair, "label": "A"} for pair in pairs(6)]
+    lines = [json.dumps({**pair, "label": "A"}) + "\n" for pair in pairs(6)]
+    (tmp_path / "labelled.jsonl").write_text("".join(lines))
     with FakeModelServer(behave) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        names = {"pairs": rows}
+        names: dict = {}
         for block in blocks(PAGES[0], "python"):
             exec(block.replace("http://127.0.0.1:11434/v1", server.url), names)
     output = capsys.readouterr().out.splitlines()
