@@ -150,9 +150,7 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         # Loaded here: a dry run needs nothing of it.
         from langchain_judges.report import read_baseline
         from langchain_judges.report.provenance import command_text, judge_provenance
-        from langchain_judges.report.single import check_installed
 
-        check_installed()
         earlier = None if baseline is None else read_baseline(baseline)
         summary, provenance = None, {"command": command_text(sys.argv)}
         if named is not None and table is not None:
@@ -224,6 +222,10 @@ def _check_use(
         raise OptionError("name the rows to judge: a table, or a known set")
     if model is None and dry_run:
         raise OptionError("--dry-run is for --model: with --verdicts nothing is asked")
+    if not dry_run:  # which makes no report
+        from langchain_judges.report.single import check_installed
+
+        check_installed()
 
 
 def _table(
