@@ -147,5 +147,7 @@ def test_ctrl_c_is_code_130_and_the_same_command_goes_on(serve, file_of, tmp_pat
     calls, file = len(server.calls), len(out.read_text().splitlines())
     assert 2 <= file < 30
     assert writing(path, server, "-o", out).exit_code == 0
-    assert len(server.calls) - calls == 4 * (30 - file)
+    # A text takes four calls; what had come in for unfinished ones is not paid again.
+    assert 4 * 30 <= len(server.calls) <= 4 * 30 + 2
+    assert len(server.calls) - calls <= 4 * (30 - file)
     assert len(out.read_text().splitlines()) == 30

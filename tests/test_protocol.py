@@ -279,7 +279,7 @@ def test_few_shot_arms_show_the_same_examples(serve, data, tmp_path):
     options = ["--limit", "1", "--sets", "hh_helpful_test", "--only", "few_shot"]
     assert studied(data, server, tmp_path / "out", *options).exit_code == 0
     prompts = [call.prompt for call in server.calls]
-    thought = [prompt for prompt in prompts if "think it through step by step" in prompt]
+    thought = [prompt for prompt in prompts if "Think step by step" in prompt]
     # Budgets of 8 and 15 take the first of the 24 samples.
     assert len(thought) == 2 * 24
     assert all("A jacket costs" in prompt for prompt in thought)
