@@ -36,6 +36,7 @@ from langchain_judges import (
 )
 from langchain_judges.errors import (
     InputError,
+    LongRowWarning,
     ModelAccessError,
     OptionError,
     OutputError,
@@ -86,6 +87,27 @@ def test_results_come_in_order_with_their_ids_and_what_people_know(kind):
     assert {(row["label"], row["group"]) for row in rows} == {("A", "g")}
     assert rows[3]["criteria"] == [{"name": "Depth", "description": ""}]
     assert (summary.rows, summary.calls, summary.preferences["A"]) == (20, 40, 20)
+
+
+@KINDS
+def test_a_row_of_a_million_tokens_is_warned_of_once_before_it_is_sent(tmp_path, kind):
+    model = FakeChatModel(replies=judged_by(goods))
+    judge = create_bsm_judge(model, criteria=["Depth"])
+    # 4,000,000 bytes and a few more, four of which make a token.
+    rows = [*pairs(1), {**pairs(2)[1], "input": "x" * 4_000_000}]
+    warned = pytest.warns(LongRowWarning, match=r"row of index 1 has about 1,000,0\d\d tokens")
+    with warned as warnings:
+        collect(judge, rows, kind, out=tmp_path / "out.jsonl")
+    assert len(warnings) == 1
+    collect(judge, rows, kind, out=tmp_path / "out.jsonl")  # a stored row is not sent
+
+
+def test_a_run_that_takes_long_rows_for_errors_does_not_send_them():
+    prompts = []
+    judge = create_bsm_judge(FakeChatModel(replies=prompts.append), criteria=["Depth"])
+    with pytest.raises(LongRowWarning):  # as pytest is set up here
+        collect(judge, [{**pairs(1)[0], "input": "x" * 400_000}], "sync")
+    assert not prompts
 
 
 @KINDS

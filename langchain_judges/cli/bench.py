@@ -14,6 +14,7 @@ from langchain_judges.cli.contests import (
     print_comparison,
     settings_by_method,
 )
+from langchain_judges.cli.estimates import warn_of_size
 from langchain_judges.cli.judges import chat_model
 from langchain_judges.cli.messages import (
     MISUSED,
@@ -106,6 +107,7 @@ def bench(  # noqa: PLR0913 - one parameter for each option
         settings = settings_by_method("bench", names, option or [])
         file = open_rows(pairs, limit, check_labelled_pair, named_columns(column))
         rows = checked(file, skip_bad, errors)
+        warn_of_size(file.longest, errors)
         chat = chat_model(model, base_url, timeout, dry_run=dry_run)
         common: dict[str, Any] = {"shots": shots, "options": settings}
         common["aspects"] = names_in(aspects) if aspects else None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from langchain_judges.cli.estimates import Amount, tell_dry_run
+from langchain_judges.cli.estimates import Amount, tell_dry_run, warn_of_size
 from langchain_judges.cli.messages import (
     address_of,
     end_stopped,
@@ -77,6 +77,7 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
         method, preset, options = named.rows_like
         file = rows_of(rows, method, limit, column, preset, options)
         number = checked(file, skip_bad, errors, "row to judge")
+        warn_of_size(file.longest, errors)
         if dry_run:
             amount = Amount(file, number, file.size)
             tell_dry_run(named.outline(errors), amount, prices, errors)

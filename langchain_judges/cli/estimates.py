@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
+
+from langchain_judges.errors import LongRowWarning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,14 +95,24 @@ def price_list(path: Path | None) -> PriceList | None:
     return Prices.read(str(path))
 
 
+def longest_of(rows: Iterable[Mapping[str, Any]]) -> int:
+    """Return the bytes of the longest of some rows."""
+    from langchain_judges.asking.tokens import bytes_of
+    from langchain_judges.rows.texts import texts_read
+
+    return max((bytes_of(texts_read(row)) for row in rows), default=0)
+
+
 def warn_of_size(longest: int, errors: Console) -> None:
-    """Warn where a row is so long that many models refuse it.
+    """Warn where a row is so long that many models refuse it; the run does not repeat it.
 
     Args:
         longest: Bytes of the longest row.
         errors: Where to say it.
     """
-    from langchain_judges.runs.estimate import long_row
+    from langchain_judges.runs.long_rows import long_row
 
+    # Here it is one sentence about all rows, before the first is sent.
+    warnings.simplefilter("ignore", LongRowWarning)
     if text := long_row(longest):
         errors.print(text, style="yellow")

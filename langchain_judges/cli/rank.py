@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli.estimates import Amount, tell_dry_run
+from langchain_judges.cli.estimates import Amount, longest_of, tell_dry_run, warn_of_size
 from langchain_judges.cli.messages import (
     FAILED,
     address_of,
@@ -95,8 +95,10 @@ def rank(  # noqa: PLR0913 - one parameter for each option
             return
         # Loaded here: a dry run needs nothing of it.
         from langchain_judges.report.ranking import ranking_table
+        from langchain_judges.runs.rank import pairs_of, tasks_of
         from langchain_judges.runs.rank import rank as rank_systems
 
+        warn_of_size(longest_of(pairs_of(tasks_of(rows))), errors)
         try:
             ranking = rank_systems(
                 rows,
@@ -180,6 +182,7 @@ def _tell_comparisons(
         f"are possible; at most {number:,} are made, and fewer where the order is settled "
         "before."
     )
+    warn_of_size(longest_of(everything.rows), errors)
     tell_dry_run(judge, Amount(everything.rows, number, size), prices, errors)
 
 

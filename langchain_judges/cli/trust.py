@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.estimates import Amount, tell_dry_run
+from langchain_judges.cli.estimates import Amount, longest_of, tell_dry_run, warn_of_size
 from langchain_judges.cli.messages import (
     FAILED,
     INTERRUPTED,
@@ -144,6 +144,7 @@ def trust(  # noqa: PLR0913 - one parameter for each option
         table = None if data is None else _table(data, check, column or [], limit, skip_bad)
         if named is not None and table is not None:
             _check_labels(table)
+            warn_of_size(longest_of(table), errors)
         if dry_run and named is not None and table is not None:
             tell_dry_run(named.outline(errors), Amount.of(table), prices, errors)
             return

@@ -24,16 +24,6 @@ REPLY = 150
 """Tokens of a reply."""
 SAMPLE = 1_000
 """Rows whose tokens are counted; the others are taken to have as many for each byte."""
-LONG = 100_000
-"""Tokens of a row that are worth a warning: many models refuse them, and all charge them."""
-
-
-def long_row(size: int) -> str:
-    """Return the warning that a row of so many bytes is worth; empty for a usual one."""
-    tokens = size // BYTES
-    if tokens < LONG:
-        return ""
-    return f"The longest row has about {tokens:,} tokens, and every call sends it."
 
 
 @dataclass(frozen=True)

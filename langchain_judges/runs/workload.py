@@ -30,6 +30,7 @@ from langchain_judges.methods.marks import is_local, memory_of, unwrapped
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.runs.first_rows import ALIKE, FirstRows
 from langchain_judges.runs.judge_mark import marks_of, name_of
+from langchain_judges.runs.long_rows import warn_if_long
 from langchain_judges.runs.open_memory import OpenMemory, kilobytes_of
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.place import Place
@@ -169,6 +170,7 @@ class Workload:
         work, self._next = self._next, None
         work.over_budget = self.exhausted and not self._stored(work)
         if not work.over_budget and not self._stored(work):
+            warn_if_long(work.index, work.pair)
             # A run of its own name only where there is something to note of it.
             run_id = uuid4() if self.gate.prices else None
             replies = self._replies.of(work.key) if self._replies else None
