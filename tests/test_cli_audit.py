@@ -194,11 +194,11 @@ def test_dev_is_held_out_and_shown(auditing):
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        (["--check", "nothing"], "`--check` must be one of"),
+        (["--check", "exat"], "there is no check 'exat'; did you mean 'exact'?"),
         (["--check-set", "colour=red"], "the check 'normalised_sequence' has no option"),
         (["--import", "/no/such"], "cannot be read"),
         (["--export", "/no/such/file"], "cannot be written"),
-        (["--dev", "2"], "`dev` must be a list of items or a share above 0"),
+        (["--dev", "2"], "--dev must be a list of items or a share above 0"),
         (["--set", "memory=x"], "--set takes no ['memory']"),
     ],
 )

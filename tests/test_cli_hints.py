@@ -1,5 +1,7 @@
 """What the command line suggests where rows lack a field."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -57,6 +59,54 @@ def test_an_unknown_preset_is_named_though_the_rows_lack_a_rubric(tmp_path):
     result = CliRunner().invoke(app, [*words, "--dry-run"], env={"COLUMNS": "200"})
     assert result.exit_code == 2
     assert "did you mean 'groundedness'?" in result.output
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return an empty folder with a file of pairs, where commands run without a key."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    pair = {"input": "Why?", "output_a": "good", "output_b": "poor", "label": "A"}
+    (tmp_path / "pairs.jsonl").write_text(json.dumps(pair) + "\n")
+    return tmp_path
+
+
+def refusal(*words):
+    """Return what a command says on wrong use, and hold that it says only that."""
+    result = CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
+    assert (result.exit_code, result.stdout) == (2, "")
+    return result.stderr
+
+
+@for_each(
+    ("words", "nearest"),
+    [
+        ("judge pair.jsonl --model m", "pairs.jsonl"),
+        ("judge lmbar --model m", "llmbar"),
+        ("judge pairs.jsonl --model m --method bms", "bsm"),
+        ("rank pair.jsonl --model m", "pairs.jsonl"),
+        ("compare pairs.jsonl --model m --methods bms", "bsm"),
+        ("compare pairs.jsonl --model m --methods bsm --set bms.seed=1", "bsm"),
+        ("bench pairs.jsonl --model m --methods bsm --set bsm.sed=1", "seed"),
+        ("prompts bms", "bsm"),
+        ("prompts groundednes", "groundedness"),
+        ("methods bms", "bsm"),
+    ],
+)
+def test_an_unknown_name_comes_with_the_nearest(folder, words, nearest):
+    assert f"did you mean '{nearest}'?" in refusal(*words.split())
+
+
+@for_each(
+    ("words", "sentence"),
+    [
+        ("power --lead 0.5 --disagreement 0.1", "--lead must be above 0, and at most --disagr"),
+        ("judge pairs.jsonl --model m --base-url http://m --open-mb 0", "--open-mb must be"),
+        ("compare pairs.jsonl --model gpt-m --methods ,", "--methods must be among"),
+    ],
+)
+def test_a_refusal_names_the_flag_in_place_of_the_keyword(folder, words, sentence):
+    assert sentence in refusal(*words.split())
 
 
 def test_rows_that_are_bad_in_several_ways_get_no_hint():

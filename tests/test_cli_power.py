@@ -31,7 +31,7 @@ def test_a_lead_and_a_disagreement_give_a_number_of_labels():
 def test_a_lead_above_the_disagreement_is_refused():
     done = power("--lead", "0.3")
     assert done.exit_code == 2
-    assert "at most `disagreement`" in done.stderr
+    assert "at most --disagreement" in done.stderr
 
 
 def test_rows_without_results_are_refused():

@@ -347,8 +347,8 @@ def test_a_dry_run_asks_nothing(serve, file):
         (["--methods", "bms"], "did you mean 'bsm'?"),
         (["--methods", "direct", "--set", "shots=1"], "METHOD.NAME=VALUE"),
         (["--methods", "direct", "--set", "direct.cache=1"], "these are for Python"),
-        (["--methods", "direct", "--set", "cot.shots=1"], "take part"),
-        (["--methods", "cot", "--shots", "9"], "`shots`"),
+        (["--methods", "direct", "--set", "cot.shots=1"], "takes part"),
+        (["--methods", "cot", "--shots", "9"], "--shots must be"),
     ],
 )
 def test_wrong_use_of_the_command_is_one_sentence_and_exit_2(serve, file, options, text):

@@ -10,11 +10,10 @@ import typer
 from langchain_judges.cli.judges import build_judge, models_of
 from langchain_judges.cli.messages import (
     INTERRUPTED,
-    MISUSED,
     address_of,
     error_console,
+    refusals_as_exits,
     table_console,
-    tell_refusal,
     tell_stopped,
 )
 from langchain_judges.cli.options import (
@@ -33,7 +32,6 @@ from langchain_judges.cli.options import (
 )
 from langchain_judges.cli.running import run_rows
 from langchain_judges.cli.settings import set_options
-from langchain_judges.errors import JudgeError
 
 
 def attack(  # noqa: PLR0913 - one parameter for each option
@@ -60,7 +58,7 @@ def attack(  # noqa: PLR0913 - one parameter for each option
     text (`control`). No reply is decided by what it quotes; what wins here won the model over.
     """
     errors, address = error_console(), address_of(model, base_url)
-    try:
+    with refusals_as_exits(errors, address):
         from langchain_judges.methods.marks import kind_of, scale_of
         from langchain_judges.runs.attack import forged_rows
 
@@ -75,9 +73,6 @@ def attack(  # noqa: PLR0913 - one parameter for each option
         results: list[dict[str, Any]] = []
         _, stopped = asyncio.run(run_rows(judge, rows, limits, False, results.append))
         _show(results, float((scale_of(judge) or (0, 1))[1]))
-    except JudgeError as exc:
-        tell_refusal(exc, errors, address)
-        raise typer.Exit(MISUSED) from exc
     if stopped:
         tell_stopped(errors, saved=out is not None)
         raise typer.Exit(INTERRUPTED)

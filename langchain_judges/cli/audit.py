@@ -18,7 +18,12 @@ from rich.console import Console
 
 from langchain_judges.cli.judges import build_judge, chat_model, open_memory
 from langchain_judges.cli.keys import read_key
-from langchain_judges.cli.messages import INTERRUPTED, MISUSED, error_console
+from langchain_judges.cli.messages import (
+    INTERRUPTED,
+    address_of,
+    error_console,
+    refusals_as_exits,
+)
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
@@ -33,7 +38,7 @@ from langchain_judges.cli.options import (
 from langchain_judges.cli.review import Desk, Review
 from langchain_judges.cli.row_files import checked, kept_apart, rows_of
 from langchain_judges.cli.settings import set_options, setting
-from langchain_judges.errors import InputError, JudgeError, OptionError, OutputError
+from langchain_judges.errors import InputError, OptionError, OutputError, did_you_mean
 from langchain_judges.rows.console import InertConsole
 from langchain_judges.rows.printable import inert_json
 
@@ -94,7 +99,7 @@ def audit(  # noqa: PLR0913 - one parameter for each option
     from langchain_judges.runs.workload import places_of
 
     errors = error_console()
-    try:
+    with refusals_as_exits(errors, address_of(model, base_url)), _ctrl_c_as_exit(errors):
         kept_apart([items], [export, out])
         options = set_options(option or [])
         file = rows_of(items, "allure", limit, None, preset, options)
@@ -119,9 +124,12 @@ def audit(  # noqa: PLR0913 - one parameter for each option
             elsewhere = Elsewhere(export, answers, send_to, read_from)
             _go(session, errors, elsewhere, restart=restart)
             _show(session, out)
-    except JudgeError as exc:
-        errors.print(str(exc), style="red", markup=False)
-        raise typer.Exit(MISUSED) from exc
+
+
+@contextmanager
+def _ctrl_c_as_exit(errors: Console) -> Iterator[None]:
+    try:
+        yield
     except KeyboardInterrupt as exc:
         errors.print("Stopped. The same command resumes where it stopped.")
         raise typer.Exit(INTERRUPTED) from exc
@@ -134,16 +142,17 @@ def make_check(name: str, settings: list[str]) -> Any:
         OptionError: There is no such check or option.
     """
     from langchain_judges.methods.allure.audit.checks import CHECKS
+    from langchain_judges.methods.registry import named
 
-    if name not in CHECKS:
-        raise OptionError(f"`--check` must be one of {sorted(CHECKS)!r}, got {name!r}")
+    make = named(CHECKS, name, "check")
     values = dict(setting(each, "--check-set") for each in settings)
-    takes = list(inspect.signature(CHECKS[name]).parameters)
+    takes = list(inspect.signature(make).parameters)
     if unknown := [option for option in values if option not in takes]:
         rule = f"it takes {', '.join(takes)}" if takes else "it takes none"
-        raise OptionError(f"the check {name!r} has no option {unknown[0]!r}; {rule}")
+        nearest = did_you_mean(unknown[0], takes)
+        raise OptionError(f"the check {name!r} has no option {unknown[0]!r}; {nearest}{rule}")
     try:
-        return CHECKS[name](**values)
+        return make(**values)
     except TypeError as exc:
         raise OptionError(f"the check {name!r}: {exc}") from exc
 

@@ -17,11 +17,10 @@ from langchain_judges.cli.contests import (
 from langchain_judges.cli.estimates import warn_of_size
 from langchain_judges.cli.judges import chat_model
 from langchain_judges.cli.messages import (
-    MISUSED,
     address_of,
-    end_stopped,
+    ctrl_c_as_exit,
     error_console,
-    tell_refusal,
+    refusals_as_exits,
 )
 from langchain_judges.cli.options import (
     SECONDS,
@@ -42,9 +41,8 @@ from langchain_judges.cli.options import (
     Timeout,
 )
 from langchain_judges.cli.row_files import Sized, check_labelled_pair, checked, named_columns
-from langchain_judges.cli.settings import set_options, settings_named
+from langchain_judges.cli.settings import set_options, settings_as_flags
 from langchain_judges.datasets.row_file import open_rows
-from langchain_judges.errors import JudgeError
 
 
 def bench(  # noqa: PLR0913 - one parameter for each option
@@ -102,7 +100,7 @@ def bench(  # noqa: PLR0913 - one parameter for each option
     from langchain_judges.runs.line_up import at_own_cost, line_up, of_specs
 
     errors, address = error_console(), address_of(model, base_url)
-    try:
+    with refusals_as_exits(errors, address), ctrl_c_as_exit(errors):
         names = names_in(methods) if methods else [*pair_methods(), "cascade", "jury"]
         settings = settings_by_method("bench", names, option or [])
         file = open_rows(pairs, limit, check_labelled_pair, named_columns(column))
@@ -111,7 +109,7 @@ def bench(  # noqa: PLR0913 - one parameter for each option
         chat = chat_model(model, base_url, timeout, dry_run=dry_run)
         common: dict[str, Any] = {"shots": shots, "options": settings}
         common["aspects"] = names_in(aspects) if aspects else None
-        with settings_named(set_options(option or [])):
+        with settings_as_flags(set_options(option or [])):
             within, skipped = line_up(names, chat, budget=budget_calls, **common)
             contestants = at_own_cost(names, chat, within, budget_calls, common)
         contestants += of_specs(spec or [])
@@ -133,10 +131,5 @@ def bench(  # noqa: PLR0913 - one parameter for each option
         save(comparison, out / "bench.json")
         page = out / "bench.html"
         page.write_text(comparison_page(comparison, pairs.name), encoding="utf-8")
-    except JudgeError as exc:
-        tell_refusal(exc, errors, address)
-        raise typer.Exit(MISUSED) from exc
-    except KeyboardInterrupt:
-        end_stopped(errors)
     print_comparison(comparison, errors, address, strict=strict)
     errors.print(f"The picture is in {page}.", markup=False)

@@ -11,9 +11,9 @@ import typer
 from langchain_judges.cli.estimates import Amount, tell_dry_run, warn_of_size
 from langchain_judges.cli.messages import (
     address_of,
-    end_stopped,
+    ctrl_c_as_exit,
     error_console,
-    refusals_told,
+    refusals_as_exits,
 )
 from langchain_judges.cli.options import (
     SECONDS,
@@ -72,7 +72,7 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 done, 2 wrong use or refused, 130 Ctrl-C.
     """
     errors, address = error_console(), address_of(model, base_url)
-    with refusals_told(errors, address):
+    with refusals_as_exits(errors, address):
         named = named_judge(spec, "cascade", model, None, option, base_url, timeout, model_set)
         method, preset, options = named.rows_like
         file = rows_of(rows, method, limit, column, preset, options)
@@ -85,7 +85,7 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
         # Loaded here: a dry run needs nothing of it.
         from langchain_judges.runs.calibration import calibrate_cascade
 
-        try:
+        with ctrl_c_as_exit(errors, saved=out is not None):
             calibrated: Any = calibrate_cascade(
                 named.build(),
                 Sized(file, number),
@@ -96,8 +96,6 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
                 max_concurrency=concurrency,
                 keep_failed=keep_failed,
             )
-        except KeyboardInterrupt:
-            end_stopped(errors, saved=out is not None)
         text = json.dumps(calibrated.spec, indent=2, ensure_ascii=False) + "\n"
         save.write_text(text, encoding="utf-8")
     _print_thresholds(calibrated, save)

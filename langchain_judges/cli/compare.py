@@ -17,11 +17,10 @@ from langchain_judges.cli.contests import (
 from langchain_judges.cli.estimates import warn_of_size
 from langchain_judges.cli.judges import chat_model
 from langchain_judges.cli.messages import (
-    MISUSED,
     address_of,
-    end_stopped,
+    ctrl_c_as_exit,
     error_console,
-    tell_refusal,
+    refusals_as_exits,
 )
 from langchain_judges.cli.options import (
     SECONDS,
@@ -42,9 +41,8 @@ from langchain_judges.cli.options import (
     Timeout,
 )
 from langchain_judges.cli.row_files import Sized, check_labelled_pair, checked, named_columns
-from langchain_judges.cli.settings import set_options, settings_named
+from langchain_judges.cli.settings import set_options, settings_as_flags
 from langchain_judges.datasets.row_file import open_rows
-from langchain_judges.errors import JudgeError
 
 
 def compare(  # noqa: PLR0913 - one parameter for each option
@@ -89,14 +87,14 @@ def compare(  # noqa: PLR0913 - one parameter for each option
     from langchain_judges.runs.line_up import line_up
 
     errors, address = error_console(), address_of(model, base_url)
-    try:
+    with refusals_as_exits(errors, address), ctrl_c_as_exit(errors, saved=out is not None):
         names = names_in(methods) if methods else pair_methods()
         settings = settings_by_method("compare", names, option or [])
         file = open_rows(pairs, limit, check_labelled_pair, named_columns(column))
         rows = checked(file, skip_bad, errors)
         warn_of_size(file.longest, errors)
         chat = chat_model(model, base_url, timeout, dry_run=dry_run)
-        with settings_named(set_options(option or [])):
+        with settings_as_flags(set_options(option or [])):
             contestants, skipped = line_up(
                 names,
                 chat,
@@ -120,9 +118,4 @@ def compare(  # noqa: PLR0913 - one parameter for each option
         )
         if out is not None:
             save(comparison, out / "comparison.json")
-    except JudgeError as exc:
-        tell_refusal(exc, errors, address)
-        raise typer.Exit(MISUSED) from exc
-    except KeyboardInterrupt:
-        end_stopped(errors, saved=out is not None)
     print_comparison(comparison, errors, address, strict=strict)

@@ -12,7 +12,7 @@ from rich.console import Console
 from langchain_judges.cli.judges import kind_of
 from langchain_judges.cli.messages import FAILED, table_console, tell_undone
 from langchain_judges.cli.settings import check_settable, set_options
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, did_you_mean
 
 
 def names_in(text: str) -> list[str]:
@@ -38,7 +38,8 @@ def settings_by_method(
         options: The values of `--set`.
 
     Raises:
-        OptionError: A method labels single texts, or there is no such option.
+        OptionError: A method labels single texts or takes no part, or there is no such
+            option.
     """
     from langchain_judges.methods.registry import COMBINATIONS, METHODS
 
@@ -54,6 +55,12 @@ def settings_by_method(
             raise OptionError(f"--set takes METHOD.NAME=VALUE here, got {name!r}")
         by_method.setdefault(method, {})[option] = value
     for method, own in by_method.items():
+        if method not in names:
+            nearest = did_you_mean(method, names)
+            raise OptionError(
+                f"--set {method}.… names no method that takes part; {nearest}there are "
+                f"{', '.join(names)}"
+            )
         check_settable(METHODS | COMBINATIONS, method, own)
     return by_method
 

@@ -196,7 +196,15 @@ GUIDES: dict[str, Guide] = {
 
 
 class GuidedCommand(TyperCommand):
-    """A command whose help ends with its guide."""
+    """A command whose help ends with its guide, and whose refusals name its flags."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        from langchain_judges.cli.messages import OWN_FLAGS
+
+        flags = {str(each.name): each.opts[0] for each in self.params}
+        OWN_FLAGS.set({name: own for name, own in flags.items() if own.startswith("--")})
+        return super().invoke(ctx)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write what the command takes, the names for its options, and its examples."""

@@ -18,7 +18,7 @@ from langchain_judges.cli.estimates import (
     warn_of_size,
 )
 from langchain_judges.cli.judges import kind_of
-from langchain_judges.cli.messages import address_of, error_console, refusals_told
+from langchain_judges.cli.messages import address_of, error_console, refusals_as_exits
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
@@ -122,7 +122,7 @@ def judge(  # noqa: PLR0913 - one parameter for each option
     3 budget spent, 130 Ctrl-C.
     """
     errors, address = error_console(), address_of(model, base_url)
-    with refusals_told(errors, address):
+    with refusals_as_exits(errors, address):
         named = named_judge(
             spec, method, model, preset, option, base_url, timeout, model_set, memory
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.cli.messages import error_console
-from langchain_judges.cli.settings import check_settable, setting, settings_named
+from langchain_judges.cli.settings import check_settable, setting, settings_as_flags
 from langchain_judges.errors import ModelSetupError, OptionError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def build_judge(
     from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge
 
     check_settable(METHODS | COMBINATIONS, method, options)
-    with settings_named(options):
+    with settings_as_flags(options):
         return load_judge(method, chat, preset=preset, **options, **more)
 
 

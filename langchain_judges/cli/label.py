@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from langchain_judges.cli.keys import read_key
-from langchain_judges.cli.messages import MISUSED, error_console, tell_refusal
+from langchain_judges.cli.messages import error_console, refusals_as_exits
 from langchain_judges.cli.options import Columns, Limit, SkipBad
 from langchain_judges.cli.row_files import checked, kept_apart, named_columns
 from langchain_judges.datasets.row_file import open_rows
-from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.errors import OptionError
 from langchain_judges.rows.kinds import kind_of_row
 
 
@@ -54,7 +54,7 @@ def label(  # noqa: PLR0913 - one parameter for each option
     from langchain_judges.report.rows import read_verdicts
 
     errors = error_console()
-    try:
+    with refusals_as_exits(errors):
         if not labels.isdigit() or len(set(labels)) != len(labels):
             raise OptionError(f"--labels must be different digits, got {labels!r}")
         kept_apart([Path(data), *(verdicts or [])], [out])
@@ -66,9 +66,6 @@ def label(  # noqa: PLR0913 - one parameter for each option
         answers = LabelFile(out, rows)
         scores, strata = doubts(rows, runs)
         places = label_next(scores, answers.points(), strata, budget, seed=seed)
-    except JudgeError as exc:
-        tell_refusal(exc, errors, "")
-        raise typer.Exit(MISUSED) from exc
     added = desk.go_through(rows, places, answers)
     counts = Counter(str(row["label"]) for row in answers.rows)
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.messages import error_console, refusals_told
+from langchain_judges.cli.messages import error_console, refusals_as_exits
 
 
 def merge(
@@ -31,7 +31,7 @@ def merge(
     from langchain_judges.runs.merge import merge as join
 
     errors = error_console()
-    with refusals_told(errors):
+    with refusals_as_exits(errors):
         merged = join(source, out, mark=mark)
     errors.print(
         f"{merged.rows:,} rows of {merged.parts} part{'s' * (merged.parts != 1)}, "

@@ -7,14 +7,16 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import NoReturn
 from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
 
-from langchain_judges.errors import JudgeError
+from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.rows.console import InertConsole
 
 FAILED, MISUSED, SPENT, UNDER_BAR, INTERRUPTED = 1, 2, 3, 4, 130
@@ -46,6 +48,7 @@ _FLAGS = {
     "max_cost": "--max-cost",
     "max_tokens": "--max-tokens",
     "model": "--model",
+    "open_mb": "--open-mb",
     "open_rows": "--open-rows",
     "out": "--out",
     "prices": "--prices",
@@ -54,22 +57,35 @@ _FLAGS = {
 }
 """What keywords of Python are called on a shell."""
 
+OWN_FLAGS: ContextVar[Mapping[str, str]] = ContextVar("own_flags", default=MappingProxyType({}))
+"""The flags of the command that runs, by their names in Python."""
+
 
 def tell_refusal(exc: JudgeError, errors: Console, address: str = "") -> None:
     """Print why a command was refused, and which server could not be reached."""
     at = f" ({address})" if address and _UNREACHED.search(str(exc)) else ""
-    text = re.sub("`([a-z_]+)`", lambda name: _FLAGS.get(name[1], name[0]), str(exc))
+    flags = _FLAGS | (OWN_FLAGS.get() if isinstance(exc, OptionError) else {})
+    text = re.sub("`([a-z_]+)`", lambda name: flags.get(name[1], name[0]), str(exc))
     errors.print(f"{text}{at}", style="red", markup=False)
 
 
 @contextlib.contextmanager
-def refusals_told(errors: Console, address: str = "") -> Iterator[None]:
-    """Tell why a command is refused, and leave with the code for wrong use."""
+def refusals_as_exits(errors: Console, address: str = "") -> Iterator[None]:
+    """Print why a command is refused, and leave with the code for wrong use."""
     try:
         yield
     except JudgeError as exc:
         tell_refusal(exc, errors, address)
         raise typer.Exit(MISUSED) from exc
+
+
+@contextlib.contextmanager
+def ctrl_c_as_exit(errors: Console, *, saved: bool = True) -> Iterator[None]:
+    """End the process at Ctrl-C, and say what becomes of the run."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        end_stopped(errors, saved=saved)
 
 
 def tell_undone(

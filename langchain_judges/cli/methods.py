@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.messages import MISUSED, error_console, tell_refusal
+from langchain_judges.cli.messages import error_console, refusals_as_exits
 from langchain_judges.cli.settings import NOT_ON_A_SHELL
-from langchain_judges.errors import OptionError
 from langchain_judges.options import Options, described
 from langchain_judges.rows.console import InertConsole
 
@@ -31,11 +30,8 @@ def methods(
     if name is None:
         _print_all(METHODS | COMBINATIONS)
         return
-    try:
+    with refusals_as_exits(error_console()):
         _print_one(name, method_of(name))
-    except OptionError as exc:
-        tell_refusal(exc, error_console())
-        raise typer.Exit(MISUSED) from exc
 
 
 def options_of(method: type[JudgeOptions]) -> Iterator[tuple[str, Any, str]]:

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from langchain_judges.cli.messages import MISUSED, error_console, tell_refusal
+from langchain_judges.cli.messages import error_console, refusals_as_exits
 from langchain_judges.cli.options import Columns
 from langchain_judges.cli.row_files import named_columns
-from langchain_judges.errors import JudgeError, OptionError
+from langchain_judges.errors import OptionError
 from langchain_judges.rows.console import InertConsole
 
 LEADS = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -63,7 +63,7 @@ def power(  # noqa: PLR0913 - one parameter for each option
     from langchain_judges.metrics import labels_needed
 
     errors, console = error_console(), InertConsole(highlight=False, soft_wrap=True)
-    try:
+    with refusals_as_exits(errors):
         if data is not None and not verdicts:
             raise OptionError("rows alone count nothing: name two judges by --verdicts")
         if verdicts and (len(verdicts) != 2 or disagreement is not None):
@@ -72,9 +72,6 @@ def power(  # noqa: PLR0913 - one parameter for each option
         share = USUAL if apart is None else apart
         leads = [each for each in LEADS if each <= share] if lead is None else [lead]
         needed = {each: labels_needed(each, share, chance, level=level) for each in leads}
-    except JudgeError as exc:
-        tell_refusal(exc, errors)
-        raise typer.Exit(MISUSED) from exc
     _print(needed, share, chance, console)
 
 

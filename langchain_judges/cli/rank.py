@@ -12,9 +12,9 @@ from langchain_judges.cli.estimates import Amount, longest_of, tell_dry_run, war
 from langchain_judges.cli.messages import (
     FAILED,
     address_of,
-    end_stopped,
+    ctrl_c_as_exit,
     error_console,
-    refusals_told,
+    refusals_as_exits,
     table_console,
 )
 from langchain_judges.cli.options import (
@@ -86,7 +86,7 @@ def rank(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 done, 1 nothing was judged, 2 wrong use or refused, 130 Ctrl-C.
     """
     errors, address = error_console(), address_of(model, base_url)
-    with refusals_told(errors, address):
+    with refusals_as_exits(errors, address):
         named = named_judge(spec, method, model, preset, option, base_url, timeout, model_set)
         rows = outputs_of(data, column, limit)
         if dry_run:
@@ -99,7 +99,7 @@ def rank(  # noqa: PLR0913 - one parameter for each option
         from langchain_judges.runs.rank import rank as rank_systems
 
         warn_of_size(longest_of(pairs_of(tasks_of(rows))), errors)
-        try:
+        with ctrl_c_as_exit(errors, saved=out is not None):
             ranking = rank_systems(
                 rows,
                 named.build(),
@@ -111,8 +111,6 @@ def rank(  # noqa: PLR0913 - one parameter for each option
                 keep_failed=keep_failed,
                 progress=False,
             )
-        except KeyboardInterrupt:
-            end_stopped(errors, saved=out is not None)
     table_console().print(ranking_table(ranking))
     if json_out is not None:
         json_out.write_text(json.dumps(ranking, indent=2, ensure_ascii=False) + "\n")

@@ -12,9 +12,11 @@ from rich.console import Console
 from langchain_judges.cli.hints import hint
 from langchain_judges.cli.messages import MISUSED
 from langchain_judges.cli.settings import json_hint
+from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets.row_file import PairsFile, PairsSet, ValueCheck, open_rows
 from langchain_judges.datasets.tables import FIELDS
 from langchain_judges.errors import InputError, OptionError, did_you_mean
+from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
 from langchain_judges.rows.texts import check_item, check_pair
 
@@ -25,7 +27,8 @@ def checked(
     """Return how many good rows there are; stop, or list them, where there are bad ones."""
     there = isinstance(file, PairsSet)
     if not there and not file.path.exists():
-        problem = f"There is no file {file.path}, and no public data set has this name."
+        nearest = nearest_file(file.path, set_names()) or "."
+        problem = f"There is no file {file.path}, and no public data set has this name{nearest}"
         errors.print(problem, style="red", markup=False)
         raise typer.Exit(MISUSED)
     if not there and not file.path.is_file():

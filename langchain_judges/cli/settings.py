@@ -63,7 +63,7 @@ def check_settable(table: Methods, method: str, options: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def settings_named(options: Mapping[str, Any]) -> Iterator[None]:
+def settings_as_flags(options: Mapping[str, Any]) -> Iterator[None]:
     """Let a refusal name the options as `--set` does, and show the JSON that a list needs.
 
     Args:

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langchain_judges.cli.judges import chat_model, filled_memory, names_of
 from langchain_judges.cli.options import SECONDS
-from langchain_judges.cli.settings import check_settable, set_options, setting, settings_named
+from langchain_judges.cli.settings import (
+    check_settable,
+    set_options,
+    setting,
+    settings_as_flags,
+)
 from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:
@@ -90,7 +95,7 @@ class NamedJudge:
         """
         from langchain_judges.methods.outline import outline
 
-        with settings_named(self.options):
+        with settings_as_flags(self.options):
             planned = outline(self._with_memory())
         for name in {each.model["name"]: each.model for each in planned.asked}.values():
             check_model(name, errors)
@@ -109,7 +114,7 @@ class NamedJudge:
         from langchain_judges.asking.models import model_of_spec, resolve_model
         from langchain_judges.methods.registry import build, load_judge
 
-        with settings_named(self.options):
+        with settings_as_flags(self.options):
             if wrap is None:
                 return build(self._with_memory())
             model = self.spec.get("model")

@@ -20,7 +20,7 @@ from langchain_judges.cli.messages import (
     UNDER_BAR,
     address_of,
     error_console,
-    refusals_told,
+    refusals_as_exits,
     tell_stopped,
     tell_undone,
 )
@@ -129,7 +129,7 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     baseline, 130 Ctrl-C.
     """
     errors, address = error_console(), address_of(model, base_url)
-    with refusals_told(errors, address):
+    with refusals_as_exits(errors, address):
         _check_use(data, model, verdicts, dry_run=dry_run)
         read = [*map(Path, [data] if data else []), *(verdicts or [])]
         kept_apart([*read, baseline], [out, results, csv, markdown])

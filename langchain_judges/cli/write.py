@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from langchain_judges.cli.judges import chat_model
-from langchain_judges.cli.messages import MISUSED, address_of, error_console, tell_refusal
+from langchain_judges.cli.messages import address_of, error_console, refusals_as_exits
 from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
@@ -29,9 +29,8 @@ from langchain_judges.cli.options import (
 )
 from langchain_judges.cli.row_files import Sized, checked
 from langchain_judges.cli.running import run_to_the_end
-from langchain_judges.cli.settings import check_settable, set_options, settings_named
+from langchain_judges.cli.settings import check_settable, set_options, settings_as_flags
 from langchain_judges.datasets.row_file import PairsFile
-from langchain_judges.errors import JudgeError
 from langchain_judges.rows.texts import check_task
 
 
@@ -64,13 +63,13 @@ def write(  # noqa: PLR0913 - one parameter for each option
     from langchain_judges.writing.registry import WRITERS, load_writer
 
     errors, address = error_console(), address_of(model, base_url)
-    try:
+    with refusals_as_exits(errors, address):
         file = PairsFile(tasks, limit, check_task)
         rows = checked(file, skip_bad, errors, "list of concepts")
         settings = set_options(option or [])
         check_settable(WRITERS, method, settings)
         chat = chat_model(model, base_url, timeout, dry_run=dry_run)
-        with settings_named(settings):
+        with settings_as_flags(settings):
             writer = load_writer(method, chat, preset=preset, **settings)
         _announce(writer, rows, errors)
         if dry_run:
@@ -83,9 +82,6 @@ def write(  # noqa: PLR0913 - one parameter for each option
             "keep_failed": keep_failed,
         }
         run_to_the_end(writer, Sized(file, rows), options, show or not out, strict, address)
-    except JudgeError as exc:
-        tell_refusal(exc, errors, address)
-        raise typer.Exit(MISUSED) from exc
 
 
 def _announce(writer: Any, rows: int, errors: Console) -> None:

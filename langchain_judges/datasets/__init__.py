@@ -62,7 +62,7 @@ from langchain_judges.datasets.rows import RowStream, shown
 from langchain_judges.datasets.source import Source
 from langchain_judges.datasets.summaries import news_choice
 from langchain_judges.datasets.tables import Columns, table_rows
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, did_you_mean
 
 __all__ = [
     "answer_matches",
@@ -152,7 +152,8 @@ def load(
             raise OptionError(f"a table takes `columns` and `labels`, got {sorted(unknown)!r}")
         return list(rows(path or name, seed=seed, **options))
     if set_name is None:
-        raise OptionError(f"there is no set {name!r}; there are {', '.join(names())}")
+        nearest = did_you_mean(name, names())
+        raise OptionError(f"there is no set {name!r}; {nearest}there are {', '.join(names())}")
     reader = _SETS[set_name]
     accepted = set(inspect.signature(reader).parameters) - {"source", "seed"}
     accepted -= set(getattr(reader, "keywords", {}))

@@ -8,11 +8,23 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.errors import InputError, needs
+from langchain_judges.errors import InputError, did_you_mean, needs
+
+
+def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
+    """Return a question that offers a file beside a missing one, or another name, or nothing.
+
+    Args:
+        path: What is missing.
+        names: What else may be meant.
+    """
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    hint = did_you_mean(path.name, [*names, *(each.name for each in beside)])
+    return f"; {hint.rstrip()}" if hint else ""
 
 
 def read_table(path: Path) -> Iterator[dict[str, Any]]:
@@ -23,7 +35,7 @@ def read_table(path: Path) -> Iterator[dict[str, Any]]:
         OptionError: It is Parquet, and no library for Parquet is installed.
     """
     if not path.is_file():
-        raise InputError(f"there is no file {path}")
+        raise InputError(f"there is no file {path}{nearest_file(path)}")
     ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     readers: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
         "jsonl": read_lines,

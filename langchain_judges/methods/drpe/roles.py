@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Literal
 
-from langchain_judges.errors import OptionError
+from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.verdict import Role
 
 RoleLike = str | Mapping[str, str]
@@ -144,8 +144,10 @@ def read_roles(value: object, kind: RoleKind = "static") -> tuple[Role, ...]:
     """
     if isinstance(value, str):
         if value not in SETS:
+            nearest = did_you_mean(value, SETS)
             raise OptionError(
                 f"`static` must be one of {sorted(SETS)!r} or roles, got {value!r}"
+                f"{nearest and f'; {nearest}'.rstrip()}"
             )
         return SETS[value]
     if not isinstance(value, Sequence):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from langchain_judges.errors import InputError, OptionError
+from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.texts import expected_answers, judged
 from langchain_judges.verdict import Label
 
@@ -289,7 +289,11 @@ def resolve_check(check: CheckLike) -> Check:
         return CHECKS[check]()
     if callable(check):
         return custom(check)
-    raise OptionError(f"`check` must be one of {sorted(CHECKS)!r} or a function, got {check!r}")
+    nearest = did_you_mean(str(check), CHECKS)
+    raise OptionError(
+        f"`check` must be one of {sorted(CHECKS)!r} or a function, got {check!r}"
+        f"{nearest and f'; {nearest}'.rstrip()}"
+    )
 
 
 def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
