@@ -45,7 +45,7 @@ def test_texts_are_written_into_a_file_counted_and_resumed(serve, file_of, tmp_p
     server, out = serve(behave), tmp_path / "texts.jsonl"
     result = writing(file_of(tasks(3)), server, "-o", out)
     assert result.exit_code == 0, result.output
-    assert "3 texts by write: at most 15 calls (5 for each text)" in result.stderr
+    assert "3 texts by bsm: at most 15 calls (5 for each text)" in result.stderr
     counted = " ".join(result.stdout.split())
     assert "all concepts 3 of 3 texts missing 0 of 12 concepts not written 0" in counted
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -74,7 +74,7 @@ def test_a_dry_run_asks_nothing(serve, file_of):
         file_of(tasks(2)), server, "--dry-run", "--set", "depth=2", "--set", "rewrites=0"
     )
     assert result.exit_code == 0
-    assert "2 texts by write: at most 20 calls (10 for each text)" in result.stderr
+    assert "2 texts by bsm: at most 20 calls (10 for each text)" in result.stderr
     assert server.calls == []
 
 

@@ -118,6 +118,31 @@ def test_a_ranking_says_how_many_comparisons_there_are(rows):
     assert "5 pairs by relative: at most 10 calls" in text
 
 
+def test_an_audit_says_what_its_rounds_ask_before_anything_is_asked(rows, tmp_path):
+    path, memory = rows(ITEM, {**ITEM, "input": "How?"}), tmp_path / "memory"
+    words = ["audit", path, "--model", "openai:gpt-5-mini", "--memory", str(memory)]
+    code, text = said(*words, "--max-rounds", "3", "--dev", "0.5", "--auditor", "openai:gpt-5")
+    assert (code, "2 items by allure: at most 2 calls" in text) == (0, True)
+    assert "3 rounds make at most 6 calls" in text
+    assert "--dev" in text
+    assert "openai:gpt-5 is asked once about each doubted label" in text
+    assert not memory.exists()
+
+
+@for_each(
+    ("method", "announced"),
+    # Ten families with one text each and five wrong answers, beside a right one on each side.
+    [
+        ("relative", "30 pairs by relative: at most 60"),
+        ("allure", "15 items by allure: at most"),
+    ],
+)
+def test_an_attack_says_what_it_will_ask(method, announced):
+    words = ["attack", "--model", "openai:gpt-5-mini", "--method", method, "--per-family", "1"]
+    code, text = said(*words)
+    assert (code, announced in text) == (0, True), text
+
+
 @for_each(
     ("words", "problem"),
     [

@@ -125,4 +125,4 @@ def test_the_command_prints_the_rates(serve):
     assert "tokens" in result.stdout
     dry = CliRunner().invoke(app, [*arguments, "--base-url", server.url, "--dry-run"])
     # (5 controls and a text of each of ten families) in both places, two calls for each.
-    assert "30 rows: at most 60 calls" in dry.stderr
+    assert "30 pairs by absolute: at most 60 calls" in dry.stderr

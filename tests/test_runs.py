@@ -103,7 +103,7 @@ def test_a_row_of_a_million_tokens_is_warned_of_once_before_it_is_sent(tmp_path,
 
 
 def test_a_run_that_takes_long_rows_for_errors_does_not_send_them():
-    prompts = []
+    prompts: list[str] = []
     judge = create_bsm_judge(FakeChatModel(replies=prompts.append), criteria=["Depth"])
     with pytest.raises(LongRowWarning):  # as pytest is set up here
         collect(judge, [{**pairs(1)[0], "input": "x" * 400_000}], "sync")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from langchain_judges.cli.judges import build_judge, models_of
+from langchain_judges.cli.estimates import Amount, tell_calls, tell_dry_run
 from langchain_judges.cli.messages import (
     INTERRUPTED,
     address_of,
@@ -21,6 +21,7 @@ from langchain_judges.cli.options import (
     BaseUrl,
     Concurrency,
     DryRun,
+    DryRunPrices,
     MaxCalls,
     Method,
     Model,
@@ -31,7 +32,7 @@ from langchain_judges.cli.options import (
     Timeout,
 )
 from langchain_judges.cli.running import run_rows
-from langchain_judges.cli.settings import set_options
+from langchain_judges.cli.specs import named_judge
 
 
 def attack(  # noqa: PLR0913 - one parameter for each option
@@ -49,6 +50,7 @@ def attack(  # noqa: PLR0913 - one parameter for each option
     concurrency: Concurrency = None,
     timeout: Timeout = SECONDS,
     max_calls: MaxCalls = None,
+    prices: DryRunPrices = None,
     dry_run: DryRun = False,
 ) -> None:
     """Let forged texts beg, threaten and imitate replies, and count how often they win.
@@ -59,16 +61,19 @@ def attack(  # noqa: PLR0913 - one parameter for each option
     """
     errors, address = error_console(), address_of(model, base_url)
     with refusals_as_exits(errors, address):
-        from langchain_judges.methods.marks import kind_of, scale_of
         from langchain_judges.runs.attack import forged_rows
 
-        chat = models_of(method, model, base_url, timeout, model_set, dry_run=dry_run)
-        judge = build_judge(method, chat, preset, set_options(option or []))
-        rows = list(forged_rows(kind_of(judge), per_family))
-        calls = judge.config["metadata"]["calls"] * len(rows)
-        errors.print(f"{len(rows):,} rows: at most {calls:,} calls, excluding retries.")
+        named = named_judge(None, method, model, preset, option, base_url, timeout, model_set)
+        plan = named.outline(errors if dry_run else None)
+        rows = list(forged_rows(plan.kind, per_family))
         if dry_run:
+            tell_dry_run(plan, Amount.of(rows), prices, errors)
             return
+        # Loaded here: a dry run needs nothing of it.
+        from langchain_judges.methods.marks import scale_of
+
+        judge = named.build()
+        tell_calls(method, plan.kind, plan.calls, len(rows), errors, is_local=plan.is_local)
         limits = {"out": out, "max_concurrency": concurrency, "max_calls": max_calls}
         results: list[dict[str, Any]] = []
         _, stopped = asyncio.run(run_rows(judge, rows, limits, False, results.append))

@@ -16,6 +16,7 @@ import typer
 from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 
+from langchain_judges.cli.estimates import Amount, tell_dry_run, warn_of_size
 from langchain_judges.cli.judges import build_judge, chat_model, open_memory
 from langchain_judges.cli.keys import read_key
 from langchain_judges.cli.messages import (
@@ -28,6 +29,8 @@ from langchain_judges.cli.options import (
     SECONDS,
     BaseUrl,
     Concurrency,
+    DryRun,
+    DryRunPrices,
     Limit,
     Model,
     Preset,
@@ -37,7 +40,8 @@ from langchain_judges.cli.options import (
 )
 from langchain_judges.cli.review import Desk, Review
 from langchain_judges.cli.row_files import checked, kept_apart, rows_of
-from langchain_judges.cli.settings import set_options, setting
+from langchain_judges.cli.settings import setting
+from langchain_judges.cli.specs import check_model, named_judge
 from langchain_judges.errors import InputError, OptionError, OutputError, did_you_mean
 from langchain_judges.rows.console import InertConsole
 from langchain_judges.rows.printable import inert_json
@@ -88,6 +92,8 @@ def audit(  # noqa: PLR0913 - one parameter for each option
     timeout: Timeout = SECONDS,
     limit: Limit = None,
     skip_bad: SkipBad = False,
+    prices: DryRunPrices = None,
+    dry_run: DryRun = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Start again after this audit has finished.")
     ] = False,
@@ -96,34 +102,51 @@ def audit(  # noqa: PLR0913 - one parameter for each option
 
     Exit codes: 0 done or waiting for answers, 2 wrong use or refused, 130 Ctrl-C.
     """
-    from langchain_judges.runs.workload import places_of
-
     errors = error_console()
+    settings = {"auditor": auditor, "dev": dev, "max_rounds": max_rounds}
+    settings |= {"patience": patience, "truth": truth}
     with refusals_as_exits(errors, address_of(model, base_url)), _ctrl_c_as_exit(errors):
         kept_apart([items], [export, out])
-        options = set_options(option or [])
-        file = rows_of(items, "allure", limit, None, preset, options)
-        checked(file, skip_bad, errors, "item to judge")
-        rows = list(file)
-        store = open_memory(memory)
+        named = named_judge(None, "allure", model, preset, option, base_url, timeout)
+        doubts = make_check(check, check_option or [])
+        file = rows_of(items, "allure", limit, None, preset, named.options)
+        number = checked(file, skip_bad, errors, "item to judge")
+        warn_of_size(file.longest, errors)
+        if dry_run:
+            plan = named.outline(errors)
+            tell_dry_run(plan, Amount(file, number, file.size), prices, errors)
+            _tell_rounds(number * plan.calls, settings, errors)
+            return
+        # Loaded here: a dry run needs nothing of it.
+        from langchain_judges.runs.workload import places_of
+
+        rows, store = list(file), open_memory(memory)
         chat = chat_model(model, base_url, timeout)
-        built = build_judge("allure", chat, preset, options, memory=store)
-        settings = {
-            "check": make_check(check, check_option or []),
-            "auditor": auditor,
-            "dev": dev,
-            "max_rounds": max_rounds,
-            "patience": patience,
-            "truth": truth,
-            "max_concurrency": concurrency or places_of(built),
-        }
+        built = build_judge("allure", chat, preset, named.options, memory=store)
+        decisions = json.dumps([check_option, {**settings, "check": check}], sort_keys=True)
         # How many are judged at once decides nothing: a slower run resumes this audit.
-        decides = {k: v for k, v in settings.items() if k != "max_concurrency"}
-        decisions = json.dumps([check_option, {**decides, "check": check}], sort_keys=True)
+        settings |= {"check": doubts, "max_concurrency": concurrency or places_of(built)}
         with opened(built, store, memory, rows, settings, decisions) as session:
             elsewhere = Elsewhere(export, answers, send_to, read_from)
             _go(session, errors, elsewhere, restart=restart)
             _show(session, out)
+
+
+def _tell_rounds(calls: int, settings: Mapping[str, Any], errors: Console) -> None:
+    """Say what the rounds after the first may ask, and the auditor if it is a model."""
+    rounds, auditor = settings["max_rounds"], settings["auditor"]
+    errors.print(
+        f"That is the first round; a later one judges again what its examples may change, so "
+        f"{rounds} rounds make at most {rounds * calls:,} calls."
+    )
+    if settings["dev"] is not None:
+        errors.print("Beside these, examples are tried on the items held out by --dev.")
+    if auditor != "human":
+        check_model({"name": auditor}, errors)
+        text = (
+            f"{auditor} is asked once about each doubted label, at most once an item a round."
+        )
+        errors.print(text, markup=False)
 
 
 @contextmanager

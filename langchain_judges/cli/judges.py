@@ -54,14 +54,6 @@ def chat_model(
     return chat
 
 
-def models_of(method: str, model: str, *args: Any, **more: Any) -> Any:
-    """Return the model that a command names; of a judge made of judges, a list of them."""
-    from langchain_judges.methods.registry import COMBINATIONS
-
-    models = [chat_model(name, *args, **more) for name in names_of(method, model)]
-    return models if method in COMBINATIONS else models[0]
-
-
 def names_of(method: str, model: str) -> list[str]:
     """Return the models that `--model` names: several only for a judge made of judges."""
     from langchain_judges.methods.registry import COMBINATIONS

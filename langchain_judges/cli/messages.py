@@ -64,7 +64,7 @@ OWN_FLAGS: ContextVar[Mapping[str, str]] = ContextVar("own_flags", default=Mappi
 def tell_refusal(exc: JudgeError, errors: Console, address: str = "") -> None:
     """Print why a command was refused, and which server could not be reached."""
     at = f" ({address})" if address and _UNREACHED.search(str(exc)) else ""
-    flags = _FLAGS | (OWN_FLAGS.get() if isinstance(exc, OptionError) else {})
+    flags = {**_FLAGS, **(OWN_FLAGS.get() if isinstance(exc, OptionError) else {})}
     text = re.sub("`([a-z_]+)`", lambda name: flags.get(name[1], name[0]), str(exc))
     errors.print(f"{text}{at}", style="red", markup=False)
 

@@ -86,8 +86,11 @@ class NamedJudge:
 
         return leaf_of(self.spec)
 
-    def outline(self, errors: Console) -> Outline:
-        """Return what it takes and asks, for a dry run; a missing key is only mentioned.
+    def outline(self, errors: Console | None = None) -> Outline:
+        """Return what it takes and asks, and check its options.
+
+        Args:
+            errors: Of a dry run: its models are checked, and a missing key is mentioned here.
 
         Raises:
             OptionError: An option is not allowed.
@@ -97,6 +100,8 @@ class NamedJudge:
 
         with settings_as_flags(self.options):
             planned = outline(self._with_memory())
+        if errors is None:
+            return planned
         for name in {each.model["name"]: each.model for each in planned.asked}.values():
             check_model(name, errors)
         return planned
@@ -112,17 +117,19 @@ class NamedJudge:
             ModelSetupError: A model cannot be made.
         """
         from langchain_judges.asking.models import model_of_spec, resolve_model
+        from langchain_judges.methods.outline import outline
         from langchain_judges.methods.registry import build, load_judge
 
         with settings_as_flags(self.options):
+            named = self._with_memory()
+            outline(named)  # a wrong option is refused before a missing key is
             if wrap is None:
-                return build(self._with_memory())
+                return build(named)
             model = self.spec.get("model")
             if isinstance(model, list):
                 raise several_models(self.spec["method"], len(model))
             is_spec = isinstance(model, Mapping)
             chat = model_of_spec(cast("Any", model)) if is_spec else resolve_model(model or "")
-            named = self._with_memory()
             options = named.get("options") or {}
             return load_judge(
                 self.spec["method"], wrap(chat), preset=self.spec.get("preset"), **options

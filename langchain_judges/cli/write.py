@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -30,6 +30,7 @@ from langchain_judges.cli.options import (
 from langchain_judges.cli.row_files import Sized, checked
 from langchain_judges.cli.running import run_to_the_end
 from langchain_judges.cli.settings import check_settable, set_options, settings_as_flags
+from langchain_judges.cli.specs import check_model
 from langchain_judges.datasets.row_file import PairsFile
 from langchain_judges.rows.texts import check_task
 
@@ -60,6 +61,7 @@ def write(  # noqa: PLR0913 - one parameter for each option
     The same command resumes where it stopped. Exit codes: 0 done, 1 no text written, or
     failures under --strict, 2 wrong use or refused, 3 budget spent, 130 Ctrl-C.
     """
+    from langchain_judges.methods.registry import options_of
     from langchain_judges.writing.registry import WRITERS, load_writer
 
     errors, address = error_console(), address_of(model, base_url)
@@ -68,12 +70,15 @@ def write(  # noqa: PLR0913 - one parameter for each option
         rows = checked(file, skip_bad, errors, "list of concepts")
         settings = set_options(option or [])
         check_settable(WRITERS, method, settings)
-        chat = chat_model(model, base_url, timeout, dry_run=dry_run)
         with settings_as_flags(settings):
-            writer = load_writer(method, chat, preset=preset, **settings)
-        _announce(writer, rows, errors)
+            calls = options_of(WRITERS, method, preset, settings).calls()
+        _tell_texts(method, calls, rows, errors, is_local=model.partition(":")[0] == "local")
         if dry_run:
+            check_model({"name": model, "base_url": base_url, "timeout": timeout}, errors)
             return
+        with settings_as_flags(settings):
+            chat = chat_model(model, base_url, timeout)
+            writer = load_writer(method, chat, preset=preset, **settings)
         options = {
             "out": out,
             "max_concurrency": concurrency,
@@ -84,17 +89,14 @@ def write(  # noqa: PLR0913 - one parameter for each option
         run_to_the_end(writer, Sized(file, rows), options, show or not out, strict, address)
 
 
-def _announce(writer: Any, rows: int, errors: Console) -> None:
-    from langchain_judges.methods.marks import is_local
-
-    marks = writer.config["metadata"]
-    each = marks["calls"]
+def _tell_texts(method: str, calls: int, rows: int, errors: Console, *, is_local: bool) -> None:
+    """Say how many calls the texts take at most, and what a small local model is worth."""
     texts = "text" if rows == 1 else "texts"
     errors.print(
-        f"{rows:,} {texts} by {marks['method']}: at most {rows * each:,} calls "
-        f"({each} for each text), excluding retries."
+        f"{rows:,} {texts} by {method}: at most {rows * calls:,} calls "
+        f"({calls} for each text), excluding retries."
     )
-    if is_local(writer):
+    if is_local:
         errors.print(
             "A small local model shows how the method works; its texts are poor. "
             "Name a larger model for texts to read.",
