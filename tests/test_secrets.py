@@ -2,6 +2,7 @@ import logging
 from contextlib import suppress
 
 import pytest
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
@@ -79,18 +80,45 @@ async def test_a_model_of_any_class_masks_what_it_says_and_raises():
         masked(Served(replies=lambda _: ValueError(f"no {KEY}")), secrets).invoke("?")
 
 
-async def test_who_listens_to_the_tokens_of_a_judge_gets_no_secret():
+class Listener(AsyncCallbackHandler):
+    def __init__(self):
+        self.pieces = []
+
+    async def on_llm_new_token(self, token, **_):
+        self.pieces.append(token)
+
+
+@pytest.mark.parametrize("made", [{}, {"streaming": True}], ids=["whole", "streaming"])
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_who_listens_to_the_tokens_of_a_judge_gets_no_secret(made, kind):
     class Served(FakeChatModel):
         api_key: str = KEY
+        streaming: bool = False
+        streamed: list[str] = []
 
         def _stream(self, messages, *rest, **settings):
-            for piece in (KEY[:5], KEY[5:]):
+            for piece in scores(4, 2, f"as {KEY} says"):
+                self.streamed.append(piece)
                 yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
 
-    judge = bsm(Served(replies=lambda _: scores(4, 2, f"as {KEY} says")))
-    pieces = [str(part) async for part in judge.astream(pairs(1)[0], stream_mode="messages")]
-    assert KEY[:5] not in "".join(pieces)
-    assert "***" in "".join(pieces)
+    model, listener = (
+        Served(replies=lambda _: scores(4, 2, f"as {KEY} says"), **made),
+        Listener(),
+    )
+    config = {"callbacks": [listener]}
+    run = bsm(model).astream(pairs(1)[0], config, stream_mode="messages")
+    if kind == "sync":
+        run = iterated(bsm(model).stream(pairs(1)[0], config, stream_mode="messages"))
+    messages = [message async for message, _ in run]
+    assert [KEY in message.text for message in messages] == [False]
+    assert "***" in messages[0].text
+    assert listener.pieces == []
+    assert bool(model.streamed) is bool(made)  # the server gets the request that it takes
+
+
+async def iterated(values):
+    for value in values:
+        yield value
 
 
 def test_the_exception_for_a_refused_key_does_not_show_it(serve):

@@ -3,8 +3,8 @@
 What a model returns or raises goes to tracers before anybody else sees it, so it is masked
 where it comes from. A secret may be cut in two by the pieces of a stream, so replies come
 whole, also where somebody listens to the tokens of a graph. A model that was made with
-`streaming=True` streams all the same: its server may take nothing else. Its pieces are traced
-as they come.
+`streaming=True` still asks its server for a stream, as that may take nothing else; the pieces
+are put together before anybody sees them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from functools import cache
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.chat_models import (
+    agenerate_from_stream,
+    generate_from_stream,
+)
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 from pydantic import PrivateAttr
@@ -34,9 +38,8 @@ def masked(model: BaseChatModel, secrets: Secrets) -> BaseChatModel:
     if not secrets:
         return model
     copy: Any = model.model_copy()
-    if getattr(model, "streaming", None) is not True:
-        # Not by `update`: it is no setting of the caller's.
-        vars(copy)["disable_streaming"] = True
+    # Not by `update`: it is no setting of the caller's.
+    vars(copy)["disable_streaming"] = True
     copy.__class__ = _class_of(type(model))
     if copy.__pydantic_private__ is None:
         copy.__pydantic_private__ = {}
@@ -64,17 +67,31 @@ def _class_of(kind: type[BaseChatModel]) -> type[BaseChatModel]:
 
         def _generate(self, *args: Any, **settings: Any) -> ChatResult:
             with _masked_errors(self._secrets):
-                result = super()._generate(*args, **settings)
+                if _made_to_stream(self, "_stream"):
+                    result = generate_from_stream(super()._stream(*args, **settings))
+                else:
+                    result = super()._generate(*args, **settings)
             return _masked_result(result, self._secrets)
 
         async def _agenerate(self, *args: Any, **settings: Any) -> ChatResult:
             with _masked_errors(self._secrets):
-                result = await super()._agenerate(*args, **settings)
+                if _made_to_stream(self, "_stream", "_astream"):
+                    pieces = super()._astream(*args, **settings)
+                    result = await agenerate_from_stream(pieces)
+                else:
+                    result = await super()._agenerate(*args, **settings)
             return _masked_result(result, self._secrets)
 
     Masked.__name__, Masked.__qualname__ = kind.__name__, kind.__qualname__
     Masked.__module__, Masked.__doc__ = kind.__module__, kind.__doc__
     return Masked
+
+
+def _made_to_stream(model: BaseChatModel, *methods: str) -> bool:
+    """Say whether a model was made with `streaming=True` and has a method for it."""
+    wanted = "streaming" in model.model_fields_set and getattr(model, "streaming", None) is True
+    own = (getattr(type(model), name) is not getattr(BaseChatModel, name) for name in methods)
+    return wanted and any(own)
 
 
 def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:

@@ -104,7 +104,7 @@ def _call(
             lambda: runnable.ainvoke(prompt, config, **settings),
         )
         result = yield within(channel.deadline, call)
-        # What a model streamed comes as it is.
+        # LangChain's cache may hold what the caller's own model replied.
         message = without_secrets(_message(result), channel.secrets)
         channel.answered = True
         seed, logprobs = asking.seed is not None, asking.question.logprobs
