@@ -18,13 +18,24 @@ A reply that cannot be used is not an exception: it is a `Failure` in the verdic
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters except tab and line feed, changes of direction, lone surrogates."""
+
 
 class JudgeError(Exception):
-    """Root of every exception that this package raises on purpose."""
+    """Root of every exception that this package raises on purpose.
+
+    Its text controls no terminal that shows a traceback, whatever file name it repeats.
+    """
+
+    def __str__(self) -> str:
+        """Return the message without characters that control a terminal."""
+        return STEERING.sub("\N{REPLACEMENT CHARACTER}", super().__str__())
 
 
 class OptionError(JudgeError, ValueError):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters except tab and line feed, changes of direction, lone surrogates."""
+from langchain_judges.errors import STEERING
+
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 
@@ -21,7 +21,7 @@ def clean(text: str) -> str:
     >>> clean("fine\x1b[2J")
     'fine�[2J'
     """
-    return _STEERING.sub("�", text.replace("\r\n", "\n"))
+    return STEERING.sub("�", text.replace("\r\n", "\n"))
 
 
 def shortened(text: str, most: int) -> str:
@@ -42,7 +42,7 @@ def inert_json(text: str) -> str:
     >>> inert_json('"a\u202eb"') == '"a' + '\\' + 'u202eb"'
     True
     """
-    return _STEERING.sub(_escape, text)
+    return STEERING.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

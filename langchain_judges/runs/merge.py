@@ -15,6 +15,7 @@ from typing import Any
 from langchain_judges.errors import OptionError, OutputError, needs
 from langchain_judges.rows.files import read_lines
 from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.rows.printable import clean, inert_cell, inert_json
 from langchain_judges.runs.remote import Remote, url_of
 from langchain_judges.runs.results import judged_row, outcome_of
 from langchain_judges.runs.shards import Receipt, Shard, parts_of
@@ -258,20 +259,29 @@ def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "known_label": _text(row.get("label")),
         "group": _text(row.get("group")),
         "category": _text(row.get("category")),
-        "failures": json.dumps(outcome.get("failures") or [], ensure_ascii=False),
-        "result": json.dumps(row, ensure_ascii=False),
+        "failures": _json(outcome.get("failures") or []),
+        "result": _json(row),
     }
-    return {name: cells[name] for name in _COLUMNS}
+    return {name: _readable(cells[name]) for name in _COLUMNS}
 
 
 def _text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else str(value)
 
 
+def _json(data: Any) -> str:
+    return inert_json(json.dumps(data, ensure_ascii=False))
+
+
+def _readable(cell: Any) -> Any:
+    """Return a cell that steers no terminal; `result` keeps what is replaced elsewhere."""
+    return clean(cell) if isinstance(cell, str) else cell
+
+
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            file.write(_json(row) + "\n")
 
 
 def _write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -279,12 +289,7 @@ def _write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         writer = csv.DictWriter(file, list(_COLUMNS))
         writer.writeheader()
         for row in rows:
-            writer.writerow({name: _inert(cell) for name, cell in table_row(row).items()})
-
-
-def _inert(cell: Any) -> Any:
-    """Return a cell that no spreadsheet reads as a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(tuple("=+-@\t\r")) else cell
+            writer.writerow({name: inert_cell(cell) for name, cell in table_row(row).items()})
 
 
 def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

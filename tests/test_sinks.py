@@ -1,0 +1,123 @@
+"""Every way by which a person reads what a server said: inert there, and without secrets."""
+
+import asyncio
+import csv
+import json
+import re
+import traceback
+from contextlib import redirect_stdout
+from io import StringIO
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
+from pandas import read_parquet
+
+from langchain_judges import judge_many, report
+from langchain_judges.cli.running import run_rows
+from langchain_judges.errors import STEERING, JudgeError, ModelAccessError
+from langchain_judges.methods.direct import create_relative_judge
+from langchain_judges.runs.merge import merge
+from tests.fakes import FakeChatModel
+from tests.judged_rows import data_of
+from tests.test_inert import PAYLOADS
+
+SECRETS = {
+    "key": "mykey-1234",
+    "header": "tenant-5678",
+    "query": "version-9012",
+    "password": "geheim-3456",
+    "query of the address": "signed-7890",
+}
+MARKUP = "<script>alert('x')</script><img src=x onerror=alert(1)>"
+STEERS = "".join(PAYLOADS.values())
+TEXT = f"=cmd() before {' '.join(SECRETS.values())} {MARKUP} {STEERS}"
+
+
+class Served(FakeChatModel):
+    api_key: str = SECRETS["key"]
+    default_headers: dict[str, str] = {"X-Tenant": f"Bearer {SECRETS['header']}"}
+    default_query: dict[str, str] = {"v": SECRETS["query"]}
+    base_url: str = f"http://me:{SECRETS['password']}@host/v1?s=signed-7890"
+
+
+class Denied(Exception):
+    status_code = 401
+
+
+SAYINGS = {
+    "reply": json.dumps({"explanation": TEXT, "preference": "1"}),
+    "unreadable reply": TEXT,
+    "refusal": AIMessage("", additional_kwargs={"refusal": TEXT}),
+    "error": ValueError(TEXT),
+}
+
+
+def judge_of(reply):
+    return create_relative_judge(Served(replies=lambda _: reply), orders="none", repairs=0)
+
+
+def judged(reply, folder):
+    """Return the ways out of one run, each as what a person reads there."""
+    data = data_of(["A", "B"] * 4, group=MARKUP + STEERS)
+    out, traced = folder / "out.jsonl", RunCollectorCallbackHandler()
+    options = {"out": out, "progress": False, "config": {"callbacks": [traced]}}
+    rows = list(judge_many(judge_of(reply), data, **options))
+    trusted = report.trust(rows, data, name=MARKUP + STEERS, data_name=MARKUP + STEERS)
+    merge(out, folder / "o.csv")
+    merge(out, folder / "o.parquet")
+    merge(out, folder / "o.jsonl")
+    return {
+        "results file": out.read_text(),
+        "merged file": (folder / "o.jsonl").read_text(),
+        "CSV": (folder / "o.csv").read_text(),
+        "Parquet": "\n".join(map(str, read_parquet(folder / "o.parquet").to_numpy().flat)),
+        "terminal": on_terminal(judge_of(reply), data),
+        "page": trusted.to_html(),
+        "report's CSV": trusted.to_csv(),
+        "report's JSON": trusted.to_json(),
+        "Markdown": trusted.to_markdown(),
+        "trace": "\n".join(said for run in traced.traced_runs for said in shown_of(run)),
+    }
+
+
+def on_terminal(judge, data):
+    written = StringIO()
+    with redirect_stdout(written):
+        asyncio.run(run_rows(judge, data, {"progress": False}, show=True))
+    return written.getvalue()
+
+
+def shown_of(run):
+    below = [text for child in run.child_runs for text in shown_of(child)]
+    return [f"{run.inputs} {run.outputs} {run.error}", *below]
+
+
+@pytest.mark.parametrize("saying", SAYINGS)
+def test_no_way_out_of_a_run_steers_who_reads_it_or_shows_a_secret(saying, tmp_path, caplog):
+    outputs = judged(SAYINGS[saying], tmp_path)
+    outputs["log"] = "\n".join(record.getMessage() for record in caplog.records)
+    for name, text in outputs.items():
+        assert (name, [secret for secret in SECRETS.values() if secret in text]) == (name, [])
+        # A trace is data, which the page that shows it has to draw.
+        assert (name, STEERING.findall(text) if name != "trace" else []) == (name, [])
+    for name in ("results file", "merged file", "CSV", "Parquet", "trace", "terminal"):
+        assert (name, "***" in outputs[name]) == (name, True)
+    cells = [cell for row in csv.reader(StringIO(outputs["CSV"])) for cell in row]
+    assert not [cell for cell in cells if re.match("[\\s\ufeff]*[=+@]", cell)]
+    for name in ("page", "Markdown"):
+        assert not re.search("<script>alert|<img", outputs[name])
+
+
+def test_a_refused_key_steers_no_traceback_and_is_not_in_it():
+    with pytest.raises(ModelAccessError) as caught:
+        judge_of(Denied(TEXT)).invoke(data_of(["A"])[0])
+    text = "".join(traceback.format_exception(caught.value))
+    assert "=cmd() before *** *** *** *** ***" in text
+    assert not STEERING.search(text)
+
+
+def test_a_file_name_in_an_error_steers_no_traceback():
+    error = JudgeError(f"There is no file {STEERS}")
+    assert str(error).startswith("There is no file")
+    assert not STEERING.search(str(error))
