@@ -9,6 +9,7 @@ from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from pydantic import Field, SecretStr
 
 from langchain_judges import create_direct_judge
+from langchain_judges.asking.connections import with_own_connections
 from langchain_judges.asking.models import model_identity, resolve_model, without_own_retries
 from langchain_judges.errors import OptionError
 from tests.cases import for_each
@@ -134,3 +135,12 @@ def test_retries_of_a_library_are_off_in_a_copy_and_its_client_is_made_anew():
 def test_an_address_without_a_scheme_is_refused():
     with pytest.raises(OptionError, match=r"`base_url` must begin with http://"):
         resolve_model("m", base_url="127.0.0.1:8000/v1")
+
+
+def test_clients_of_further_event_loops_read_no_certificates_again(monkeypatch):
+    model, readings = ChatOpenAI(model="m", api_key=SecretStr("none")), []
+    first: Any = with_own_connections(model)
+    monkeypatch.setattr("ssl.create_default_context", lambda **_: readings.append(1))
+    second: Any = with_own_connections(model)
+    assert readings == []
+    assert second.root_async_client is not first.root_async_client

@@ -20,6 +20,7 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from langchain_judges.asking.complaints import Complaint
+from langchain_judges.asking.connections import with_own_connections
 from langchain_judges.asking.deadline import deadline_of
 from langchain_judges.asking.masked import masked
 from langchain_judges.asking.models import (
@@ -27,7 +28,6 @@ from langchain_judges.asking.models import (
     model_identity,
     model_name,
     resolve_model,
-    with_own_connections,
     without_own_retries,
 )
 from langchain_judges.asking.plain_json import with_plain_json

@@ -236,24 +236,6 @@ def _cached(kind: type) -> list[str]:
     return [name for name, value in vars(kind).items() if isinstance(value, cached_property)]
 
 
-def with_own_connections(model: BaseChatModel) -> BaseChatModel:
-    """Return a copy of a `ChatOpenAI` with an HTTP client for the running event loop alone.
-
-    langchain-openai shares one asynchronous client between all event loops of a process. A
-    connection that a loop left behind takes the request, which is paid for, and then fails
-    with "Event loop is closed". A client that the caller gave is kept.
-    """
-    root = getattr(model, "root_async_client", None)
-    if root is None or getattr(model, "http_async_client", None) is not None:
-        return model
-    from openai import DefaultAsyncHttpxClient
-
-    own = root.with_options(http_client=DefaultAsyncHttpxClient())
-    return model.model_copy(
-        update={"root_async_client": own, "async_client": own.chat.completions}
-    )
-
-
 def model_name(model: BaseChatModel) -> str:
     """Return the name by which the provider knows the model."""
     for field in ("model_name", "model", "model_id", "deployment_name"):
