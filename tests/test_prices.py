@@ -19,7 +19,7 @@ from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
 from langchain_judges.runs import many
 from langchain_judges.runs.estimate import estimate
-from langchain_judges.runs.prices import Prices
+from langchain_judges.runs.prices import Price, Prices
 from langchain_judges.testing import FakeChatModel, FakeModelServer, error
 from tests.judges import PAIR, answer, of_method
 
@@ -69,6 +69,16 @@ def test_tokens_of_the_cache_and_of_a_batch_have_their_own_price(table):
     halves = [prices.cost(model, usage_paid._replace(tier=tier)) for tier in ("batch", "flex")]
     assert halves == pytest.approx([0.001095] * 2)
     assert prices.cost(model, usage_paid._replace(tier="priority")) is None
+
+
+def test_tokens_written_to_the_cache_have_their_own_price():
+    # As langchain-anthropic counts them where it knows for how long they are held.
+    details = {"cache_read": 400, "cache_creation": 0, "ephemeral_5m_input_tokens": 500}
+    message = AIMessage("yes", usage_metadata={**USAGE, "input_token_details": details})
+    assert paid_for(message) == Paid(1_000, 400, 200, written_tokens=500)
+    # 100 fresh at 1.0, 400 read at 0.1, 500 written at 1.25, 200 out at 10.0.
+    price = Price(input=1.0, cached_input=0.1, cache_write=1.25, output=10.0)
+    assert price.of(paid_for(message)) == pytest.approx(0.002765)
 
 
 def test_tokens_that_flex_read_from_the_cache_count_as_cached():
@@ -135,6 +145,13 @@ def test_the_package_s_table_knows_models_of_providers_and_nobody_s_own_server()
     )
     assert prices.of(own) is None
     assert prices.of(ChatOpenAI(model="no-such-model", api_key=SecretStr("x"))) is None
+
+
+def test_a_price_of_the_table_is_that_of_a_prompt_of_usual_length():
+    pytest.importorskip("genai_prices")
+    price = Prices.read("genai-prices").of_named({"name": "anthropic:claude-sonnet-4-5"})
+    # Anthropic asks for twice as much where a prompt has more than 200,000 tokens.
+    assert price == Price(input=3.0, output=15.0, cached_input=0.3, cache_write=3.75, batch=0.5)
 
 
 def test_calls_and_tokens_of_a_minute_are_spread_evenly(monkeypatch):

@@ -18,6 +18,9 @@ class Paid(NamedTuple):
     tier: str | None = None
     """As the provider calls its service tier: `default`, `flex`, `priority`; of a reply that a
     batch job brought, `batch`."""
+    written_tokens: int = 0
+    """The part of `input_tokens` that the provider wrote to its prompt cache for five minutes,
+    where it has a price of its own, as Anthropic's has."""
 
     @property
     def tokens(self) -> int:
@@ -32,6 +35,10 @@ def paid_for(message: AIMessage) -> Paid:
     # default one: `flex_cache_read`.
     details = (usage.get("input_token_details") or {}).items()
     cached = sum(count or 0 for name, count in details if name.endswith("cache_read"))
+    # The second name where Anthropic also says for how long it is held; the first is then 0.
+    writes = {"cache_creation", "ephemeral_5m_input_tokens"}
+    written = sum(count or 0 for name, count in details if name in writes)
     metadata = message.response_metadata
     tier = metadata.get("service_tier") or (metadata.get("usage") or {}).get("service_tier")
-    return Paid(usage.get("input_tokens", 0), cached, usage.get("output_tokens", 0), tier)
+    tokens = usage.get("input_tokens", 0), cached, usage.get("output_tokens", 0)
+    return Paid(*tokens, tier, written)

@@ -58,6 +58,8 @@ class Price(BaseModel):
     output: NonNegativeFloat
     cached_input: NonNegativeFloat | None = None
     """Price of input tokens read from the provider's cache; None for the price of `input`."""
+    cache_write: NonNegativeFloat | None = None
+    """Price of input tokens written to the provider's cache; None for the price of `input`."""
     batch: NonNegativeFloat = 1.0
     """Factor of the price in a batch job, and in flex processing."""
 
@@ -66,8 +68,10 @@ class Price(BaseModel):
         if paid.tier == "priority":
             return None
         each = self.input if self.cached_input is None else self.cached_input
-        fresh = paid.input_tokens - paid.cached_tokens
+        written = self.input if self.cache_write is None else self.cache_write
+        fresh = paid.input_tokens - paid.cached_tokens - paid.written_tokens
         dollars = fresh * self.input + paid.cached_tokens * each
+        dollars += paid.written_tokens * written
         dollars += paid.output_tokens * self.output
         return float(dollars * (self.batch if paid.tier in _HALF else 1)) / 1_000_000
 
@@ -95,8 +99,8 @@ class Prices:
 
         Args:
             source: A JSON file `{"date", "models": {name: {"input", "output",
-                "cached_input"?, "batch"?}}}`, in dollars for a million tokens, or
-                `"genai-prices"`.
+                "cached_input"?, "cache_write"?, "batch"?}}}`, in dollars for a million
+                tokens, or `"genai-prices"`.
 
         Raises:
             OptionError: The file is missing or has another form.
@@ -176,14 +180,17 @@ def _table_price(provider: str | None, name: str) -> Price | None:
         return None
 
     def dollars(**tokens: int) -> float:
-        return float(calc_price(Usage(**tokens), name, provider_id=provider).total_price)
+        price = calc_price(Usage(**tokens), name, provider_id=provider).total_price
+        return float(price * 1_000_000 / count)
 
-    million = 1_000_000
+    # Of a call of usual size: some models cost more for a prompt of hundreds of thousands.
+    count = 1_000
     try:
         return Price(
-            input=dollars(input_tokens=million),
-            output=dollars(output_tokens=million),
-            cached_input=dollars(input_tokens=million, cache_read_tokens=million),
+            input=dollars(input_tokens=count),
+            output=dollars(output_tokens=count),
+            cached_input=dollars(input_tokens=count, cache_read_tokens=count),
+            cache_write=dollars(input_tokens=count, cache_write_tokens=count),
             batch=_BATCH.get(provider, 1.0),
         )
     except LookupError:
