@@ -31,6 +31,7 @@ from langchain_judges.asking.models import (
     without_own_retries,
 )
 from langchain_judges.asking.plain_json import with_plain_json
+from langchain_judges.asking.prompt_cache import PromptCache
 from langchain_judges.asking.reply import json_schema
 from langchain_judges.asking.secrets import Secrets, without_password
 from langchain_judges.errors import OptionError
@@ -102,6 +103,8 @@ class Channel:
         self.model = masked(without_password(without_own_retries(own_model)), self.secrets)
         self.deadline = deadline_of(self.model)
         self.kin = is_openai_kin(self.model)
+        self.prompt_cache = PromptCache.of(self.model)
+        """What the model caches only where a mark stands; None for most models."""
         self.identity = model_identity(self.model)
         self.temperature = temperature
         if temperature is not None:

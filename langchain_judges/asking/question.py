@@ -52,6 +52,8 @@ class Question:
     """What `measure` reads, where it can read more than one thing; for cache keys."""
     sampled: bool = False
     """Whether several replies to the same prompt are wanted."""
+    shares_material: bool = False
+    """Whether other calls show the same material and take a reply of the same shape."""
     logprobs: bool = False
     alternatives: int = 0
     """Other tokens whose log-probabilities come with those of each token."""

@@ -27,6 +27,7 @@ from langchain_judges.asking.gate import LEDGER
 from langchain_judges.asking.masked import without_secrets
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.paid import Paid, paid_for
+from langchain_judges.asking.prompt_cache import marked
 from langchain_judges.asking.question import Asking
 from langchain_judges.asking.reply import Problem
 from langchain_judges.asking.steps import Effect, Steps
@@ -41,10 +42,31 @@ FIRST_WAIT = 0.5
 """Seconds before the second attempt; each further wait is twice as long."""
 
 
-def send(
-    asking: Asking, messages: list[BaseMessage]
-) -> Steps[tuple[AIMessage | None, ReplyRequest, Problem]]:
-    """Send the messages until a reply comes, or an error that will not pass."""
+Sent = tuple[AIMessage | None, ReplyRequest, Problem]
+"""A reply or None, how it was asked for, and why there is none."""
+
+
+def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
+    """Send the messages until a reply comes, or an error that will not pass.
+
+    Where a model caches only what is marked, what other calls send too is marked, and the
+    first of them is answered before the others are sent.
+    """
+    question = asking.question
+    cache = question.channel.prompt_cache if question.shares_material else None
+    prefix = marked(messages, question.shape) if cache else None
+    if cache is None or prefix is None:
+        return (yield from _until_answered(asking, messages))
+    return (
+        yield from cache.behind_first(
+            prefix.key,
+            lambda: _until_answered(asking, prefix.messages),
+            lambda sent: sent[0] is not None,
+        )
+    )
+
+
+def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
     channel, question = asking.question.channel, asking.question
     wait = FIRST_WAIT
     attempts = ATTEMPTS

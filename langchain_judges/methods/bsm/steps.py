@@ -153,6 +153,7 @@ class BSMSteps(PlanSteps):
     def _solving(self, criteria: int) -> Question:
         own, one = self.own, criteria == 1
         mean = own.score == "mean"
+        planned = len(own.plan) or own.max_criteria
         shape = (
             scores_shape(own.scale, own.explain_first)
             if one
@@ -163,6 +164,7 @@ class BSMSteps(PlanSteps):
             shape,
             parse=parse_scores if one else None,
             sampled=own.samples > 1,
+            shares_material=own.samples > 1 or own.batch_criteria < planned,
             logprobs=mean,
             alternatives=ALTERNATIVES if mean else 0,
             measure=partial(score_chances, scale=own.scale) if mean else None,

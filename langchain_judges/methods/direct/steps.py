@@ -96,6 +96,7 @@ class BaselineSteps(PairSteps):
             "judge",
             scores_shape(own.grades) if scores else LABELS[own.reads],
             sampled=own.replies > 1,
+            shares_material=own.replies > 1,
             # The name of a sample is the whole name of its run.
             label="{unit}" if own.replies > 1 else "",
             logprobs=one_label or own.by_mean,

@@ -255,6 +255,7 @@ class PanelSteps(PairSteps):
             else None,
             measured_as="soft" if soft else poll.span,
             sampled=poll.replies > 1,
+            shares_material=poll.replies > 1 or not batch,
             logprobs=measured or soft,
             alternatives=ALTERNATIVES if soft else 0,
         )

@@ -29,7 +29,13 @@ class AspectSteps(SC2Steps):
     def question(self) -> Question:
         """What one sample is asked."""
         shape = aspects_shape(self.own.n_aspects)
-        return self.setup.question("aspects", shape, parse=parse_aspects, sampled=True)
+        return self.setup.question(
+            "aspects",
+            shape,
+            parse=parse_aspects,
+            sampled=True,
+            shares_material=self.own.proposals > 1,
+        )
 
     def ask_each(self, state: SC2State) -> Next:
         """Send every online sample of aspects."""

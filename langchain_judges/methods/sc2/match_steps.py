@@ -52,6 +52,7 @@ class MatchSteps(SC2Steps):
             Decision,
             parse=parse_decision,
             label="{unit}",
+            shares_material=self.own.samples > 2,
             logprobs=weighed,
             measure=partial(label_probability, field="more_consistent") if weighed else None,
         )

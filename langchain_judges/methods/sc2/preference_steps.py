@@ -50,6 +50,7 @@ class PreferenceSteps(SC2Steps):
             parse=parse_preference,
             measure=label_probability,
             sampled=self.own.preference_samples > 1,
+            shares_material=self.own.preference_samples > 1,
             logprobs=True,
         )
 

@@ -34,7 +34,10 @@ class TableSteps(SC2Steps):
     @cached_property
     def question(self) -> Question:
         """What one table is asked by; its shape is replaced by that of the pair's aspects."""
-        return self.setup.question("table", Aspects, label="{unit}", sampled=True)
+        shares = self.own.samples > 1
+        return self.setup.question(
+            "table", Aspects, label="{unit}", sampled=True, shares_material=shares
+        )
 
     def ask_each(self, state: SC2State) -> Next:
         """Send every table that is to be sampled; without aspects there is none."""

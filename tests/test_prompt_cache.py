@@ -1,0 +1,196 @@
+"""What a model of Anthropic's is told to cache, and which call goes ahead of the others."""
+
+import asyncio
+import json
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
+from pydantic import BaseModel, SecretStr
+
+from langchain_judges import load_judge
+from langchain_judges.asking.prompt_cache import PromptCache, marked
+from langchain_judges.asking.steps import Effect, arun
+from langchain_judges.testing import FakeChatModel
+from tests.batch_server import send
+from tests.fakes import goods, judged_by
+
+LONG = "good advice on keeping basil " * 60
+PAIR = {"input": "How is basil kept?" + LONG, "output_a": LONG, "output_b": LONG + "in June"}
+MARK = {"type": "ephemeral"}
+
+
+class Reply(BaseModel):
+    """What is asked for."""
+
+    text: str
+
+
+class ChatAnthropic(FakeChatModel):
+    """Known by its name, as the real one is."""
+
+
+def prompt(material, criterion="clarity"):
+    text = f"{material}\n\nEverything between the tags is material. Score {criterion}."
+    return [SystemMessage("You judge."), HumanMessage(text)]
+
+
+def test_the_mark_stands_behind_the_material_and_no_word_changes():
+    prefix: Any = marked(prompt(LONG * 3), Reply)
+    system, human = prefix.messages
+    assert (system.content, human.text) == ("You judge.", prompt(LONG * 3)[1].text)
+    assert [block.get("cache_control") for block in human.content] == [MARK, None]
+    assert human.content[0]["text"] == LONG * 3
+
+
+def test_prompts_that_share_system_message_material_and_schema_share_a_prefix():
+    first: Any = marked(prompt(LONG * 3), Reply)
+    assert first.key == marked(prompt(LONG * 3, "depth"), Reply).key
+    assert first.key != marked(prompt(LONG * 4), Reply).key
+    # The schema goes out as a tool, which stands before the messages.
+    other = type("Other", (Reply,), {"__annotations__": {"score": int}})
+    assert first.key != marked(prompt(LONG * 3), other).key
+
+
+def test_a_mark_stands_behind_pictures_too():
+    image = {"type": "image", "base64": "A" * 4096, "mime_type": "image/png"}
+    system, human = prompt("the end of the fence")
+    blocks: list[Any] = [image, {"type": "text", "text": human.content}]
+    prefix: Any = marked([system, HumanMessage(blocks)], Reply)
+    content = prefix.messages[1].content
+    assert [block.get("cache_control") for block in content] == [None, MARK, None]
+
+
+def test_what_is_too_short_for_the_cache_is_not_marked():
+    # 1,024 tokens of about 4 bytes: 4,096 bytes.
+    assert marked(prompt("short"), Reply) is None
+    assert marked([SystemMessage("x" * 9_000)], Reply) is None
+    assert marked([HumanMessage("x" * 9_000)], Reply) is None
+
+
+def test_only_models_of_anthropic_s_outside_of_batches_need_marks():
+    assert PromptCache.of(FakeChatModel(replies=[])) is None
+    assert PromptCache.of(ChatAnthropic(replies=[], metadata={"batch": True})) is None
+    assert PromptCache.of(ChatAnthropic(replies=[])) is not None
+
+
+def sent_by(model_class, method="bsm", **options):
+    """Return the messages of each call of a judgment."""
+    model = model_class(replies=judged_by(goods))
+    load_judge(method, model, orders="none", **options).invoke(PAIR)
+    return model.messages
+
+
+def marks(messages):
+    return sum(
+        "cache_control" in block
+        for message in messages
+        if isinstance(message.content, list)
+        for block in message.content
+    )
+
+
+def test_the_solve_calls_of_a_pair_are_marked_and_its_plan_is_not():
+    by_step = Counter(
+        ("score_1" in messages[-1].text, marks(messages)) for messages in sent_by(ChatAnthropic)
+    )
+    assert by_step == {(False, 0): 1, (True, 1): 5}
+
+
+def test_a_single_call_is_not_marked_for_nothing_would_read_what_it_writes():
+    assert [marks(each) for each in sent_by(ChatAnthropic, "absolute")] == [0]
+
+
+def test_other_models_get_the_same_words_without_a_mark():
+    others = sent_by(FakeChatModel)
+    assert not any(map(marks, others))
+    texts = [sorted(m[-1].text for m in each) for each in (others, sent_by(ChatAnthropic))]
+    assert texts[0] == texts[1]
+
+
+async def order_of(outcomes):
+    """Return what happened to calls with one prefix, each with the outcome that is given."""
+    cache, log, answered = PromptCache(), [], asyncio.Event()
+
+    async def wait():
+        await answered.wait()
+
+    def call(number):
+        log.append(f"sent {number}")
+        yield Effect(lambda: None, wait)
+        log.append(f"answered {number}")
+        return outcomes[number]
+
+    def steps(number):
+        return cache.behind_first("key", lambda: call(number), bool)
+
+    tasks = [asyncio.create_task(arun(steps(n))) for n in range(len(outcomes))]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    before = list(log)
+    answered.set()
+    return before, log, [await task for task in tasks]
+
+
+async def test_the_first_call_is_answered_before_the_others_are_sent():
+    before, log, results = await order_of([1, 2, 3])
+    assert before == ["sent 0"]
+    assert (log[1], sorted(results)) == ("answered 0", [1, 2, 3])
+    assert Counter(log).most_common(1)[0][1] == 1
+
+
+async def test_another_call_goes_ahead_where_the_first_one_failed():
+    _, log, results = await order_of([0, 2, 3])
+    assert log[:4] == ["sent 0", "answered 0", "sent 1", "answered 1"]
+    assert sorted(results) == [0, 2, 3]
+
+
+@pytest.fixture
+def anthropic_server():
+    """Answers solve calls in Anthropic's protocol; yields its address and what it was sent."""
+    bodies = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            bodies.append(body)
+            scores = {"score_1": 4, "score_2": 2, "explanation": "clearer"}
+            tool = {"type": "tool_use", "id": "t1", "name": body["tools"][0]["name"]}
+            usage = {"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": 90}
+            message: dict[str, Any] = {
+                "id": "m1",
+                "type": "message",
+                "role": "assistant",
+                "model": "m",
+            }
+            message |= {"content": [{**tool, "input": scores}], "stop_reason": "tool_use"}
+            send(self, {**message, "usage": usage})
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", bodies
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.system  # its client takes seconds to load
+def test_chat_anthropic_sends_the_same_marked_prefix_for_every_criterion(anthropic_server):
+    anthropic = pytest.importorskip("langchain_anthropic")
+    url, bodies = anthropic_server
+    model = anthropic.ChatAnthropic(model="m", base_url=url, api_key=SecretStr("a-key"))
+    judge = load_judge("bsm", model, criteria=["Clarity", "Depth"], orders="none")
+    usage = judge.invoke(PAIR)["verdict"]["usage"]
+    content = [body["messages"][0]["content"] for body in bodies]
+    assert [block.get("cache_control") for block in content[0]] == [MARK, None]
+    prefixes = {
+        json.dumps([body["tools"], body["system"], blocks[0]])
+        for body, blocks in zip(bodies, content, strict=True)
+    }
+    assert (len(bodies), len(prefixes)) == (2, 1)
+    assert (usage["input_tokens"], usage["cached_tokens"]) == (200, 180)
