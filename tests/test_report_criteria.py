@@ -55,6 +55,14 @@ def test_each_criterion_has_its_own_agreement():
     assert trust_report.sample.criteria == ["facts", "flow"]
 
 
+def test_the_confidence_of_a_total_is_not_held_against_peoples_totals():
+    # It is of the labels: a mean is never the very same number.
+    run, data = rows(label=0.75)
+    for row in run:
+        row["verdict"] = {**row["verdict"], "confidence": 0.9}
+    assert not report.trust(run, data).sample.has_confidence
+
+
 def test_the_answer_names_the_criteria_that_may_be_trusted():
     run, data = rows()
     for row in data[::5]:

@@ -19,7 +19,9 @@ from langchain_judges import (
 from langchain_judges.cli import app
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.rubric.ready import ready_names, ready_rubrics
+from langchain_judges.methods.rubric.tally import subscore, total_verdict
 from langchain_judges.testing import with_logprobs
+from langchain_judges.verdict import no_usage
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.schema_models import LetterCounts
@@ -207,7 +209,42 @@ def test_the_score_is_the_mean_of_the_labels_by_their_probability(score, total):
     model = FakeChatModel(replies=lambda _: with_logprobs(*tokens))
     judge = create_rubric_judge(model, rubric=["Tone", "Wit"], score=score)
     # Tone: 0.75 of 1 and 0.25 of 0; Wit: 1.
-    assert judge.invoke(ITEM)["verdict"]["score"] == total
+    verdict = judge.invoke(ITEM)["verdict"]
+    assert verdict["score"] == total
+    # Both labels are 1 by 0.75.
+    assert verdict["confidence"] == pytest.approx(0.75)
+
+
+def chances_of(*criteria, score="mode"):
+    """Return the confidence of a total; of each criterion its weight, p(1), and required."""
+    rubric = [
+        Criterion(name=str(n), weight=c[0], required=c[2]) for n, c in enumerate(criteria)
+    ]
+    parts = [
+        subscore(criterion, {"label": str(int(p > 0.5))}, {"0": 1 - p, "1": p}, score)
+        for criterion, (_, p, _) in zip(rubric, criteria, strict=True)
+    ]
+    return total_verdict(rubric, parts, 1, [], no_usage())["confidence"]
+
+
+@for_each("score", ["mean", "mode"])
+@for_each("required", [False, True])
+def test_a_total_is_as_probable_as_the_labels_that_come_to_it(score, required):
+    # Labels 1, 1, 0 come to 2 + 1 + 0 = 3, and so do 1, 0, 1:
+    # 0.75 (0.6 * 0.8 + 0.4 * 0.2) = 0.42.
+    chance = chances_of((2, 0.75, required), (1, 0.6, False), (1, 0.2, False), score=score)
+    assert chance == pytest.approx(0.42)
+
+
+def test_a_total_of_0_is_as_probable_as_the_failure_of_what_is_required():
+    # The first one fails by 0.75. Where it does not, the total is at least 2.
+    assert chances_of((2, 0.25, True), (1, 0.6, False)) == pytest.approx(0.75)
+
+
+def test_without_the_chances_of_every_label_a_total_has_no_confidence():
+    part = subscore(Criterion(name="Tone"), {"label": "1"}, {"1": 0.9}, "mode")
+    verdict = total_verdict([Criterion(name="Tone")], [part], 1, [], no_usage())
+    assert (verdict["confidence"], verdict["confidence_source"]) == (None, "none")
 
 
 def test_an_evaluator_gives_feedback_for_the_total_and_for_each_criterion():

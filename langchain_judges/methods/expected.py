@@ -79,17 +79,36 @@ def lead_chance(
     >>> lead_chance([({"4": 0.5, "2": 0.5}, {"3": 1.0}, 1.0)], "A")
     0.5
     """
-    leads = {0.0: 1.0}
-    for chances_a, chances_b, weight in parts:
-        longer: dict[float, float] = {}
-        own = _leads(chances_a, chances_b)
-        for (lead, chance), (step, share) in product(leads.items(), own.items()):
-            to = round(lead + weight * step, 6)
-            longer[to] = longer.get(to, 0.0) + chance * share
-        leads = longer
+    leads = sum_chances(
+        {weight * lead: chance for lead, chance in _leads(chances_a, chances_b).items()}
+        for chances_a, chances_b, weight in parts
+    )
     return math.fsum(
         chance for lead, chance in leads.items() if prefer({"A": lead, "B": 0.0}) == preference
     )
+
+
+def sum_chances(
+    parts: Iterable[Mapping[float, float]], least: float = 0.0
+) -> dict[float, float]:
+    """Return the probability of each sum of numbers that are drawn independently.
+
+    Args:
+        parts: Of each number, the probability of each of its values.
+        least: Sums of the first numbers that are less probable are left out, so that numbers
+            without common sums stay few.
+
+    >>> sum_chances([{0: 0.5, 1: 0.5}, {0: 0.5, 1: 0.5}])
+    {0.0: 0.25, 1.0: 0.5, 2.0: 0.25}
+    """
+    sums = {0.0: 1.0}
+    for part in parts:
+        longer: dict[float, float] = {}
+        for (before, chance), (value, share) in product(sums.items(), part.items()):
+            to = round(before + value, 6)
+            longer[to] = longer.get(to, 0.0) + chance * share
+        sums = {total: chance for total, chance in longer.items() if chance >= least}
+    return sums
 
 
 def _leads(chances_a: Mapping[str, float], chances_b: Mapping[str, float]) -> dict[int, float]:

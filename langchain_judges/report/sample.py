@@ -59,7 +59,12 @@ class Sample:
         """The criteria by which both the judge and people labelled the texts."""
         self.by_criteria = bool(self.criteria) and not any(self.targets)
         """Whether people labelled the criteria alone, and not the whole."""
-        self.has_confidence = any(row.verdict.get("confidence") is not None for row in rows)
+        # That of a total is of its labels: nobody is right by the very same mean.
+        self.has_confidence = any(
+            row.verdict.get("confidence") is not None
+            and (self.pairs or len(row.by_criterion) < 2)
+            for row in rows
+        )
         self.by_label = not any(self.votes)
         """Whether nothing is known of single people: labels may be an objective key."""
         self.by_votes = any(len(votes) > 1 for votes in self.votes)

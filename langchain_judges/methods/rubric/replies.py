@@ -33,6 +33,8 @@ class CriterionScore(TypedDict):
     reason: str
     confidence: float | None
     confidence_source: ConfidenceSource
+    chances: NotRequired[dict[str, float]]
+    """The probability of each label, where the model gives them all."""
     drafted: NotRequired[bool]
     """Whether it was drafted from the task."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Any, Literal
 
+from langchain_judges.methods.rubric.chances import total_chance
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.verdict import Failure, LabelVerdict, Usage, not_labelled
@@ -31,7 +32,7 @@ def subscore(
     label = None
     if answer is not None:
         label = {str(each): each for each in criterion.names}[str(answer["label"])]
-    return {
+    part: CriterionScore = {
         "criterion": criterion.name,
         "label": label,
         "score": None if label is None else _score(criterion, label, probabilities, scoring),
@@ -42,6 +43,9 @@ def subscore(
         "confidence": probabilities.get(str(label)),
         "confidence_source": "logprobs" if probabilities else "none",
     }
+    if label is not None and len(probabilities) == len(criterion.names):
+        part["chances"] = dict(probabilities)
+    return part
 
 
 def _score(
@@ -80,7 +84,8 @@ def total_verdict(
     """Return the verdict of a rubric with several criteria.
 
     Its label and its score are the mean of the scores, each brought to [0, 1] and weighed;
-    0 where a required criterion does not hold.
+    0 where a required criterion does not hold. Its confidence is how probable it is that the
+    labels come to the same, whatever decides the scores.
 
     Args:
         criteria: The criteria.
@@ -106,11 +111,12 @@ def total_verdict(
     weights = fsum(criterion.weight for criterion, _ in valid)
     points = fsum(c.weight * fraction(c, each["score"] or 0.0) for c, each in valid)
     total = 0.0 if broken else round(points / weights, 4)
+    chance = total_chance(valid)
     return {
         "label": total,
         "score": total,
-        "confidence": None,
-        "confidence_source": "none",
+        "confidence": chance,
+        "confidence_source": "none" if chance is None else "logprobs",
         "rationale": _rationale(total, subscores, broken),
         "failures": list(failures),
         "usage": usage,
