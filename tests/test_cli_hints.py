@@ -109,6 +109,46 @@ def test_a_refusal_names_the_flag_in_place_of_the_keyword(folder, words, sentenc
     assert sentence in refusal(*words.split())
 
 
+@for_each(
+    ("words", "sentence"),
+    [
+        ("label pairs.jsonl -o .", "--out must name a file, and . is a folder"),
+        ("calibrate pairs.jsonl --model m --save no/a.json", "--save must name a file in a fo"),
+        ("rank pairs.jsonl --model m --json no/a.json", "--json must name a file in a folder"),
+        ("trust pairs.jsonl --model m --baseline pairs.jsonl", "pairs.jsonl is no report: mak"),
+        ("rank empty.jsonl --model m", "empty.jsonl has no row"),
+        ("merge empty.jsonl -o a.csv", "empty.jsonl holds no results"),
+        ("power --column label=x", "--column is for a table"),
+        ("judge pairs.jsonl --model gpt-m --set seed=x", "`--set seed` must be"),
+    ],
+)
+def test_what_would_fail_in_the_end_is_refused_at_once(folder, words, sentence):
+    (folder / "empty.jsonl").write_text("")
+    assert sentence in refusal(*words.split())
+
+
+@for_each(
+    ("command", "rows"),
+    [
+        ("judge", "pairs.jsonl"),
+        ("trust", "pairs.jsonl"),
+        ("compare", "pairs.jsonl"),
+        ("bench", "pairs.jsonl"),
+        ("calibrate", "pairs.jsonl --save a.json"),
+        ("rank", "pairs.jsonl"),
+        ("audit", "pairs.jsonl --memory memory"),
+        ("write", "pairs.jsonl"),
+        ("attack", ""),
+    ],
+)
+def test_every_command_that_asks_refuses_in_one_sentence(folder, command, rows):
+    named = f"{command} {rows} --model m --base-url http://127.0.0.1:9"
+    for wrong in ("--set nope", "--set model=x", "--concurrency 0", "--timeout 0", "--bogus"):
+        words = refusal(*named.split(), *wrong.split())
+        assert wrong.split()[0] in words
+        assert "Traceback" not in words
+
+
 def test_rows_that_are_bad_in_several_ways_get_no_hint():
     assert hint([LACKS.format("input", "'q'"), "the field `input` is empty"]) == ""
 

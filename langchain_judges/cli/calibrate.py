@@ -33,7 +33,7 @@ from langchain_judges.cli.options import (
     Timeout,
     flag,
 )
-from langchain_judges.cli.row_files import Sized, checked, rows_of
+from langchain_judges.cli.row_files import Sized, check_file, checked, rows_of
 from langchain_judges.cli.specs import named_judge
 from langchain_judges.runs.options import CalibrationOptions
 
@@ -73,6 +73,7 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
     """
     errors, address = error_console(), address_of(model, base_url)
     with refusals_as_exits(errors, address):
+        check_file("--save", save)
         named = named_judge(spec, "cascade", model, None, option, base_url, timeout, model_set)
         method, preset, options = named.rows_like
         file = rows_of(rows, method, limit, column, preset, options)

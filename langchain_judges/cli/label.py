@@ -11,7 +11,7 @@ import typer
 from langchain_judges.cli.keys import read_key
 from langchain_judges.cli.messages import error_console, refusals_as_exits
 from langchain_judges.cli.options import Columns, Limit, SkipBad
-from langchain_judges.cli.row_files import checked, kept_apart, named_columns
+from langchain_judges.cli.row_files import check_file, checked, kept_apart, named_columns
 from langchain_judges.datasets.row_file import open_rows
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.kinds import kind_of_row
@@ -57,6 +57,7 @@ def label(  # noqa: PLR0913 - one parameter for each option
     with refusals_as_exits(errors):
         if not labels.isdigit() or len(set(labels)) != len(labels):
             raise OptionError(f"--labels must be different digits, got {labels!r}")
+        check_file("--out", out)
         kept_apart([Path(data), *(verdicts or [])], [out])
         file = open_rows(Path(data), limit, check_known_of, named_columns(column or []))
         checked(file, skip_bad, errors, "row")

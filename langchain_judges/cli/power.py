@@ -66,6 +66,8 @@ def power(  # noqa: PLR0913 - one parameter for each option
     with refusals_as_exits(errors):
         if data is not None and not verdicts:
             raise OptionError("rows alone count nothing: name two judges by --verdicts")
+        if column and data is None:
+            raise OptionError("--column is for a table: name the judged rows")
         if verdicts and (len(verdicts) != 2 or disagreement is not None):
             raise OptionError("name --verdicts twice, or --disagreement")
         apart = _counted(data, verdicts, column or [], console) if verdicts else disagreement

@@ -34,7 +34,7 @@ from langchain_judges.cli.options import (
     Spec,
     Timeout,
 )
-from langchain_judges.cli.row_files import named_columns
+from langchain_judges.cli.row_files import check_file, named_columns
 from langchain_judges.cli.specs import named_judge
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 
@@ -87,6 +87,7 @@ def rank(  # noqa: PLR0913 - one parameter for each option
     """
     errors, address = error_console(), address_of(model, base_url)
     with refusals_as_exits(errors, address):
+        check_file("--json", json_out)
         named = named_judge(spec, method, model, preset, option, base_url, timeout, model_set)
         rows = outputs_of(data, column, limit)
         if dry_run:
@@ -137,7 +138,7 @@ def outputs_of(
         limit: Most tasks to take; None for all.
 
     Raises:
-        InputError: The table cannot be read, or has no such column.
+        InputError: The table cannot be read, is empty, or has no such column.
         OptionError: A field is none of a row of outputs.
     """
     from langchain_judges.rows.files import read_table
@@ -155,6 +156,8 @@ def outputs_of(
             continue
         tasks.add(repr(row.get("input")))
         rows.append(row)
+    if not rows:
+        raise InputError(f"{path} has no row")
     return rows
 
 

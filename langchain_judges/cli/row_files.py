@@ -177,6 +177,20 @@ def kept_apart(read: Iterable[Path | None], written: Iterable[Path | None]) -> N
             raise OptionError(f"{path} is read by this command; name another file to write")
 
 
+def check_file(flag: str, path: Path | None) -> None:
+    """Check, before anything is paid for, that a file can be written in the end.
+
+    Raises:
+        OptionError: It is a folder, or in no folder.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise OptionError(f"{flag} must name a file, and {path} is a folder")
+    if not path.parent.is_dir():
+        raise OptionError(f"{flag} must name a file in a folder; there is no {path.parent}")
+
+
 class Sized:
     """Rows read as they are wanted, whose number is known."""
 

@@ -66,10 +66,10 @@ def write(  # noqa: PLR0913 - one parameter for each option
 
     errors, address = error_console(), address_of(model, base_url)
     with refusals_as_exits(errors, address):
-        file = PairsFile(tasks, limit, check_task)
-        rows = checked(file, skip_bad, errors, "list of concepts")
         settings = set_options(option or [])
         check_settable(WRITERS, method, settings)
+        file = PairsFile(tasks, limit, check_task)
+        rows = checked(file, skip_bad, errors, "list of concepts")
         with settings_as_flags(settings):
             calls = options_of(WRITERS, method, preset, settings).calls()
         _tell_texts(method, calls, rows, errors, is_local=model.partition(":")[0] == "local")

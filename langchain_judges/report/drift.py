@@ -117,12 +117,15 @@ def read_baseline(path: str | PathLike[str]) -> dict[str, Any]:
     """Read a report that was written as JSON.
 
     Raises:
-        InputError: There is no such file, or it is no JSON object.
+        InputError: There is no such file, or it is no report.
     """
     try:
         earlier = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as exc:
         raise InputError(f"the baseline {path} cannot be read: {exc}") from exc
-    if not isinstance(earlier, dict):
+    lists = ("answers", "history")
+    if not isinstance(earlier, dict) or not all(
+        isinstance(earlier.get(name), list) for name in lists
+    ):
         raise InputError(f"the baseline {path} is no report: make it by `trust --json`")
     return earlier

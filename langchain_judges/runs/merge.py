@@ -180,7 +180,9 @@ def _common_mark(parts: list[Path], receipts: list[Receipt]) -> str:
     if receipts:
         return receipts[0].mark
     marks = {_mark_of(row) for part in parts for row in read_lines(part)}
-    if len(marks) != 1:
+    if not marks:
+        raise OutputError(f"{parts[0]} holds no results.")
+    if len(marks) > 1:
         raise OutputError(
             f"{parts[0]} holds results of {len(marks)} judges; name one by `mark`: "
             f"{', '.join(sorted(marks))}."
