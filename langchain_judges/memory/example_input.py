@@ -1,14 +1,15 @@
-"""Examples from callers and files: validated and converted to the form of a memory."""
+"""Examples from callers and files: validated, in the form of a memory, and back into files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.memory.example import Example, texts_of
+from langchain_judges.memory.faiss import plain_files
 from langchain_judges.rows.kinds import kind_in
 from langchain_judges.rows.messages import plain_row
 
@@ -55,6 +56,17 @@ def check_example(raw: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
+def check_examples(examples: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return examples with every field.
+
+    Raises:
+        InputError: A value is not an example, or one example was passed instead of several.
+    """
+    if isinstance(examples, Mapping | str):
+        raise InputError("`examples` must be a list of examples, not one")
+    return [check_example(example) for example in examples]
+
+
 def _check_labels(example: dict[str, Any]) -> None:
     for name in ("wrong", "corrected"):
         label = example[name]
@@ -94,3 +106,18 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
             except (ValueError, RecursionError) as exc:
                 raise InputError(f"{path}, line {number}: {exc}") from exc
     return examples
+
+
+def write_lines(path: Path, examples: Iterable[Mapping[str, Any]]) -> None:
+    """Write examples as JSONL, atomically.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    lines = [json.dumps(example, ensure_ascii=False) for example in examples]
+    try:
+        plain_files.replace(
+            path, [f"{line}\n".encode("utf-8", "surrogatepass") for line in lines]
+        )
+    except OSError as exc:
+        raise InputError(f"{path} cannot be written: {exc.strerror}") from exc

@@ -9,29 +9,23 @@ leaves no trace of it.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
 
 from langchain_judges.asking.embeddings import SentenceEmbeddings
-from langchain_judges.asking.gate import Gate
 from langchain_judges.asking.steps import Effect, Steps, arun, run
-from langchain_judges.errors import InputError, OptionError
-from langchain_judges.memory.catalogue import Catalogue, Record
-from langchain_judges.memory.example import Example, copy_of, query_of, texts_of
-from langchain_judges.memory.example_input import check_example, read_lines
-from langchain_judges.memory.faiss import plain_files
+from langchain_judges.errors import OptionError
+from langchain_judges.memory.catalogue import Catalogue
+from langchain_judges.memory.example import Example, copy_of
+from langchain_judges.memory.example_input import check_examples, read_lines, write_lines
 from langchain_judges.memory.faiss.store import FaissStore
-from langchain_judges.memory.guard import Guard
 from langchain_judges.memory.recall import (
     Recall,
     Recalled,
@@ -45,8 +39,10 @@ from langchain_judges.memory.recall import (
     read_recall,
     uniform,
 )
-from langchain_judges.memory.selection import Chooser, Wish
-from langchain_judges.memory.trial import MemoryTrial, TrialState, trial_in
+from langchain_judges.memory.selection import Chooser
+from langchain_judges.memory.stored import Removal, StoredExamples
+from langchain_judges.memory.trial import MemoryTrial, Trials
+from langchain_judges.memory.wish import Wish
 
 __all__ = [
     "Example",
@@ -118,12 +114,10 @@ class FailureMemory(BaseExampleSelector):
         is_count = isinstance(budget, int) and not isinstance(budget, bool) and budget >= 0
         if budget is not None and not is_count:
             raise OptionError(f"`budget` must be a whole number of at least 0, got {budget!r}")
-        self.budget = budget
-        self.name = name
-        self._cache: tuple[Catalogue, int] | None = None
-        self._latest: TrialState | None = None
-        self._turn = Gate(1)
+        self.budget, self.name = budget, name
         self._chooser = Chooser(self.store, self.embeddings, name)
+        self._stored = StoredExamples(self.store, self._chooser, name)
+        self._trials = Trials(self._stored)
 
     def __len__(self) -> int:
         """Return how many examples there are."""
@@ -144,11 +138,11 @@ class FailureMemory(BaseExampleSelector):
 
     def refresh(self) -> None:
         """Read what other processes have written to the store."""
-        run(self._refresh_steps())
+        run(self._stored.refresh())
 
     async def arefresh(self) -> None:
         """Read what other processes have written to the store."""
-        await arun(self._refresh_steps())
+        await arun(self._stored.refresh())
 
     def remember(self, examples: Iterable[Mapping[str, Any]]) -> list[str]:
         """Remember audited examples and return their ids.
@@ -187,7 +181,7 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             OptionError: There is no argument.
         """
-        return run(self._forget(_Removal(_ids(ids), source, auditor, round)))
+        return run(self._stored.remove(Removal.of(ids, source, auditor, round)))
 
     async def aforget(
         self,
@@ -198,7 +192,7 @@ class FailureMemory(BaseExampleSelector):
         round: int | None = None,
     ) -> int:
         """Forget examples, as `forget` does."""
-        return await arun(self._forget(_Removal(_ids(ids), source, auditor, round)))
+        return await arun(self._stored.remove(Removal.of(ids, source, auditor, round)))
 
     def recall(
         self, item: ItemFields, how: How | None = None, *, allow_leak: bool = False
@@ -230,7 +224,7 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             InputError: An example is invalid; raised when the block begins.
         """
-        return MemoryTrial(self._trial_steps(examples))
+        return MemoryTrial(self._trials.of(examples))
 
     def add_example(self, example: dict[str, Any]) -> str:
         """Remember one example and return its id."""
@@ -263,20 +257,13 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             InputError: The file cannot be written.
         """
-        records = run(self._catalogue()).records
-        target = Path(path)
-        lines = [json.dumps({**r.example, "at": r.at}, ensure_ascii=False) for r in records]
-        try:
-            plain_files.replace(
-                target, [f"{line}\n".encode("utf-8", "surrogatepass") for line in lines]
-            )
-        except OSError as exc:
-            raise InputError(f"{target} cannot be written: {exc.strerror}") from exc
-        return len(lines)
+        records = run(self._stored.catalogue()).records
+        write_lines(Path(path), [{**record.example, "at": record.at} for record in records])
+        return len(records)
 
     async def aexport(self, path: str | os.PathLike[str]) -> int:
         """Write every example as JSONL, as `export` does."""
-        await arun(self._catalogue())
+        await arun(self._stored.catalogue())
         return await asyncio.to_thread(self.export, path)
 
     def import_(self, path: str | os.PathLike[str]) -> int:
@@ -293,185 +280,21 @@ class FailureMemory(BaseExampleSelector):
         return await arun(self._import(path))
 
     def _read(self) -> Catalogue:
-        return run(self._visible_catalogue())
-
-    def _visible_catalogue(self) -> Steps[Catalogue]:
-        """Return the catalogue, with the examples on trial in this thread or task."""
-        trial = trial_in(self)
-        return trial.catalogue if trial else (yield from self._catalogue())
-
-    def _catalogue(self) -> Steps[Catalogue]:
-        """Return the catalogue of the store, updated if the store has changed."""
-        store = self.store
-        if isinstance(store, FaissStore):
-            catalogue, number = self._cache or (None, -1)
-            if number != store.changes():
-                news = store.news(number)
-                records = [
-                    Record.read(doc) for doc in news.documents if self._chooser.owns(doc)
-                ]
-                if catalogue is None or news.whole:
-                    catalogue = Catalogue.of(records)
-                else:
-                    catalogue = catalogue.with_changes(records, news.gone)
-                self._cache = catalogue, news.number
-            return cast("Catalogue", catalogue)
-        if self._cache is None:
-            self._set_cache((yield from self._all_documents()))
-        return cast("tuple[Catalogue, int]", self._cache)[0]
-
-    def _trial_steps(self, examples: Iterable[Mapping[str, Any]]) -> Steps[TrialState]:
-        catalogue = yield from self._catalogue()
-        _, records = catalogue.records_for(_check_all(examples), _now())
-        latest = self._latest
-        keys = [record.key for record in records]
-        same = latest and latest.base is catalogue and [r.key for r in latest.records] == keys
-        if latest is None or not same:
-            latest = self._latest = TrialState(
-                self, records, catalogue.with_changes(records), catalogue
-            )
-        return latest
-
-    def _refresh_steps(self) -> Steps[None]:
-        # The cache stays until it is replaced: others may be reading it.
-        yield from self._turn.enter()
-        try:
-            if isinstance(self.store, FaissStore):
-                self._cache = None
-                yield from self._catalogue()
-            else:
-                self._set_cache((yield from self._all_documents()))
-        finally:
-            self._turn.leave()
-
-    def _all_documents(self) -> Steps[list[Document]]:
-        """Return all documents of the memory from a store that can only be searched."""
-        wide = 1000
-        while True:
-            documents = yield from self._chooser.search("example", wide)
-            if len(documents) < wide:
-                return documents
-            wide *= 4
-
-    def _set_cache(self, documents: Iterable[Document]) -> None:
-        self._cache = Catalogue.of(self._records(documents)), 0
-
-    def _records(self, documents: Iterable[Document]) -> list[Record]:
-        return [Record.read(each) for each in documents if self._chooser.owns(each)]
+        return run(self._trials.catalogue())
 
     def _remember(self, examples: Iterable[Mapping[str, Any]]) -> Steps[list[str]]:
-        ids, _ = yield from self._keep(_check_all(examples))
+        ids, _ = yield from self._stored.add(check_examples(examples))
         return ids
 
-    def _keep(self, examples: list[dict[str, Any]]) -> Steps[tuple[list[str], int]]:
-        """Store new records; return every id, and the number of new records."""
-        yield from self._turn.enter()
-        try:
-            catalogue = yield from self._catalogue()
-            ids, new_records = catalogue.records_for(examples, _now())
-            if new_records:
-                documents = [record.document(self.name) for record in new_records]
-                keys = [record.key for record in new_records]
-                store = self.store
-                yield Effect(
-                    lambda: store.add_documents(documents, ids=keys),
-                    lambda: store.aadd_documents(documents, ids=keys),
-                )
-                if not isinstance(store, FaissStore):
-                    self._cache = catalogue.with_changes(new_records), 0
-            yield from self._catalogue()
-            return ids, len(new_records)
-        finally:
-            self._turn.leave()
-
-    def _forget(self, removal: _Removal) -> Steps[int]:
-        if removal == _Removal():
-            raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
-        yield from self._turn.enter()
-        try:
-            catalogue = yield from self._catalogue()
-            candidates: Iterable[Record] = catalogue.records
-            if removal.ids is not None:
-                chains = (catalogue.chains.get(id) for id in dict.fromkeys(removal.ids))
-                candidates = [r for chain in chains if chain for r in chain.records]
-            records = [record for record in candidates if removal.fits(record.example)]
-            keys = [record.key for record in records]
-            if keys:
-                store = self.store
-                yield Effect(lambda: store.delete(keys), lambda: store.adelete(keys))
-                if not isinstance(store, FaissStore):
-                    self._cache = catalogue.with_changes([], keys), 0
-                self._chooser.forget(keys)
-            if isinstance(self.store, FaissStore):
-                # Also if there is nothing to forget: an earlier process may have died here.
-                erase = self.store.erase
-                yield Effect(erase, lambda: asyncio.to_thread(erase))
-            yield from self._catalogue()
-            return len({record.example["id"] for record in records})
-        finally:
-            self._turn.leave()
-
     def _import(self, path: str | os.PathLike[str]) -> Steps[int]:
-        def read() -> list[dict[str, Any]]:
-            return read_lines(Path(path))
-
-        examples: list[dict[str, Any]] = yield Effect(read, lambda: asyncio.to_thread(read))
-        _, count = yield from self._keep(examples)
+        read = partial(read_lines, Path(path))
+        examples = yield Effect(read, lambda: asyncio.to_thread(read))
+        _, count = yield from self._stored.add(examples)
         return count
 
     def _recall(self, item: ItemFields, how: How | None, allow_leak: bool) -> Steps[Recalled]:
         choice = self.how if how is None else read_recall(how)
-        trial, catalogue = trial_in(self), (yield from self._visible_catalogue())
-        query = query_of(item)
-        wish = Wish(
-            item=query,
-            how=choice.inner,
-            catalogue=catalogue,
-            extra=trial.records if trial else (),
-            guard=Guard(query),
-            allow_leak=allow_leak,
-            family=None if choice.any_family else query.get("family"),
-            outputs=len(texts_of(query).outputs),
-            left_out=choice.left_out,
-            barred={},
-        )
-        examples = yield from self._chooser.choose(wish)
-        result = Recalled(examples)
-        result.how, result.version, result.allow_leak = choice, catalogue.version, allow_leak
-        result.barred = tuple(wish.barred)
-        if allow_leak:
-            identities = {id(example) for example in examples}
-            near = self._chooser.relatives(wish)
-            result.leaked = tuple(
-                e["id"] for e in near if id(e) in identities and wish.guard.bars(e)
-            )
-        return result
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _check_all(examples: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    if isinstance(examples, Mapping | str):
-        raise InputError("`examples` must be a list of examples, not one")
-    return [check_example(example) for example in examples]
-
-
-@dataclass(frozen=True)
-class _Removal:
-    """The arguments of `forget`."""
-
-    ids: tuple[str, ...] | None = None
-    source: str | None = None
-    auditor: str | None = None
-    round: int | None = None
-
-    def fits(self, example: Mapping[str, Any]) -> bool:
-        """Return whether an example matches the arguments other than the ids."""
-        rest = (("source", self.source), ("auditor", self.auditor), ("round", self.round))
-        return all(value is None or example[name] == value for name, value in rest)
-
-
-def _ids(ids: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    return ids if ids is None else (ids,) if isinstance(ids, str) else tuple(ids)
+        trial, catalogue = self._trials.current(), (yield from self._trials.catalogue())
+        records = trial.records if trial else ()
+        wish = Wish.of(item, choice, catalogue, extra=records, allow_leak=allow_leak)
+        return (yield from self._chooser.recalled(wish, choice))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -14,44 +13,15 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.catalogue import Catalogue, Record, is_in
+from langchain_judges.memory.catalogue import Catalogue
 from langchain_judges.memory.example import Example, copy_of, texts_of
 from langchain_judges.memory.faiss.store import FaissStore
-from langchain_judges.memory.guard import Guard, Relatives
+from langchain_judges.memory.guard import Relatives
 from langchain_judges.memory.pool import shuffled
-from langchain_judges.memory.recall import Recall
+from langchain_judges.memory.recall import Recall, Recalled
+from langchain_judges.memory.wish import Wish
 
 Vector = Sequence[float]
-
-
-@dataclass
-class Wish:
-    """One recall: the item, the choice, the candidates, and the examples that were barred."""
-
-    item: Mapping[str, Any]
-    how: Recall
-    """The choice without `leave_out`."""
-    catalogue: Catalogue
-    extra: Sequence[Record]
-    """Records on trial: they are in `catalogue` and not in the store."""
-    guard: Guard
-    allow_leak: bool
-    family: str | None
-    outputs: int
-    left_out: tuple[str, ...]
-    barred: dict[str, None]
-    """Ids of candidates that were barred."""
-
-    def allows(self, example: Example) -> bool:
-        """Return whether an example may be shown; record it in `barred` if not."""
-        if self.allow_leak or not self.guard.bars(example):
-            return True
-        self.barred[example["id"]] = None
-        return False
-
-    def fits(self, example: Example) -> bool:
-        """Return whether an example is a candidate."""
-        return is_in(example, self.family, self.outputs, self.left_out)
 
 
 class Chooser:
@@ -94,6 +64,18 @@ class Chooser:
         if isinstance(self.store, InMemoryVectorStore):
             return {"filter": lambda doc: fields.items() <= doc.metadata.items()}
         return {}
+
+    def recalled(self, wish: Wish, choice: Recall) -> Steps[Recalled]:
+        """Return the examples for a wish, and what is to be known of them."""
+        examples = yield from self.choose(wish)
+        result = Recalled(examples)
+        result.how, result.version = choice, wish.catalogue.version
+        result.allow_leak, result.barred = wish.allow_leak, tuple(wish.barred)
+        if wish.allow_leak:
+            chosen = {id(example) for example in examples}
+            near = [e for e in self.relatives(wish) if id(e) in chosen]
+            result.leaked = tuple(e["id"] for e in near if wish.guard.bars(e))
+        return result
 
     def choose(self, wish: Wish) -> Steps[Sequence[Example]]:
         """Return the examples for a wish, in the order in which they are shown."""

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any
 
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.memory.catalogue import Catalogue, Record
-
-if TYPE_CHECKING:
-    from langchain_judges.memory.failures import FailureMemory
+from langchain_judges.memory.example_input import check_examples
+from langchain_judges.memory.stored import StoredExamples, now
 
 
 @dataclass
 class TrialState:
     """The content of a memory with the examples on trial."""
 
-    memory: FailureMemory
+    stored: StoredExamples
     records: Sequence[Record]
     catalogue: Catalogue
     base: Catalogue
@@ -29,10 +28,36 @@ class TrialState:
 _TRIAL: ContextVar[TrialState | None] = ContextVar("langchain_judges_trial", default=None)
 
 
-def trial_in(memory: FailureMemory) -> TrialState | None:
-    """Return the trial of a memory in this thread or task; None if there is none."""
-    trial = _TRIAL.get()
-    return trial if trial and trial.memory is memory else None
+class Trials:
+    """The trials of one memory."""
+
+    def __init__(self, stored: StoredExamples) -> None:
+        """Begin none yet."""
+        self._stored = stored
+        self._latest: TrialState | None = None
+
+    def current(self) -> TrialState | None:
+        """Return the trial in this thread or task; None if there is none."""
+        trial = _TRIAL.get()
+        return trial if trial and trial.stored is self._stored else None
+
+    def catalogue(self) -> Steps[Catalogue]:
+        """Return the catalogue, with the examples on trial in this thread or task."""
+        trial = self.current()
+        return trial.catalogue if trial else (yield from self._stored.catalogue())
+
+    def of(self, examples: Iterable[Mapping[str, Any]]) -> Steps[TrialState]:
+        """Return a trial of examples: the latest one again where it is of the same."""
+        catalogue = yield from self._stored.catalogue()
+        _, records = catalogue.records_for(check_examples(examples), now())
+        latest = self._latest
+        keys = [record.key for record in records]
+        same = latest and latest.base is catalogue and [r.key for r in latest.records] == keys
+        if latest is None or not same:
+            latest = self._latest = TrialState(
+                self._stored, records, catalogue.with_changes(records), catalogue
+            )
+        return latest
 
 
 @dataclass
