@@ -43,8 +43,9 @@ from langchain_judges.errors import (
     RepeatedFailureError,
 )
 from langchain_judges.runs.options import RunOptions
+from langchain_judges.runs.places import places_of
 from langchain_judges.runs.results import Results
-from langchain_judges.runs.workload import Workload, places_of
+from langchain_judges.runs.workload import Workload
 from langchain_judges.testing import ServerReply, error, reply
 from langchain_judges.verdict import even_verdict
 from tests.cases import for_each

@@ -1,10 +1,11 @@
-"""Whether the first rows of a run all fail alike, so that asking on is useless."""
+"""Whether the first rows of a run, or all of them, fail alike, so that asking on is useless."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from langchain_judges.errors import RepeatedFailureError
 from langchain_judges.runs.results import judged_row, outcome_of
 from langchain_judges.runs.work import common_error
 
@@ -13,19 +14,38 @@ ALIKE = 10
 
 
 class FirstRows:
-    """The first rows of a run, and what each of them came to."""
+    """The first rows of a run, what each of them came to, and the exceptions of the judge."""
 
     def __init__(self) -> None:
         """No row has started yet."""
         self._reasons: dict[int, str | None] = {}
+        self._first_error: Exception | None = None
+        self._raised = 0
 
     def start(self, index: int) -> None:
         """Count a row that starts, if it is one of the first."""
         if len(self._reasons) < ALIKE:
             self._reasons[index] = None
 
-    def failure_of_all(self, row: Mapping[str, Any]) -> str | None:
-        """Take a row that has ended; return the error once it is that of all first rows."""
+    def raised(self, exc: Exception) -> None:
+        """Count a row whose judge raised an exception."""
+        self._first_error = self._first_error or exc
+        self._raised += 1
+
+    def error_of_all(self, rows: int) -> Exception | None:
+        """Return the first exception if the judge raised one on each of so many rows."""
+        return self._first_error if self._raised == rows else None
+
+    def error_of_first(self, row: Mapping[str, Any]) -> Exception | None:
+        """Take a row that has ended; return the error that all first rows have in common."""
+        detail = self._failure_of_all(row)
+        if detail is None:
+            return None
+        if self._first_error and self._raised >= ALIKE:
+            return self._first_error
+        return RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}")
+
+    def _failure_of_all(self, row: Mapping[str, Any]) -> str | None:
         if row["index"] not in self._reasons:
             return None
         failures = [] if judged_row(row) else outcome_of(row)["failures"]

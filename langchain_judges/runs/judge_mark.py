@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable
 
+from langchain_judges.errors import OptionError
 from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
 
 _DECISIVE = ("method", "options", "model", "prompt_version")
@@ -54,3 +55,17 @@ def name_of(marks: Mapping[str, Any]) -> dict[str, str]:
         "method": str(marks["method"]),
         "model": ", ".join(sorted(models)),
     }
+
+
+def check_identity(judge: Runnable[Any, Any], marks: Mapping[str, Any]) -> None:
+    """Check that results of a judge can be told from those of another.
+
+    Raises:
+        OptionError: No method stands in its marks.
+    """
+    if "method" not in marks:
+        raise OptionError(
+            "`out` needs a judge with metadata that identify it, so that a later run can "
+            f"tell whether it is the same; {judge.get_name()!r} has none. Name it and its "
+            'version by `.with_config(metadata={"method": "my judge, version 1"})`'
+        )

@@ -23,10 +23,11 @@ from langchain_judges.errors import OptionError, RunStopped
 from langchain_judges.methods.marks import unwrapped
 from langchain_judges.options import with_options
 from langchain_judges.runs.options import RunOptions
+from langchain_judges.runs.result_row import ResultRow
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
 from langchain_judges.runs.work import RunRow
-from langchain_judges.runs.workload import Judge, ResultRow, Rows, Workload
+from langchain_judges.runs.workload import Judge, Rows, Workload
 
 
 @with_options(RunOptions)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_judges.asking.faults import diagnosis
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError
 from langchain_judges.rows.kinds import RowKind
 from langchain_judges.verdict import (
@@ -55,6 +56,17 @@ def failed_outcome(
         return {"text": None, "failures": [failure], "usage": usage or no_usage()}
     without = not_labelled if work.kind == "item" else not_judged
     return {"verdict": without([failure], usage or no_usage())}
+
+
+def outcome_of_error(work: RunRow, exc: Exception, usage: Usage) -> dict[str, Any]:
+    """Return the outcome of a row whose judge raised an exception."""
+    if isinstance(exc, InputError):
+        return failed_outcome(work, "invalid_input", str(exc), usage)
+    if isinstance(exc, ModelAccessError):
+        detail = str(exc).partition("refuses every call: ")[2] or str(exc)
+        return failed_outcome(work, "provider_error", detail, usage)
+    problem = diagnosis(exc)
+    return failed_outcome(work, problem.reason, problem.detail, usage)
 
 
 def common_error(failures: Sequence[Failure]) -> str | None:
