@@ -80,45 +80,32 @@ def alt_test(
     answers, failed = values_of(judge)
     rows = {name: values_of(row)[0] for name, row in annotations.items()}
     same_length(judge=answers, **{str(name): row for name, row in rows.items()})
-    tested: dict[Any, tuple[Floats, Floats]] = {}
-    for name in rows:
-        pairs = _contests(name, answers, rows, score)
-        if len(pairs) >= max(2, least_items):
-            tested[name] = (
-                np.asarray([p[0] for p in pairs]),
-                np.asarray([p[1] for p in pairs]),
-            )
+    contests = {name: _contests(name, answers, rows, score) for name in rows}
+    tested = {
+        name: pairs for name, pairs in contests.items() if len(pairs) >= max(2, least_items)
+    }
     failures = {**failed}
     if len(tested) < len(rows):
         failures["annotator_with_few_items"] = len(rows) - len(tested)
     if not tested:
-        none = Result.undefined("no annotator has enough items", n_failed=failures)
-        return AltTest(none, none, None, {}, 0, failures)
-    p_values = [_shortfall_p(own - theirs, epsilon) for own, theirs in tested.values()]
+        nobody = Result.undefined("no annotator has enough items", n_failed=failures)
+        return AltTest(nobody, nobody, None, {}, 0, failures)
+    p_values = [_shortfall_p(pairs[:, 0] - pairs[:, 1], epsilon) for pairs in tested.values()]
     rejected = benjamini_yekutieli(p_values, level).rejected
     advantages = {
-        name: Annotator(Result(float(own.mean()), n=len(own)), float(theirs.mean()), p, hit)
-        for (name, (own, theirs)), p, hit in zip(
-            tested.items(), p_values, rejected, strict=True
-        )
+        name: Annotator(Result(float(own), n=len(pairs)), float(theirs), p, hit)
+        for (name, pairs), p, hit in zip(tested.items(), p_values, rejected, strict=True)
+        for own, theirs in [pairs.mean(axis=0)]
     }
     omega = sum(rejected) / len(rejected)
     rho = float(np.mean([float(a.advantage) for a in advantages.values()]))
-    settings: dict[str, Any] = {"n": len(tested), "n_failed": failures}
-    return AltTest(
-        Result(omega, **settings),
-        Result(rho, **settings),
-        omega >= 0.5,
-        advantages,
-        len(tested),
-        failures,
-    )
+    n = len(tested)
+    wins, lead = (Result(each, n=n, n_failed=failures) for each in (omega, rho))
+    return AltTest(wins, lead, omega >= 0.5, advantages, n, failures)
 
 
-def _contests(
-    name: Any, answers: list[Any], rows: dict[Any, list[Any]], score: str
-) -> list[tuple[float, float]]:
-    """Return (W^f, W^h) of the items on which judge, annotator and another said something."""
+def _contests(name: Any, answers: list[Any], rows: dict[Any, list[Any]], score: str) -> Floats:
+    """Return W^f and W^h (columns) of the items that judge, annotator and another answered."""
     pairs = []
     for index, (answer_of_judge, own) in enumerate(zip(answers, rows[name], strict=True)):
         others = [row[index] for who, row in rows.items() if who != name]
@@ -127,7 +114,7 @@ def _contests(
             continue
         ours, theirs = (_closeness(answer, others, score) for answer in (answer_of_judge, own))
         pairs.append((float(ours >= theirs), float(theirs >= ours)))
-    return pairs
+    return np.asarray(pairs)
 
 
 def _closeness(answer: Any, others: Sequence[Any], score: str) -> float:

@@ -140,22 +140,17 @@ def beside_people(
     """
     if not 0 <= margin < 1:
         raise OptionError(f"`margin` must lie in [0, 1), got {margin!r}")
-    judgments, people = (
-        as_list(judge),
-        [as_votes(votes_by_row) for votes_by_row in as_list(votes)],
-    )
+    judgments, people = as_list(judge), [as_votes(row) for row in as_list(votes)]
     keys = None if groups is None else as_list(groups)
     same_length(judge=judgments, votes=people, groups=keys)
     indices = [i for i, row in enumerate(people) if len(row) > 1]
     votes_by_row = _comparable([people[i] for i in indices])
     answers = [value_of(judgments[i]) for i in indices]
+    values = [value for value, _ in answers]
     failed = Counter(reason for value, reason in answers if value is None)
     if len(indices) < len(people):
         failed["fewer_than_two_votes"] = len(people) - len(indices)
-    ours = [
-        sum(value == vote for vote in row) / len(row)
-        for (value, _), row in zip(answers, votes_by_row, strict=True)
-    ]
+    ours = [_share_alike(*each) for each in zip(values, votes_by_row, strict=True)]
     likeness = [_pairs_alike(row) for row in votes_by_row]
     settings: dict[str, Any] = {
         "groups": keys and [keys[i] for i in indices],
@@ -163,9 +158,7 @@ def beside_people(
     }
     lead = paired_difference(ours, likeness, **settings)
     places = range(max(map(len, votes_by_row), default=0))
-    stood_in = alt_test(
-        [value for value, _ in answers], {p: [row[p] for row in votes_by_row] for p in places}
-    )
+    stood_in = alt_test(values, {p: [row[p] for row in votes_by_row] for p in places})
     return BesidePeople(
         judge=rate(ours, **settings).with_failed(failed),
         people=rate(likeness, **settings).with_failed(failed),
@@ -176,6 +169,10 @@ def beside_people(
         n=len(indices),
         n_failed=dict(failed),
     )
+
+
+def _share_alike(answer: Any, votes: Sequence[Any]) -> float:
+    return sum(bool(answer == vote) for vote in votes) / len(votes)
 
 
 def _pairs_alike(row: Sequence[Any]) -> float:

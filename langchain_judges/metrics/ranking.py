@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,42 +87,58 @@ def bradley_terry(
         [i for i, value in enumerate(values) if value is not None], dtype=np.int64
     )
     names = sorted({name for i in indices for name in wrote[i]})
-    place = {name: index for index, name in enumerate(names)}
-    for i in indices:
-        one_of("preferences", values[i], _ANSWERS)
-        if wrote[i][0] == wrote[i][1]:
-            raise InputError(f"a pair needs two systems, got {wrote[i]!r}")
     size = len(names)
-    cells = [
-        (place[wrote[i][0]] * size + place[wrote[i][1]]) * 3 + _ANSWERS[values[i]]
-        for i in indices
-    ]
+    cells = _cells([(wrote[i], values[i]) for i in indices], names)
     numbered = group_numbers(groups, indices, len(answers))
     table = (
         np.bincount(cells, minlength=size * size * 3).astype(float) if cells else np.zeros(0)
     )
     fit = _fit(table, size)
     if fit is None:
-        why = "no finite strengths: some systems never lose to, or never meet, the others"
-        if all(values[i] == "tie" for i in indices):
-            why = "all verdicts are ties, which tell nothing of strengths"
-        none = Result.undefined(
-            why if len(indices) else "no items", n=len(indices), n_failed=failed
-        )
+        why = _why_none({values[i] for i in indices})
+        none = Result.undefined(why, n=len(indices), n_failed=failed)
         return BradleyTerry(dict.fromkeys(names, none), none, len(indices), dict(failed))
     draws = _resampled(np.asarray(cells), numbered, size, resamples, seed, fit)
-    results, units = [], int(numbered.max()) + 1
-    for index, value in enumerate(fit):
-        interval = (
-            percentile_interval(draws[:, index], confidence, units)
-            if len(draws) and units > 1
-            else None
-        )
-        se = float(draws[:, index].std(ddof=1)) if len(draws) > 1 else None
-        settings: dict[str, Any] = {"n": len(indices), "n_failed": failed}
-        results.append(Result(float(value), se=se, interval=interval, **settings))
+    units = int(numbered.max()) + 1
+    results = [
+        _result(value, draws[:, index], confidence, units, n=len(indices), n_failed=failed)
+        for index, value in enumerate(fit)
+    ]
     ranked = sorted(zip(names, results, strict=False), key=lambda pair: -pair[1])
     return BradleyTerry(dict(ranked), results[-1], len(indices), dict(failed))
+
+
+def _cells(pairs: Sequence[tuple[Any, Any]], names: Sequence[str]) -> list[int]:
+    """Return where each pair counts in a table of first system, second system and answer."""
+    place = {name: index for index, name in enumerate(names)}
+    cells = []
+    for systems, answer in pairs:
+        one_of("preferences", answer, _ANSWERS)
+        if systems[0] == systems[1]:
+            raise InputError(f"a pair needs two systems, got {systems!r}")
+        row = place[systems[0]] * len(names) + place[systems[1]]
+        cells.append(row * 3 + _ANSWERS[answer])
+    return cells
+
+
+def _why_none(answers: set[str]) -> str:
+    """Return why there are no strengths."""
+    if not answers:
+        return "no items"
+    if answers == {"tie"}:
+        return "all verdicts are ties, which tell nothing of strengths"
+    return "no finite strengths: some systems never lose to, or never meet, the others"
+
+
+def _result(
+    value: float, draws: Floats, confidence: float, units: int, **counts: Any
+) -> Result:
+    """Return a fitted number with what its resamples tell of it."""
+    interval = (
+        percentile_interval(draws, confidence, units) if len(draws) and units > 1 else None
+    )
+    se = float(draws.std(ddof=1)) if len(draws) > 1 else None
+    return Result(float(value), se=se, interval=interval, **counts)
 
 
 def _resampled(

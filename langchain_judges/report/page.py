@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -74,55 +74,60 @@ def render(reports: Sequence[TrustReport], contests: Sequence[Contest] = ()) -> 
 
 
 def _view(report: TrustReport, number: int) -> dict[str, Any]:
+    """Return what the page shows of a report, under the names of its template."""
     numbers = report.numbers
     sample = report.sample
-    failures = sum(row.answer is None for row in sample.rows)
     return {
         "number": number,
         "report": report,
         "numbers": numbers,
         "headline": report.headline,
-        "whom": "label" if report.sample.by_label else "people",
-        "lost": failures,
+        "whom": "label" if sample.by_label else "people",
+        "lost": sum(row.answer is None for row in sample.rows),
         "categories": len(charts.categories(report)),
         "most_categories": charts.MOST_CATEGORIES,
         "tiles": _tiles(report),
         "note": _tie_note(report),
-        "agreement_plot": charts.agreement_plot(report),
         "agreement": [] if sample.by_criteria else _both_errors(report),
         "criteria": criteria_table(report),
         "measures": MEASURES.values(),
-        "singles": []
-        if sample.by_criteria
-        else [
-            numbers[k]
-            for k in (
-                "agreement.kappa",
-                "agreement.people",
-                "agreement.oracle",
-                "agreement.over_people",
-                "agreement.winning_rate",
-            )
-            if k in numbers
-        ]
-        + [n for k, n in numbers.items() if k.startswith("baseline.")],
-        "people": [n for k, n in numbers.items() if k.startswith(_BESIDE_PEOPLE)],
-        "confidence": [n for k, n in numbers.items() if k.startswith("confidence.")],
-        "confidence_plot": charts.confidence_plot(report),
-        "abstention_plot": charts.abstention_plot(report),
-        "bias": [n for k, n in numbers.items() if k.startswith("bias.")],
+        "singles": [] if sample.by_criteria else _singles(numbers),
+        "people": _numbers_of(numbers, _BESIDE_PEOPLE),
+        "confidence": _numbers_of(numbers, "confidence."),
+        "bias": _numbers_of(numbers, "bias."),
         "systems": systems_table(report),
         "wins": wins_table(report),
         "win_columns": _win_columns(report),
-        "failures": [n for k, n in numbers.items() if k.startswith("failures.")],
+        "failures": _numbers_of(numbers, "failures."),
         "drift": _drift(report),
+        "confusion": _confusion(report),
+        "steps": sorted(report.usage["by_step"].items()),
+        **_plots(report),
+    }
+
+
+def _plots(report: TrustReport) -> dict[str, Any]:
+    return {
+        "agreement_plot": charts.agreement_plot(report),
+        "confidence_plot": charts.confidence_plot(report),
+        "abstention_plot": charts.abstention_plot(report),
         "history_plot": charts.history_plot(report),
         "slot_plot": charts.slot_plot(report),
         "length_plot": charts.length_plot(report),
         "category_plot": charts.category_plot(report),
-        "confusion": _confusion(report),
-        "steps": sorted(report.usage["by_step"].items()),
     }
+
+
+def _numbers_of(numbers: Mapping[str, Number], start: str | tuple[str, ...]) -> list[Number]:
+    """Return the numbers of some parts of the report."""
+    return [number for name, number in numbers.items() if name.startswith(start)]
+
+
+def _singles(numbers: Mapping[str, Number]) -> list[Number]:
+    """Return the numbers of agreement that have a line of their own, and the baselines."""
+    names = ("kappa", "people", "oracle", "over_people", "winning_rate")
+    agreement = [numbers.get(f"agreement.{name}") for name in names]
+    return [n for n in agreement if n is not None] + _numbers_of(numbers, "baseline.")
 
 
 def _whom(report: TrustReport) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_judges.errors import needs
@@ -115,49 +115,58 @@ def _picture(points: Sequence[Point], unit: str) -> Markup:
     first, last = min(logs) - 0.1, max(logs) + 0.3
     floor = min(point.low for point in points)
 
-    def place(log: float, share: float) -> tuple[float, float]:
-        x = _LEFT + (log - first) / (last - first) * (_WIDTH - _LEFT - 10)
-        return x, 10 + (1 - share) / (1 - floor + 1e-9) * (_HEIGHT - _BOTTOM - 10)
+    def height(share: float) -> float:
+        return 10 + (1 - share) / (1 - floor + 1e-9) * (_HEIGHT - _BOTTOM - 10)
 
-    parts = [
-        Markup(
-            '<line class="axis" x1="{0}" y1="10" x2="{0}" y2="{1}"/>'
-            '<line class="axis" x1="{0}" y1="{1}" x2="{2}" y2="{1}"/>'
-            '<text x="{0}" y="{3}">{4} (logarithmic), from {5:.3g} to {6:.3g}</text>'
-            '<text x="0" y="20">100 %</text><text x="0" y="{1}">{7:.0f} %</text>'
-        ).format(
-            _LEFT,
-            _HEIGHT - _BOTTOM,
-            _WIDTH - 10,
-            _HEIGHT - 12,
-            unit,
-            min(point.cost for point in points),
-            max(point.cost for point in points),
-            100 * floor,
-        )
-    ]
-    for point, log in zip(points, logs, strict=True):
-        x, y = place(log, point.share)
-        parts.append(
-            Markup(
-                '<line class="whisker" x1="{0:.1f}" y1="{1:.1f}" x2="{0:.1f}" y2="{2:.1f}"/>'
-                '<circle class="{3}" cx="{0:.1f}" cy="{4:.1f}" r="5"/>'
-                '<text x="{5:.1f}" y="{6:.1f}">{7}</text>'
-            ).format(
-                x,
-                place(log, point.low)[1],
-                place(log, point.high)[1],
-                "best" if point.best else "point",
-                y,
-                x + 8,
-                y + 4,
-                point.name,
-            )
-        )
     label = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">').format(
         _WIDTH, _HEIGHT, f"Agreement with the labels against {unit}"
     )
-    return label + Markup("").join(parts) + Markup("</svg>")
+    marks = [
+        _mark(point, _LEFT + (log - first) / (last - first) * (_WIDTH - _LEFT - 10), height)
+        for point, log in zip(points, logs, strict=True)
+    ]
+    return label + Markup("").join([_axes(points, unit, floor), *marks]) + Markup("</svg>")
+
+
+def _axes(points: Sequence[Point], unit: str, floor: float) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(
+        '<line class="axis" x1="{0}" y1="10" x2="{0}" y2="{1}"/>'
+        '<line class="axis" x1="{0}" y1="{1}" x2="{2}" y2="{1}"/>'
+        '<text x="{0}" y="{3}">{4} (logarithmic), from {5:.3g} to {6:.3g}</text>'
+        '<text x="0" y="20">100 %</text><text x="0" y="{1}">{7:.0f} %</text>'
+    ).format(
+        _LEFT,
+        _HEIGHT - _BOTTOM,
+        _WIDTH - 10,
+        _HEIGHT - 12,
+        unit,
+        min(point.cost for point in points),
+        max(point.cost for point in points),
+        100 * floor,
+    )
+
+
+def _mark(point: Point, x: float, height: Callable[[float], float]) -> Markup:
+    """Draw a method: a circle with its name, and the interval of its agreement."""
+    from markupsafe import Markup
+
+    y = height(point.share)
+    return Markup(
+        '<line class="whisker" x1="{0:.1f}" y1="{1:.1f}" x2="{0:.1f}" y2="{2:.1f}"/>'
+        '<circle class="{3}" cx="{0:.1f}" cy="{4:.1f}" r="5"/>'
+        '<text x="{5:.1f}" y="{6:.1f}">{7}</text>'
+    ).format(
+        x,
+        height(point.low),
+        height(point.high),
+        "best" if point.best else "point",
+        y,
+        x + 8,
+        y + 4,
+        point.name,
+    )
 
 
 def _table(methods: Mapping[str, Mapping[str, Any]], best: set[str]) -> Markup:

@@ -161,26 +161,10 @@ def lengths(
     with rc_context(_SETTINGS):
         figure = Figure(figsize=(_WIDTH / 72, 250 / 72))
         axes = figure.add_axes((0.115, 0.2, 0.86, 0.77))
-        places = list(range(len(names)))
-        for values, colour, shape, style, name in (
-            (people, _PEOPLE, "D", "--", whom),
-            (judge, _JUDGE, "o", "-", "judge"),
-        ):
-            heights = [100 * value for value in values]
-            axes.plot(places, heights, style, marker=shape, color=colour, lw=2, ms=7)
-            others = judge if values is people else people
-            above = values[-1] >= others[-1] if values is judge else values[-1] > others[-1]
-            axes.annotate(
-                name,
-                (places[-1], heights[-1]),
-                xytext=(0, 12 if above else -12),
-                textcoords="offset points",
-                ha="right",
-                va="center",
-                color=colour,
-            )
+        _line(axes, people, whom, _PEOPLE, "D--", above=people[-1] > judge[-1])
+        _line(axes, judge, "judge", _JUDGE, "o-", above=judge[-1] >= people[-1])
         axes.axhline(50, color=_MUTED, lw=1, ls=":")
-        axes.set_xticks(places, list(names))
+        axes.set_xticks(range(len(names)), list(names))
         axes.set_xlim(-0.3, len(names) - 0.7)
         axes.set_ylim(0, 104)
         axes.set_yticks(range(0, 101, 25))
@@ -188,6 +172,23 @@ def lengths(
         _bare(axes, grid=False)
         axes.tick_params(axis="both", colors=_MUTED)
         return _svg(figure, described)
+
+
+def _line(
+    axes: Axes, shares: Sequence[float], name: str, colour: str, style: str, *, above: bool
+) -> None:
+    """Draw a line over its steps, with its name above or below its end."""
+    heights = [100 * share for share in shares]
+    axes.plot(range(len(heights)), heights, style, color=colour, lw=2, ms=7)
+    axes.annotate(
+        name,
+        (len(heights) - 1, heights[-1]),
+        xytext=(0, 12 if above else -12),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        color=colour,
+    )
 
 
 Points = Sequence[tuple[float, float, tuple[float, float] | None]]

@@ -105,21 +105,7 @@ def summary_table(summary: Summary) -> Table:
     table.add_column(style="bold")
     table.add_column(justify="right")
     table.add_column()
-    reasons = ", ".join(f"{n} {reason}" for reason, n in summary.not_judged.most_common())
-    undone = f"{sum(summary.not_judged.values()):,}"
-    if summary.wrote:
-        table.add_row("all concepts", f"{summary.complete:,}", f"of {summary.texts:,} texts")
-        by_step = ", ".join(f"{n:,} in {step}" for step, n in summary.lost.most_common())
-        details = f"of {summary.concepts:,} concepts{by_step and ': '}{by_step}"
-        table.add_row("missing", f"{sum(summary.lost.values()):,}", details)
-        table.add_row("not written", undone, reasons)
-    else:
-        for preference in summary.sides():
-            table.add_row(preference, f"{summary.preferences[preference]:,}", "")
-        table.add_row("not judged", undone, reasons)
-        if not summary.labels:
-            both = f"of {summary.both_orders:,} in both orders"
-            table.add_row("flips", f"{summary.flips:,}", both)
+    _add_outcomes(table, summary)
     failures = ", ".join(f"{n} {reason}" for reason, n in summary.failures.most_common())
     table.add_row("failures", f"{sum(summary.failures.values()):,}", failures)
     _add_cost(table, summary)
@@ -142,6 +128,25 @@ def summary_table(summary: Summary) -> Table:
     if summary.others:
         table.add_row("others", f"{summary.others:,}", "rows of other judges in the file")
     return table
+
+
+def _add_outcomes(table: Table, summary: Summary) -> None:
+    """Add what the verdicts or the written texts are, and how many rows have none."""
+    reasons = ", ".join(f"{n} {reason}" for reason, n in summary.not_judged.most_common())
+    undone = f"{sum(summary.not_judged.values()):,}"
+    if summary.wrote:
+        table.add_row("all concepts", f"{summary.complete:,}", f"of {summary.texts:,} texts")
+        by_step = ", ".join(f"{n:,} in {step}" for step, n in summary.lost.most_common())
+        details = f"of {summary.concepts:,} concepts{by_step and ': '}{by_step}"
+        table.add_row("missing", f"{sum(summary.lost.values()):,}", details)
+        table.add_row("not written", undone, reasons)
+    else:
+        for preference in summary.sides():
+            table.add_row(preference, f"{summary.preferences[preference]:,}", "")
+        table.add_row("not judged", undone, reasons)
+        if not summary.labels:
+            both = f"of {summary.both_orders:,} in both orders"
+            table.add_row("flips", f"{summary.flips:,}", both)
 
 
 def _add_combined(table: Table, summary: Summary) -> None:

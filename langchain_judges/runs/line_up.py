@@ -76,32 +76,34 @@ def line_up(
     contestants: list[Contestant] = []
     skipped: dict[str, str] = {}
     for method in methods:
+        shared = {"shots": shots, "aspects": list(aspect_names)}
         try:
-            shared = {"shots": shots, "aspects": list(aspect_names)}
             settings = _options_for(method, budget, shared, (options or {}).get(method, {}))
+            contestants.append(_contestant(method, chat, budget, settings))
         except _CannotTakePart as exc:
             skipped[method] = str(exc)
-            continue
-        judge = load_judge(method, chat, **settings)
-        calls = int((judge.config or {})["metadata"]["calls"])
-        if budget is not None and calls > budget:
-            skipped[method] = (
-                f"makes {calls} calls for a pair, more than the budget of {budget}"
-            )
-            continue
-        contestants.append(
-            {
-                "name": method,
-                "method": method,
-                "options": settings,
-                "calls": calls,
-                "judge": judge,
-            }
-        )
     if not contestants:
         reasons = "; ".join(f"{method}: {why}" for method, why in skipped.items())
         raise OptionError(f"no method can take part: {reasons}")
     return contestants, skipped
+
+
+def _contestant(
+    method: str, model: BaseChatModel, budget: int | None, settings: dict[str, Any]
+) -> Contestant:
+    judge = load_judge(method, model, **settings)
+    calls = int((judge.config or {})["metadata"]["calls"])
+    if budget is not None and calls > budget:
+        raise _CannotTakePart(
+            f"makes {calls} calls for a pair, more than the budget of {budget}"
+        )
+    return {
+        "name": method,
+        "method": method,
+        "options": settings,
+        "calls": calls,
+        "judge": judge,
+    }
 
 
 def at_own_cost(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
 from os import PathLike
@@ -87,36 +87,23 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
         import ray
         from ray.data import read_parquet
 
-    if not 1 <= actors <= max_concurrency:
-        raise OptionError(
-            f"`actors` must be between 1 and `max_concurrency`, got {actors} and "
-            f"{max_concurrency}"
-        )
+    shares = _shares_of_all(options, actors, max_concurrency)
     if not ray.is_initialized():
         ray.init(address, include_dashboard=False, log_to_driver=False)
     folder = url_of(out) or str(Path(out).resolve())
     # A judge mostly waits for its model, and reading the rows needs the CPUs too.
     kind = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy="SPREAD")
-    rate: Any = None
-    if rpm is not None or tpm is not None:
-        rate = ray.remote(num_cpus=0)(_Rate).remote(rpm, tpm)
+    bounded = rpm is not None or tpm is not None
+    rate: Any = ray.remote(num_cpus=0)(_Rate).remote(rpm, tpm) if bounded else None
     source = _source(ds)
     judges: list[Any] = [kind(_Actor).remote() for _ in range(actors)]
     # Passed to the task and not to the actor: Ray keeps the arguments of a task that it may
     # have to restart.
     runs = [
         judge.run.options(max_task_retries=-1).remote(
-            dict(spec),
-            source,
-            rate,
-            {
-                **_shares(options, number, actors),
-                "out": folder,
-                "shard": f"{number}/{actors}",
-                "max_concurrency": _share(max_concurrency, number, actors),
-            },
+            dict(spec), source, rate, {**share, "out": folder}
         )
-        for number, judge in enumerate(judges, 1)
+        for judge, share in zip(judges, shares, strict=True)
     ]
     summary = Summary()
     try:
@@ -126,12 +113,39 @@ def judge_dataset(  # noqa: PLR0913 - each an option of its own
         for actor in [*judges, *([rate] if rate else [])]:
             ray.kill(actor)
     _sum_up(summary, outcomes)
+    return JudgedDataset(read_parquet(_joined(folder, outcomes, summary)), summary)
+
+
+def _joined(folder: str, outcomes: Sequence[Summary | JudgeError], summary: Summary) -> str:
+    """Join the parts of the actors; return the path of the table, or raise what stopped one."""
     for outcome in outcomes:
         if isinstance(outcome, JudgeError):
             raise outcome
     table = f"{folder}/verdicts.parquet"
     merge(folder, table, whole=not summary.not_judged["over_budget"])
-    return JudgedDataset(read_parquet(table), summary)
+    return table
+
+
+def _shares_of_all(
+    options: Mapping[str, Any], actors: int, places: int
+) -> list[dict[str, Any]]:
+    """Return the options of `judge_many` for each actor: its shard, its share of the limits.
+
+    Raises:
+        OptionError: There are fewer places than actors.
+    """
+    if not 1 <= actors <= places:
+        raise OptionError(
+            f"`actors` must be between 1 and `max_concurrency`, got {actors} and {places}"
+        )
+    return [
+        {
+            **_shares(options, number, actors),
+            "shard": f"{number}/{actors}",
+            "max_concurrency": _share(places, number, actors),
+        }
+        for number in range(1, actors + 1)
+    ]
 
 
 def _share(places: int, number: int, actors: int) -> int:

@@ -37,6 +37,8 @@ from langchain_judges.options import ClientMost, ForClient, Here, Rule, factory,
 from langchain_judges.orders import OrderRule
 
 if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+
     from langchain_judges.methods.graph import JudgeGraph
 
 
@@ -269,6 +271,28 @@ class SC2(FewShot):
         )
 
 
+def _add_ending(
+    graph: StateGraph[SC2State, None, RememberedPair, SC2Result],
+    setup: Setup,
+    own: SC2,
+    preferences: PreferenceSteps,
+    preference: Any,
+) -> None:
+    """Add the way from the first preference to the verdict: at once, or asked again."""
+    if own.stops:
+        graph.add_node("choose", setup.plain(preferences.choose))
+        asked = Route(preferences.ask_each)
+        graph.add_conditional_edges("choose", asked, ["preference", "verdict"])
+        graph.add_edge("preference", "choose")
+    elif own.waits:
+        again = ("preference", preference)
+        weigh, ask = preferences.first_order, preferences.ask_each
+        add_second_order(graph, setup, again, weigh, ask, "verdict")
+    else:
+        graph.add_edge("preference", "verdict")
+    graph.add_edge("verdict", END)
+
+
 def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
     # Loaded on use: to check options and count calls takes no graph.
     from langgraph.graph import StateGraph
@@ -306,18 +330,7 @@ def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
     ends = ["choose"] if own.stops else ["preference", "verdict"]
     graph.add_conditional_edges("round", Route(after_round), ["match", *ends])
     graph.add_edge("match", "round")
-    if own.stops:
-        graph.add_node("choose", setup.plain(preferences.choose))
-        asked = Route(preferences.ask_each)
-        graph.add_conditional_edges("choose", asked, ["preference", "verdict"])
-        graph.add_edge("preference", "choose")
-    elif own.waits:
-        again = ("preference", preference)
-        weigh, ask = preferences.first_order, preferences.ask_each
-        add_second_order(graph, setup, again, weigh, ask, "verdict")
-    else:
-        graph.add_edge("preference", "verdict")
-    graph.add_edge("verdict", END)
+    _add_ending(graph, setup, own, preferences, preference)
     nli = {"nli": own.check.nli_name} if own.check and own.check.nli else {}
     return setup.finish(
         graph, embeddings=type(embeddings).__name__, worked=list(own.worked), **nli

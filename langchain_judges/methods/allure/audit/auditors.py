@@ -160,14 +160,12 @@ def _by_function(function: Callable[[AuditProposal], Any]) -> Audit:
     return audit
 
 
-def _by_model(
-    model: str | BaseChatModel,
-    modes: Sequence[Mode],
-    options: GraphOptions,
-    standard: Standard,
-) -> Audit:
+def _question(
+    model: str | BaseChatModel, modes: Sequence[Mode], options: GraphOptions
+) -> Question:
+    """Return what a model is asked of each proposal."""
     prompts, version = prompt_set({"audit": texts.AUDIT}, options.prompts)
-    question = Question(
+    return Question(
         method="allure",
         step="audit",
         channel=Channel(model),
@@ -176,6 +174,15 @@ def _by_model(
         version=version,
         repairs=options.repairs,
     )
+
+
+def _by_model(
+    model: str | BaseChatModel,
+    modes: Sequence[Mode],
+    options: GraphOptions,
+    standard: Standard,
+) -> Audit:
+    question = _question(model, modes, options)
     name = str(question.channel.identity["name"])
 
     def one(proposal: AuditProposal) -> Steps[tuple[dict[str, Any], Usage]]:
@@ -199,12 +206,9 @@ def _by_model(
         usages: list[Usage] = []
         for start in range(0, len(proposals), _AT_A_TIME):
             some = proposals[start : start + _AT_A_TIME]
-            replies = yield from together(
-                [
-                    journal.once(key_of("audit", version, name, each), partial(one, each))
-                    for each in some
-                ]
-            )
+            keys = [key_of("audit", question.version, name, each) for each in some]
+            calls = [partial(one, each) for each in some]
+            replies = yield from together(list(map(journal.once, keys, calls)))
             for proposal, (answer, usage) in zip(some, replies, strict=True):
                 answers[proposal["id"]] = answer
                 usages.append(usage)

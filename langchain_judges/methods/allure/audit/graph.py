@@ -206,6 +206,7 @@ def _loop(
     label_names = labels or tuple(options.labels or ())
     # What a judge that is not ours may be shown, nobody knows.
     everywhere = options.again == "all" or _across((own.get("memory") or {}).get("recall"))
+    judge_reach = Reach(everywhere or metadata.get("method") != "allure")
     return Loop(
         judge=_alone(judge),
         mark={
@@ -213,17 +214,7 @@ def _loop(
         },
         memory=memory,
         journal=ThreadJournal.of(options.checkpointer),
-        admission=Admission(
-            memory=memory,
-            reach=Reach(everywhere or metadata.get("method") != "allure"),
-            labels=label_names,
-            truth=options.truth,
-            admit=options.admit,
-            unmeasured=options.unmeasured,
-            risk=options.risk,
-            seed=options.seed,
-            lanes=options.max_concurrency,
-        ),
+        admission=_admission(memory, judge_reach, label_names, options),
         reach=Reach(everywhere),
         check=resolve_check(options.check or "normalised_sequence"),
         audit_by=resolve_auditor(options.auditor, modes, options, standard_of(judge)),
@@ -238,6 +229,22 @@ def _loop(
         allow_leak=options.allow_leak,
         leaky=options.allow_leak or bool(own.get("allow_leak")),
         seed=options.seed,
+    )
+
+
+def _admission(
+    memory: Memory, reach: Reach, labels: Sequence[Label], options: AuditOptions
+) -> Admission:
+    return Admission(
+        memory=memory,
+        reach=reach,
+        labels=tuple(labels),
+        truth=options.truth,
+        admit=options.admit,
+        unmeasured=options.unmeasured,
+        risk=options.risk,
+        seed=options.seed,
+        lanes=options.max_concurrency,
     )
 
 
