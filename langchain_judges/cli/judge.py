@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from langchain_core.rate_limiters import BaseRateLimiter
 
     from langchain_judges.asking.batch_journal import Job
+    from langchain_judges.methods.outline import Outline
 
 _IN_JOBS, _OPEN_ROWS = 50_000, 2_000
 """Calls in flight and rows begun where calls become jobs, unless named."""
@@ -127,48 +128,49 @@ def judge(  # noqa: PLR0913 - one parameter for each option
             spec, method, model, preset, option, base_url, timeout, model_set, memory
         )
         _check_ways(engine, actors, batch=batch, live_after=live_after)
-        if engine == "ray":
-            _check_for_ray(out, batch=batch, memory=memory, shard=shard, show=show)
+        _check_engine(engine, out, batch=batch, memory=memory, shard=shard, show=show)
         read, own_preset, own = named.rows_like
         open_file = partial(rows_of, pairs, read, limit, column, own_preset, own)
         file = open_file()
         rows = checked(file, skip_bad, errors, f"{kind_of(read, own)} to judge")
+        _announce_shard(shard, rows, errors)
+        warn_of_size(file.longest, errors)
         if dry_run:
-            plan = named.outline(errors)
-            if batch and len(plan.asked) > 1:
-                raise several_models(plan.method, len(plan.asked))
-            _announce_shard(shard, rows, errors)
-            warn_of_size(file.longest, errors)
-            tell_dry_run(plan, Amount(file, rows, file.size), prices, errors, batch=batch)
+            amount = Amount(file, rows, file.size)
+            _tell_plan(named.outline(errors), amount, prices, errors, batch=batch)
             return
         options: dict[str, Any] = {
             "out": out,
-            "max_concurrency": concurrency,
+            "max_concurrency": concurrency or (_IN_JOBS if batch else None),
             "max_calls": max_calls,
             "max_tokens": max_tokens,
             "keep_failed": keep_failed,
             "shard": shard,
             "with_texts": with_texts,
-            "open_rows": open_rows,
+            "open_rows": open_rows or (_OPEN_ROWS if batch else None),
             "open_mb": open_mb,
             "prices": prices and str(prices),
             "max_cost": max_cost,
         }
-        if batch:
-            options["max_concurrency"] = concurrency or _IN_JOBS
-            options["open_rows"] = open_rows or _OPEN_ROWS
         wrap = partial(_batched, out=out, live_after=live_after, errors=errors)
         built = named.build(wrap if batch else None)
         _announce(built, rows, errors)
-        _announce_shard(shard, rows, errors)
         price_list(prices)  # refused before anything is asked
-        warn_of_size(file.longest, errors)
         if engine == "ray":
             options |= {"actors": actors or 2, "rpm": rpm, "tpm": tpm}
             _on_ray(open_file, named.spec, options, strict, address)
-            return
-        options["rate_limiter"] = _limiter(rpm, tpm)
-        run_to_the_end(built, Sized(file, rows), options, show or not out, strict, address)
+        else:
+            options["rate_limiter"] = _limiter(rpm, tpm)
+            run_to_the_end(built, Sized(file, rows), options, show or not out, strict, address)
+
+
+def _tell_plan(
+    plan: Outline, amount: Amount, prices: Path | None, errors: Console, *, batch: bool
+) -> None:
+    """Say what the judge will ask and may cost; a batch is for one model."""
+    if batch and len(plan.asked) > 1:
+        raise several_models(plan.method, len(plan.asked))
+    tell_dry_run(plan, amount, prices, errors, batch=batch)
 
 
 def _batched(
@@ -199,8 +201,10 @@ def _check_ways(
         raise OptionError("--actors is for --engine ray")
 
 
-def _check_for_ray(out: Path | None, **flags: Any) -> None:
+def _check_engine(engine: str, out: Path | None, **flags: Any) -> None:
     """Refuse what judging on Ray would leave out."""
+    if engine != "ray":
+        return
     if others := [f"--{name}" for name, value in flags.items() if value]:
         raise OptionError(f"--engine ray takes no {', '.join(others)}")
     if out is None:
@@ -234,7 +238,7 @@ def _announce_shard(shard: str | None, rows: int, errors: Console) -> None:
     from langchain_judges.runs.shards import Shard
 
     of = Shard.parse(shard).of
-    errors.print(f"Shard {shard} judges about {rows / of:,.0f} of them.", markup=False)
+    errors.print(f"Shard {shard} judges about {rows / of:,.0f} of {rows:,} rows.", markup=False)
 
 
 def _announce(judge: Any, rows: int, errors: Console) -> None:
