@@ -42,7 +42,7 @@ FailureReason = Literal[
 class Pair(TypedDict):
     """Two texts to compare, and the task they answer.
 
-    LangChain messages are read too, one alone or in a list, and kept as dictionaries.
+    LangChain messages are accepted too, single or in a list, and stored as dictionaries.
     """
 
     input: str | list[dict[str, Any]]
@@ -58,7 +58,7 @@ class Pair(TypedDict):
 
 
 class Row(Pair):
-    """A pair with what people know of it: kept in outputs, never shown to a model."""
+    """A pair with annotations, which are kept in outputs and never shown to a model."""
 
     label: NotRequired[Any]
     group: NotRequired[str]
@@ -73,7 +73,7 @@ class Row(Pair):
 
 
 class Item(TypedDict):
-    """One text to label against an expected answer or a source; of messages as in `Pair`."""
+    """One text to label, with an expected answer or a source; messages as in `Pair`."""
 
     input: str | list[dict[str, Any]]
     output: str | list[dict[str, Any]]
@@ -95,7 +95,7 @@ class Role(TypedDict):
 
 
 class Vote(TypedDict):
-    """What one role of a panel decided."""
+    """The vote of one role of a panel."""
 
     role: str
     preference: Preference | None
@@ -106,7 +106,7 @@ class Vote(TypedDict):
 
 
 class Failure(TypedDict):
-    """One thing that went wrong, even if a verdict stands without it."""
+    """One thing that went wrong, even if there is a verdict."""
 
     step: str
     """The graph's node, such as `solve`."""
@@ -132,7 +132,7 @@ class StepUsage(TypedDict):
 
 
 class Usage(TypedDict):
-    """What a judgment cost, in all and by step."""
+    """The cost of a judgment, in total and by step."""
 
     calls: int
     input_tokens: int
@@ -145,7 +145,7 @@ class Usage(TypedDict):
 
 
 class Verdict(TypedDict):
-    """What a judge of pairs decided, and at what price."""
+    """The verdict of a judge of pairs, and its cost."""
 
     preference: Preference | None
     """None: not judged, see `failures`."""
@@ -164,7 +164,7 @@ class Verdict(TypedDict):
 
 
 class LabelVerdict(TypedDict):
-    """What a judge of one text decided, and at what price."""
+    """The verdict of a judge of one text, and its cost."""
 
     label: Label | None
     """None: not judged, see `failures`."""

@@ -41,19 +41,18 @@ def batch_model(  # noqa: PLR0913 - each an option of its own
 ) -> BaseChatModel:
     """Return a chat model whose calls in flight become jobs of a batch API.
 
-    Many rows must be in flight for jobs to be worth it: `ajudge_many` with a
-    `max_concurrency` of thousands and `open_rows` as memory allows.
+    Jobs need many rows in flight: `ajudge_many` with a `max_concurrency` of thousands and
+    `open_rows` as memory allows.
 
     Args:
         model: A `ChatOpenAI` or `ChatAnthropic`, or a name of one as `resolve_model` takes it.
-        journal: A file that remembers jobs; a later run with it sends nothing again that an
-            earlier one sent.
+        journal: A file that records jobs, so that a later run sends no request twice.
         quiet: Seconds without a new request after which a job is sent.
-        poll: Seconds between looks at jobs that run.
-        most_requests: Of one job.
-        live_after: Hours after which a job is cancelled; what it left, and what an expired
-            or partly failed job left, is asked by ordinary calls at their full price. None:
-            it is asked again in another job.
+        poll: Seconds between status checks of jobs.
+        most_requests: The most requests in one job.
+        live_after: Hours after which a job is cancelled; its unanswered requests, and those of
+            an expired or partly failed job, are sent as ordinary calls at full price. None
+            sends them in another job.
         report: Called with a job whenever its state changes, from another thread.
 
     Raises:

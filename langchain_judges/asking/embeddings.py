@@ -64,7 +64,7 @@ def embedded(
         )
         vectors = [list(map(float, vector)) for vector in rows]
         if len(vectors) != len(texts) or not all(map(math.isfinite, chain(*vectors))):
-            raise ValueError("the embedder gave no vector of numbers for each text")
+            raise ValueError("the embedder returned no vector of numbers for each text")
     except Exception as exc:  # an embedder may raise anything
         if isinstance(exc, JudgeError | ImportError) or status_of(exc) in {401, 403, 404}:
             raise

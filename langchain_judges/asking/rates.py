@@ -12,10 +12,9 @@ from langchain_judges.errors import OptionError
 
 
 class MinuteLimiter(BaseRateLimiter):
-    """Spreads calls evenly over a minute, by their number and by the tokens they took.
+    """Spreads calls evenly over each minute, by their number and their tokens.
 
-    Tokens are known when a reply is there: a call waits until those of earlier replies are
-    worked off.
+    Tokens are known only after a reply, so a call waits for those of earlier replies.
 
     Args:
         rpm: Most requests a minute.

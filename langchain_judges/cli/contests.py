@@ -89,7 +89,7 @@ def announce(
 def print_comparison(
     comparison: Mapping[str, Any], errors: Console, address: str, *, strict: bool
 ) -> None:
-    """Print what every method came to, and leave with 1 where nothing was judged."""
+    """Print the results of every method, and exit with 1 if nothing was judged."""
     from langchain_judges.report.side_by_side import comparison_table
 
     table_console().print(comparison_table(comparison))

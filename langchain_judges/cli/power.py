@@ -65,7 +65,7 @@ def power(  # noqa: PLR0913 - one parameter for each option
     errors, console = error_console(), InertConsole(highlight=False, soft_wrap=True)
     with refusals_as_exits(errors):
         if data is not None and not verdicts:
-            raise OptionError("rows alone count nothing: name two judges by --verdicts")
+            raise OptionError("rows alone are not enough: name two judges by --verdicts")
         if column and data is None:
             raise OptionError("--column is for a table: name the judged rows")
         if verdicts and (len(verdicts) != 2 or disagreement is not None):
@@ -98,7 +98,7 @@ def _counted(data: str | None, verdicts: list[Path], columns: list[str], console
         lead = f"{100 * apart.lead:+.1f} points for the first"
         console.print(f"One judge alone is right on {share} with labels; so far {lead}.")
     if not apart.disagreement:
-        raise OptionError("the judges never differ: no number of labels parts them")
+        raise OptionError("the judges never differ: no number of labels separates them")
     return apart.disagreement
 
 

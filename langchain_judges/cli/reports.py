@@ -1,4 +1,4 @@
-"""What `trust` prints and writes: reports, the bars they were held against, their files."""
+"""What `trust` prints and writes: reports, their limits, their files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def reports(
     table: Sequence[dict[str, Any]] | None,
     options: dict[str, Any],
 ) -> TrustReport | ComparisonReport:
-    """Make the report and print what it comes to."""
+    """Create the report and print its answer."""
     from langchain_judges.report import compare
     from langchain_judges.report import trust as report_on
 

@@ -241,7 +241,7 @@ def _check_labels(table: Sequence[dict[str, Any]]) -> None:
     fields = ("label", "labels", "human_votes")
     if not any(row.get(name) not in (None, "", {}, []) for row in table for name in fields):
         raise InputError(
-            "no row has a `label`, `labels` or `human_votes` to hold the judge against; name "
+            "no row has a `label`, `labels` or `human_votes` to compare the judge with; name "
             "their column, as in --column label=COLUMN. There are "
             f"{', '.join(map(repr, table[0]))}. Nothing was asked."
         )

@@ -65,9 +65,9 @@ def best_of(
 ) -> Runnable[Any, Best]:
     """Sample n answers and keep the one that wins a knockout of the judge.
 
-    Winners meet in rounds until one is left: n - 1 judgments. A tie, or a match that could
-    not be judged, goes to the answer that comes first in the draw. A judge of one text needs
-    no matches: the answer with the highest label wins.
+    Answers are compared in rounds until one is left: n - 1 judgments. A tie, or a match that
+    could not be judged, goes to the answer that comes first in the draw. A judge of one text
+    needs no matches: the answer with the highest label wins.
 
     Args:
         n: How many answers.

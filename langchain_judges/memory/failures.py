@@ -215,7 +215,7 @@ class FailureMemory(BaseExampleSelector):
         return await arun(self._recall(item, how, allow_leak))
 
     def trial(self, examples: Iterable[Mapping[str, Any]]) -> MemoryTrial:
-        """Return a block in which the memory reads as if it held some more examples.
+        """Return a block in which the memory includes some more examples, without storing them.
 
         Use `with memory.trial(examples):` or `async with`. Judges that are invoked in the
         block see the examples as if they were remembered, and corrections in place of what

@@ -73,7 +73,7 @@ class Memory(Protocol):
         """Forget examples and return their number."""
 
     def trial(self, examples: Iterable[Mapping[str, Any]]) -> Block:
-        """Return a block in which the memory reads as if it held some more examples."""
+        """Return a block in which the memory includes more examples, without storing them."""
 
 
 _NEEDED = ("recall", "arecall", "remember", "aremember", "forget", "aforget", "trial")

@@ -62,7 +62,7 @@ class Trials:
 
 @dataclass
 class MemoryTrial:
-    """A block in which a memory reads as if it held some more examples.
+    """A block in which a memory includes some more examples, without storing them.
 
     It applies to the code that runs in the block, including graphs and their threads and
     tasks, and to nothing else. `with` and `async with` are equivalent.

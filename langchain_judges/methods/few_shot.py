@@ -189,12 +189,12 @@ class FewShot(TwoOrders):
     """A judge that can show worked examples."""
 
     shots: Annotated[int, ClientMost(20)] = 0
-    """Worked examples shown first; 0 to 5, where they are ours."""
+    """Number of worked examples shown first; 0 to 5 of ours."""
     examples: Annotated[
         Sequence[Mapping[str, Any]] | None,
         Rule("a list of worked examples, each a dictionary as in `WORKED`"),
     ] = None
-    """Worked examples of your own instead, in the form of `few_shot.WORKED`."""
+    """Your own worked examples instead, in the form of `few_shot.WORKED`."""
 
     @property
     def worked(self) -> Sequence[WorkedExample]:

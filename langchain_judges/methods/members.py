@@ -62,9 +62,9 @@ class Combination(JudgeOptions):
             Annotated[list[str] | None, AfterValidator(_is_list), Rule("a list of names")]
         ),
     ] = None
-    """Methods of the members that are given as models: one for all of them, one for each, or
-    several for a single model; each a name, or `{"method", "options", "preset"}`. None:
-    `"relative"` for several models."""
+    """Methods for members that are models: one for all, one for each, or several for a single
+    model; each is a name, or `{"method", "options", "preset"}`. None: `"relative"` for several
+    models."""
 
     def build(self, model: MembersLike) -> JudgeGraph:
         """Return the judge.

@@ -93,7 +93,7 @@ class GraphOptions(Options):
     cache: Annotated[BaseCache | None, Here(), Rule("a LangChain `BaseCache` or None")] = None
     """LangChain cache for checked replies."""
     store: Annotated[BaseStore | None, Here(), Rule("a LangGraph `BaseStore` or None")] = None
-    """LangGraph store, passed on."""
+    """LangGraph store, passed to the graph."""
 
     @field_validator("instructions")
     @classmethod
@@ -139,15 +139,15 @@ class JudgeOptions(GraphOptions):
     memory: Annotated[
         Memory | None, SkipValidation, AfterValidator(_memory), Rule("a FailureMemory"), Here()
     ] = None
-    """Audited mistakes; those that fit a row are shown where it is judged."""
+    """Audited mistakes; the judge sees those that resemble the row."""
     recall: Annotated[
         Recall | str | None,
         AfterValidator(_choice),
         Rule("a choice of examples such as 'knn:8'"),
         ForClient(str | None),
     ] = None
-    """Which of the memory's examples, such as `"knn:8"`; `"none"`: no example; None: the
-    memory's own choice."""
+    """How examples are chosen from the memory, such as `"knn:8"` or `"none"`; None uses the
+    memory's own strategy."""
     allow_leak: bool = False
     """Allow examples of the row itself and of its group; results then say so."""
 

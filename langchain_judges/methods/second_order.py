@@ -51,11 +51,11 @@ class TwoOrders(JudgeOptions):
     """A judge of pairs that can ask both orders."""
 
     second_order: SecondOrder = "always"
-    """`"always"` asks every order that `orders` names at once (the papers); a number such as
-    0.9 asks one order first, drawn from the texts, and the other only where the first is less
-    sure: by the probability of its label, the share of samples that agree, or the lead of the
-    better text as a share of the scale (of a panel, of its votes). Where nothing tells how
-    sure it is, the second is asked. `first_order` in the result says what was asked."""
+    """`"always"` asks all orders of `orders` at once (the papers); a number such as 0.9 asks
+    one order first, chosen by a hash of the texts, and the other only if the first is less
+    certain: by the probability of its label, the share of samples that agree, or the lead of
+    the better text as a share of the scale (for a panel, of its votes). Without a certainty
+    both are asked. `first_order` in the result says what was asked."""
 
     _only: Order | None = PrivateAttr(None)
 

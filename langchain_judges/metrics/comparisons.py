@@ -129,7 +129,7 @@ def _on_a_grid(leads: Floats) -> Any:
 
 
 class Adjusted(NamedTuple):
-    """What several comparisons come to together."""
+    """The combined result of several comparisons."""
 
     p: list[float]
     """Adjusted p-values, in the order given; compare them with the level as usual."""

@@ -116,7 +116,7 @@ def _docstring(kind: type[Options], first: str) -> str:
     """Return a class's docstring with a section for its options."""
     text = inspect.cleandoc(kind.__doc__ or "")
     head, mark, tail = text.partition("\nReturns:")
-    model = f"{first}: What is asked: a chat model, or a name as `resolve_model` takes it."
+    model = f"{first}: The model: a chat model, or a name as `resolve_model` takes it."
     lines = [f"    {line}" for line in (model, *_option_lines(kind))]
     return (
         f"{head.rstrip()}\n\nArgs:\n" + "\n".join(lines) + (f"\n{mark}{tail}" if mark else "")

@@ -1,4 +1,4 @@
-"""What a report comes to: whether the judge may be trusted, for what, and why."""
+"""The answer of a report: whether the judge can be trusted, for which use, and why."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def answer_of(
     Args:
         sample: The judged rows.
         numbers: What was measured, by key.
-        min_agreement: The agreement that is enough; by default the judge is held against
+        min_agreement: The agreement that is enough; by default the judge is compared with
             people among themselves, and against rules that need no judge.
     """
     headline = numbers[headline_key(sample, numbers)]

@@ -110,7 +110,7 @@ _COUNTS = {
 
 
 def rounds_tables(result: Mapping[str, Any]) -> list[Table]:
-    """Render what the rounds of an audit came to, one column a round."""
+    """Render the results of an audit's rounds, one column for each round."""
     history = result["history"]
     starts = range(0, len(history), ROUNDS_BESIDE)
     return [_rounds_table(history[start : start + ROUNDS_BESIDE]) for start in starts]
@@ -160,7 +160,7 @@ def _waiting(result: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def audit_report(result: Mapping[str, Any]) -> RenderableType:
-    """Render what an audit came to."""
+    """Render the result of an audit."""
     parts: list[RenderableType] = [
         *rounds_tables(result),
         Text(_WHY.get(result["stopped"], "")),

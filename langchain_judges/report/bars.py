@@ -1,4 +1,4 @@
-"""Bars that a judge has to pass, for continuous integration, and what they come to."""
+"""Limits that a judge has to meet, for continuous integration, and their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BarCheck:
 def gates(
     report: TrustReport, min_agreement: float | None = None, max_flips: float | None = None
 ) -> list[BarCheck]:
-    """Hold a report against bars; a number that is not known passes none.
+    """Check a report against limits; an unknown number fails.
 
     Args:
         report: The report; with an earlier one beside it (`report.drift`) it must not be

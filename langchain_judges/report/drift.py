@@ -34,7 +34,7 @@ class Drift:
 
     @property
     def worse(self) -> bool:
-        """Whether the whole interval of the change lies below 0."""
+        """Whether the whole interval of the change is below 0."""
         return self.change.interval is not None and self.change.interval.high < 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def drift(report: TrustReport, earlier: Mapping[str, Any]) -> Drift:
     """
     answers, history = earlier.get("answers"), earlier.get("history")
     if not isinstance(answers, list) or not isinstance(history, list):
-        raise InputError("the baseline is no report: make it by `trust --json`")
+        raise InputError("the baseline is not a report: create one with `trust --json`")
     before = {each["row"]: each for each in answers}
     now = answers_of(report.sample.rows, report.sample.judge_hits())
     pairs = [
@@ -127,5 +127,5 @@ def read_baseline(path: str | PathLike[str]) -> dict[str, Any]:
     if not isinstance(earlier, dict) or not all(
         isinstance(earlier.get(name), list) for name in lists
     ):
-        raise InputError(f"the baseline {path} is no report: make it by `trust --json`")
+        raise InputError(f"the baseline {path} is not a report: create one with `trust --json`")
     return earlier

@@ -59,7 +59,7 @@ class JudgedRow:
 
     @cached_property
     def target(self) -> list[Any]:
-        """What the judge is held against: each vote, or else the label."""
+        """What the judge is compared with: each vote, or else the label."""
         return self.votes or ([] if self.label is None else [self.label])
 
     @property

@@ -68,7 +68,7 @@ class Sample:
         self.by_label = not any(self.votes)
         """Whether nothing is known of single people: labels may be an objective key."""
         self.by_votes = any(len(votes) > 1 for votes in self.votes)
-        """Whether the judge is held against each vote, as people are against each other."""
+        """Whether the judge is compared with each vote, as people are with each other."""
 
     def _check(self) -> None:
         for value in [v for votes in self.targets for v in votes] + self.labels:
@@ -85,7 +85,7 @@ class Sample:
 
     @property
     def whom(self) -> str:
-        """What the judge is held against, in words; labels may be an objective key."""
+        """What the judge is compared with, in words; labels may be an objective key."""
         if not self.by_label:
             return "people"
         return "the label" if self.pairs else "the labels"

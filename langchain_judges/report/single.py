@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TrustReport:
-    """What a judge's verdicts come to beside what people say; made by `trust`."""
+    """A judge's agreement with people, and its biases; created by `trust`."""
 
     def __init__(
         self,
@@ -213,12 +213,12 @@ def trust(  # noqa: PLR0913 - options
     provenance: Mapping[str, str] | None = None,
     confidence: float = 0.95,
 ) -> TrustReport:
-    """Report whether a judge may be trusted, by its verdicts on rows that people labelled.
+    """Report how far a judge can be trusted, from its verdicts on rows that people labelled.
 
     Rows with a `label` give agreement, rows with several `human_votes` also how often people
-    agree among themselves: the judge is then held against each vote, as people are against
-    each other. Rows with a `group` make intervals count groups, not
-    rows. A row that was judged several times counts once, by its last verdict.
+    agree among themselves: the judge is then compared with each vote, as people are with each
+    other. Rows with a `group` make intervals count groups, not rows. A row that was judged
+    several times counts once, by its last verdict.
 
     Args:
         verdicts: Rows of a run, as `judge_many` or `datasets.replay` give them, of one judge

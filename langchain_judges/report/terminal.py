@@ -100,7 +100,7 @@ def _add_cost(table: Table, summary: Summary) -> None:
 
 
 def summary_table(summary: Summary) -> Table:
-    """Render what a run came to."""
+    """Render the summary of a run."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(justify="right")

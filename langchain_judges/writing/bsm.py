@@ -79,9 +79,9 @@ class BSMWriter(WriterOptions):
     templates = texts.PROMPTS
 
     groups: Annotated[int, Ge(2)] = 2
-    """Groups of concepts at each division, k."""
+    """Number of groups at each division, k."""
     merge: Literal["once", "tree"] = "once"
-    """`"once"` merges k drafts by one call; `"tree"` two and two, k - 1 calls."""
+    """`"once"` merges k drafts in one call; `"tree"` merges two at a time, k - 1 calls."""
     depth: Annotated[int, Ge(1)] = 1
     """Levels of division, d: each group is divided again, k^d drafts in all (the recursion
     that the paper proposes); with k = 2, (2^d - 1) + 2^d + (2^d - 1) calls."""

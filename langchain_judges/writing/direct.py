@@ -71,7 +71,7 @@ class DirectWriter(WriterOptions):
     """Turns in which missing concepts are named and the text is asked for again; the paper
     has none."""
     seed: Seed = 0
-    """Of the samples."""
+    """Seed of the samples."""
 
     @property
     def label(self) -> str:

@@ -29,14 +29,14 @@ class WriterOptions(GraphOptions):
     """What every writer takes."""
 
     rewrites: Annotated[int, Ge(0)] = 1
-    """Turns in which missing concepts are named and the text is asked for again; none is
-    made where nothing is missing."""
+    """The most turns in which the model rewrites the text to add missing concepts; none if
+    nothing is missing."""
     strict: bool = False
     """Count a concept as used only in its exact form, not in any word form."""
 
     language: str = ENGLISH
-    """Whose word forms count as using a concept: `"english"`, or `"czech"`, `"german"`,
-    `"spanish"` … by the language's Snowball stemmer."""
+    """The language whose word forms count as using a concept: `"english"`, or `"czech"`,
+    `"german"`, `"spanish"` … by the language's Snowball stemmer."""
 
     @model_validator(mode="after")
     def _can_tell_word_forms(self) -> Self:

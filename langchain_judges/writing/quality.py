@@ -68,7 +68,7 @@ class Quality(TypedDict):
 
 
 class Writing(TypedDict):
-    """What texts came to; shares are None where nothing was written."""
+    """The quality of texts; shares are None if nothing was written."""
 
     tasks: int
     written: int

@@ -96,7 +96,7 @@ class Collection:
             if embedder != self.embedder:
                 raise InputError(
                     f"the vectors in {self.files.folder} come from {embedder}, and this is "
-                    f"{self.embedder}: open it with that embedder, or fill a folder anew; if "
+                    f"{self.embedder}: open it with that embedder, or fill a new folder; if "
                     f"both are one model, say `embedder={embedder!r}`"
                 )
 
@@ -219,7 +219,7 @@ class Collection:
             raise
 
     def erase(self) -> None:
-        """Leave nothing of what was deleted in any file.
+        """Remove everything deleted from all files.
 
         Raises:
             OutputError: The folder cannot be written.
@@ -230,7 +230,7 @@ class Collection:
                     self.files.erase(self.rows, vectors=True)
 
     def compact(self) -> None:
-        """Write everything anew: nothing that was deleted stays in any file.
+        """Rewrite all files, so that none contains anything deleted.
 
         Raises:
             OutputError: The folder cannot be written.

@@ -27,17 +27,18 @@ class FaissStore(SearchedStore):
     """Documents searched by the cosine of their embeddings.
 
     Search is exact by default. A change is saved when the call returns: the first documents as
-    a FAISS index and JSONL, then one line in a log for each, from time to time squeezed into a
-    new snapshot. What is deleted is blanked in the files. Several processes may use one folder;
-    each sees at its next call what another has written, and writers take turns. A process
-    that is killed loses nothing that a call had returned from. Every line and every vector has
-    a checksum, and the folder's manifest names the embedder: texts are not embedded by another.
+    a FAISS index and JSONL, then one line in a log for each, compacted into a new snapshot from
+    time to time. Deleted entries are blanked in the files. Several processes may use one
+    folder; each sees at its next call what another has written, and writers take turns. A
+    process that is killed loses no change whose call had returned. Every line and every vector
+    has a checksum, and the folder's manifest names the embedder: texts are not embedded by
+    another.
 
     Args:
         embedding: Embeds texts; default all-MiniLM-L6-v2.
-        path: A folder to live in, made if it is missing; None keeps all in memory.
-        embedder: What the manifest calls the embedder; default its class and model. Say it
-            where the same model has come to be reached through another class.
+        path: The folder, created if it is missing; None keeps everything in memory.
+        embedder: The embedder's name in the manifest; default its class and model. Set it if
+            another class now reaches the same model.
         index: `"flat"`, exact; `"hnsw"` or `"ivf"`, approximate above `approximate_above`.
         approximate_above: The number of documents above which an approximate index is used.
 
@@ -145,7 +146,7 @@ class FaissStore(SearchedStore):
         return self._collection.documents(filter)
 
     def erase(self) -> None:
-        """Leave nothing of what was deleted in any file, a killed deletion's texts included.
+        """Remove everything deleted from all files, including texts of killed deletions.
 
         Raises:
             OutputError: The folder cannot be written.
@@ -153,7 +154,7 @@ class FaissStore(SearchedStore):
         self._collection.erase()
 
     def compact(self) -> None:
-        """Write everything anew: nothing that was deleted stays in any file.
+        """Rewrite all files, so that none contains anything deleted.
 
         Raises:
             OutputError: The folder cannot be written.

@@ -89,8 +89,8 @@ class ALLURE(LabelOptions):
     }
 
     labels: Labels = (0, 1)
-    """What the judge may say, from lowest to highest: two or more numbers or texts, or each
-    with what it means."""
+    """The judge's labels, from lowest to highest: two or more numbers or texts, or each with
+    its meaning."""
     rubric: str | None = None
     """What is judged: the name of a ready rubric or your own text. Default: correctness
     where there is an expected answer, else groundedness."""
@@ -100,8 +100,8 @@ class ALLURE(LabelOptions):
     """When the reason is asked: `"after"` the label, `"first"` or `"none"`."""
 
     show_task: bool = True
-    """Whether the task is shown; the paper's prompts show the response and its expected answer
-    or source alone."""
+    """Whether the prompt shows the task; the paper's prompts show only the response and its
+    expected answer or source."""
 
     @model_validator(mode="after")
     def _check(self) -> ALLURE:

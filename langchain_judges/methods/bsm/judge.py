@@ -86,51 +86,51 @@ class BSM(TwoOrders):
     templates = texts.PROMPTS
 
     criteria: Criteria = None
-    """The plan, if it is yours: names, `"name: description"`, or `{"name", "description"}`,
-    with a `weight` if you like; nothing is planned then (2K calls)."""
+    """Your own plan instead of a generated one (2K calls): names, `"name: description"`, or
+    `{"name", "description"}`, optionally with a `weight`."""
     branch_model: OtherModel = None
     """Plans instead of `model`."""
     merge_model: OtherModel = None
-    """Merges instead of `model`, where `merge="model"`."""
+    """Merges instead of `model`, with `merge="model"`."""
     reference_model: OtherModel = None
-    """Writes a reference answer where a pair has none, once for each request (one more
-    call); judging is then by reference."""
+    """Writes a reference answer if a pair has none, once for each request (one more call);
+    texts are then scored against it."""
     max_criteria: Annotated[int, Ge(1), ClientMost(20)] = 5
     """Most criteria in a plan (the paper's branching factor)."""
     scale: Scale = (1, 5)
     """Lowest and highest score."""
     merge: Literal["sum", "weighted", "model"] = "sum"
-    """`"sum"` adds the scores up (every result of the paper); `"weighted"` adds them up by
-    the weights of the plan, 1 to 10; `"model"` asks a model for the verdict of each order
-    (one more call for each)."""
+    """`"sum"` adds the scores (all results of the paper); `"weighted"` adds them with the
+    weights of the plan, 1 to 10; `"model"` asks a model for the verdict of each order (one more
+    call for each)."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`; see `orders.py`."""
     score: Literal["mode", "mean"] = "mode"
-    """`"mode"` takes each score as it is given (the paper); `"mean"` takes its expectation
-    over the tokens offered for it, where the provider reports their probabilities: fewer
-    ties, and a confidence, how probable it is that the preferred text has the larger sum."""
+    """`"mode"` uses each score as written (the paper); `"mean"` uses its expected value over
+    the alternative tokens, if the provider reports their probabilities: fewer ties, and a
+    confidence, the probability that the preferred text has the larger sum."""
     batch_criteria: Annotated[int, Ge(1), ClientMost(20)] = 1
     """Criteria in one solve call: with n, ceil(K / n) calls instead of K in each order."""
     adaptive: Adaptive = False
-    """Solve the weightiest criteria first, and stop when the others cannot change the
-    verdict; a probability such as 0.95 stops when they would not, with at least that
-    probability by the criteria so far. `not_asked` names the others. Not with `merge="model"`
-    or a plan for each order."""
+    """Solve the criteria with the largest weights first, and stop when the others cannot change
+    the verdict; a probability such as 0.95 stops when the verdict would remain with at least
+    that probability. `not_asked` names the skipped criteria. Not with `merge="model"` or a plan
+    for each order."""
     samples: Annotated[int, Ge(1), ClientMost(32)] = 1
     """Solve calls for each criterion and order, at temperature 0.7 if there are several;
     their scores are averaged (the paper's self-consistency)."""
     reuse_plan: bool = True
-    """Plan once; False plans for each order on its own, as printed."""
+    """Plan once; False plans separately for each order, as printed in the paper."""
     show_turn1_answers: bool = False
     """Show the answers of earlier turns, which the paper hides."""
     explain_first: bool = False
     """Ask for the explanation before the scores; the paper scores first."""
     fallback_criteria: Criteria = None
-    """Used, and the failure reported, where planning failed."""
+    """Criteria to use if planning fails; the failure is reported."""
     min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
     """Fewest criteria that must be scored for a verdict; default more than half."""
     seed: Seed = 0
-    """Of the samples."""
+    """Seed of the samples."""
 
     @model_validator(mode="after")
     def _quorum_can_be_met(self) -> Self:

@@ -15,7 +15,7 @@ from langchain_judges.verdict import Pair, Preference
 
 
 class OrderResult(TypedDict):
-    """What one order came to: totals of the mean scores, and whom they prefer."""
+    """The result of one order: totals of the mean scores, and the text they prefer."""
 
     totals: dict[str, float]
     preference: Preference | None

@@ -82,13 +82,13 @@ def _shares(thresholds: Thresholds) -> Thresholds:
 
 
 class Cascade(Combination):
-    """Create a judge that asks a cheap judge, and the next one only where that is unsure.
+    """Create a judge that asks a cheap judge, and the next one only if that one is unsure.
 
     "Trust or Escalate" (Jung, Brahman & Choi 2024, arXiv:2407.18370): a judge's verdict is
-    taken if it is at least as sure as its threshold; else the next judge is asked. How sure a
-    verdict is, `metrics.certainty` says: its confidence, 0 where the orders disagree, else the
-    margin of its score. `calibrate_cascade` finds thresholds on labelled rows, with a
-    guarantee on the agreement. Ours: the stages may be any judges, of any method.
+    accepted if its certainty is at least the threshold; otherwise the next judge is asked. The
+    certainty (`metrics.certainty`) is the verdict's confidence, 0 if the orders disagree,
+    otherwise the margin of its score. `calibrate_cascade` finds thresholds on labelled rows,
+    with a guarantee on the agreement. Ours: the stages may be any judges, of any method.
 
     Returns:
         A compiled graph to `{"verdict", "stage", "stages"}`: the verdict of the judge that
@@ -122,12 +122,12 @@ class Cascade(Combination):
         Owner(),
         Rule("a number from 0 to 1, or one for each judge (None: it never decides)"),
     ] = 0.5
-    """From which certainty on a verdict is taken: one number for all judges but the last, or a
-    list of one for each; of a list that leaves the last out, the last always decides."""
+    """The lowest certainty at which a verdict is accepted: one number for all judges but the
+    last, or a list. If the list has no number for the last judge, that one always decides."""
     calibration: Annotated[
         Mapping[str, Any] | None, Owner(), Rule("what `calibrate_cascade` wrote, or None")
     ] = None
-    """On which rows the thresholds were found, and what is promised; set by
+    """The rows on which the thresholds were found, and the guarantee; set by
     `calibrate_cascade`."""
 
     def gates(self, size: int) -> list[float | None]:

@@ -74,9 +74,9 @@ class Absolute(Baseline):
     scale: Scale = (1, 10)
     """Lowest and highest score."""
     score: Literal["mode", "mean"] = "mode"
-    """`"mode"` takes each score as it is given (the paper); `"mean"` takes its expectation
-    over the tokens offered for it, where the provider reports their probabilities: fewer
-    ties, and a confidence, how probable it is that the preferred text scores higher."""
+    """`"mode"` uses each score as written (the paper); `"mean"` uses its expected value over
+    the alternative tokens, if the provider reports their probabilities: fewer ties, and a
+    confidence, the probability that the preferred text scores higher."""
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
@@ -131,7 +131,7 @@ class Direct(AboutATask):
     aspects: Annotated[
         Sequence[str] | None, AfterValidator(_distinct), Rule("a list of distinct names")
     ] = None
-    """What to compare by, such as the offline aspects of SC²."""
+    """Aspects to compare by, such as the offline aspects of SC²."""
     orders: OrderRule = "none"
     """`"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`."""
 

@@ -21,7 +21,7 @@ from langchain_judges.orders import OrderRule
 
 
 class SelfConsistency(ShownExamples, AboutATask):
-    """Create a judge that asks for several replies and takes what most of them say.
+    """Create a judge that asks for several replies and takes the majority.
 
     `prompt="cot"` is the self-consistency of Yan et al. 2023 (SC²): eight chains of thought,
     one order, and a seeded coin where they are even. `prompt="relative"` is that of Saha et
@@ -59,11 +59,11 @@ class SelfConsistency(ShownExamples, AboutATask):
     min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
     """Fewest valid samples in an order; default more than half of those asked."""
     adaptive: Adaptive = False
-    """Ask samples one after the other, and stop when the others cannot change the verdict;
-    a probability such as 0.95 stops when they would not, with at least that probability.
-    `not_asked` names the others. Not with `orders="score_mean"`."""
+    """Ask samples one after the other, and stop when the others cannot change the verdict; a
+    probability such as 0.95 stops when the verdict would remain with at least that probability.
+    `not_asked` names the skipped samples. Not with `orders="score_mean"`."""
     seed: Seed = 0
-    """Of the samples and of the coin."""
+    """Seed of the samples and of the coin."""
 
     @property
     def label(self) -> str:

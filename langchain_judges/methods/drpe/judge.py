@@ -48,10 +48,10 @@ class DRPE(TwoOrders):
     """Create a judge that is a panel of role-players (Wu et al. 2023, DRPE).
 
     `roles` generates readers of the text by two prompts, clusters them for diversity and
-    seats them beside the static judges; `vote` asks the panel which text is better, all in
-    one call; `score` sums the votes for each text, each weighed by the length-normalised
-    probability of its own tokens (equation 4). With the defaults that is three calls; roles
-    of one text are generated once and serve every pair that shares it.
+    adds them to the static judges; `vote` asks the panel which text is better, all in one call;
+    `score` sums the votes for each text, each weighed by the length-normalised probability of
+    its own tokens (equation 4). With the defaults that is three calls; roles of one text are
+    generated once and serve every pair that shares it.
 
     `task` says what the two texts are, and so which question is asked, what the generated
     readers look for something in, and which static judges sit: the paper writes them by hand
@@ -114,23 +114,23 @@ class DRPE(TwoOrders):
     panel: Annotated[
         Panel | Mapping[str, Any], group(Panel), Rule("a Panel or its fields by name")
     ] = Panel()
-    """Who sits; a `Panel`, or its fields by name."""
+    """Who is on the panel: a `Panel`, or its fields by name."""
     voting: Annotated[
         Voting | Mapping[str, Any], group(Voting), Rule("a Voting or its fields by name")
     ] = Voting()
-    """How they vote; a `Voting`, or its fields by name."""
+    """How the panel votes: a `Voting`, or its fields by name."""
     task: AutoTask = "auto"
     """`"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`, `"text"`; or
-    `"auto"`: a summary or a dialogue where the pair obviously is one, `"text"` where both are
-    about a long text that asks for nothing, else `"helpful"`; or `{"question", "quality",
-    "about", "sought", "everyone", "panel"}` of your own, the first required."""
+    `"auto"`: a summary or a dialogue if the pair obviously is one, `"text"` if both are about a
+    long text without a request, otherwise `"helpful"`; or `{"question", "quality", "about",
+    "sought", "everyone", "panel"}` of your own, the first required."""
     orders: OrderRule = "none"
     """`"none"` (the papers: one order, B first), `"score_mean"` (the sums of both orders are
     averaged), `"strict"` (a text wins if both orders prefer it) or `"lenient"`."""
     roles: Annotated[
         Sequence[RoleLike] | None, BeforeValidator(_manual), Rule("a list of roles")
     ] = None
-    """A panel to use as it is, such as another result's `roles`; nothing is generated then."""
+    """A fixed panel, such as another result's `roles`; no roles are generated then."""
     role_model: OtherModel = None
     """Generates roles instead of `model`."""
     embeddings: Annotated[
@@ -138,7 +138,7 @@ class DRPE(TwoOrders):
     ] = None
     """Embeds `"type: description"` for clustering; default all-MiniLM-L6-v2."""
     seed: Seed = 0
-    """Of the clustering, of sampled votes and of the coin for `Voting(first="random")`."""
+    """Seed of the clustering, of sampled votes and of the coin for `Voting(first="random")`."""
 
     @property
     def seating(self) -> Panel:

@@ -31,7 +31,7 @@ def _roles_of_set(roles: object) -> object:
 
 
 class Panel(Options):
-    """Who sits on the panel (DRPE, section 3.1)."""
+    """The members of the panel (DRPE, section 3.1)."""
 
     called = "panel"
 

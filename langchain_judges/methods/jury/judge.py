@@ -67,11 +67,11 @@ class ItemJuryResult(ItemResult):
 
 
 class Jury(Combination):
-    """Create a judge that asks several judges about the same row and takes what most say.
+    """Create a judge that asks several judges about a row and takes the majority answer.
 
-    A panel of different models costs less and leans less than one large model (Verga et al.
-    2024, arXiv:2404.18796), as far as its members err apart: `metrics.effective_voters` and
-    the summary of a run say how many independent voters it is worth.
+    A panel of different models costs less and is less biased than one large model (Verga et al.
+    2024, arXiv:2404.18796), if its members make different errors: `metrics.effective_voters`
+    and the summary of a run say how many independent voters it is worth.
 
     A member may be a judge of this package, another jury, any runnable whose metadata name
     its `method` and what it `takes`, a model, or a spec. All judge pairs, or all single texts.
@@ -101,15 +101,17 @@ class Jury(Combination):
     sketches = (opinion_sketch("members"),)
 
     combine: Literal["majority", "mean", "weighted"] = "majority"
-    """`"majority"`: what most say (as many for each: a tie, of labels that of the member named
-    first); `"mean"`: by the mean score; `"weighted"`: a majority by `weights`."""
+    """`"majority"`: the most frequent answer (equal counts give a tie, for labels the first
+    member's label); `"mean"`: the mean score; `"weighted"`: a majority weighted by
+    `weights`."""
     weights: Annotated[
         Sequence[float] | Mapping[str, float] | None,
         AfterValidator(_usable),
         Owner(),
         Rule("weights of at least 0, one for each member, in a list or by name; one above 0"),
     ] = None
-    """For `"weighted"`: your own, or what `metrics.learned_weights` finds without labels."""
+    """For `"weighted"`: your own, or those that `metrics.learned_weights` estimates without
+    labels."""
     min_valid: Annotated[int, Ge(1), ClientMost(64)] | None = None
     """Members that must have judged the row; None: more than half."""
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class RubricOptions(LabelOptions):
-    """Create a judge of one text by criteria of your own, or by a ready rubric.
+    """Create a judge of one text with your own criteria or a ready rubric.
 
     All criteria are asked in one call, each answered by a reason and one of its labels.
 
@@ -91,10 +91,10 @@ class RubricOptions(LabelOptions):
     file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
     """A YAML or JSON file that holds the rubric."""
     labels: Annotated[Labels | None, ForClient(ClientLabels | None)] = None
-    """Labels of criteria without their own, from lowest to highest, or each with what it
-    means; of a ready rubric they replace its own. Default 0 and 1, no and yes."""
+    """Labels for criteria without their own, from lowest to highest, or each with its meaning;
+    they replace those of a ready rubric. Default 0 and 1, no and yes."""
     each: bool = False
-    """Ask each criterion in a call of its own, all at the same time."""
+    """Ask each criterion in its own call, in parallel."""
     min_valid: Annotated[int, Ge(1), ClientMost(100)] | None = None
     """Fewest criteria that must be judged for a verdict; default more than half."""
     claims: bool = False
@@ -109,8 +109,8 @@ class RubricOptions(LabelOptions):
         BeforeValidator(lambda most: USUAL if most is True else 0 if most is False else most),
         Rule("a whole number from 0 to 30, True or False"),
     ] = 0
-    """Draft yes/no questions from the task, at most so many (`True`: eight), once for each
-    task, and ask them beside the criteria of `rubric` (TICK, arXiv:2410.03608)."""
+    """Draft at most this many yes/no questions from the task (`True`: eight), once for each
+    task, and ask them together with the criteria of `rubric` (TICK, arXiv:2410.03608)."""
 
     @model_validator(mode="after")
     def _check(self) -> RubricOptions:

@@ -37,16 +37,16 @@ class LabelOptions(JudgeOptions):
     """Whether several criteria can be asked."""
 
     steps: Annotated[Sequence[str] | None, Rule("a list of texts")] = None
-    """How to judge, step by step; default those that go with the rubric."""
+    """How to judge, step by step; default the rubric's own steps."""
     explain: Explain = "first"
     """When the reason is asked: `"first"`, before the label, `"after"` or `"none"`."""
     score: Scoring = "mean"
-    """What a score is where the model gives log-probabilities: `"mean"`, the mean of the
-    labels by their probability (arXiv:2503.03064), or `"mode"`, the label alone."""
+    """The score if the model gives log-probabilities: `"mean"`, the mean of the labels weighted
+    by their probability (arXiv:2503.03064), or `"mode"`, only the label."""
     example_order: ExampleOrder = "insertion"
-    """Of remembered examples: `"insertion"` (as recalled), `"shuffle"` or `"modes"`."""
+    """Order of remembered examples: `"insertion"` (as recalled), `"shuffle"` or `"modes"`."""
     seed: Seed = 0
-    """Of the shuffling."""
+    """Seed of the shuffling."""
 
     @property
     @abstractmethod

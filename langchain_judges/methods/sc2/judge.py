@@ -60,20 +60,20 @@ class SC2(FewShot):
     """Create a judge that compares by tables before it prefers (Yan et al. 2023, SC²).
 
     `aspects` names what the texts can be compared in; `table` samples |C| tables of what
-    they share and where they differ; `match` lets two tables at a time meet before a
-    comparator that looks at consistency alone, until one is left; `preference` is decided
-    from the texts and that table. With given aspects and a tournament that is 2|C| calls:
-    |C| tables, |C| - 1 comparisons in log2 |C| rounds, one preference.
+    they share and where they differ; `match` compares two tables at a time by consistency only,
+    until one is left; `preference` is decided from the texts and that table. With given aspects
+    and a tournament that is 2|C| calls: |C| tables, |C| - 1 comparisons in log2 |C| rounds, one
+    preference.
 
     Without `aspects` they are found online for every pair, which costs `aspect_samples`
-    calls more; the paper's best results have five aspects learned offline from a corpus
-    (`learn_aspects`), in whose place the preset `paper` has five of ours: 16 calls. One order
-    is asked and A or B is forced, as in the paper: only two identical texts are a tie unless
-    `orders` says otherwise. A pair's `reference` is shown where the preference is asked;
-    tables and comparisons do not see it.
+    calls more; the paper's best results use five aspects learned offline from a corpus
+    (`learn_aspects`); the preset `paper` uses five of ours instead: 16 calls. One order is
+    asked and A or B is forced, as in the paper: only two identical texts are a tie unless
+    `orders` says otherwise. A pair's `reference` is shown where the preference is asked; tables
+    and comparisons do not see it.
 
-    Where the paper is silent or we differ: which table stands first in a comparison is a
-    seeded coin; a comparator that says neither is replaced by a coin and reported; tables
+    Where the paper is silent or we differ: which table comes first in a comparison is random
+    (seeded); a comparator that chooses neither is replaced by a coin and reported; tables
     without a usable row lose without a call; if no table is usable the texts are compared
     directly, and `failures` say so; eight online samples at temperature 0.7.
 
@@ -124,23 +124,23 @@ class SC2(FewShot):
     comparator_model: OtherModel = None
     """Compares tables instead of `model`."""
     aspects: AspectsOption = None
-    """Phrases of your own, what `learn_aspects` returned, or its name or path; None finds
-    them online."""
+    """Your own phrases, the result of `learn_aspects`, or its name or path; None finds them
+    online."""
     samples: Annotated[int, Ge(1), ClientMost(32)] = 8
-    """Tables, the paper's |C|."""
+    """Number of tables, the paper's |C|."""
     inference: Inference = "tournament"
     """`"tournament"` (|C| - 1 comparisons); `"exact"`, all ordered pairs (|C|(|C| - 1));
     `"exact_unordered"`, half of them; `"double_round"`, a knockout in both orders
-    (2(|C| - 1)), a coin where they disagree; `"swiss"`, as many rounds as a knockout in which
-    nobody drops out; `"random"`, one table of the |C| and no comparison."""
+    (2(|C| - 1)), a coin if they disagree; `"swiss"`, as many rounds as a knockout, without
+    elimination; `"random"`, one table of the |C| and no comparison."""
     crown: Literal["wins", "strength"] = "wins"
-    """Which table wins where all meet all or by `"swiss"`: `"wins"`, the one of most wins; or
-    `"strength"`, the strongest by Bradley and Terry's model over all comparisons made, each
-    worth its label's probability where the provider reports one (ours)."""
+    """How the winner is chosen if all tables meet all, or by `"swiss"`: `"wins"`, the most
+    wins; or `"strength"`, the strongest table by the Bradley–Terry model over all comparisons,
+    each weighted by its label's probability if the provider reports one (ours)."""
     adaptive: bool = False
-    """Where all tables meet all (`"exact"`, `"exact_unordered"`): compare in rounds, and stop
-    when no comparison that is left can change which table wins. Of several
-    `preference_samples`: stop when those that are left cannot change the verdict."""
+    """If all tables meet all (`"exact"`, `"exact_unordered"`): compare in rounds, and stop when
+    no remaining comparison can change the winner. With several `preference_samples`: stop when
+    the remaining ones cannot change the verdict."""
     task: AboutTask = "helpful"
     """`"helpful"`, `"harmless"`, `"summary"`, `"document"`, `"dialogue"`, or `{"question",
     "quality"}` of your own."""
@@ -148,26 +148,26 @@ class SC2(FewShot):
     """In which orders the preference is asked; `"strict"`, `"lenient"` and `"score_mean"` ask
     both (one more call); see `orders.py`."""
     n_aspects: Annotated[int, Ge(1), ClientMost(20)] = 5
-    """Most aspects that are kept of those found online."""
+    """The most online aspects to keep."""
     aspect_samples: Annotated[int, Ge(1), ClientMost(32)] = 8
-    """Online samples of aspects."""
+    """Number of online samples of aspects."""
     agreement: AspectAgreement = "frequency"
-    """`"frequency"` keeps what most samples name; `"list_medoid"` the sample that is most like
-    the others."""
+    """`"frequency"` keeps the aspects that most samples name; `"list_medoid"` the sample most
+    similar to the others."""
     row_wise: bool = False
-    """Find the best row of each aspect by a search of its own and put the winners together
-    (our reading of the formula; the paper compares whole tables)."""
+    """Search for the best row of each aspect separately and combine the winners (our reading of
+    the formula; the paper compares whole tables)."""
     table_check: Annotated[
         bool | TableCheck | Mapping[str, Any],
         group(TableCheck),
         Rule("true, false, a TableCheck or a mapping of its options"),
     ] = False
-    """Check tables without a model and let those that pass win against those that do not,
-    which saves calls; see `TableCheck`."""
+    """Check tables without a model; tables that pass beat tables that fail, which saves calls;
+    see `TableCheck`."""
     table_only: bool = False
     """Hide the texts when the preference is asked."""
     max_table: Annotated[int, Ge(200), ClientMost(20_000)] = 4000
-    """Characters of all cells of a table; longer cells are cut, never rows."""
+    """The most characters in all cells of a table; cells are shortened, rows never dropped."""
     preference_samples: Annotated[int, Ge(1), ClientMost(32)] = 1
     """Preference calls for each order, at temperature 0.7 if several."""
     embeddings: Annotated[
@@ -175,7 +175,7 @@ class SC2(FewShot):
     ] = None
     """Finds near-duplicate aspects and serves the table check; default all-MiniLM-L6-v2."""
     seed: Seed = 0
-    """Of tables, aspects, shuffles and coins."""
+    """Seed of tables, aspects, shuffles and coins."""
 
     @model_validator(mode="after")
     def _something_can_stop(self) -> Self:

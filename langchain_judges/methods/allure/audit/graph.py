@@ -68,18 +68,17 @@ class AuditOptions(GraphOptions):
     modes: Annotated[
         Sequence[Mode | str | Mapping[str, str]] | None, Here(), Rule("a list of failure modes")
     ] = None
-    """Failure modes of your own, beside the paper's five."""
+    """Your own failure modes, in addition to the paper's five."""
     right_share: Annotated[float, Ge(0), Lt(1)] = 0.25
-    """Share of cases that the judge got right among the examples of a round, at most: labels
-    that the auditor upholds against the check, and which cost no decision more. A memory of
-    mistakes alone teaches a judge to turn its labels round; one right case beside three
-    mistakes breaks that rule, and leaves most of the room to mistakes. 0 is the paper's
-    memory."""
+    """The largest share of cases that the judge got right among the examples of a round: labels
+    that the auditor upholds against the check, which need no extra decision. A memory of only
+    mistakes teaches a judge to invert its labels; one right case for three mistakes prevents
+    that, and leaves most of the room to mistakes. 0 is the paper's memory."""
     draw_right: bool = False
-    """Ask the auditor about labels that no rule doubts too, one for each three doubted ones by
-    the default share: where the check is exact, no doubted label is upheld. They are drawn by
-    chance, of a doubted family and label first; a wrong one among them is a mistake that the
-    check missed."""
+    """Also ask the auditor about labels that no rule doubts, one for each three doubted ones
+    with the default share: an exact check leaves no upheld labels. They are drawn at random,
+    first from doubted families and labels; a wrong one among them is a mistake that the check
+    missed."""
     max_rounds: Annotated[int, Ge(1), ClientMost(20)] = 5
     """Most rounds."""
     patience: Annotated[int, Ge(1), ClientMost(20)] = 2
@@ -92,16 +91,16 @@ class AuditOptions(GraphOptions):
     ] = None
     """Items that are judged and never audited, each with its true label: a list, or the share
     of the items to hold out, by group. With it, examples enter the memory only if balanced
-    accuracy on dev does not fall, on every item of dev that the judge may show them for; the
-    others wait. They are tried on an overlay of the memory that only this judge sees, in this
-    process; a judge elsewhere is not shown them."""
+    accuracy does not fall on the items of dev for which the judge may show them; the others
+    wait. They are tried on an overlay of the memory that only this judge sees, in this
+    process."""
     admit: Literal["round", "example"] = "round"
-    """Whether the examples of a round are tried together or one by one. What is refused
-    together is halved until those that harm stand alone; what waits is tried again when the
-    memory has changed."""
+    """Whether the examples of a round are tried together or one by one. A rejected batch is
+    halved until the harmful examples are isolated; waiting examples are retried when the memory
+    has changed."""
     unmeasured: Unmeasured = "wait"
-    """Whether examples of a family that no item of dev can be shown wait, or are admitted and
-    marked; the result names the families."""
+    """Whether examples of a family without items in dev wait, or are admitted and marked; the
+    result names the families."""
     risk: Annotated[float, Ge(0), Le(1)] = 0.5
     """Largest share of bootstrap resamples in which dev may have fallen."""
     truth: Written = "label"
@@ -113,11 +112,11 @@ class AuditOptions(GraphOptions):
     ] = None
     """The judge's labels, worst first; default those of the judge, else 0 and 1."""
     again: Again = "families"
-    """`"families"` judges items again only if their family learnt something."""
+    """`"families"` judges items again only if their family got new examples."""
     allow_leak: bool = False
     """Let dev share groups with the items; every result says so."""
     seed: Seed = 0
-    """Of the split and the bootstrap."""
+    """Seed of the split and the bootstrap."""
     max_concurrency: Annotated[int, Ge(1), Owner()] = 16
     """Items judged at the same time."""
 

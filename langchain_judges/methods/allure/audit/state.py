@@ -24,7 +24,7 @@ def _both(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Round(TypedDict):
-    """What one round came to."""
+    """The result of one round."""
 
     round: int
     evaluated: int
