@@ -252,11 +252,16 @@ def check_task(task: object) -> None:
             kind = f"{type(concept).__name__} {str(concept)[:40]!r}"
             raise InputError(f"`concepts` must be a list of texts, got {kind} in it")
         _check_words(concept, "concepts")
-    if task.get("instruction") is not None:
-        if not isinstance(task["instruction"], str):
-            kind = type(task["instruction"]).__name__
-            raise InputError(f"`instruction` must be a text, got {kind}")
-        check_text(task["instruction"], "instruction")
+    _check_optional(task, "instruction")
+
+
+def _check_optional(row: Mapping[str, Any], field: str) -> None:
+    text = row.get(field)
+    if text is None:
+        return
+    if not isinstance(text, str):
+        raise InputError(f"`{field}` must be a text, got {type(text).__name__}")
+    check_text(text, field)
 
 
 def check_pair(pair: object) -> None:
@@ -268,11 +273,7 @@ def check_pair(pair: object) -> None:
     if not isinstance(pair, dict):
         raise InputError(f"a pair must be an object, got {type(pair).__name__}")
     _check_texts(pair, ("input", "output_a", "output_b"))
-    if pair.get("reference") is not None:
-        if not isinstance(pair["reference"], str):
-            kind = type(pair["reference"]).__name__
-            raise InputError(f"`reference` must be a text, got {kind}")
-        check_text(pair["reference"], "reference")
+    _check_optional(pair, "reference")
 
 
 def check_item(item: object) -> None:

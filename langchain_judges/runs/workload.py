@@ -17,11 +17,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges.asking.gate import LEDGER, Ledger
 from langchain_judges.asking.steps import Effect, Steps
-from langchain_judges.errors import (
-    OptionError,
-    OverBudget,
-    RunStopped,
-)
+from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.methods.marks import memory_of, unwrapped
 from langchain_judges.runs.budget import RowBudget, gate_of, prices_of
 from langchain_judges.runs.first_rows import FirstRows
