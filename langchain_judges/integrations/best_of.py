@@ -195,15 +195,9 @@ class _Knockout:
         pair = pair_for(text, *texts, reference=reference, source=source)
         verdict = yield from verdict_of(self.judge, pair, config_for(self.judge, run_name=name))
         winner = b if decision(verdict) == "B" else a
-        match: AnswerMatch = {
-            "round": place[0],
-            "a": a,
-            "b": b,
-            "winner": winner,
-            "verdict": verdict,
-        }
-        tell("match", "best_of", match, name)
-        return match
+        return _announce(
+            {"round": place[0], "a": a, "b": b, "winner": winner, "verdict": verdict}, name
+        )
 
     def _label(
         self, fields: Mapping[str, Any], answers: Sequence[Text | None], i: int
@@ -213,15 +207,9 @@ class _Knockout:
         config = config_for(self.judge, run_name=name)
         verdict = yield from verdict_of(self.judge, item, config)
         winner = None if decision(verdict) is None else i
-        match: AnswerMatch = {
-            "round": 1,
-            "a": i,
-            "b": None,
-            "winner": winner,
-            "verdict": verdict,
-        }
-        tell("match", "best_of", match, name)
-        return match
+        return _announce(
+            {"round": 1, "a": i, "b": None, "winner": winner, "verdict": verdict}, name
+        )
 
     def _answers(
         self, request: Any, config: RunnableConfig
@@ -268,3 +256,9 @@ class _Knockout:
                 "detail": detail,
             }
             return None, [failure]
+
+
+def _announce(match: AnswerMatch, name: str) -> AnswerMatch:
+    """Tell the stream of a match, and return it."""
+    tell("match", "best_of", match, name)
+    return match
