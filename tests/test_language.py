@@ -10,10 +10,16 @@ DOCS = ROOT / "docs"
 START = [ROOT / "README.md", DOCS / "index.md", DOCS / "install.md", DOCS / "verdict.md"]
 START += [DOCS / "which-method.md", *sorted((DOCS / "recipes").glob("*.md"))]
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+MODULES = [
+    each for each in (ROOT / "langchain_judges").rglob("*.py") if each.name != "prompts.py"
+]
 MOST_WORDS = 30
 STILTED = (
     "goes on where", "go on where", "came to nothing", "parts from", "whole and faithful",
     "mend them", "mended", "is told of", "a hair beside", "repairs apart", "most dearly",
+    "makes anew", "writes anew", "written anew", "worded anew", "by name alone",
+    "beside quality", "lean to a place", "at what price", "as it is compiled", "what most say",
+    "holds no other up", "is no report", "after the fact", "are told in a sentence",
 )  # fmt: skip
 TERMS = {
     "flip": r"disagree|swap|two orders",
@@ -44,10 +50,19 @@ def test_a_sentence_has_at_most_thirty_words(page):
     assert [each for each in sentences(page) if len(each.split()) > MOST_WORDS] == []
 
 
+def stilted_in(path):
+    text = " ".join(path.read_text().lower().split())
+    return [words for words in STILTED if words in text]
+
+
 @for_each("page", PAGES, ids=lambda page: page.name)
 def test_no_page_has_stilted_words(page):
     if page.name != "style-of-words.md":  # which shows them as what not to write
-        assert [words for words in STILTED if words in page.read_text().lower()] == []
+        assert stilted_in(page) == []
+
+
+def test_no_docstring_or_error_has_stilted_words():
+    assert {path.name: words for path in MODULES if (words := stilted_in(path))} == {}
 
 
 @each_start_page

@@ -182,7 +182,7 @@ def several_models(method: str, number: int) -> OptionError:
 def check_model(spec: Mapping[str, Any], errors: Console) -> None:
     """Check that a model could be made, as far as that takes no key.
 
-    OpenAI's models by name alone are not made: their library takes longer to load than all
+    OpenAI's models with only a name are not made: their library takes longer to load than all
     else that a dry run needs.
 
     Raises:

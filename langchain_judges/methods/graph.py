@@ -111,7 +111,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         Args:
             args_schema: The arguments, if not the judge's own input.
             name: Name of the tool; default that of the graph.
-            description: What a model is told of it.
+            description: The description that a model reads.
             arg_types: The arguments by name, in place of `args_schema`.
         """
         # Loaded on use: every judge would pay for what few are made into.

@@ -21,7 +21,7 @@ class StyleControlled(Findings):
     style: dict[str, Result]
     """Log-odds for each standard deviation of the lead in a feature of style."""
     first: Result
-    """Log-odds for text A whatever it is: a lean to its slot, where A is shown first."""
+    """Log-odds for text A whatever it is: the position bias, if A is shown first."""
     n: int
     n_failed: dict[str, int]
 

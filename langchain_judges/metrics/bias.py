@@ -1,4 +1,4 @@
-"""What a judge likes beside quality: a slot, length, lists, its own model."""
+"""Preferences unrelated to quality: for a slot, length, lists, the judge's own model."""
 
 from __future__ import annotations
 

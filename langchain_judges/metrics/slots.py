@@ -1,4 +1,4 @@
-"""A judge's lean to a place, taken out of its probabilities without labels."""
+"""A judge's position bias, removed from its probabilities without labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST = 1e-6
 
 @dataclass(frozen=True)
 class SlotCalibration(Findings):
-    """Probabilities of A without the lean to a place."""
+    """Probabilities of A without the position bias."""
 
     probabilities: list[float | None]
     """P(A) of each pair, the mean of both orders; None where an order is missing."""
@@ -42,7 +42,7 @@ class SlotCalibration(Findings):
 def calibrated_slots(
     first_ab: Iterable[float | None], first_ba: Iterable[float | None]
 ) -> SlotCalibration:
-    """Take a judge's lean to a place out of its probabilities, without labels.
+    """Remove a judge's position bias from its probabilities, without labels.
 
     If places did not matter, the probability of the first place would be spread evenly around
     one half over all pairs in both orders, for what one order gives to the first place the

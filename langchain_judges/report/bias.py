@@ -1,4 +1,4 @@
-"""What moves a judge of pairs beside quality: the place of a text, and its style."""
+"""Biases of a judge of pairs: the position of a text, and its style."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def read_baseline(path: str | PathLike[str]) -> dict[str, Any]:
     """Read a report that was written as JSON.
 
     Raises:
-        InputError: There is no such file, or it is no report.
+        InputError: There is no such file, or it is not a report.
     """
     try:
         earlier = json.loads(Path(path).read_text(encoding="utf-8"))

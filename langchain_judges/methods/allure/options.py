@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 Instruct = Literal["bare", "criteria", "steps"]
-"""What the judge is told beside the labels: nothing, the criteria, or steps too."""
+"""What the prompt contains besides the labels: nothing, the criteria, or also steps."""
 
 Again = Literal["families", "all"]
 """Which items a round of an audit judges again: those of families that learnt, or all."""

@@ -1,4 +1,4 @@
-"""Two groups of options of a DRPE judge: who sits on the panel, and how it votes."""
+"""Two groups of options of a DRPE judge: the members of the panel, and how it votes."""
 
 from __future__ import annotations
 
