@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.cli.messages import error_console
+from langchain_judges.cli.row_files import kept_apart
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.console import InertConsole
 
@@ -37,6 +38,27 @@ def reports(
         console.print(f"{each.name}: {each.sentence}", markup=False)
         _say(each.left_out and f"{each.name}: {each.left_out}")
     return several
+
+
+def check_paths(
+    read: list[Path], written: dict[str, Path | None], baseline: Path | None, json: Path | None
+) -> None:
+    """Check that what is written is no folder and nothing that is read.
+
+    Args:
+        read: The rows and verdicts.
+        written: What each flag names.
+        baseline: A report that nothing but the next one may replace.
+        json: Where the next one goes.
+
+    Raises:
+        OptionError: It is.
+    """
+    for flag, path in [*written.items(), ("--json", json)]:
+        if path is not None and path.is_dir():
+            raise OptionError(f"{flag} must name a file, and {path} is a folder")
+    kept_apart([*read, baseline], written.values())
+    kept_apart(read, [json])  # the next baseline may take the place of the last one
 
 
 def write(report: TrustReport | ComparisonReport, paths: dict[str, Path | None]) -> None:

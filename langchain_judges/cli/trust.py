@@ -44,8 +44,8 @@ from langchain_judges.cli.options import (
     Strict,
     Timeout,
 )
-from langchain_judges.cli.reports import gates_passed, reports, write
-from langchain_judges.cli.row_files import check_of, checked, kept_apart, named_columns
+from langchain_judges.cli.reports import check_paths, gates_passed, reports, write
+from langchain_judges.cli.row_files import check_of, checked, named_columns
 from langchain_judges.cli.running import run_rows
 from langchain_judges.cli.specs import named_judge
 from langchain_judges.datasets.row_file import ValueCheck, open_rows
@@ -132,8 +132,8 @@ def trust(  # noqa: PLR0913 - one parameter for each option
     with refusals_as_exits(errors, address):
         _check_use(data, model, verdicts, dry_run=dry_run)
         read = [*map(Path, [data] if data else []), *(verdicts or [])]
-        kept_apart([*read, baseline], [out, results, csv, markdown])
-        kept_apart(read, [json])  # the next baseline may take the place of the last one
+        written = {"--out": out, "--results": results, "--csv": csv, "--markdown": markdown}
+        check_paths(read, written, baseline, json)
         named = None
         check: ValueCheck = check_known_of
         if model is not None:
