@@ -62,6 +62,17 @@ def test_a_reply_that_was_cut_is_returned_and_not_raised() -> None:
     assert message.response_metadata["finish_reason"] == "length"
 
 
+def test_log_probabilities_come_without_what_says_nothing_more() -> None:
+    whole = {"token": "é", "bytes": [195, 169], "logprob": -0.1, "top_logprobs": []}
+    half = {"token": "\ufffd", "bytes": [195], "logprob": -0.2}  # of a split character
+    answer = reply("é")
+    answer.payload["choices"][0]["logprobs"] = {"content": [{**half, "top_logprobs": [whole]}]}
+    (_, plain), _ = both(answer)
+    slim = {"token": "é", "logprob": -0.1}
+    tokens = plain.response_metadata["logprobs"]["content"]
+    assert tokens == [{**half, "top_logprobs": [slim]}]
+
+
 async def test_an_event_loop_gets_the_same() -> None:
     with FakeModelServer([reply('{"a": 1}')]) as server:
         message = await with_plain_json(server.chat()).ainvoke("Why?", response_format=FORM)

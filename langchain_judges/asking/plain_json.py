@@ -85,7 +85,11 @@ class _Reply(_Beside):
             body = json.loads(self._behind.http_response.content)
         except ValueError:
             return self._behind.parse()
-        return body if _is_common(body) else self._behind.parse()
+        if not _is_common(body):
+            return self._behind.parse()
+        for choice in body["choices"]:
+            _slim((choice.get("logprobs") or {}).get("content"))
+        return body
 
 
 def _as_body(payload: dict[str, Any]) -> dict[str, Any]:
@@ -108,3 +112,19 @@ def _is_common(body: Any) -> bool:
         and not message.get("refusal")
         for message in messages
     )
+
+
+def _slim(tokens: Any) -> None:
+    """Drop what says nothing more of tokens: traces copy every entry, twice.
+
+    The bytes that a token's text spells, and empty lists of alternatives.
+    """
+    for token in tokens if isinstance(tokens, list) else ():
+        text = token.get("token") if isinstance(token, dict) else None
+        if not isinstance(text, str):
+            continue
+        if token.get("bytes") == list(text.encode(errors="replace")):
+            del token["bytes"]
+        if token.get("top_logprobs") == []:
+            del token["top_logprobs"]
+        _slim(token.get("top_logprobs"))

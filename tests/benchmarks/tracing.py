@@ -1,0 +1,118 @@
+"""What LangSmith tracing adds to the processor time and the wall time of a run.
+
+A model server (50 ms for each reply) and a LangSmith server stand in a process of their own. In
+this one, LangSmith's own client sends the traces; a round with tracing ends when all have been
+sent. Each loop runs without and with tracing by turns, so that what else the machine does meets
+both; processor time is that of this process, all threads. Run with
+`python -m tests.benchmarks.tracing`, or with `--quick` for one round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from tests.benchmarks import one_call
+from tests.benchmarks.one_call import DELAY, IN_FLIGHT, JUDGMENTS, judged, structured
+
+ROUNDS = 1 if "--quick" in sys.argv else 7
+LOOPS: dict[str, Callable[[str], Awaitable[None]]] = {
+    "loop of `ChatOpenAI.with_structured_output`": structured,
+    "`ajudge_many`, `relative`": lambda url: judged(url, "relative"),
+    "`ajudge_many`, `absolute`": lambda url: judged(url, "absolute"),
+}
+Times = tuple[float, float]
+
+
+def serve() -> None:
+    """Print the addresses of both servers, and answer until the standard input is closed."""
+    from tests.langsmith_server import LangSmithServer
+
+    with LangSmithServer() as server:
+        print(server.url, flush=True)
+        one_call.serve()
+
+
+def measure(url: str, client: Any) -> dict[str, list[tuple[Times, Times]]]:
+    """Return wall and processor seconds without and with tracing, for each round."""
+    times: dict[str, list[tuple[Times, Times]]] = {name: [] for name in LOOPS}
+    with asyncio.Runner() as runner:
+        for turn in range(ROUNDS + 1):
+            for name, loop in LOOPS.items():
+                without = _timed(runner, loop(url), None)
+                traced = _timed(runner, loop(url), client)
+                if turn:  # the first round warms up
+                    times[name].append((without, traced))
+    return times
+
+
+def _timed(runner: asyncio.Runner, work: Awaitable[None], client: Any) -> Times:
+    gc.collect()  # what the loop before left behind is not this one's
+    wall, cpu = time.perf_counter(), time.process_time()
+    runner.run(_within(work, client))
+    if client is not None:
+        client.flush()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+async def _within(work: Awaitable[None], client: Any) -> None:
+    from langsmith.run_helpers import tracing_context
+
+    tracing: AbstractContextManager[Any] = nullcontext()
+    if client is not None:
+        tracing = tracing_context(enabled=True, client=client, project_name="benchmark")
+    with tracing:
+        await work
+
+
+def report(times: dict[str, list[tuple[Times, Times]]]) -> None:
+    """Print medians, and medians of the ratios within a round."""
+    print(
+        f"{JUDGMENTS} judgments, {IN_FLIGHT} in flight, {DELAY * 1000:.0f} ms for each reply; "
+        f"medians of {ROUNDS} rounds; {platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}.\n"
+    )
+    print("| | CPU ms/call | traced | CPU × | wall × |\n|---|---|---|---|---|")
+    for name, rounds in times.items():
+        cells = [
+            statistics.median(1000 * without[1] / JUDGMENTS for without, _ in rounds),
+            statistics.median(1000 * traced[1] / JUDGMENTS for _, traced in rounds),
+            statistics.median(traced[1] / without[1] for without, traced in rounds),
+            statistics.median(traced[0] / without[0] for without, traced in rounds),
+        ]
+        print(f"| {name} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
+
+
+def main() -> None:
+    if "serve" in sys.argv:
+        serve()
+        return
+    from langsmith import Client
+
+    servers = subprocess.Popen(
+        [sys.executable, "-m", "tests.benchmarks.tracing", "serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert servers.stdout
+    try:
+        traces, url = (servers.stdout.readline().strip() for _ in range(2))
+        client = Client(api_url=traces, api_key="x")
+        report(measure(url, client))
+        client.cleanup()
+    finally:
+        servers.communicate()
+
+
+if __name__ == "__main__":
+    main()
