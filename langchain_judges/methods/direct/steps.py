@@ -17,6 +17,7 @@ from langchain_judges.asking.seeds import sample_seed
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.choices import Choice, ForcedChoice
 from langchain_judges.methods.direct import prompts as texts
+from langchain_judges.methods.direct.ballots import balloted
 from langchain_judges.methods.direct.parse import measure, spoken_choice, spoken_scores
 from langchain_judges.methods.direct.replies import (
     DirectBallot,
@@ -30,8 +31,6 @@ from langchain_judges.methods.direct.stopping import next_samples
 from langchain_judges.methods.direct.tally import decide, margin, order_totals, weights
 from langchain_judges.methods.expected import (
     ALTERNATIVES,
-    expected,
-    lead_chance,
     score_chances,
 )
 from langchain_judges.methods.pairs import (
@@ -60,10 +59,6 @@ from langchain_judges.methods.tasks import settle
 from langchain_judges.orders import (
     ORDER_NAMES,
     Order,
-    by_identity,
-    naming_identities,
-    prefer,
-    preferred_slot,
 )
 from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
 
@@ -200,40 +195,11 @@ class BaselineSteps(PairSteps):
 
     def judged(self, work: JudgeWork, reply: Reply) -> Update:
         """Keep what a reply decided, by identity of the texts."""
-        if not reply.data:
-            return {}
-        order = work["order"]
-        if self.own.plan_size:
-            unit, _ = self._unit(order, work["sample"])
+        unit, _ = self._unit(work["order"], work["sample"])
+        if self.own.plan_size and reply.data:
             lines, missing = read_sheet(reply.data, work, unit, self.own.grades)
             return {"subscores": lines, "failures": [*reply.failures, *missing]}
-        ballot: DirectBallot = {
-            "order": order,
-            "sample": work["sample"],
-            "preference": None,
-            "scores": None,
-            "explanation": naming_identities(reply.data["explanation"], order, self.noun),
-            "probability": reply.measured.get("label"),
-            "confidence": reply.measured.get("joint"),
-        }
-        if self.own.reads == "scores":
-            scores_of_slots = (reply.data["score_1"], reply.data["score_2"])
-            chances = reply.measured.get("") if self.own.by_mean else None
-            scores = by_identity(
-                order, *(map(expected, chances) if chances else scores_of_slots)
-            )
-            ballot["scores"] = {side: float(score) for side, score in scores.items()}
-            leader = prefer({s: round(v, 9) for s, v in scores.items()})
-            ballot["preference"] = leader
-            if chances:
-                own = by_identity(order, *chances)
-                ballot["probability"] = lead_chance([(own["A"], own["B"], 1.0)], leader)
-            elif self.own.by_mean:
-                lacking = _no_expectation(self._unit(order, work["sample"])[0])
-                return {"ballots": [ballot], "failures": [*reply.failures, lacking]}
-        else:
-            ballot["preference"] = preferred_slot(order, reply.data["preference"])
-        return {"ballots": [ballot]}
+        return balloted(self.own, work, reply, unit)
 
     def merge(self, state: DirectState) -> Update:
         """Take the majority of each order, then combine the orders."""
@@ -324,16 +290,6 @@ def _described(criterion: PlanLine) -> str:
 
 LABELS: dict[str, type[BaseModel]] = {"label": Choice, "forced_label": ForcedChoice}
 """The shape of a reply that is a label."""
-
-
-def _no_expectation(unit: str) -> Failure:
-    return {
-        "step": "judge",
-        "unit": unit,
-        "reason": "no_logprobs",
-        "detail": "the provider reports no probabilities of other scores; the score counts "
-        "as it was given",
-    }
 
 
 _NO_LOGPROBS: Failure = {
