@@ -9,6 +9,7 @@ processor time is that of this process. Run with `make benchmark`, or with `--qu
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import platform
@@ -182,6 +183,7 @@ def measure(url: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
     with asyncio.Runner() as runner:
         for turn in range(rounds + 1):
             for name, work in CONTESTANTS.items():
+                gc.collect()  # what the one before left behind is not this one's
                 wall, cpu = time.perf_counter(), time.process_time()
                 if asyncio.iscoroutine(waiting := work(url)):
                     runner.run(waiting)
