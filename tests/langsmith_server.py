@@ -39,7 +39,8 @@ class LangSmithServer:
     """`with LangSmithServer() as server:` then read `server.runs`, by id, and `.feedback`.
 
     Args:
-        zstd: Tell the client to compress.
+        zstd: Tell the client to compress. It then drops runs for the moment in which a thread
+            of its own sets that up, so only what waits for it says so.
         multipart: Tell the client to use the multipart endpoint; else `/runs/batch`.
         status: Answer everything after `/info` with this status.
         hang: Whether no answer comes until `recover()`.
@@ -48,7 +49,7 @@ class LangSmithServer:
     def __init__(
         self,
         *,
-        zstd: bool = True,
+        zstd: bool = False,
         multipart: bool = True,
         status: int = 200,
         hang: bool = False,

@@ -310,8 +310,8 @@ def test_the_offline_recipe_opens_no_socket(client, dataset, monkeypatch, kind, 
 
 
 INGEST: dict[str, dict[str, Any]] = {
-    "multipart, zstd": {},
-    "multipart, plain": {"zstd": False},
+    "multipart, zstd": {"zstd": True},
+    "multipart, plain": {},
     "batch": {"multipart": False},
 }
 
@@ -323,7 +323,7 @@ def test_the_tree_arrives_by_every_door(how, judge, recwarn):
         client = Client(api_url=server.url, api_key="secret-key")
         if how == "multipart, zstd":
             # A thread of the client's asks first; what is traced before goes as it is.
-            wait_until(lambda: client.compressed_traces is not None)
+            wait_until(lambda: getattr(client, "_data_available_event", None) is not None)
         with tracing_context(enabled=True, client=client, project_name="P"):
             judge().invoke(PAIR)
         settle(client, server)
