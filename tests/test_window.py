@@ -81,7 +81,7 @@ def test_no_more_rows_are_unfinished_than_there_are_places(places):
     assert not rows.has_room()
 
 
-@pytest.mark.parametrize(("characters", "most", "peak"), [(1, 0.31, 3), (4 * 10**5, 1.0, 1)])
+@pytest.mark.parametrize(("characters", "most", "peak"), [(1, 0.31, 3), (390_000, 1.0, 1)])
 async def test_started_rows_take_no_more_memory_than_allowed(characters, most, peak):
     # A row of one call takes 30 + 70 kB and 2.5 bytes for each character.
     rows = [{"input": f"{n}", "output_a": "a" * characters, "output_b": "b"} for n in range(6)]
