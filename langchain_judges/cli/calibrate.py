@@ -104,8 +104,8 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
 
 def _print_thresholds(cascade: Any, path: Path) -> None:
     """Print from which certainty on each judge decides, and how much it then decides."""
-    found = cascade.options.calibration
-    gates, shares = cascade.options.thresholds, found["shares"]
+    calibration = cascade.options.calibration
+    gates, shares = cascade.options.thresholds, calibration["shares"]
     for place, member in enumerate(cascade.members):
         if place == len(gates):
             typer.echo(f"{member.name}: decides the rest")
@@ -116,13 +116,14 @@ def _print_thresholds(cascade: Any, path: Path) -> None:
             typer.echo(f"{member.name}: decides from {gates[place]:.3g} on, {share}")
     if not any(shares) and len(gates) == len(cascade.members):
         typer.echo(
-            f"No judge reaches an agreement of {found['agreement']:.0%} with enough "
-            f"certainty on {found['rows']:,} rows, so this cascade judges nothing. "
+            f"No judge reaches an agreement of {calibration['agreement']:.0%} with enough "
+            f"certainty on {calibration['rows']:,} rows, so this cascade judges nothing. "
             "Lower --agreement, label more rows, or let the last judge decide with --by-last. "
             f"Written to {path}."
         )
         return
     typer.echo(
-        f"Agreement of at least {found['agreement']:.0%} is promised, but for a chance of "
-        f"{found['delta']:.0%}, by {found['rows']:,} rows. Written to {path}."
+        f"Agreement of at least {calibration['agreement']:.0%} is promised, "
+        f"but for a chance of {calibration['delta']:.0%}, by {calibration['rows']:,} rows. "
+        f"Written to {path}."
     )

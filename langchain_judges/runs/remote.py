@@ -96,7 +96,7 @@ class Remote:
             )
         except FileNotFoundError:
             return []
-        except Exception as exc:
+        except Exception as exc:  # each store raises errors of its own library
             raise OutputError(f"{self.url} cannot be read: {exc}") from exc
 
     def fetch(self, name: str) -> Path:
@@ -106,7 +106,7 @@ class Remote:
             self.store.get_file(self._path(name), str(place))
         except FileNotFoundError:
             place.unlink(missing_ok=True)
-        except Exception as exc:
+        except Exception as exc:  # each store raises errors of its own library
             raise OutputError(f"{self.url}/{name} cannot be read: {exc}") from exc
         return place
 
@@ -118,7 +118,7 @@ class Remote:
         """
         try:
             self._put(name)
-        except Exception as exc:
+        except Exception as exc:  # each store raises errors of its own library
             raise OutputError(
                 f"{self.url}/{name} cannot be written: {exc}. The file is {self.folder / name}"
             ) from exc
@@ -155,7 +155,7 @@ class Remote:
             return
         try:
             self.store.rm_file(self._path(name))
-        except Exception as exc:
+        except Exception as exc:  # each store raises errors of its own library
             raise OutputError(f"{self.url}/{name} cannot be deleted: {exc}") from exc
 
     def close(self) -> None:
