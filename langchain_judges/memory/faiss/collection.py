@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from langchain_core.documents import Document
@@ -15,10 +15,11 @@ from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_judges.errors import InputError
 from langchain_judges.memory.faiss import files
-from langchain_judges.memory.faiss.index import Entry, VectorRows, Vectors
+from langchain_judges.memory.faiss.indexes import Vectors
 from langchain_judges.memory.faiss.lines import check_plain
+from langchain_judges.memory.faiss.vector_rows import Entry, VectorRows
 
-Filter = Mapping[str, Any] | Callable[[Document], bool]
+Filter = Mapping[str, object] | Callable[[Document], bool]
 """Metadata that a document must have, `{"family": "maps", "round": {"$in": [1, 2]}}`; or a
 function, which is asked about documents in the order of their scores."""
 Hit = tuple[Document, float, int]
@@ -77,7 +78,7 @@ class Collection:
         """How many numbers the vectors have together."""
         return len(self.rows) * (self.rows.dimension or 0)
 
-    def fresh(self) -> AbstractContextManager[Any]:
+    def fresh(self) -> AbstractContextManager[object]:
         """Return the lock, after a look at what other processes have written."""
         if self.files:
             with self._lock:
@@ -117,7 +118,7 @@ class Collection:
             entries = [self.rows.get(id) for id in ids]
             return [document_of(entry) for entry in entries if entry]
 
-    def documents(self, where: Mapping[str, Any] | None) -> list[Document]:
+    def documents(self, where: Mapping[str, object] | None) -> list[Document]:
         """Return all documents with some metadata, oldest first."""
         with self.fresh():
             if not where:
@@ -162,16 +163,18 @@ class Collection:
             OutputError: The folder cannot be written.
         """
         with self._lock:
-            if self.files is None:
+            saved = self.files
+            if saved is None:
                 self.rows.put(entries, vectors)
                 return
-            with self.files.writing(self.rows):
+            with saved.writing(self.rows):
                 self.check_embedder()
                 self.rows.check(vectors)
                 stored = len(self.rows)
                 self._write(
+                    saved,
                     lambda: self.rows.put(entries, vectors),
-                    lambda saved: saved.add(entries, vectors),
+                    lambda: saved.add(entries, vectors),
                     whole=not stored or len(entries) > max(files.SOON, stored),
                 )
 
@@ -185,30 +188,31 @@ class Collection:
             candidates = list(self.rows.slots) if ids is None else list(ids)
             if not any(id in self.rows.slots for id in candidates):
                 return
-            if self.files is None:
+            saved = self.files
+            if saved is None:
                 self.rows.drop(candidates)
                 return
-            with self.files.writing(self.rows):
-                there = [id for id in dict.fromkeys(candidates) if id in self.rows.slots]
+            with saved.writing(self.rows):
+                stored = [id for id in dict.fromkeys(candidates) if id in self.rows.slots]
                 self._write(
-                    lambda: self.rows.drop(there),
-                    lambda saved: saved.delete(there),
-                    whole=len(there) > files.SOON,
+                    saved,
+                    lambda: self.rows.drop(stored),
+                    lambda: saved.delete(stored),
+                    whole=len(stored) > files.SOON,
                 )
 
     def _write(
         self,
-        change: Callable[[], object],
-        log: Callable[[files.Files], None],
+        saved: files.Files,
+        change: Callable[[], None],
+        log: Callable[[], None],
         *,
         whole: bool,
     ) -> None:
         """Make a change in memory and in the folder: as lines of the log, or all anew."""
-        saved = self.files
-        assert saved is not None  # noqa: S101 - who calls this holds its lock
         try:
             if not whole:
-                log(saved)
+                log()
             change()
             if whole or saved.crowded(self.rows):
                 saved.snapshot(self.rows)

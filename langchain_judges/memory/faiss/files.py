@@ -10,31 +10,25 @@ the manifest in one step. Any number of processes may read, and writers take tur
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from langchain_judges.errors import OutputError
 from langchain_judges.memory.faiss import lines, manifest, plain_files
-from langchain_judges.memory.faiss.index import Entry, VectorRows, Vectors
-from langchain_judges.memory.faiss.manifest import DocumentPlaces, Manifest
-
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks; there only one process may write
-    fcntl = None  # type: ignore[assignment]
+from langchain_judges.memory.faiss.indexes import Vectors
+from langchain_judges.memory.faiss.lock import WriterLock
+from langchain_judges.memory.faiss.manifest import Manifest
+from langchain_judges.memory.faiss.places import DocumentPlaces, read_documents
+from langchain_judges.memory.faiss.vector_rows import Entry, VectorRows
 
 SOON = 512
 """Lines of the log below which it is never compacted."""
-PATIENCE = 30.0
-"""Seconds that a writer waits for another one."""
 _PARTS = {"index": "faiss", "documents": "jsonl", "log": "jsonl"}
 
 
@@ -57,10 +51,10 @@ class Files:
     """Lines of the log that have been read."""
     places: DocumentPlaces = field(default_factory=DocumentPlaces)
     _stamp: tuple[int, ...] = ()
-    _holds_lock: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a file, which no store can live in."""
+        self._lock = WriterLock(self.folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise OutputError(f"{self.folder} is a file; a store lives in a folder")
 
@@ -73,11 +67,11 @@ class Files:
         try:
             self._refresh(rows)
         except OutputError:
-            if self._holds_lock or not os.access(self.folder, os.W_OK):
+            if self._lock.held or not os.access(self.folder, os.W_OK):
                 raise
             # A writer may be blanking a line at this moment: look again when it is done.
             self.read_again()
-            with self._locked():
+            with self._lock.claimed():
                 self._refresh(rows)
 
     def _refresh(self, rows: VectorRows) -> None:
@@ -107,7 +101,7 @@ class Files:
 
         There is no log before the first snapshot: what is written first must be one.
         """
-        with self._locked():
+        with self._lock.claimed():
             if len(rows) and not self.exists():  # somebody took the files away
                 self.snapshot(rows)
             if self.exists():
@@ -238,7 +232,7 @@ class Files:
         self._name("log", generation).lstat()
         try:
             index = manifest.open_index(current, blob)
-            entries, places = _documents(documents, index)
+            entries, places = read_documents(documents, index)
         except (ValueError, RuntimeError) as exc:
             raise OutputError(f"{self.folder}: a file of the store is damaged: {exc}") from exc
         rows.adopt(index if entries else None, entries)
@@ -260,7 +254,7 @@ class Files:
         full_lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
         try:
             changes = [lines.read_change(line) if line.strip() else None for line in full_lines]
-            _replay(rows, [change for change in changes if change])
+            lines.replay(rows, [change for change in changes if change])
         except ValueError as exc:
             raise OutputError(f"{self._log} is damaged: {exc}") from exc
         for line, change in zip(full_lines, changes, strict=True):
@@ -297,69 +291,6 @@ class Files:
             for start, length in spans:
                 os.lseek(file, start, os.SEEK_SET)
                 plain_files.write(file, with_ * length)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the lock of the only writer."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as exc:
-            raise OutputError(f"{self.folder} cannot be written: {exc.strerror}") from exc
-        with plain_files.open_file(self.folder / "lock", os.O_RDWR | os.O_CREAT) as lock:
-            self._claim(lock)
-            self._holds_lock = True
-            try:
-                yield
-            finally:
-                self._holds_lock = False
-
-    def _claim(self, lock: int) -> None:
-        if fcntl is None:
-            return
-        end = time.monotonic() + PATIENCE
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except OSError as exc:
-                if exc.errno not in {errno.EAGAIN, errno.EACCES}:
-                    raise
-                if time.monotonic() > end:
-                    raise OutputError(
-                        f"Another process has been writing to {self.folder} for "
-                        f"{PATIENCE:.0f} seconds."
-                    ) from exc
-            time.sleep(0.005)
-
-
-def _documents(data: bytes, index: Any) -> tuple[list[Entry | None], DocumentPlaces]:
-    """Return a snapshot's documents, None where one was erased, and where they stand."""
-    raw_lines = data.splitlines(keepends=True)
-    places = DocumentPlaces()
-    entries: list[Entry | None] = []
-    if (index.ntotal if index is not None else 0) != len(raw_lines):
-        raise ValueError("the index and the documents do not match")
-    for start in range(0, len(raw_lines), 8192):
-        batch = raw_lines[start : start + 8192]
-        for line, vector in zip(batch, index.reconstruct_n(start, len(batch)), strict=True):
-            entry = lines.read_document(line, vector) if line.strip() else None
-            places.append(entry.id if entry else None, len(line))
-            entries.append(entry)
-    return entries, places
-
-
-def _replay(rows: VectorRows, changes: Sequence[lines.Change]) -> None:
-    """Apply the log's changes, neighbouring additions in one go."""
-    additions: dict[str, tuple[Entry, Vectors]] = {}
-    for change in changes:
-        additions.pop(change.id, None)
-        if change.entry is not None and change.vector is not None:
-            additions[change.id] = (change.entry, change.vector)
-        else:
-            rows.drop([change.id])
-    if additions:
-        entries, vectors = zip(*additions.values(), strict=True)
-        rows.put(entries, np.stack(vectors).astype(np.float32))
 
 
 def _stamp(stat: os.stat_result) -> tuple[int, ...]:

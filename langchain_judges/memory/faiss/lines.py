@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from langchain_judges.errors import InputError
-from langchain_judges.memory.faiss.index import Entry, Vectors
+from langchain_judges.memory.faiss.indexes import Vectors
+from langchain_judges.memory.faiss.vector_rows import Entry, VectorRows
 
 _SUM = b', "sum": '
 
@@ -68,6 +69,20 @@ def read_change(line: bytes) -> Change:
     return Change(entry.id, entry, vector)
 
 
+def replay(rows: VectorRows, changes: Sequence[Change]) -> None:
+    """Apply the log's changes, neighbouring additions in one go."""
+    additions: dict[str, tuple[Entry, Vectors]] = {}
+    for change in changes:
+        additions.pop(change.id, None)
+        if change.entry is not None and change.vector is not None:
+            additions[change.id] = (change.entry, change.vector)
+        else:
+            rows.drop([change.id])
+    if additions:
+        entries, vectors = zip(*additions.values(), strict=True)
+        rows.put(entries, np.stack(vectors).astype(np.float32))
+
+
 def check_plain(entries: Iterable[Entry]) -> None:
     """Check that documents come back from JSON as they are.
 
@@ -81,7 +96,7 @@ def check_plain(entries: Iterable[Entry]) -> None:
             raise InputError(f"document {entry.id!r} cannot be written: {exc}") from exc
 
 
-def _sealed(row: dict[str, Any], beside: bytes = b"") -> bytes:
+def _sealed(row: Mapping[str, object], beside: bytes = b"") -> bytes:
     body = json.dumps(row, ensure_ascii=True).encode()[:-1]
     return b"%b%b%d}\n" % (body, _SUM, zlib.crc32(beside, zlib.crc32(body)))
 
@@ -97,11 +112,11 @@ def _unsealed(line: bytes, beside: bytes = b"") -> dict[str, Any]:
     return row
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _plain(entry: Entry) -> dict[str, object]:
     return {"id": entry.id, "page_content": entry.text, "metadata": entry.metadata}
 
 
-def _entry(row: dict[str, Any]) -> Entry:
+def _entry(row: Mapping[str, Any]) -> Entry:
     try:
         return Entry(row["id"], row["page_content"], row["metadata"])
     except (KeyError, TypeError) as exc:

@@ -1,12 +1,9 @@
-"""The manifest of a store, and where each of its documents stands in the files."""
+"""The manifest of a store: which files are its current ones, and what must be true of them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +12,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.errors import OutputError
 from langchain_judges.memory.faiss import plain_files
-from langchain_judges.memory.faiss.index import Vectors
+from langchain_judges.memory.faiss.indexes import FaissIndex, Vectors
 
 FORMAT = 2
 _MOST = 1 << 16
@@ -116,7 +113,7 @@ def _is_valid(manifest: Any) -> bool:
     )
 
 
-def open_index(manifest: Manifest, blob: bytes) -> Any:
+def open_index(manifest: Manifest, blob: bytes) -> FaissIndex:
     """Return the FAISS index of a snapshot.
 
     Raises:
@@ -127,55 +124,7 @@ def open_index(manifest: Manifest, blob: bytes) -> Any:
     start = manifest["index"]["vectors"]
     if hashlib.sha256(blob[: start or None]).hexdigest() != manifest["index"]["sha256"]:
         raise ValueError("the checksum of the index does not fit")
-    index = faiss.deserialize_index(np.frombuffer(blob, np.uint8))
+    index: FaissIndex = faiss.deserialize_index(np.frombuffer(blob, np.uint8))
     if manifest["count"] != index.ntotal or (index.ntotal and index.d != manifest["dimension"]):
         raise ValueError("the index and the manifest do not match")
     return index
-
-
-@dataclass
-class DocumentPlaces:
-    """Where documents stand: lines of the snapshot, and spans of the log."""
-
-    lines: dict[str, int] = field(default_factory=dict)
-    """The line in the snapshot, by id."""
-    starts: array[int] = field(default_factory=lambda: array("q", [0]))
-    """Where each line begins, and after them where the last one ends."""
-    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Start and length in the log, by id."""
-    stale_lines: list[int] = field(default_factory=list)
-    """Lines of deleted documents that are not blank yet."""
-    stale_spans: list[tuple[int, int]] = field(default_factory=list)
-    ghosts: int = 0
-    """Vectors of deleted documents that stand in the index until the next snapshot."""
-
-    @property
-    def end(self) -> int:
-        """Bytes of the snapshot's documents."""
-        return self.starts[-1]
-
-    def append(self, id: str | None, length: int) -> None:
-        """Take the next line of the snapshot; one of no id is blank."""
-        if id is not None:
-            self.lines[id] = len(self.starts) - 1
-        self.starts.append(self.end + length)
-
-    def number(self, ids: Sequence[str], document_lines: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the lines of some documents, and note where they stand."""
-        for id, line in zip(ids, document_lines, strict=True):
-            self.append(id, len(line))
-            yield line
-
-    def span(self, line: int) -> tuple[int, int]:
-        """Return where the text of a line stands, without its end."""
-        start = self.starts[line]
-        return start, self.starts[line + 1] - start - 1
-
-    def move(self, id: str, span: tuple[int, int] | None) -> None:
-        """Note that a document now stands in the log, or nowhere."""
-        if (line := self.lines.pop(id, None)) is not None:
-            self.stale_lines.append(line)
-        if (old := self.spans.pop(id, None)) is not None:
-            self.stale_spans.append((old[0], old[1] - 1))
-        if span:
-            self.spans[id] = span

@@ -12,11 +12,12 @@ from langchain_core.vectorstores import VectorStore
 
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.memory.faiss.collection import Collection, Filter, Hit
-from langchain_judges.memory.faiss.index import Vectors, unit
+from langchain_judges.memory.faiss.indexes import Vectors
+from langchain_judges.memory.faiss.vector_rows import unit
 
 T = TypeVar("T")
 _LARGE = 2_000_000
-"""Numbers in an index above which an async search gives the event loop free."""
+"""Numbers in an index above which an async search runs in a thread."""
 
 
 class SearchedStore(VectorStore):
@@ -40,7 +41,7 @@ class SearchedStore(VectorStore):
         return vector
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        """Return the vectors of known documents, scaled to length 1, one row for each.
+        """Return the vectors of stored documents, scaled to length 1, one row for each.
 
         Raises:
             KeyError: An id is unknown.
@@ -48,40 +49,40 @@ class SearchedStore(VectorStore):
         return self._collection.vectors(ids)
 
     def similarity_search(
-        self, query: str, k: int = 4, *, filter: Filter | None = None, **_: Any
+        self, query: str, k: int = 4, *, filter: Filter | None = None, **_: object
     ) -> list[Document]:
         """Return the `k` documents nearest to a text, best first."""
         return [hit[0] for hit in run(self._near(query, k, filter))]
 
     async def asimilarity_search(
-        self, query: str, k: int = 4, *, filter: Filter | None = None, **_: Any
+        self, query: str, k: int = 4, **options: Any
     ) -> list[Document]:
         """Return the nearest documents, as `similarity_search` does."""
-        return [hit[0] for hit in await arun(self._near(query, k, filter))]
+        return [hit[0] for hit in await arun(self._near(query, k, **options))]
 
     def similarity_search_with_score(
-        self, query: str, k: int = 4, *, filter: Filter | None = None, **_: Any
+        self, query: str, k: int = 4, *, filter: Filter | None = None, **_: object
     ) -> list[tuple[Document, float]]:
         """Return the nearest documents with their cosines, from -1 to 1, best first."""
         return [hit[:2] for hit in run(self._near(query, k, filter))]
 
     async def asimilarity_search_with_score(
-        self, query: str, k: int = 4, *, filter: Filter | None = None, **_: Any
+        self, query: str, k: int = 4, **options: Any
     ) -> list[tuple[Document, float]]:
         """Return the nearest documents, as `similarity_search_with_score` does."""
-        return [hit[:2] for hit in await arun(self._near(query, k, filter))]
+        return [hit[:2] for hit in await arun(self._near(query, k, **options))]
 
     def similarity_search_by_vector(
-        self, embedding: list[float], k: int = 4, *, filter: Filter | None = None, **_: Any
+        self, embedding: list[float], k: int = 4, *, filter: Filter | None = None, **_: object
     ) -> list[Document]:
         """Return the `k` documents nearest to an embedding, best first."""
         return [hit[0] for hit in run(self._near(embedding, k, filter))]
 
     async def asimilarity_search_by_vector(
-        self, embedding: list[float], k: int = 4, *, filter: Filter | None = None, **_: Any
+        self, embedding: list[float], k: int = 4, **options: Any
     ) -> list[Document]:
         """Return the nearest documents, as `similarity_search_by_vector` does."""
-        return [hit[0] for hit in await arun(self._near(embedding, k, filter))]
+        return [hit[0] for hit in await arun(self._near(embedding, k, **options))]
 
     def max_marginal_relevance_search(
         self,
@@ -91,7 +92,7 @@ class SearchedStore(VectorStore):
         lambda_mult: float = 0.5,
         *,
         filter: Filter | None = None,
-        **_: Any,
+        **_: object,
     ) -> list[Document]:
         """Return `k` of the `fetch_k` nearest documents, near to a text and unlike each other.
 
@@ -105,17 +106,10 @@ class SearchedStore(VectorStore):
         return run(self._varied(query, k, fetch_k, lambda_mult, filter))
 
     async def amax_marginal_relevance_search(
-        self,
-        query: str,
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        *,
-        filter: Filter | None = None,
-        **_: Any,
+        self, query: str, *args: Any, **options: Any
     ) -> list[Document]:
         """Return varied documents, as `max_marginal_relevance_search` does."""
-        return await arun(self._varied(query, k, fetch_k, lambda_mult, filter))
+        return await arun(self._varied(query, *args, **options))
 
     def max_marginal_relevance_search_by_vector(
         self,
@@ -125,29 +119,22 @@ class SearchedStore(VectorStore):
         lambda_mult: float = 0.5,
         *,
         filter: Filter | None = None,
-        **_: Any,
+        **_: object,
     ) -> list[Document]:
         """Return varied documents, as `max_marginal_relevance_search` does."""
         return run(self._varied(embedding, k, fetch_k, lambda_mult, filter))
 
     async def amax_marginal_relevance_search_by_vector(
-        self,
-        embedding: list[float],
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        *,
-        filter: Filter | None = None,
-        **_: Any,
+        self, embedding: list[float], *args: Any, **options: Any
     ) -> list[Document]:
         """Return varied documents, as `max_marginal_relevance_search` does."""
-        return await arun(self._varied(embedding, k, fetch_k, lambda_mult, filter))
+        return await arun(self._varied(embedding, *args, **options))
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return lambda cosine: min(1.0, max(0.0, cosine))
 
     def _near(
-        self, query: str | Sequence[float], k: int, filter: Filter | None
+        self, query: str | Sequence[float], k: int, filter: Filter | None = None, **_: object
     ) -> Steps[list[Hit]]:
         if self._collection.empty:
             return []
@@ -158,10 +145,11 @@ class SearchedStore(VectorStore):
     def _varied(
         self,
         query: str | Sequence[float],
-        k: int,
-        fetch_k: int,
-        lambda_mult: float,
-        filter: Filter | None,
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        filter: Filter | None = None,
+        **_: object,
     ) -> Steps[list[Document]]:
         vector = yield from self._embedded(query)
         documents: list[Document] = yield self._aside(
@@ -171,7 +159,7 @@ class SearchedStore(VectorStore):
 
     def _embedded(self, query: str | Sequence[float]) -> Steps[Vectors]:
         if not isinstance(query, str):
-            return unit(query)  # type: ignore[arg-type]
+            return unit([query])
         self._collection.check_embedder()
         embed = self._embedding
         embedded = yield Effect(
@@ -179,8 +167,8 @@ class SearchedStore(VectorStore):
         )
         return unit(embedded)
 
-    def _aside(self, work: Callable[[], Any], *, at_once: bool = True) -> Effect:
-        """Do something that async callers do in a thread if it may take long."""
+    def _aside(self, work: Callable[[], object], *, at_once: bool = True) -> Effect:
+        """Run work that async callers run in a thread where it may take long."""
         if at_once and self._collection.numbers < _LARGE:
             return Effect(work, lambda: _now(work))
         return Effect(work, lambda: asyncio.to_thread(work))

@@ -18,9 +18,10 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.faiss import files
 from langchain_judges.memory.faiss.collection import Collection, News
 from langchain_judges.memory.faiss.embedder import identity_of
-from langchain_judges.memory.faiss.index import Entry, IndexKind, VectorRows, unit
+from langchain_judges.memory.faiss.indexes import IndexKind
 from langchain_judges.memory.faiss.lines import check_plain
 from langchain_judges.memory.faiss.search import SearchedStore
+from langchain_judges.memory.faiss.vector_rows import Entry, VectorRows, unit
 
 
 class FaissStore(SearchedStore):
@@ -100,7 +101,7 @@ class FaissStore(SearchedStore):
         return self._collection.news(since)
 
     def add_documents(
-        self, documents: list[Document], *, ids: list[str] | None = None, **_: Any
+        self, documents: list[Document], *, ids: list[str] | None = None, **_: object
     ) -> list[str]:
         """Add documents and return their ids; one whose id is known replaces the old one.
 
@@ -116,12 +117,12 @@ class FaissStore(SearchedStore):
         return run(self._add(documents, ids))
 
     async def aadd_documents(
-        self, documents: list[Document], *, ids: list[str] | None = None, **_: Any
+        self, documents: list[Document], *, ids: list[str] | None = None, **_: object
     ) -> list[str]:
         """Add documents, as `add_documents` does."""
         return await arun(self._add(documents, ids))
 
-    def delete(self, ids: list[str] | None = None, **_: Any) -> bool:
+    def delete(self, ids: list[str] | None = None, **_: object) -> bool:
         """Delete documents by id, all of them without `ids`; unknown ids are no error.
 
         In the files their texts are blanked, and so are their vectors in an exact index; those
@@ -129,7 +130,7 @@ class FaissStore(SearchedStore):
         """
         return run(self._delete(ids))
 
-    async def adelete(self, ids: list[str] | None = None, **_: Any) -> bool:
+    async def adelete(self, ids: list[str] | None = None, **_: object) -> bool:
         """Delete documents, as `delete` does."""
         return await arun(self._delete(ids))
 
@@ -137,11 +138,7 @@ class FaissStore(SearchedStore):
         """Return documents by id, in the order of `ids`; unknown ids are left out."""
         return self._collection.by_ids(ids)
 
-    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return documents by id, as `get_by_ids` does."""
-        return self.get_by_ids(ids)
-
-    def documents(self, filter: Mapping[str, Any] | None = None) -> list[Document]:
+    def documents(self, filter: Mapping[str, object] | None = None) -> list[Document]:
         """Return all documents with some metadata, oldest first."""
         return self._collection.documents(filter)
 
