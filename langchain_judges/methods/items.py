@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NotRequired
+from typing import Any, ClassVar, NotRequired
 
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
@@ -51,8 +51,8 @@ class ItemState(Item, total=False):
     reminded: Reminded
     """What the memory recalled, in the order in which it is shown; only with a memory."""
     recalled: Account
-    failures: Annotated[list[Failure], operator.add]
-    usages: Annotated[list[Usage], operator.add]
+    failures: Gathered[Failure]
+    usages: Gathered[Usage]
     """What each question cost."""
     verdict: LabelVerdict | None
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated, Any, ClassVar, NotRequired
+from typing import Any, ClassVar, NotRequired
 
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import (
@@ -94,8 +94,8 @@ class PairState(RememberedPair, total=False):
     reminded: Reminded
     """What the memory recalled; only with a memory."""
     recalled: Account
-    failures: Annotated[list[Failure], operator.add]
-    usages: Annotated[list[Usage], operator.add]
+    failures: Gathered[Failure]
+    usages: Gathered[Usage]
     """What each question cost, to be added up at the end."""
     first_order: FirstOrder | None
     """What the first order came to; only with `second_order`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.gathering import Gathered
 from langchain_judges.verdict import Failure, Usage
 from langchain_judges.writing.coverage import Missing
 
@@ -44,16 +44,16 @@ class WriteState(WritingTask, total=False):
     """State of the graph; every value is plain JSON."""
 
     topic: str | None
-    branchings: Annotated[list[Branching], operator.add]
-    pieces: Annotated[list[Piece], operator.add]
+    branchings: Gathered[Branching]
+    pieces: Gathered[Piece]
     turns: int
     """Repair turns made."""
     text: str | None
     groups: list[list[str]]
     drafts: list[str | None]
     missing: list[Missing]
-    failures: Annotated[list[Failure], operator.add]
-    usages: Annotated[list[Usage], operator.add]
+    failures: Gathered[Failure]
+    usages: Gathered[Usage]
     usage: Usage
 
 

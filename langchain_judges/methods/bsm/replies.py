@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import operator
-from typing import Annotated
-
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.gathering import Gathered
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.plans import PlanLine, PlanScore
 from langchain_judges.orders import Order
@@ -30,7 +28,7 @@ class BSMState(PairState, total=False):
     """The plan, best first."""
     written_reference: str | None
     """The pair's own reference, or the one that `reference_model` wrote."""
-    subscores: Annotated[list[PlanScore], operator.add]
+    subscores: Gathered[PlanScore]
     by_order: dict[str, OrderResult]
     due: list[PlanLine] | None
     """The criteria that are solved next; only where `adaptive`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from langgraph.constants import END
 from pydantic import AfterValidator
 
+from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.nodes import Route, plain
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
@@ -41,7 +41,7 @@ class Stage(Opinion):
 class CascadeState(PairState, total=False):
     """State of a cascade on pairs."""
 
-    stages: Annotated[list[Stage], operator.add]
+    stages: Gathered[Stage]
     stage: str | None
     answer: dict[str, Any] | None
     """The verdict of the judge that was asked last."""
@@ -59,7 +59,7 @@ class CascadeResult(PairResult):
 class ItemCascadeState(ItemState, total=False):
     """State of a cascade on single texts."""
 
-    stages: Annotated[list[Stage], operator.add]
+    stages: Gathered[Stage]
     stage: str | None
     answer: dict[str, Any] | None
     subscores: list[Any]

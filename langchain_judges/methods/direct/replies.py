@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.gathering import Gathered
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.plans import PlanLine, PlanScore, score_within, scores_shape
@@ -39,8 +39,8 @@ class DirectState(PairState, total=False):
 
     criteria: list[PlanLine]
     """The plan; empty for all but plan & solve."""
-    ballots: Annotated[list[DirectBallot], operator.add]
-    subscores: Annotated[list[PlanScore], operator.add]
+    ballots: Gathered[DirectBallot]
+    subscores: Gathered[PlanScore]
     llm_score: float | None
     due: list[tuple[Order, int]]
     """The samples that are asked next, by order and number; only where `adaptive`."""

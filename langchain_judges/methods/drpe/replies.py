@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.gathering import Gathered
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.orders import Order, Slot
@@ -37,7 +37,7 @@ class DRPEState(PairState, total=False):
     """The roles a model named, coarse before fine, before any were chosen."""
     roles: list[Role]
     """The panel."""
-    ballots: Annotated[list[RoleBallot], operator.add]
+    ballots: Gathered[RoleBallot]
     votes: list[Vote]
     score_norm: float | None
     roles_key: str

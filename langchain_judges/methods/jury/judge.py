@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -12,6 +11,7 @@ from langgraph.constants import END
 from langgraph.types import Send
 from pydantic import AfterValidator, model_validator
 
+from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.nodes import plain
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
@@ -45,7 +45,7 @@ def _usable(weights: MemberWeights | None) -> MemberWeights | None:
 class JuryState(PairState, total=False):
     """State of a jury on pairs."""
 
-    members: Annotated[list[Opinion], operator.add]
+    members: Gathered[Opinion]
 
 
 class JuryResult(PairResult):
@@ -57,7 +57,7 @@ class JuryResult(PairResult):
 class ItemJuryState(ItemState, total=False):
     """State of a jury on single texts."""
 
-    members: Annotated[list[Opinion], operator.add]
+    members: Gathered[Opinion]
 
 
 class ItemJuryResult(ItemResult):

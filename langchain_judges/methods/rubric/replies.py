@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.gathering import Gathered
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.rubric.criteria import Criterion
@@ -42,7 +42,7 @@ class CriterionScore(TypedDict):
 class RubricState(ItemState, total=False):
     """State of the graph; every value is plain JSON."""
 
-    subscores: Annotated[list[CriterionScore], operator.add]
+    subscores: Gathered[CriterionScore]
     drafted: list[str]
     """Questions drafted from the task, where criteria are drafted."""
 

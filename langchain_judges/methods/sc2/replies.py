@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.gathering import Gathered
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.methods.sc2.inference import TableMatch
@@ -95,18 +95,18 @@ class PreferenceReply(TypedDict):
 class SC2State(PairState, total=False):
     """State of the graph."""
 
-    proposals: Annotated[list[AspectProposal], operator.add]
+    proposals: Gathered[AspectProposal]
     aspects: list[str]
-    tables: Annotated[list[ComparisonTable], operator.add]
+    tables: Gathered[ComparisonTable]
     checks: list[CheckedTable]
-    bracket: Annotated[list[TableMatch], operator.add]
+    bracket: Gathered[TableMatch]
     """Who met whom, who won, and why."""
     pending: list[TableMatch]
     """Matches of this round that the comparator has to decide."""
     table: ComparisonTable | None
     """The table that won; None where there is none."""
     comparisons: Comparisons | None
-    choices: Annotated[list[PreferenceReply], operator.add]
+    choices: Gathered[PreferenceReply]
     due: list[tuple[Order, int]]
     """The preference samples asked next, by order and number; only where `adaptive`."""
     asked: dict[Order, int] | None
