@@ -14,7 +14,7 @@ from langchain_judges.asking.embeddings import default_embeddings
 from langchain_judges.errors import MissingExtraError, needs
 from langchain_judges.methods.sc2.check import TableCheck, check_table, phrases_of
 from langchain_judges.rows.texts import judged
-from langchain_judges.runs.contest import Comparison
+from langchain_judges.runs.studies.comparison import Comparison
 
 SEARCH = ("table", "match")
 """Steps whose tokens are the decoded length of the paper's Table 2."""

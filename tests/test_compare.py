@@ -20,8 +20,8 @@ from langchain_judges.methods.registry import (
     within_budget,
 )
 from langchain_judges.report.pareto import comparison_page, points_of
-from langchain_judges.runs.contest import compare, rate
-from langchain_judges.runs.line_up import at_own_cost, line_up, of_specs
+from langchain_judges.runs.studies.comparison import compare, rate
+from langchain_judges.runs.studies.line_up import at_own_cost, line_up, of_specs
 from langchain_judges.testing import error, reply
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

@@ -9,7 +9,7 @@ from langchain_judges import create_relative_judge, judge_many
 from langchain_judges.asking.reply import read
 from langchain_judges.cli import app
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.runs.attack import attack_rates, forged_rows
+from langchain_judges.runs.studies.attack import attack_rates, forged_rows
 from langchain_judges.testing import FakeToolModel, forgeries
 from tests.attacks.kinds import KINDS
 from tests.cases import for_each

@@ -8,9 +8,9 @@ from langchain_core.exceptions import ModelAuthenticationError
 
 from langchain_judges import create_bsm_judge
 from langchain_judges.errors import ModelAccessError, OutputError
-from langchain_judges.runs import reply_journal
-from langchain_judges.runs.reply_journal import ReplyJournal
-from langchain_judges.runs.results import Results
+from langchain_judges.runs.files import reply_journal
+from langchain_judges.runs.files.reply_journal import ReplyJournal
+from langchain_judges.runs.files.results import Results
 from tests.fakes import FakeChatModel, goods, judged_by
 from tests.model_server import pairs
 from tests.test_runs import KINDS, collect

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from langchain_judges import judge_many
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError, OutputError
-from langchain_judges.runs.merge import merge
-from langchain_judges.runs.shards import Shard, parts_of
+from langchain_judges.runs.files.merge import merge
+from langchain_judges.runs.files.shards import Shard, parts_of
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import of_method

@@ -30,7 +30,7 @@ from langchain_judges.methods.allure.audit.graph import create_allure_audit
 from langchain_judges.methods.allure.audit.review import AuditProposal
 from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
 from langchain_judges.runs.many import judge_many
-from langchain_judges.runs.results import judged_row
+from langchain_judges.runs.result_row import judged_row
 
 __all__ = ["Plan", "SweepFailed", "SweepStopped", "plan_sweep", "run_sweep"]
 

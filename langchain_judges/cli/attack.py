@@ -61,7 +61,7 @@ def attack(  # noqa: PLR0913 - one parameter for each option
     """
     errors, address = error_console(), address_of(model, base_url)
     with refusals_as_exits(errors, address):
-        from langchain_judges.runs.attack import forged_rows
+        from langchain_judges.runs.studies.attack import forged_rows
 
         named = named_judge(None, method, model, preset, option, base_url, timeout, model_set)
         plan = named.outline(errors if dry_run else None)
@@ -86,7 +86,7 @@ def attack(  # noqa: PLR0913 - one parameter for each option
 def _show(results: list[dict[str, Any]], top: float) -> None:
     from rich.table import Table
 
-    from langchain_judges.runs.attack import attack_rates
+    from langchain_judges.runs.studies.attack import attack_rates
 
     table = Table(box=None)
     for column in ("family", "rows", "won", "rate", "95% range", "not judged"):

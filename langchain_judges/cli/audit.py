@@ -115,7 +115,7 @@ def audit(  # noqa: PLR0913 - one parameter for each option
             _tell_rounds(number * plan.calls, settings, errors)
             return
         # Loaded here: a dry run needs nothing of it.
-        from langchain_judges.runs.places import places_of
+        from langchain_judges.runs.in_flight import places_of
 
         rows, store = list(file), open_memory(memory)
         chat = chat_model(model, base_url, timeout)

@@ -96,8 +96,8 @@ def bench(  # noqa: PLR0913 - one parameter for each option
     130 Ctrl-C.
     """
     from langchain_judges.report.pareto import comparison_page
-    from langchain_judges.runs.contest import compare, save
-    from langchain_judges.runs.line_up import at_own_cost, line_up, of_specs
+    from langchain_judges.runs.studies.comparison import compare, save
+    from langchain_judges.runs.studies.line_up import at_own_cost, line_up, of_specs
 
     errors, address = error_console(), address_of(model, base_url)
     with refusals_as_exits(errors, address), ctrl_c_as_exit(errors):

@@ -84,7 +84,7 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
             tell_dry_run(named.outline(errors), amount, prices, errors)
             return
         # Loaded here: a dry run needs nothing of it.
-        from langchain_judges.runs.calibration import calibrate_cascade
+        from langchain_judges.runs.studies.calibration import calibrate_cascade
 
         with ctrl_c_as_exit(errors, saved=out is not None):
             calibrated: Any = calibrate_cascade(

@@ -82,9 +82,9 @@ def compare(  # noqa: PLR0913 - one parameter for each option
     Exit codes: 0 done, 1 no row judged, or failures under --strict, 2 wrong use or refused,
     130 Ctrl-C.
     """
-    from langchain_judges.runs.contest import compare as compare_methods
-    from langchain_judges.runs.contest import save
-    from langchain_judges.runs.line_up import line_up
+    from langchain_judges.runs.studies.comparison import compare as compare_methods
+    from langchain_judges.runs.studies.comparison import save
+    from langchain_judges.runs.studies.line_up import line_up
 
     errors, address = error_console(), address_of(model, base_url)
     with refusals_as_exits(errors, address), ctrl_c_as_exit(errors, saved=out is not None):

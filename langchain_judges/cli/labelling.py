@@ -22,7 +22,7 @@ from langchain_judges.report.evidence import shown
 from langchain_judges.report.rows import join, preference_points
 from langchain_judges.rows.kinds import kind_of_row
 from langchain_judges.rows.printable import clean
-from langchain_judges.runs.results import content_key
+from langchain_judges.runs.result_row import content_key
 
 LEAST = 2
 """Labels, and rows without, of each kind of row of which a rate is estimated."""

@@ -96,8 +96,8 @@ def rank(  # noqa: PLR0913 - one parameter for each option
             return
         # Loaded here: a dry run needs nothing of it.
         from langchain_judges.report.ranking import ranking_table
-        from langchain_judges.runs.rank import pairs_of, tasks_of
-        from langchain_judges.runs.rank import rank as rank_systems
+        from langchain_judges.runs.studies.rank import pairs_of, tasks_of
+        from langchain_judges.runs.studies.rank import rank as rank_systems
 
         warn_of_size(longest_of(pairs_of(tasks_of(rows))), errors)
         with ctrl_c_as_exit(errors, saved=out is not None):
@@ -169,7 +169,7 @@ def _tell_comparisons(
     errors: Console,
 ) -> None:
     """Say how many comparisons are possible, and what they may cost."""
-    from langchain_judges.runs.rank import pairs_of, tasks_of
+    from langchain_judges.runs.studies.rank import pairs_of, tasks_of
 
     if judge.kind != "pair":
         raise OptionError(f"rank needs a judge of pairs; {judge.method!r} labels single texts")

@@ -52,7 +52,7 @@ from langchain_judges.datasets.row_file import ValueCheck, open_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.orders import OrderRule
 from langchain_judges.rows.labels import check_annotations
-from langchain_judges.runs.results import judged_row
+from langchain_judges.runs.result_row import judged_row
 from langchain_judges.runs.summary import cause_of
 
 

@@ -72,7 +72,7 @@ def comparison_page(comparison: Mapping[str, Any], data: str) -> str:
     """Return a page of a comparison, with nothing loaded from elsewhere.
 
     Args:
-        comparison: What `runs.contest.compare` returned.
+        comparison: What `runs.studies.comparison.compare` returned.
         data: What the rows are called.
 
     Raises:

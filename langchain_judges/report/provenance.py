@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from langchain_judges.report.rows import JudgedRow
-from langchain_judges.runs.results import content_key
+from langchain_judges.runs.result_row import content_key
 
 
 def provenance_of(

@@ -10,7 +10,7 @@ from rich.text import Text
 from langchain_judges.rows.printable import clean
 
 if TYPE_CHECKING:
-    from langchain_judges.runs.rank import Ranking
+    from langchain_judges.runs.studies.rank import Ranking
 
 
 def ranking_table(ranking: Ranking) -> Table:

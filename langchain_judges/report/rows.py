@@ -17,7 +17,7 @@ from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.labels import ANNOTATIONS, check_countable, typed_like
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import judged
-from langchain_judges.runs.results import content_key, judged_row
+from langchain_judges.runs.result_row import content_key, judged_row
 
 _DATA_FIELDS = (*ANNOTATIONS, "family")
 _POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}

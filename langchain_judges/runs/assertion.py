@@ -12,8 +12,7 @@ from langchain_judges.methods.marks import scale_of
 from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.rows.labels import read_label
 from langchain_judges.runs.many import judge_many
-from langchain_judges.runs.result_row import ResultRow
-from langchain_judges.runs.results import judged_row, outcome_of
+from langchain_judges.runs.result_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.workload import Judge
 
 Passes = Callable[[Mapping[str, Any]], bool]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_judges.errors import RepeatedFailureError
-from langchain_judges.runs.results import judged_row, outcome_of
-from langchain_judges.runs.work import common_error
+from langchain_judges.runs.result_row import judged_row, outcome_of
+from langchain_judges.verdict import Failure
 
 ALIKE = 10
 """The run stops if this many first rows all fail with the same permanent error."""
@@ -54,3 +55,20 @@ class FirstRows:
         if len(self._reasons) < ALIKE or len(reasons) != 1 or reasons & {None, "none"}:
             return None
         return next(str(each["detail"]) for each in failures if common_error([each]))
+
+
+def common_error(failures: Sequence[Failure]) -> str | None:
+    """Return the permanent error among some failures, if there is one.
+
+    That is a client error, a lost connection, or an error that the model's own library raises
+    before a request, such as a `ValueError` about a missing setting.
+    """
+    for failure in failures:
+        detail = failure["detail"]
+        if status := re.match(r"HTTP 4\d\d", detail):
+            return status[0]
+        if failure["reason"] == "invalid_input":
+            return "invalid input"
+        if failure["reason"] == "provider_error" and not detail.startswith("HTTP"):
+            return detail.partition(":")[0]
+    return None

@@ -24,9 +24,9 @@ from langchain_judges.methods.marks import unwrapped
 from langchain_judges.options import with_options
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.result_row import ResultRow
+from langchain_judges.runs.run_row import RunRow
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.window import Window
-from langchain_judges.runs.work import RunRow
 from langchain_judges.runs.workload import Judge, Rows, Workload
 
 

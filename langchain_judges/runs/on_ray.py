@@ -20,8 +20,8 @@ from langchain_core.rate_limiters import BaseRateLimiter
 
 from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.errors import JudgeError, OptionError, OutputError, needs
-from langchain_judges.runs.merge import merge
-from langchain_judges.runs.remote import url_of
+from langchain_judges.runs.files.merge import merge
+from langchain_judges.runs.files.remote import url_of
 from langchain_judges.runs.summary import Summary
 
 if TYPE_CHECKING:

@@ -1,67 +1,55 @@
-"""The result of a row, as it is returned and as it is written to a file."""
+"""The result of a row: where it tells what, and what its verdict is of."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_judges.rows.labels import ANNOTATIONS
-from langchain_judges.runs.results import content_key, judged_row, outcome_of
-from langchain_judges.runs.work import RunRow
-from langchain_judges.verdict import no_usage
+from langchain_judges.rows.kinds import kind_of_result
 
 ResultRow = dict[str, Any]
 """`{"index", "key", "kind", "judged", "judge", "id", "content", "verdict", …}` and the
 method's own results."""
 
-_EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
-"""Fields that the verdict of another runnable may omit."""
+
+def outcome_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return where a result tells failures and usage: its verdict, or a written row itself."""
+    return row if kind_of_result(row) == "task" else row.get("verdict") or {}
 
 
-def result_row(
-    work: RunRow,
-    outcome: Mapping[str, Any],
-    judge: Mapping[str, str],
-    *,
-    texts: Mapping[str, Any],
-    spent: Mapping[str, Any],
-) -> ResultRow:
-    """Return the result of a row.
+def judged_row(row: Mapping[str, Any]) -> bool:
+    """Say whether a result holds a verdict, or a text if one was to be written."""
+    if kind_of_result(row) == "task":
+        return row["text"] is not None
+    verdict = row.get("verdict") or {}
+    return verdict.get("preference", verdict.get("label")) is not None
 
-    Args:
-        work: The row.
-        outcome: What its judge returned, or why it was not judged.
-        judge: The judge's method, model and mark.
-        texts: The judged texts, where they are part of the result.
-        spent: What it cost in dollars, as `cost`, where calls were made.
+
+JUDGED = (
+    "input",
+    "output_a",
+    "output_b",
+    "reference",
+    "output",
+    "expected",
+    "source",
+    "rubric",
+    "family",
+)
+"""What a verdict is of: the fields of a pair or an item that a judge is given."""
+
+
+def content_key(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return a short hash of each text of a row: they tell what a verdict is of.
+
+    Unlike the key of a result it says nothing of the judge, the row's id or its place.
     """
-    if work.kind == "task":
-        outcome = {"text": None, **_EMPTY, **outcome}
-    else:
-        outcome = {**outcome, "verdict": {**_EMPTY, **(outcome.get("verdict") or {})}}
-    judged = {**outcome, "kind": work.kind}
-    lacking = outcome_of(judged)["usage"].get("asked_without")
-    # The fields by which a row is found again come first in its line.
-    head = {
-        "index": work.index,
-        "key": work.key,
-        "kind": work.kind,
-        "judged": judged_row(judged),
-        "judge": judge,
-    }
     return {
-        **head,
-        "id": work.pair.get("id"),
-        **({} if work.kind == "task" else {"content": content_key(work.pair)}),
-        **texts,
-        **labels_of(work),
-        **outcome,
-        **spent,
-        **({"asked_without": lacking} if lacking else {}),
-        **head,
+        field: hashlib.sha256(
+            json.dumps(row[field], sort_keys=True, default=str).encode()
+        ).hexdigest()[:12]
+        for field in JUDGED
+        if row.get(field) not in (None, "")
     }
-
-
-def labels_of(work: RunRow) -> dict[str, Any]:
-    """Return what people said of a row."""
-    return {name: work.pair[name] for name in ANNOTATIONS if name in work.pair}

@@ -13,9 +13,9 @@ from langchain_judges.rows.kinds import RowKind, kind_of_row
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_pair, check_task
-from langchain_judges.runs.results import JUDGED
-from langchain_judges.runs.shards import Shard
-from langchain_judges.runs.work import RunRow
+from langchain_judges.runs.files.shards import Shard
+from langchain_judges.runs.result_row import JUDGED
+from langchain_judges.runs.run_row import RunRow
 
 _JUDGED_FIELDS = (*JUDGED, "concepts", "instruction", "id")
 

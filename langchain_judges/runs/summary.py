@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.labels import SIDES
-from langchain_judges.runs.results import judged_row, outcome_of
+from langchain_judges.runs.result_row import judged_row, outcome_of
 
 _MOST_CAUSES = 1000
 """How many different causes are counted: every row may fail with a different message."""

@@ -20,27 +20,28 @@ from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.methods.marks import memory_of, unwrapped
 from langchain_judges.runs.budget import RowBudget, gate_of, prices_of
+from langchain_judges.runs.files.place import Place
+from langchain_judges.runs.files.reply_journal import ReplyJournal
+from langchain_judges.runs.files.results import Results
+from langchain_judges.runs.files.shards import Receipt, Shard
 from langchain_judges.runs.first_rows import FirstRows
+from langchain_judges.runs.in_flight import BUSY, OpenMemory, kilobytes_of, places_of
 from langchain_judges.runs.judge_mark import check_identity, marks_of, name_of
 from langchain_judges.runs.long_rows import warn_if_long
-from langchain_judges.runs.open_memory import OpenMemory, kilobytes_of
 from langchain_judges.runs.options import RunOptions
-from langchain_judges.runs.place import Place
-from langchain_judges.runs.places import BUSY, places_of
-from langchain_judges.runs.reply_journal import ReplyJournal
-from langchain_judges.runs.result_row import ResultRow, labels_of, result_row
-from langchain_judges.runs.results import Results, judged_row, outcome_of
+from langchain_judges.runs.result_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.row_reader import RowReader
-from langchain_judges.runs.shards import Receipt, Shard
-from langchain_judges.runs.summary import Summary
-from langchain_judges.runs.window import Window
-from langchain_judges.runs.work import (
+from langchain_judges.runs.run_row import (
     RunRow,
     ends_the_run,
     failed_outcome,
+    labels_of,
     outcome_of_error,
     over_budget,
+    result_row,
 )
+from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.window import Window
 
 Judge = Runnable[Any, Any]
 Rows = Iterable[Mapping[str, Any]]

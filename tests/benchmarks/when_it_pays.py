@@ -19,8 +19,8 @@ from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langchain_judges.runs.contest import compare
-from langchain_judges.runs.line_up import line_up
+from langchain_judges.runs.studies.comparison import compare
+from langchain_judges.runs.studies.line_up import line_up
 from tests.fakes import FakeChatModel
 
 

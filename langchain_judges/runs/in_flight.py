@@ -1,8 +1,23 @@
-"""How much memory the started rows of a run take, and whether one more may be started."""
+"""How many calls and rows of a run are in flight at a time, and the memory they take."""
 
 from __future__ import annotations
 
 import threading
+
+from langchain_judges.methods.marks import is_local
+
+BUSY = 2
+"""Unfinished rows per call in flight: some rows plan or merge and wait for no call."""
+
+PLACES, LOCAL_PLACES = 16, 4
+"""Default number of calls in flight; a local model generates two replies at a time, and more
+calls would only wait there."""
+
+
+def places_of(judge: object) -> int:
+    """Return the default number of calls in flight for a judge."""
+    return LOCAL_PLACES if is_local(judge) else PLACES
+
 
 _ROW, _CALL = 30, 70
 """Kilobytes of a started row, and of each of its calls in flight."""

@@ -15,8 +15,7 @@ from langchain_judges.methods.members import Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions
-from langchain_judges.runs.result_row import ResultRow
-from langchain_judges.runs.results import content_key
+from langchain_judges.runs.result_row import ResultRow, content_key
 from langchain_judges.runs.workload import Rows
 
 

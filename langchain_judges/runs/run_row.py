@@ -1,15 +1,16 @@
-"""One row of a run, and its outcome if it could not be judged."""
+"""One row of a run: what is judged, its outcome if that was not possible, and its result."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from langchain_judges.asking.faults import diagnosis
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError
 from langchain_judges.rows.kinds import RowKind
+from langchain_judges.rows.labels import ANNOTATIONS
+from langchain_judges.runs.result_row import ResultRow, content_key, judged_row, outcome_of
 from langchain_judges.verdict import (
     Failure,
     FailureReason,
@@ -69,18 +70,54 @@ def outcome_of_error(work: RunRow, exc: Exception, usage: Usage) -> dict[str, An
     return failed_outcome(work, problem.reason, problem.detail, usage)
 
 
-def common_error(failures: Sequence[Failure]) -> str | None:
-    """Return the permanent error among some failures, if there is one.
+_EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
+"""Fields that the verdict of another runnable may omit."""
 
-    That is a client error, a lost connection, or an error that the model's own library raises
-    before a request, such as a `ValueError` about a missing setting.
+
+def result_row(
+    work: RunRow,
+    outcome: Mapping[str, Any],
+    judge: Mapping[str, str],
+    *,
+    texts: Mapping[str, Any],
+    spent: Mapping[str, Any],
+) -> ResultRow:
+    """Return the result of a row.
+
+    Args:
+        work: The row.
+        outcome: What its judge returned, or why it was not judged.
+        judge: The judge's method, model and mark.
+        texts: The judged texts, where they are part of the result.
+        spent: What it cost in dollars, as `cost`, where calls were made.
     """
-    for failure in failures:
-        detail = failure["detail"]
-        if status := re.match(r"HTTP 4\d\d", detail):
-            return status[0]
-        if failure["reason"] == "invalid_input":
-            return "invalid input"
-        if failure["reason"] == "provider_error" and not detail.startswith("HTTP"):
-            return detail.partition(":")[0]
-    return None
+    if work.kind == "task":
+        outcome = {"text": None, **_EMPTY, **outcome}
+    else:
+        outcome = {**outcome, "verdict": {**_EMPTY, **(outcome.get("verdict") or {})}}
+    judged = {**outcome, "kind": work.kind}
+    lacking = outcome_of(judged)["usage"].get("asked_without")
+    # The fields by which a row is found again come first in its line.
+    head = {
+        "index": work.index,
+        "key": work.key,
+        "kind": work.kind,
+        "judged": judged_row(judged),
+        "judge": judge,
+    }
+    return {
+        **head,
+        "id": work.pair.get("id"),
+        **({} if work.kind == "task" else {"content": content_key(work.pair)}),
+        **texts,
+        **labels_of(work),
+        **outcome,
+        **spent,
+        **({"asked_without": lacking} if lacking else {}),
+        **head,
+    }
+
+
+def labels_of(work: RunRow) -> dict[str, Any]:
+    """Return what people said of a row."""
+    return {name: work.pair[name] for name in ANNOTATIONS if name in work.pair}

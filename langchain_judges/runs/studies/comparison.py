@@ -15,10 +15,10 @@ from typing_extensions import TypedDict
 
 from langchain_judges.options import Rule, with_options
 from langchain_judges.rows.labels import SIDES
-from langchain_judges.runs.line_up import Contestant
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
-from langchain_judges.runs.results import judged_row
+from langchain_judges.runs.result_row import judged_row
+from langchain_judges.runs.studies.line_up import Contestant
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.workload import Rows
 

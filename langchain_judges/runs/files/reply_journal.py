@@ -16,7 +16,7 @@ from tempfile import mkstemp
 from typing import Any
 
 from langchain_judges.errors import OutputError
-from langchain_judges.runs.results import Results, write_whole
+from langchain_judges.runs.files.results import Results, write_whole
 
 _MOST_BYTES = 1 << 24
 """Size above which the lines of finished rows are first removed from the file."""

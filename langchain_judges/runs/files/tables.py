@@ -1,0 +1,126 @@
+"""Results as a table: JSONL, CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from langchain_judges.errors import needs
+from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.rows.printable import clean, inert_cell, inert_json
+from langchain_judges.runs.result_row import outcome_of
+
+_AT_ONCE = 10_000
+"""Rows of a group in a Parquet file."""
+_COLUMNS: dict[str, str] = {
+    "index": "int64",
+    "id": "string",
+    "key": "string",
+    "kind": "string",
+    "judged": "bool",
+    "method": "string",
+    "model": "string",
+    "mark": "string",
+    "preference": "string",
+    "label": "string",
+    "score": "double",
+    "confidence": "double",
+    "confidence_source": "string",
+    "flipped": "bool",
+    "rationale": "string",
+    "failures": "string",
+    "calls": "int64",
+    "input_tokens": "int64",
+    "cached_tokens": "int64",
+    "output_tokens": "int64",
+    "known_label": "string",
+    "group": "string",
+    "category": "string",
+    "result": "string",
+}
+"""Columns of a table; `result` is the complete row as JSON."""
+
+
+def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result as the cells of a table, by column.
+
+    Args:
+        row: A row of `judge_many`.
+    """
+    outcome, judge = outcome_of(row), row.get("judge") or {}
+    usage = outcome.get("usage") or {}
+    verdict = {} if kind_of_result(row) == "task" else outcome
+    cells = {
+        **{name: row.get(name) for name in ("index", "key", "kind", "judged")},
+        **{name: judge.get(name) for name in ("method", "model", "mark")},
+        **{name: verdict.get(name) for name in ("score", "confidence", "flipped")},
+        **{name: usage.get(name) for name in ("calls", "input_tokens", "cached_tokens")},
+        "output_tokens": usage.get("output_tokens"),
+        "preference": verdict.get("preference"),
+        "confidence_source": verdict.get("confidence_source"),
+        "rationale": verdict.get("rationale"),
+        "id": _text(row.get("id")),
+        "label": _text(verdict.get("label")),
+        "known_label": _text(row.get("label")),
+        "group": _text(row.get("group")),
+        "category": _text(row.get("category")),
+        "failures": _json(outcome.get("failures") or []),
+        "result": _json(row),
+    }
+    return {name: _readable(cells[name]) for name in _COLUMNS}
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else str(value)
+
+
+def _json(data: Any) -> str:
+    return inert_json(json.dumps(data, ensure_ascii=False))
+
+
+def _readable(cell: Any) -> Any:
+    """Return a cell that steers no terminal; `result` keeps what is replaced elsewhere."""
+    return clean(cell) if isinstance(cell, str) else cell
+
+
+def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(_json(row) + "\n")
+
+
+def _write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(_COLUMNS))
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: inert_cell(cell) for name, cell in table_row(row).items()})
+
+
+def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with needs("hub", "Writing Parquet"):
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetWriter
+
+    types = {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
+    columns = [(name, types.get(kind, pa.string())) for name, kind in _COLUMNS.items()]
+    schema = pa.schema(columns)
+    with ParquetWriter(path, schema, compression="zstd") as writer:
+        batch: list[dict[str, Any]] = []
+        for row in rows:
+            batch.append(table_row(row))
+            if len(batch) == _AT_ONCE:
+                writer.write_table(pa.Table.from_pylist(batch, schema))
+                batch.clear()
+        writer.write_table(pa.Table.from_pylist(batch, schema))
+
+
+WRITERS: dict[str, Callable[[Path, Iterable[Mapping[str, Any]]], None]] = {
+    ".jsonl": _write_lines,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}
+"""What writes a table, by the ending of its name."""

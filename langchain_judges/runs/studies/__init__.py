@@ -1,0 +1,1 @@
+"""What runs over many rows find out: which method, system or threshold to choose."""
