@@ -65,7 +65,7 @@ from langchain_judges.cli.messages import table_console
 from langchain_judges.datasets import load
 from langchain_judges.datasets.summaries import NEWS_RULES
 from langchain_judges.errors import MissingExtraError
-from langchain_judges.methods.drpe.judge import DRPE
+from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.roles import SETS as ROLES
 from langchain_judges.methods.drpe.roles import SUBJECTIVE
 from langchain_judges.methods.tasks import TASKS

@@ -12,7 +12,7 @@ import pytest
 
 from langchain_judges import FailureMemory, as_evaluator, judge_many, load_judge
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.registry import METHODS, register
+from langchain_judges.methods.registry import BUILDERS, METHODS, register
 from tests.fakes import FakeChatModel
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-a-method.md"
@@ -26,7 +26,7 @@ def page():
     sys.modules["merits"] = module
     exec(compile(code, str(PAGE), "exec"), module.__dict__)
     yield module
-    del METHODS["merits"], sys.modules["merits"]
+    del METHODS["merits"], BUILDERS["merits"], sys.modules["merits"]
 
 
 def likes_the_blue(prompt: str) -> str:
@@ -77,4 +77,4 @@ def test_a_name_is_given_once(page):
         """Another method."""
 
     with pytest.raises(OptionError, match="there is a method 'merits' already"):
-        register(Other)
+        register(Other, page.build)

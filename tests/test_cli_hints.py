@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from langchain_judges.cli import app
 from langchain_judges.cli.hints import hint
 from langchain_judges.errors import InputError
-from langchain_judges.methods.rubric.judge import RubricOptions
+from langchain_judges.methods.rubric.options import RubricOptions
 from tests.cases import for_each
 
 LACKS = "the field `{}` is missing or null; the fields are {}"

@@ -3,11 +3,11 @@
 import pytest
 
 from langchain_judges.methods.lazy import Lazy
-from langchain_judges.methods.registry import COMBINATIONS, METHODS
+from langchain_judges.methods.registry import BUILDERS, COMBINATIONS, METHODS
 
 
 @pytest.fixture
-def table() -> Lazy[object]:
+def table() -> Lazy[type]:
     """Two names: a class that is there, and one whose module is not."""
     return Lazy("langchain_judges", {"kind": "errors:JudgeError", "gone": "nowhere:Nothing"})
 
@@ -34,3 +34,4 @@ def test_two_tables_make_one_and_stay_as_they_were(table):
 def test_every_method_stands_in_the_table_under_its_own_name():
     judges = METHODS | COMBINATIONS
     assert [kind.method for kind in judges.values()] == list(judges)
+    assert set(BUILDERS) == set(judges)

@@ -35,7 +35,7 @@ from langchain_judges.methods.sc2.inference import (
     rounds_of,
     strongest,
 )
-from langchain_judges.methods.sc2.judge import SC2
+from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.parse import parse_aspects, parse_decision, parse_preference
 from langchain_judges.methods.sc2.replies import table_shapes
 from langchain_judges.methods.sc2.tables import fit, in_prompt, parse_table, read_rows

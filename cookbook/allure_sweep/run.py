@@ -28,7 +28,8 @@ from langchain_judges.memory.failures import FailureMemory
 from langchain_judges.methods.allure.audit.checks import annotated
 from langchain_judges.methods.allure.audit.graph import create_allure_audit
 from langchain_judges.methods.allure.audit.review import AuditProposal
-from langchain_judges.methods.allure.judge import ALLURE, create_allure_judge
+from langchain_judges.methods.allure.judge import create_allure_judge
+from langchain_judges.methods.allure.options import ALLURE
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.result_row import judged_row
 

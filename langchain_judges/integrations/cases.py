@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_judges.methods.marks import unwrapped
-from langchain_judges.methods.rubric.options import LabelOptions
+from langchain_judges.methods.rubric.label_options import LabelOptions
 from langchain_judges.rows.texts import Text, with_source
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
+from typing import Any, NamedTuple, NotRequired
 
 from langgraph.errors import GraphBubbleUp
 from typing_extensions import TypedDict
@@ -15,6 +15,7 @@ from langchain_judges.methods.items import item_of
 from langchain_judges.methods.marks import (
     Kind,
 )
+from langchain_judges.methods.members import Member
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.verdict import (
     Failure,
@@ -23,10 +24,6 @@ from langchain_judges.verdict import (
     Usage,
     no_usage,
 )
-
-if TYPE_CHECKING:
-    pass
-from langchain_judges.methods.members import Member
 
 
 class Opinion(TypedDict):

@@ -1,4 +1,4 @@
-"""Classes by name, each loaded when it is asked for: one method loads no other."""
+"""What modules hold, by name, each loaded when it is asked for: one method loads no other."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Lazy(MutableMapping[str, type[T]], Generic[T]):
-    """Classes by name, which know where they are declared.
+class Lazy(MutableMapping[str, T], Generic[T]):
+    """Classes or functions by name, which know where they are declared.
 
     Args:
         package: The package of all modules.
-        homes: By name `"module:Class"`, or a class that is there.
+        homes: By name `"module:name"`, or what is there already.
     """
 
-    def __init__(self, package: str, homes: Mapping[str, str | type[T]]) -> None:
+    def __init__(self, package: str, homes: Mapping[str, str | T]) -> None:
         """Remember the names; nothing is loaded."""
         self._package = package
         self._homes = dict(homes)
 
-    def __getitem__(self, name: str) -> type[T]:
-        """Return a class, loaded now if it was not."""
+    def __getitem__(self, name: str) -> T:
+        """Return what a name stands for, loaded now if it was not."""
         home = self._homes[name]
         if isinstance(home, str):
             module, _, own = home.partition(":")
@@ -31,12 +31,12 @@ class Lazy(MutableMapping[str, type[T]], Generic[T]):
             self._homes[name] = home
         return home
 
-    def __setitem__(self, name: str, kind: type[T]) -> None:
-        """Add a class, or replace it."""
-        self._homes[name] = kind
+    def __setitem__(self, name: str, value: T) -> None:
+        """Add a name, or replace what it stands for."""
+        self._homes[name] = value
 
     def __delitem__(self, name: str) -> None:
-        """Forget a class."""
+        """Forget a name."""
         del self._homes[name]
 
     def __contains__(self, name: object) -> bool:
@@ -52,5 +52,5 @@ class Lazy(MutableMapping[str, type[T]], Generic[T]):
         return len(self._homes)
 
     def __or__(self, other: Lazy[T]) -> Lazy[T]:
-        """Return the classes of both; of one name the other's."""
+        """Return the names of both; of one in both the other's."""
         return Lazy(self._package, {**self._homes, **other._homes})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from langchain_core.runnables import Runnable
@@ -88,3 +89,17 @@ def marks_of(judge: Any) -> dict[str, Any]:
     if version := metadata.get("prompt_version"):
         marks["prompt_version"] = version
     return marks
+
+
+def one_kind(members: Sequence[tuple[str, Kind]]) -> Kind:
+    """Return what members judge, each given with its name.
+
+    Raises:
+        OptionError: Some judge pairs, others single texts.
+    """
+    if len({kind for _, kind in members}) > 1:
+        raise OptionError(
+            "all members must judge the same: pairs, or single texts; got "
+            + ", ".join(f"{name} ({kind})" for name, kind in members)
+        )
+    return members[0][1]

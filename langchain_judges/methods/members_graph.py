@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
     from langchain_judges.methods.combined import CombinedGraph
-from langchain_judges.methods.members import SHARED, Combination, Member
+from langchain_judges.methods.combination import SHARED, Combination
+from langchain_judges.methods.members import Member
 
 
 @dataclass(frozen=True)

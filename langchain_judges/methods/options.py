@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
@@ -22,9 +22,6 @@ from langchain_judges.methods.evidence import EvidenceTable, Sketch
 from langchain_judges.methods.marks import Kind
 from langchain_judges.options import ClientMost, ForClient, Here, Options, Owner, Rule
 from langchain_judges.orders import Order, OrderRule, orders_of
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.graph import JudgeGraph
 
 
 def _check_text(text: str) -> str:
@@ -112,10 +109,6 @@ class GraphOptions(Options):
     def branches(self) -> int:
         """Return the most calls that are in flight at the same time."""
         return self.calls()
-
-    def build(self, model: str | BaseChatModel) -> JudgeGraph:
-        """Return the judge."""
-        raise NotImplementedError
 
 
 def _memory(value: Any) -> Any:

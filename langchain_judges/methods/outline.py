@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.marks import Kind
+from langchain_judges.methods.marks import Kind, one_kind
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, check_spec, options_of
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.members import Combination
+    from langchain_judges.methods.combination import Combination
     from langchain_judges.methods.options import JudgeOptions
 
 
@@ -60,8 +60,6 @@ def outline(spec: Mapping[str, Any]) -> Outline:
         return Outline(method, own.takes, (Asked(own.calls(), named),))
     members = [outline(each) for each in _members(cast("Combination", options), model)]
     kinds = [(member.method, member.kind) for member in members]
-    from langchain_judges.methods.members import one_kind
-
     cast("Combination", options).check_size(len(members))
     return Outline(
         method, one_kind(kinds), tuple(each for member in members for each in member.asked)

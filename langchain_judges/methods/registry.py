@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError, did_you_mean
@@ -14,22 +14,26 @@ from langchain_judges.methods.lazy import Lazy
 from langchain_judges.methods.marks import Kind
 
 if TYPE_CHECKING:
+    from langchain_judges.methods.combination import Combination, MembersLike, Named
     from langchain_judges.methods.evidence import EvidenceTable, Sketch
     from langchain_judges.methods.graph import JudgeGraph
-    from langchain_judges.methods.members import Combination, MembersLike, Named
     from langchain_judges.methods.options import GraphOptions, JudgeOptions
 
 Methods = Mapping[str, "type[GraphOptions]"]
 """Methods by name; a method is the class of its options."""
 
-METHODS: Lazy[JudgeOptions] = Lazy(
+OwnOptions = TypeVar("OwnOptions", bound="JudgeOptions")
+Builder = Callable[[Any, Any], "JudgeGraph"]
+"""Makes a judge of checked options and a model."""
+
+METHODS: Lazy[type[JudgeOptions]] = Lazy(
     __package__,
     {
-        "allure": "allure.judge:ALLURE",
-        "rubric": "rubric.judge:RubricOptions",
-        "bsm": "bsm.judge:BSM",
-        "drpe": "drpe.judge:DRPE",
-        "sc2": "sc2.judge:SC2",
+        "allure": "allure.options:ALLURE",
+        "rubric": "rubric.options:RubricOptions",
+        "bsm": "bsm.options:BSM",
+        "drpe": "drpe.options:DRPE",
+        "sc2": "sc2.options:SC2",
         "relative": "direct.asked_once:Relative",
         "absolute": "direct.asked_once:Absolute",
         "direct": "direct.asked_once:Direct",
@@ -42,10 +46,38 @@ METHODS: Lazy[JudgeOptions] = Lazy(
 )
 """Each name, and the module and class of its options, loaded when they are asked for."""
 
-COMBINATIONS: Lazy[JudgeOptions] = Lazy(
-    __package__, {"jury": "jury.judge:Jury", "cascade": "cascade.judge:Cascade"}
+COMBINATIONS: Lazy[type[JudgeOptions]] = Lazy(
+    __package__, {"jury": "jury.options:Jury", "cascade": "cascade.options:Cascade"}
 )
 """Judges made of other judges, by name; wherever a judge is named, they can be named too."""
+
+
+BUILDERS: Lazy[Builder] = Lazy(
+    __package__,
+    {
+        "allure": "allure.judge:build",
+        "rubric": "rubric.judge:build",
+        "bsm": "bsm.judge:build",
+        "drpe": "drpe.judge:build",
+        "sc2": "sc2.judge:build",
+        **dict.fromkeys(
+            (
+                "relative",
+                "absolute",
+                "direct",
+                "cot",
+                "cot_sc",
+                "relative_sc",
+                "plan_solve",
+                "llm_score",
+            ),
+            "direct.judge:build",
+        ),
+        "jury": "jury.judge:build",
+        "cascade": "cascade.judge:build",
+    },
+)
+"""By the same names what makes a judge of checked options and a model, or of members."""
 
 
 def method_of(name: str) -> type[JudgeOptions]:
@@ -105,7 +137,8 @@ def load_judge(
     Raises:
         OptionError: The method, preset or an option is unknown.
     """
-    return load(METHODS | COMBINATIONS, method, model, preset, options)
+    checked = options_of(METHODS | COMBINATIONS, method, preset, options)
+    return BUILDERS[method](checked, model)
 
 
 def within_budget(method: str, budget: int) -> dict[str, Any]:
@@ -136,14 +169,19 @@ def sketches() -> Sequence[Sketch]:
     return list(dict.fromkeys(each for kind in kinds for each in kind.sketches))
 
 
-def register(kind: type[JudgeOptions]) -> None:
+def register(kind: type[OwnOptions], builder: Callable[[OwnOptions, Any], JudgeGraph]) -> None:
     """Let a method of your own be named, wherever methods are named.
+
+    Args:
+        kind: The class of its options.
+        builder: Makes a judge of checked options and a model, as `factory` takes it.
 
     Raises:
         OptionError: There is another method of its name.
     """
     if METHODS.setdefault(kind.method, kind) is not kind:
         raise OptionError(f"there is a method {kind.method!r} already")
+    BUILDERS[kind.method] = builder
 
 
 def build(spec: Mapping[str, Any]) -> JudgeGraph:
@@ -159,14 +197,12 @@ def build(spec: Mapping[str, Any]) -> JudgeGraph:
         ModelSetupError: The model cannot be made.
     """
     check_spec(spec)
-    options, preset = spec.get("options"), spec.get("preset")
-    model, table = spec["model"], METHODS | COMBINATIONS
-    if not isinstance(model, Mapping) or spec["method"] in COMBINATIONS:
-        return load(table, spec["method"], model, preset, options or {})
-    named_model = cast("ModelSpec", model)
-    chat = model_of_spec(named_model)
-    judge: JudgeGraph = load(table, spec["method"], chat, preset, options or {})
-    judge.model = named_model
+    method, model, preset = spec["method"], spec["model"], spec.get("preset")
+    options = options_of(METHODS | COMBINATIONS, method, preset, spec.get("options") or {})
+    if not isinstance(model, Mapping) or method in COMBINATIONS:
+        return BUILDERS[method](options, model)
+    judge = BUILDERS[method](options, model_of_spec(cast("ModelSpec", model)))
+    judge.model = cast("ModelSpec", model)
     return judge
 
 
@@ -207,21 +243,6 @@ def read_spec(path: Path) -> dict[str, Any]:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
-
-
-def load(
-    table: Methods,
-    method: str,
-    model: MembersLike,
-    preset: str | None,
-    options: Mapping[str, Any],
-) -> JudgeGraph:
-    """Create what a table of methods holds under a name.
-
-    Raises:
-        OptionError: The method, preset or an option is unknown.
-    """
-    return options_of(table, method, preset, options).build(model)
 
 
 def options_of(

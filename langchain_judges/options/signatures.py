@@ -52,7 +52,7 @@ def factory(
         return make(options(**values), what)
 
     create.__name__ = create.__qualname__ = name
-    create.__module__ = options.__module__
+    create.__module__ = make.__module__
     create.__doc__ = _docstring(options, first)
     create.__signature__ = _signature(options, first)  # type: ignore[attr-defined]
     return cast("Callable[Concatenate[A, P], T]", create)

@@ -119,20 +119,6 @@ class BSMWriter(WriterOptions):
         merges = inner * (self.groups - 1) if self.merge == "tree" else inner
         return inner + self.branches() + merges + self.rewrites
 
-    def build(self, model: str | BaseChatModel) -> JudgeGraph:
-        """Return the writer."""
-        models = {
-            "split": self.split_model,
-            "solve": None,
-            "merge": self.merge_model,
-            "repair": self.merge_model,
-        }
-        setup = writer_setup(self, model, models)
-        shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
-        questions = {step: setup.question(step, shape) for step, shape in shapes.items()}
-        questions["split"] = replace(questions["split"], parse=parse_split)
-        return _graph(_BranchSolveMerge(self, setup, questions))
-
 
 def _graph(writer: _BranchSolveMerge) -> JudgeGraph:
     setup = writer.setup
@@ -244,4 +230,19 @@ def _piece(step: Literal["solve", "merge"], unit: str, reply: Reply) -> Update:
     return {"pieces": [piece], "failures": reply.failures, "usages": [reply.usage]}
 
 
-create_bsm_writer = factory(BSMWriter, BSMWriter.build, "create_bsm_writer")
+def build(own: BSMWriter, model: str | BaseChatModel) -> JudgeGraph:
+    """Return the writer."""
+    models = {
+        "split": own.split_model,
+        "solve": None,
+        "merge": own.merge_model,
+        "repair": own.merge_model,
+    }
+    setup = writer_setup(own, model, models)
+    shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
+    questions = {step: setup.question(step, shape) for step, shape in shapes.items()}
+    questions["split"] = replace(questions["split"], parse=parse_split)
+    return _graph(_BranchSolveMerge(own, setup, questions))
+
+
+create_bsm_writer = factory(BSMWriter, build, "create_bsm_writer")

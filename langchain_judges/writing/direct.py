@@ -87,14 +87,6 @@ class DirectWriter(WriterOptions):
         extra_call = self.samples > 1 and self.choose == "model"
         return self.plan + self.samples + extra_call + self.rewrites
 
-    def build(self, model: str | BaseChatModel) -> JudgeGraph:
-        """Return the writer."""
-        shapes: Shapes = {"plan": Topic, "draft": Draft, "choose": Topic, "repair": Draft}
-        setup = writer_setup(self, model, dict.fromkeys(shapes))
-        questions = {step: setup.question(step, shape) for step, shape in shapes.items()}
-        questions["draft"] = replace(questions["draft"], sampled=self.samples > 1)
-        return _graph(_Direct(self, setup, questions))
-
 
 def _graph(writer: _Direct) -> JudgeGraph:
     setup, first = writer.setup, "start"
@@ -180,4 +172,13 @@ class _Direct(Writer[DirectWriter]):
         return "repair" if self.wants_repair(state) else END
 
 
-create_direct_writer = factory(DirectWriter, DirectWriter.build, "create_direct_writer")
+def build(own: DirectWriter, model: str | BaseChatModel) -> JudgeGraph:
+    """Return the writer."""
+    shapes: Shapes = {"plan": Topic, "draft": Draft, "choose": Topic, "repair": Draft}
+    setup = writer_setup(own, model, dict.fromkeys(shapes))
+    questions = {step: setup.question(step, shape) for step, shape in shapes.items()}
+    questions["draft"] = replace(questions["draft"], sampled=own.samples > 1)
+    return _graph(_Direct(own, setup, questions))
+
+
+create_direct_writer = factory(DirectWriter, build, "create_direct_writer")

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.registry import load
-from langchain_judges.writing.bsm import BSMWriter
-from langchain_judges.writing.direct import DirectWriter
+from langchain_judges.methods.registry import Builder, options_of
+from langchain_judges.writing import bsm, direct
 from langchain_judges.writing.options import WriterOptions
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 WRITERS: dict[str, type[WriterOptions]] = {
-    kind.method: kind for kind in (BSMWriter, DirectWriter)
+    kind.method: kind for kind in (bsm.BSMWriter, direct.DirectWriter)
 }
+BUILDERS: dict[str, Builder] = {"bsm": bsm.build, "direct": direct.build}
+"""By the same names what makes a writer of checked options and a model."""
 
 
 def load_writer(
@@ -32,4 +33,5 @@ def load_writer(
     Raises:
         OptionError: The method, preset or an option is unknown.
     """
-    return load(WRITERS, method, model, preset, options)
+    checked = options_of(WRITERS, method, preset, options)
+    return BUILDERS[method](checked, model)

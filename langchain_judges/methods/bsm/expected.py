@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Update
+from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult, SolveWork
 from langchain_judges.methods.bsm.tally import CellWeights
 from langchain_judges.methods.expected import lead_chance
 from langchain_judges.methods.plans import PlanScore
 from langchain_judges.orders import Order
 from langchain_judges.verdict import Failure, Preference, Verdict
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.bsm.judge import BSM
 
 
 def unmeasured(options: BSM, work: SolveWork, reply: Reply) -> Update:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.once import Once
@@ -14,6 +13,7 @@ from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Steps, Update, together
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
+from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.parse import parse_plan
 from langchain_judges.methods.bsm.replies import Answer, BSMState
 from langchain_judges.methods.pairs import PairSteps, examples_in, pair_of
@@ -21,9 +21,6 @@ from langchain_judges.methods.plans import PlanLine, distinct_criteria, plan_sha
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows.texts import fence_tokens, transcript, user_turns
 from langchain_judges.verdict import cached_usage
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.bsm.judge import BSM
 
 
 @dataclass(frozen=True)

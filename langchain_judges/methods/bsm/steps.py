@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING
 
 from langgraph.types import Send
 
@@ -20,6 +19,7 @@ from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.expected import confidence, unmeasured
 from langchain_judges.methods.bsm.findings import findings, weighed
+from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.parse import parse_scores
 from langchain_judges.methods.bsm.planning import PlanSteps
 from langchain_judges.methods.bsm.replies import (
@@ -56,9 +56,6 @@ from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.orders import ORDER_NAMES, Order, by_identity, in_slots, naming_identities
 from langchain_judges.rows.texts import fence_tokens, judged, transcript
 from langchain_judges.verdict import Pair, add_usage, not_judged
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.bsm.judge import BSM
 
 
 @dataclass(frozen=True)

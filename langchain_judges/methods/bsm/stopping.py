@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 from langchain_judges.methods.bsm.bound import chance_to_stay
 from langchain_judges.methods.bsm.bound import first_wave as bounded_wave
+from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.tally import ScoreCells, weight_of
 from langchain_judges.methods.plans import PlanLine
 from langchain_judges.orders import combine
 from langchain_judges.verdict import Preference
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.bsm.judge import BSM
 
 
 def first_wave(options: BSM, plan: Sequence[PlanLine]) -> int:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
+from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.plans import PlanLine, PlanScore
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.verdict import Failure, Preference, Usage, Verdict
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.bsm.judge import BSM
 
 ScoreCells = Mapping[tuple[str, Order], dict[str, float]]
 """The mean scores `{"A", "B"}` of each criterion in each order."""

@@ -10,10 +10,10 @@ from pydantic import AfterValidator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.direct import prompts as texts
-from langchain_judges.methods.direct.judge import AboutATask, Baseline, ShownExamples
+from langchain_judges.methods.direct.options import AboutATask, Baseline, ShownExamples
 from langchain_judges.methods.direct.replies import LLMScoreResult
 from langchain_judges.methods.tasks import AutoTask
-from langchain_judges.options import Rule, Scale, factory
+from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import Order, OrderRule
 
 
@@ -209,10 +209,3 @@ class LLMScore(Baseline):
     def single(self) -> Order:
         """The order of a judge that asks one: B first, as DRPE does."""
         return "BA"
-
-
-create_relative_judge = factory(Relative, Relative.build, "create_relative_judge")
-create_absolute_judge = factory(Absolute, Absolute.build, "create_absolute_judge")
-create_direct_judge = factory(Direct, Direct.build, "create_direct_judge")
-create_cot_judge = factory(ChainOfThought, ChainOfThought.build, "create_cot_judge")
-create_llm_score_judge = factory(LLMScore, LLMScore.build, "create_llm_score_judge")

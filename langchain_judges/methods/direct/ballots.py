@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Update
+from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot, JudgeWork
 from langchain_judges.methods.expected import expected, lead_chance
 from langchain_judges.orders import by_identity, naming_identities, prefer, preferred_slot
 from langchain_judges.verdict import Failure
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.direct.judge import Baseline
 
 
 def balloted(own: Baseline, work: JudgeWork, reply: Reply, unit: str) -> Update:

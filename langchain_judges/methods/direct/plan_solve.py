@@ -10,11 +10,11 @@ from pydantic import model_validator
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.evidence import ANSWERS
-from langchain_judges.methods.direct.judge import Baseline
+from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import PlanSolveResult
 from langchain_judges.methods.evidence import SUBSCORES, scores_by_criterion
 from langchain_judges.methods.options import check_quorum
-from langchain_judges.options import ClientMost, Scale, factory
+from langchain_judges.options import ClientMost, Scale
 from langchain_judges.orders import OrderRule
 
 
@@ -75,6 +75,3 @@ class PlanSolve(Baseline):
     def _quorum_can_be_met(self) -> Self:
         check_quorum(self.min_valid, self.max_criteria)
         return self
-
-
-create_plan_solve_judge = factory(PlanSolve, PlanSolve.build, "create_plan_solve_judge")

@@ -12,11 +12,11 @@ from pydantic import model_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.direct import prompts as texts
-from langchain_judges.methods.direct.judge import AboutATask, Reads, ShownExamples
+from langchain_judges.methods.direct.options import AboutATask, Reads, ShownExamples
 from langchain_judges.methods.direct.replies import SelfConsistencyResult
 from langchain_judges.methods.options import Seed, check_quorum
 from langchain_judges.methods.stopping import Adaptive
-from langchain_judges.options import ClientMost, factory
+from langchain_judges.options import ClientMost
 from langchain_judges.orders import OrderRule
 
 
@@ -142,8 +142,3 @@ class RelativeSelfConsistency(SelfConsistency):
 
     prompt: Literal["cot", "relative"] = "relative"
     """`"cot"`, chains of thought, or `"relative"`, relative verdicts."""
-
-
-create_self_consistency_judge = factory(
-    SelfConsistency, SelfConsistency.build, "create_self_consistency_judge"
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.messages import AIMessage
 from langgraph.types import Overwrite, Send
@@ -18,6 +18,7 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.methods.choices import Choice, ForcedChoice
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.ballots import balloted
+from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.parse import measure, spoken_choice, spoken_scores
 from langchain_judges.methods.direct.replies import (
     DirectBallot,
@@ -61,9 +62,6 @@ from langchain_judges.orders import (
     Order,
 )
 from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.direct.judge import Baseline
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
 from langchain_judges.methods.direct.tally import toss
 from langchain_judges.methods.stopping import first_wave, outcomes, plurality, settled
 from langchain_judges.orders import Order, combine
 from langchain_judges.verdict import Pair, Preference
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.direct.judge import Baseline
 
 
 def next_samples(

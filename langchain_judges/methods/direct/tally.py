@@ -6,16 +6,14 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
 from langchain_judges.methods.plans import PlanLine, PlanScore
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict, not_judged
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.direct.judge import Baseline
 
 _POINTS: dict[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
 _WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": "A tie"}

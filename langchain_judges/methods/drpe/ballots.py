@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain_judges.asking.question import Reply
-from langchain_judges.methods.drpe.options import ConfidenceKind
+from langchain_judges.methods.drpe.panel import ConfidenceKind
 from langchain_judges.methods.drpe.replies import RoleBallot, VoteWork
 from langchain_judges.methods.drpe.votes import slot_vote, spoken_votes
 from langchain_judges.orders import naming_identities, preferred_slot

@@ -1,156 +1,184 @@
-"""Two groups of options of a DRPE judge: the members of the panel, and how it votes."""
+"""The options of a DRPE judge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self, cast
 
-from annotated_types import Ge, Gt, Le
+from langchain_core.embeddings import Embeddings
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.drpe.prompts import REQUESTS
-from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
-from langchain_judges.methods.drpe.votes import SpanKind
-from langchain_judges.methods.stopping import Adaptive
-from langchain_judges.methods.tasks import TASKS, Task
-from langchain_judges.options import ClientMost, Options, Rule
+from langchain_judges.methods.budgets import Budget
+from langchain_judges.methods.drpe import prompts as texts
+from langchain_judges.methods.drpe.evidence import EVIDENCE, sketch
+from langchain_judges.methods.drpe.panel import Panel, Voting
+from langchain_judges.methods.drpe.roles import RoleLike, read_roles
+from langchain_judges.methods.options import OtherModel, Seed, check_quorum
+from langchain_judges.methods.second_order import TwoOrders
+from langchain_judges.methods.tasks import AutoTask
+from langchain_judges.options import Here, Rule, group
+from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Role
 
-RoleContext = Literal["article", "candidate", "both"]
-Clustering = Literal["kmeans", "dbscan"]
-ConfidenceKind = Literal["auto", "logprobs", "soft", "samples", "none"]
+
+def _manual(roles: object) -> object:
+    if roles is None:
+        return None
+    read = read_roles(roles, "manual") if not isinstance(roles, str) else ()
+    if not read:
+        raise OptionError(f"`roles` must be at least one role, got {roles!r}")
+    return read
 
 
-def _static(roles: object) -> object:
-    return roles if roles is None else _roles_of_set(roles)
+class DRPE(TwoOrders):
+    """Create a judge that is a panel of role-players (Wu et al. 2023, DRPE).
 
+    `roles` generates readers of the text by two prompts, clusters them for diversity and
+    adds them to the static judges; `vote` asks the panel which text is better, all in one call;
+    `score` sums the votes for each text, each weighed by the length-normalised probability of
+    its own tokens (equation 4). With the defaults that is three calls; roles of one text are
+    generated once and serve every pair that shares it.
 
-def _roles_of_set(roles: object) -> object:
-    return roles if isinstance(roles, str) and read_roles(roles) else read_roles(roles)
+    `task` says what the two texts are, and so which question is asked, what the generated
+    readers look for something in, and which static judges sit: the paper writes them by hand
+    for each task, and gives those for summaries. By default it is chosen from the pair where
+    it is obvious, and the result says which.
 
+    A is the candidate and B the reference, as in the NLPCC version; the first version
+    compares any two summaries. A pair's own `reference`, beside the two, is shown to the
+    voters. Where the papers are silent or we differ: generated roles
+    alone are clustered, so that the static judges always sit; two role prompts and a
+    comparison are three calls, not two (`Panel(merged_prompt=True)` makes them two); where
+    a model gives no log-probabilities every vote weighs one, and a note says so; an article
+    longer than the model's context is cut, alike for every prompt, and flagged `input_cut`;
+    where the embedder fails the first generated roles sit, and a failure says so.
 
-class Panel(Options):
-    """The members of the panel (DRPE, section 3.1)."""
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "task", "roles", "proposed", "votes",
+        "score_norm", "roles_key", "not_asked"}`. `verdict.scores` are the sums of equation
+        4, the mean of those of both orders; `verdict.score` is A's share of them, 0.5 for a
+        tie; `score_norm` is A's sum over the valid votes.
 
-    called = "panel"
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+    """
 
-    static: Annotated[
-        str | Sequence[RoleLike] | None,
-        BeforeValidator(_static),
-        Rule("roles, or the name of a set"),
+    method = "drpe"
+    summary = "DRPE: a panel of static and generated role-players votes; votes are weighed."
+    presets = {
+        "drpe": {},
+        "drpe_v1": {
+            "panel": {
+                "dynamic": 5,
+                # About five in all are named, not five of each kind.
+                "pool": 3,
+                "clustering": "dbscan",
+                "capped": True,
+                "merged_prompt": True,
+            },
+            "voting": {"first": "random"},
+        },
+        "manual": {"panel": {"static": "manual", "dynamic": 0}},
+        "no_batch": {"voting": {"batch": False}},
+        "no_clustering": {"panel": {"clustering": None}},
+        "no_dynamic": {"panel": {"dynamic": 0}},
+        "no_static": {"panel": {"static": []}},
+    }
+    # Four readers or more, each asked alone, as many as the paper's sweep has; else a panel
+    # of seven asked at once; else the static roles.
+    budgets = (
+        Budget(5, 1, "panel.dynamic", least=4, most=6, also={"voting": {"batch": False}}),
+        Budget(3),
+        Budget(1, also={"panel": {"dynamic": 0}}),
+    )
+    events = {"roles": "role", "ballots": "vote"}
+    evidence = EVIDENCE
+    sketches = (sketch,)
+    templates = texts.PROMPTS
+
+    panel: Annotated[
+        Panel | Mapping[str, Any], group(Panel), Rule("a Panel or its fields by name")
+    ] = Panel()
+    """Who is on the panel: a `Panel`, or its fields by name."""
+    voting: Annotated[
+        Voting | Mapping[str, Any], group(Voting), Rule("a Voting or its fields by name")
+    ] = Voting()
+    """How the panel votes: a `Voting`, or its fields by name."""
+    task: AutoTask = "auto"
+    """`"summary"`, `"helpful"`, `"harmless"`, `"document"`, `"dialogue"`, `"text"`; or
+    `"auto"`: a summary or a dialogue if the pair obviously is one, `"text"` if both are about a
+    long text without a request, otherwise `"helpful"`; or `{"question", "quality", "about",
+    "sought", "everyone", "panel"}` of your own, the first required."""
+    orders: OrderRule = "none"
+    """`"none"` (the papers: one order, B first), `"score_mean"` (the sums of both orders are
+    averaged), `"strict"` (a text wins if both orders prefer it) or `"lenient"`."""
+    roles: Annotated[
+        Sequence[RoleLike] | None, BeforeValidator(_manual), Rule("a list of roles")
     ] = None
-    """Roles that always sit: a set by name (`"summary"`, the paper's three,
-    `"question_answering"`, `"dialogue"`, `"document"`, `"harmlessness"`), or roles of your own;
-    None: the set that fits the `task`; `"manual"`: that set, and the first version's three
-    with a point of view."""
-    dynamic: Annotated[int, Ge(0), ClientMost(12)] = 4
-    """Roles generated for the text that sit too; 0 generates none."""
-    merged_prompt: bool = False
-    """Ask for both kinds of readers in one call instead of two."""
-    context: RoleContext = "article"
-    """What the role prompts see: the article, the candidate, or both."""
-    pool: Annotated[int, Ge(1), ClientMost(24)] | None = None
-    """Readers asked of each kind; default the larger of 4 and `dynamic`."""
-    clustering: Clustering | None = "kmeans"
-    """How diverse roles are chosen; None keeps every role."""
-    clustered: Literal["dynamic", "all"] = "dynamic"
-    """Whether generated roles alone are clustered, and static ones always sit (our reading),
-    or all roles together, as the papers' text says."""
-    eps: Annotated[float, Gt(0), Le(2)] = 0.35
-    """DBSCAN's largest cosine distance between neighbours."""
-    min_samples: Annotated[int, Ge(1), ClientMost(100)] = 2
-    """Members that make a DBSCAN neighbourhood dense."""
-    capped: bool = False
-    """Keep at most `dynamic` of what DBSCAN finds: of each kind in turn, larger clusters
-    first."""
+    """A fixed panel, such as another result's `roles`; no roles are generated then."""
+    role_model: OtherModel = None
+    """Generates roles instead of `model`."""
+    embeddings: Annotated[
+        Embeddings | None, Here(), Rule("a LangChain `Embeddings` or None")
+    ] = None
+    """Embeds `"type: description"` for clustering; default all-MiniLM-L6-v2."""
+    seed: Seed = 0
+    """Seed of the clustering, of sampled votes and of the coin for `Voting(first="random")`."""
+
+    @property
+    def seating(self) -> Panel:
+        """Who sits."""
+        return cast("Panel", self.panel)
+
+    @property
+    def poll(self) -> Voting:
+        """How they vote."""
+        return cast("Voting", self.voting)
+
+    @property
+    def manual(self) -> list[Role]:
+        """The roles that are used as they are."""
+        return cast("list[Role]", list(self.roles or ()))
+
+    @property
+    def single(self) -> Order:
+        """The order of a judge that asks one: B first."""
+        return "BA"
+
+    @property
+    def seats(self) -> int:
+        """The most roles that can sit."""
+        return len(self.manual) or self.seating.most()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of readers, each asked for by a prompt of its own."""
+        return ("merged",) if self.seating.merged_prompt else ("coarse", "fine")
+
+    @property
+    def generates(self) -> bool:
+        """Whether a model is asked for roles."""
+        return bool(self.seating.dynamic) and not self.roles
 
     @model_validator(mode="after")
-    def _somebody_sits(self) -> Self:
-        if self.static is not None and not self.static_roles() and not self.dynamic:
-            raise OptionError("a panel needs `static` roles, `dynamic` ones, or both")
+    def _orders_follow_each_other(self) -> Self:
+        self.refuse_waiting({"`voting.adaptive`": bool(self.poll.adaptive)})
         return self
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the options as plain JSON, with the static roles in full.
-
-        A set may be reworded under the same name, and is another panel then. Where the task
-        decides who sits, the mark holds the wording of all sets.
-        """
-        if self.by_task:
-            return super().as_json()
-        return {**super().as_json(), "static": [dict(role) for role in self.static_roles()]}
-
-    def static_roles(self, task: Task | None = None) -> tuple[Role, ...]:
-        """Return the roles that always sit.
-
-        Args:
-            task: Whose set sits where no roles are named, or beside the manual ones.
-        """
-        panel = (task or TASKS["summary"])["panel"]
-        if self.static == "manual":
-            return manual_roles(panel)
-        return SETS[panel] if self.static is None else read_roles(self.static)
-
-    @property
-    def by_task(self) -> bool:
-        """Whether the task decides who always sits."""
-        return self.static is None or self.static == "manual"
-
-    @property
-    def asked(self) -> int:
-        """How many readers each prompt asks for."""
-        return self.pool or max(4, self.dynamic)
-
-    def most(self) -> int:
-        """Return the most roles that can sit."""
-        static = len(self.static_roles())
-        if not self.dynamic:
-            return static
-        exact = self.clustering == "kmeans" or (self.clustering and self.capped)
-        generated = self.dynamic if exact else 2 * self.asked
-        return static + generated
-
-
-class Voting(Options):
-    """How the panel votes (DRPE, section 3.2)."""
-
-    called = "voting"
-
-    batch: bool = True
-    """Ask all roles in one call; False asks each by itself."""
-    confidence: ConfidenceKind = "auto"
-    """What a vote weighs: `"logprobs"`, the probability of its tokens (the paper); `"soft"`,
-    the share of 1 and of 2 in the probability at the vote's token, so that a role gives each
-    text its share (ours); `"samples"`, how often the role votes so in `samples` replies; \
-`"none"`, one; `"auto"`,
-    log-probabilities where there are any, else one."""
-    span: SpanKind = "joint"
-    """Whose tokens count: `"joint"` (vote and reason), `"vote"` or `"reason"`."""
-    samples: Annotated[int, Ge(2), ClientMost(32)] = 5
-    """Replies with `confidence="samples"`; of an even number a role may be divided."""
-    first: Literal["reference", "random"] = "reference"
-    """What stands first where a single order is asked: `"reference"`, which is B (NLPCC
-    version), or either text, by a coin seeded by the pair (first version)."""
-    shuffled: bool = True
-    """Show the roles of a batch in an order drawn for the pair and sample, for later roles read
-    the votes of earlier ones; False: in the panel's order."""
-    variant: Annotated[int, Ge(0), Le(len(REQUESTS) - 1)] = 0
-    """Which of the five wordings of the request, from 0."""
-    min_valid: Annotated[int, Ge(1), ClientMost(100)] | None = None
-    """Fewest valid votes in an order; default more than half of the roles that were asked."""
-    adaptive: Adaptive = False
-    """Let roles vote one after the other, in the panel's order, and stop when the others
-    cannot change the verdict; a probability such as 0.95 stops when they would not, with at
-    least that probability. `not_asked` names the others. Needs `batch=False`."""
 
     @model_validator(mode="after")
-    def _roles_vote_alone(self) -> Self:
-        if self.adaptive and self.batch:
-            raise OptionError("`adaptive` needs roles that vote one by one: `batch=False`")
+    def _quorum_can_be_met(self) -> Self:
+        check_quorum(self.poll.min_valid, self.seats)
         return self
 
-    @property
-    def replies(self) -> int:
-        """How often the same votes are asked for."""
-        return self.samples if self.confidence == "samples" else 1
+    def branches(self) -> int:
+        """Return the most calls that are in flight at the same time."""
+        seats = 1 if self.poll.batch else self.seats
+        return max(2, len(self.order_list) * self.poll.replies * seats)
+
+    def calls(self) -> int:
+        """Return the calls for one pair with a full panel, excluding repairs."""
+        seats = 1 if self.poll.batch else self.seats
+        votes = len(self.order_list) * self.poll.replies * seats
+        return votes + (len(self.kinds) if self.generates else 0)

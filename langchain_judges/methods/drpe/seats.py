@@ -17,7 +17,7 @@ from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Effect, Steps, Update, together
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids
-from langchain_judges.methods.drpe.options import Panel
+from langchain_judges.methods.drpe.panel import Panel
 from langchain_judges.methods.drpe.roles import alternating, distinct, first_of_each_kind
 from langchain_judges.methods.tasks import Task
 from langchain_judges.rows.texts import fence_token

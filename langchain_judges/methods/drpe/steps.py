@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
 from langgraph.types import Send
@@ -21,6 +20,7 @@ from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.article import article_within, cut_failures
 from langchain_judges.methods.drpe.ballots import read_ballots, spoken, vote_failure, weighed
+from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.replies import (
     DRPEState,
     RoleVote,
@@ -46,9 +46,6 @@ from langchain_judges.methods.tasks import Task, settle
 from langchain_judges.orders import ORDER_NAMES, Order, in_slots
 from langchain_judges.rows.texts import fence_token, judged, transcript
 from langchain_judges.verdict import Pair, Role, add_usage, cached_usage, not_judged
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.drpe.judge import DRPE
 
 
 @dataclass(frozen=True)

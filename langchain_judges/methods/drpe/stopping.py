@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from langchain_judges.methods.drpe.ballots import weighed
+from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.replies import RoleBallot
 from langchain_judges.methods.drpe.tally import order_sums, role_votes
 from langchain_judges.methods.stopping import first_wave, settled
 from langchain_judges.orders import Order, combine
 from langchain_judges.verdict import Preference, Role, Vote
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.drpe.judge import DRPE
 
 
 def next_roles(

@@ -19,22 +19,18 @@ from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.reply import check
 from langchain_judges.asking.steps import Update
-from langchain_judges.errors import InputError
 from langchain_judges.methods.beginning import begin
-from langchain_judges.methods.evidence import EvidenceTable
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.rubric.claim_tally import Claim, ClaimSide, claims_verdict
-from langchain_judges.methods.rubric.options import BASES, LabelOptions
+from langchain_judges.methods.rubric.label_options import LabelOptions
 from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
-from langchain_judges.methods.rubric.ready import Rubric
 from langchain_judges.methods.rubric.replies import (
     CriterionScore,
     Explain,
     RubricResult,
     label_shape,
 )
-from langchain_judges.rows.texts import expected_answers
 from langchain_judges.verdict import Failure, Item, add_usage, not_labelled
 
 if TYPE_CHECKING:
@@ -46,12 +42,6 @@ _FIELDS: Mapping[str, ClaimSide] = {"claims": "response", "expected_claims": "ex
 """What a reply calls the claims of each text."""
 _UNITS: Mapping[ClaimSide, str] = {"response": "claim", "expected": "expected"}
 """What the claims of each text are called where they are checked."""
-CLAIMS = EvidenceTable(
-    "claims",
-    "Claims",
-    (("claim", "Claim"), ("of", "Of"), ("supported", "Supported"), ("reason", "Reason")),
-)
-"""The claims on a page."""
 
 
 class ClaimState(ItemState, total=False):
@@ -66,24 +56,6 @@ class ClaimResult(RubricResult):
 
     claims: NotRequired[list[Claim]]
     """Those of the response, then those of the expected answer."""
-
-
-def can_split(rubric: Rubric) -> bool:
-    """Return whether a rubric can be judged claim by claim: correctness or groundedness."""
-    basis = BASES.get(rubric.needs or "")
-    return len(rubric.criteria) == 1 and rubric.criteria[0].name == basis
-
-
-def check_claims(rubric: Rubric, item: Mapping[str, Any]) -> None:
-    """Check that an item can be judged claim by claim.
-
-    Raises:
-        InputError: Its rubric is another one, or it has several expected answers.
-    """
-    if not can_split(rubric):
-        raise InputError("claim by claim only correctness and groundedness are judged")
-    if rubric.needs == "expected" and (number := len(expected_answers(item))) > 1:
-        raise InputError(f"`expected`: claim by claim one answer is compared, saw {number}")
 
 
 @dataclass(frozen=True)

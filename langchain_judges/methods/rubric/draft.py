@@ -34,15 +34,12 @@ from langchain_judges.verdict import add_usage, cached_usage, not_labelled
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-USUAL = 8
-"""Questions drafted at most where the caller names no number."""
-
 
 @dataclass(frozen=True)
 class DraftSteps(LabelSteps):
     """The steps of a judge that drafts criteria: draft → evaluate → total."""
 
-    most: int = USUAL
+    most: int = 0
     """Questions drafted at most."""
     drafts: Once[Reply] = field(default_factory=Once)
     whole = True

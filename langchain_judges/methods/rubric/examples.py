@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import SOURCE, material
-from langchain_judges.methods.rubric.options import ExampleOrder, LabelOptions
+from langchain_judges.methods.rubric.label_options import ExampleOrder, LabelOptions
 from langchain_judges.rows.texts import transcript
 from langchain_judges.verdict import Failure
 

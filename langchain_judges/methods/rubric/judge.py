@@ -2,216 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-from annotated_types import Ge, Le
 from langchain_core.language_models import BaseChatModel
-from pydantic import BeforeValidator, SkipValidation, model_validator
 
-from langchain_judges.errors import OptionError
-from langchain_judges.methods.evidence import SUBSCORES, scores_by_criterion
-from langchain_judges.methods.options import check_quorum
 from langchain_judges.methods.rubric.claims import (
-    CLAIMS,
     ClaimSteps,
-    can_split,
-    check_claims,
     claims_graph,
 )
-from langchain_judges.methods.rubric.criteria import (
-    ClientLabels,
-    Labels,
-    LabelsLike,
-    RubricLike,
-    read_rubric,
-)
-from langchain_judges.methods.rubric.draft import USUAL, DraftSteps
-from langchain_judges.methods.rubric.options import LabelOptions, rubric_of_text
-from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS
-from langchain_judges.methods.rubric.ready import Rubric, check_name, load_rubric, ready_names
+from langchain_judges.methods.rubric.draft import DraftSteps
+from langchain_judges.methods.rubric.options import RubricOptions
+from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS
 from langchain_judges.methods.rubric.replies import RubricResult, RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label_setup
 from langchain_judges.methods.setup import Setup
-from langchain_judges.options import ClientMost, ForClient, Owner, Rule, factory
-from langchain_judges.verdict import Label
+from langchain_judges.options import factory
 
 if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
 
-class RubricOptions(LabelOptions):
-    """Create a judge of one text with your own criteria or a ready rubric.
-
-    All criteria are asked in one call, each answered by a reason and one of its labels.
-
-    Returns:
-        A compiled graph from `Item` to `{"verdict", "subscores"}`, with a memory `recalled`
-        too. Each subscore is `{"criterion", "label", "score", "weight", "holds", "required",
-        "reason", "confidence", "confidence_source"}`. With one criterion the verdict is its
-        label and score; with several both are the total in [0, 1]: the mean of the scores by
-        weight, 0 where a required criterion does not hold. With `claims` the result has
-        `claims` too, each `{"claim", "of", "supported", "reason"}`.
-
-    Raises:
-        OptionError: An option is not allowed.
-        ModelSetupError: The model cannot be made.
-
-    Example:
-        >>> from langchain_judges import create_rubric_judge
-        >>> judge = create_rubric_judge("local", rubric=[
-        ...     {"name": "Tone", "description": "Is the reply polite?", "weight": 2},
-        ...     {"name": "Length", "scale": (1, 5), "anchors": {1: "rambles", 5: "brief"}},
-        ... ])  # doctest: +SKIP
-        >>> reply = {"input": "Where is my parcel?", "output": "It comes today."}
-        >>> verdict = judge.invoke(reply)["verdict"]  # doctest: +SKIP
-        >>> verdict["score"]  # doctest: +SKIP
-        1.0
-    """
-
-    method = "rubric"
-    summary = "Rubric: one text by criteria of your own, or by a ready rubric."
-    presets = {name: {"rubric": name} for name in ready_names()}
-    events = {"subscores": "subscore", "claims": "claim"}
-    evidence = (SUBSCORES, CLAIMS)
-    sketches = (scores_by_criterion,)
-    templates = {**DRAFT_PROMPTS, **CLAIM_PROMPTS}
-
-    rubric: Annotated[
-        RubricLike | None,
-        SkipValidation,
-        Rule("a name, a text, a list or a mapping of criteria, or None"),
-        ForClient(str | Sequence[str | Mapping[str, str]] | Mapping[str, str] | None),
-    ] = None
-    """What is judged: the name of a ready rubric, a text, a list of criteria (`"name"`,
-    `"name: description"`, the fields of a `Criterion`), or a mapping of names to
-    descriptions. Default: correctness where a row has `expected`, else groundedness."""
-    file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
-    """A YAML or JSON file that holds the rubric."""
-    labels: Annotated[Labels | None, ForClient(ClientLabels | None)] = None
-    """Labels for criteria without their own, from lowest to highest, or each with its meaning;
-    they replace those of a ready rubric. Default 0 and 1, no and yes."""
-    each: bool = False
-    """Ask each criterion in its own call, in parallel."""
-    min_valid: Annotated[int, Ge(1), ClientMost(100)] | None = None
-    """Fewest criteria that must be judged for a verdict; default more than half."""
-    claims: bool = False
-    """Judge correctness or groundedness claim by claim, in two calls: list the claims of the
-    response (and of the expected answer), check all of them (arXiv:2509.16093). The score is
-    the share of supported claims; with an expected answer F1 of precision and recall."""
-
-    draft: Annotated[
-        int,
-        Ge(0),
-        Le(30),
-        BeforeValidator(lambda most: USUAL if most is True else 0 if most is False else most),
-        Rule("a whole number from 0 to 30, True or False"),
-    ] = 0
-    """Draft at most this many yes/no questions from the task (`True`: eight), once for each
-    task, and ask them together with the criteria of `rubric` (TICK, arXiv:2410.03608)."""
-
-    @model_validator(mode="after")
-    def _check(self) -> RubricOptions:
-        if self.rubric is not None and self.file is not None:
-            raise OptionError("give `rubric` or `file`, not both")
-        if isinstance(self.rubric, str):
-            check_name(self.rubric)
-        check_quorum(self.min_valid, self._most)
-        if self.claims:
-            self._check_claims()
-        return self
-
-    def _check_claims(self) -> None:
-        if self.own_rubric and not can_split(self.own_rubric):
-            raise OptionError(
-                "`claims` goes with the ready rubrics 'correctness' and 'groundedness'"
-            )
-        for name in ("draft", "each", "labels", "memory", "min_valid", "steps"):
-            if getattr(self, name):
-                raise OptionError(f"`{name}` does not go with `claims`")
-
-    @cached_property
-    def own_rubric(self) -> Rubric | None:
-        """The rubric of the judge; None: by what a row brings."""
-        if isinstance(self.rubric, str):
-            return rubric_of_text(self.rubric, self.labels)
-        if self.file is None and self.rubric is None:
-            return None
-        rubric = (
-            load_rubric(self.file)
-            if self.file is not None
-            else Rubric(criteria=read_rubric(self.rubric))  # type: ignore[arg-type]
-        )
-        if self.labels is None:
-            return rubric
-        criteria = tuple(criterion.with_labels(self.labels) for criterion in rubric.criteria)
-        return Rubric(**{**dict(rubric), "criteria": criteria})
-
-    @property
-    def known_labels(self) -> tuple[Label, ...]:
-        """What people's labels of a text may be; empty: anything, where there is a total."""
-        return () if self.claims or self.draft else super().known_labels
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The sub-scores that every row gets beside its total, by name."""
-        if not self.own_rubric or not (self.claims or self.draft):
-            return super().parts
-        if self.draft:
-            return tuple(criterion.name for criterion in self.own_rubric.criteria)
-        return ("precision", "recall") if self.own_rubric.needs == "expected" else ()
-
-    def check(self, item: Mapping[str, Any]) -> None:
-        """Check that an item brings what its rubric compares a text with.
-
-        Raises:
-            InputError: It does not, so any verdict would be a guess.
-        """
-        if self.own_rubric or item.get("rubric") or not self.draft:
-            super().check(item)
-        if self.claims:
-            check_claims(self.rubric_of(item), item)
-
-    @property
-    def own_labels(self) -> LabelsLike | None:
-        """Labels of criteria without their own, and of ready rubrics."""
-        return self.labels
-
-    @property
-    def _most(self) -> int:
-        """The most criteria that an item is judged by."""
-        own = len(self.own_rubric.criteria) if self.own_rubric else 0
-        return own + self.draft or 1
-
-    def calls(self) -> int:
-        """Return the calls for one item, excluding repairs."""
-        if self.claims:
-            return 2
-        return (self._most if self.each else 1) + bool(self.draft)
-
-    def build(self, model: str | BaseChatModel) -> JudgeGraph:
-        """Return the judge."""
-        if self.claims:
-            others = dict.fromkeys(CLAIM_PROMPTS)
-            setup = Setup.of(self, model, others, templates=CLAIM_PROMPTS)
-            return claims_graph(ClaimSteps(setup, self), **self._marks())
-        if self.draft:
-            setup = label_setup(self, model, drafts=True)
-            steps: LabelSteps = DraftSteps(
-                setup, self, self.each, self.min_valid, most=self.draft
-            )
-        else:
-            steps = LabelSteps(label_setup(self, model), self, self.each, self.min_valid)
-        return label_graph(steps, RubricState, RubricResult, **self._marks())
-
-    def _marks(self) -> dict[str, Any]:
-        """Return what decides verdicts beside the options: what a name or a file says."""
-        if self.own_rubric is None:
-            return {}
-        labels = self.known_labels or (0, 1)
-        return {"criteria": self.own_rubric.as_json(), "labels": list(labels)}
+def build(own: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
+    """Return the judge."""
+    if own.claims:
+        others = dict.fromkeys(CLAIM_PROMPTS)
+        setup = Setup.of(own, model, others, templates=CLAIM_PROMPTS)
+        return claims_graph(ClaimSteps(setup, own), **own.marks())
+    if own.draft:
+        setup = label_setup(own, model, drafts=True)
+        steps: LabelSteps = DraftSteps(setup, own, own.each, own.min_valid, most=own.draft)
+    else:
+        steps = LabelSteps(label_setup(own, model), own, own.each, own.min_valid)
+    return label_graph(steps, RubricState, RubricResult, **own.marks())
 
 
-create_rubric_judge = factory(RubricOptions, RubricOptions.build, "create_rubric_judge")
+create_rubric_judge = factory(RubricOptions, build, "create_rubric_judge")

@@ -1,97 +1,162 @@
-"""What the judges that label one text by criteria take."""
+"""The options of the judge of one text by criteria of the caller's own."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from functools import cached_property
+from os import PathLike
+from typing import Annotated, Any
 
-from langchain_judges.errors import InputError
-from langchain_judges.methods.options import JudgeOptions, Seed
-from langchain_judges.methods.rubric.criteria import Criterion, LabelsLike
-from langchain_judges.methods.rubric.prompts import PROMPTS
-from langchain_judges.methods.rubric.ready import Needs, Rubric, ready
-from langchain_judges.methods.rubric.replies import Explain
-from langchain_judges.methods.rubric.tally import Scoring
-from langchain_judges.options import Rule
+from annotated_types import Ge, Le
+from pydantic import BeforeValidator, SkipValidation, model_validator
+
+from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.evidence import SUBSCORES, EvidenceTable, scores_by_criterion
+from langchain_judges.methods.options import check_quorum
+from langchain_judges.methods.rubric.criteria import (
+    ClientLabels,
+    Labels,
+    LabelsLike,
+    RubricLike,
+    read_rubric,
+)
+from langchain_judges.methods.rubric.label_options import BASES, LabelOptions, rubric_of_text
+from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS
+from langchain_judges.methods.rubric.ready import Rubric, check_name, load_rubric, ready_names
+from langchain_judges.options import ClientMost, ForClient, Owner, Rule
+from langchain_judges.rows.texts import expected_answers
 from langchain_judges.verdict import Label
 
-ExampleOrder = Literal["insertion", "shuffle", "modes"]
-"""How examples are ordered: as recalled, by a seed, or in blocks of one failure mode."""
-BASES: Mapping[str, str] = {"expected": "correctness", "source": "groundedness"}
-"""What is judged where nobody says it, by what a row brings."""
-_NEEDED: Mapping[Needs | None, str] = {
-    None: "a reference to compare with, or a source to check against, or a `rubric` of its own "
-    "(`expected`, `source`, `rubric`)",
-    "expected": "a reference to compare with (`expected`)",
-    "source": "a source to check against (`source`)",
-}
+CLAIMS = EvidenceTable(
+    "claims",
+    "Claims",
+    (("claim", "Claim"), ("of", "Of"), ("supported", "Supported"), ("reason", "Reason")),
+)
+"""The claims on a page."""
+USUAL = 8
+"""Questions drafted at most where the caller names no number."""
 
 
-class LabelOptions(JudgeOptions):
-    """What the judges that label one text have in common."""
+class RubricOptions(LabelOptions):
+    """Create a judge of one text with your own criteria or a ready rubric.
 
-    takes = "item"
-    templates = PROMPTS
-    several: ClassVar[bool] = False
-    """Whether several criteria can be asked."""
+    All criteria are asked in one call, each answered by a reason and one of its labels.
 
-    steps: Annotated[Sequence[str] | None, Rule("a list of texts")] = None
-    """How to judge, step by step; default the rubric's own steps."""
-    explain: Explain = "first"
-    """When the reason is asked: `"first"`, before the label, `"after"` or `"none"`."""
-    score: Scoring = "mean"
-    """The score if the model gives log-probabilities: `"mean"`, the mean of the labels weighted
-    by their probability (arXiv:2503.03064), or `"mode"`, only the label."""
-    example_order: ExampleOrder = "insertion"
-    """Order of remembered examples: `"insertion"` (as recalled), `"shuffle"` or `"modes"`."""
-    seed: Seed = 0
-    """Seed of the shuffling."""
+    Returns:
+        A compiled graph from `Item` to `{"verdict", "subscores"}`, with a memory `recalled`
+        too. Each subscore is `{"criterion", "label", "score", "weight", "holds", "required",
+        "reason", "confidence", "confidence_source"}`. With one criterion the verdict is its
+        label and score; with several both are the total in [0, 1]: the mean of the scores by
+        weight, 0 where a required criterion does not hold. With `claims` the result has
+        `claims` too, each `{"claim", "of", "supported", "reason"}`.
 
-    @property
-    @abstractmethod
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: The model cannot be made.
+
+    Example:
+        >>> from langchain_judges import create_rubric_judge
+        >>> judge = create_rubric_judge("local", rubric=[
+        ...     {"name": "Tone", "description": "Is the reply polite?", "weight": 2},
+        ...     {"name": "Length", "scale": (1, 5), "anchors": {1: "rambles", 5: "brief"}},
+        ... ])  # doctest: +SKIP
+        >>> reply = {"input": "Where is my parcel?", "output": "It comes today."}
+        >>> verdict = judge.invoke(reply)["verdict"]  # doctest: +SKIP
+        >>> verdict["score"]  # doctest: +SKIP
+        1.0
+    """
+
+    method = "rubric"
+    summary = "Rubric: one text by criteria of your own, or by a ready rubric."
+    presets = {name: {"rubric": name} for name in ready_names()}
+    events = {"subscores": "subscore", "claims": "claim"}
+    evidence = (SUBSCORES, CLAIMS)
+    sketches = (scores_by_criterion,)
+    templates = {**DRAFT_PROMPTS, **CLAIM_PROMPTS}
+
+    rubric: Annotated[
+        RubricLike | None,
+        SkipValidation,
+        Rule("a name, a text, a list or a mapping of criteria, or None"),
+        ForClient(str | Sequence[str | Mapping[str, str]] | Mapping[str, str] | None),
+    ] = None
+    """What is judged: the name of a ready rubric, a text, a list of criteria (`"name"`,
+    `"name: description"`, the fields of a `Criterion`), or a mapping of names to
+    descriptions. Default: correctness where a row has `expected`, else groundedness."""
+    file: Annotated[str | PathLike[str] | None, Owner(), Rule("a path, or None")] = None
+    """A YAML or JSON file that holds the rubric."""
+    labels: Annotated[Labels | None, ForClient(ClientLabels | None)] = None
+    """Labels for criteria without their own, from lowest to highest, or each with its meaning;
+    they replace those of a ready rubric. Default 0 and 1, no and yes."""
+    each: bool = False
+    """Ask each criterion in its own call, in parallel."""
+    min_valid: Annotated[int, Ge(1), ClientMost(100)] | None = None
+    """Fewest criteria that must be judged for a verdict; default more than half."""
+    claims: bool = False
+    """Judge correctness or groundedness claim by claim, in two calls: list the claims of the
+    response (and of the expected answer), check all of them (arXiv:2509.16093). The score is
+    the share of supported claims; with an expected answer F1 of precision and recall."""
+
+    draft: Annotated[
+        int,
+        Ge(0),
+        Le(30),
+        BeforeValidator(lambda most: USUAL if most is True else 0 if most is False else most),
+        Rule("a whole number from 0 to 30, True or False"),
+    ] = 0
+    """Draft at most this many yes/no questions from the task (`True`: eight), once for each
+    task, and ask them together with the criteria of `rubric` (TICK, arXiv:2410.03608)."""
+
+    @model_validator(mode="after")
+    def _check(self) -> RubricOptions:
+        if self.rubric is not None and self.file is not None:
+            raise OptionError("give `rubric` or `file`, not both")
+        if isinstance(self.rubric, str):
+            check_name(self.rubric)
+        check_quorum(self.min_valid, self._most)
+        if self.claims:
+            self._claims_fit()
+        return self
+
+    def _claims_fit(self) -> None:
+        if self.own_rubric and not _can_split(self.own_rubric):
+            raise OptionError(
+                "`claims` goes with the ready rubrics 'correctness' and 'groundedness'"
+            )
+        for name in ("draft", "each", "labels", "memory", "min_valid", "steps"):
+            if getattr(self, name):
+                raise OptionError(f"`{name}` does not go with `claims`")
+
+    @cached_property
     def own_rubric(self) -> Rubric | None:
         """The rubric of the judge; None: by what a row brings."""
+        if isinstance(self.rubric, str):
+            return rubric_of_text(self.rubric, self.labels)
+        if self.file is None and self.rubric is None:
+            return None
+        rubric = (
+            load_rubric(self.file)
+            if self.file is not None
+            else Rubric(criteria=read_rubric(self.rubric))  # type: ignore[arg-type]
+        )
+        if self.labels is None:
+            return rubric
+        criteria = tuple(criterion.with_labels(self.labels) for criterion in rubric.criteria)
+        return Rubric(**{**dict(rubric), "criteria": criteria})
 
     @property
-    @abstractmethod
-    def own_labels(self) -> LabelsLike | None:
-        """Labels of criteria without their own, and of ready rubrics."""
+    def known_labels(self) -> tuple[Label, ...]:
+        """What people's labels of a text may be; empty: anything, where there is a total."""
+        return () if self.claims or self.draft else super().known_labels
 
     @property
-    def shows_criteria(self) -> bool:
-        """Whether the prompt says what is judged."""
-        return True
-
-    @property
-    def shows_steps(self) -> bool:
-        """Whether the prompt says how to judge."""
-        return True
-
-    @property
-    def shows_task(self) -> bool:
-        """Whether the prompt shows the task."""
-        return True
-
-    @property
-    def needs_source(self) -> bool:
-        """Whether texts are compared with a source."""
-        return self.own_rubric is not None and self.own_rubric.needs == "source"
-
-    def rubric_of(self, item: Mapping[str, Any]) -> Rubric:
-        """Return what an item is judged by: its own rubric, the judge's, or what fits it.
-
-        Raises:
-            InputError: There is nothing to judge by.
-        """
-        if text := item.get("rubric"):
-            return rubric_of_text(str(text), self.own_labels)
-        if self.own_rubric:
-            return self.own_rubric
-        basis = next((field for field in BASES if item.get(field)), None)
-        if basis is None:
-            raise _nothing(None)
-        return rubric_of_text(BASES[basis], self.own_labels)
+    def parts(self) -> tuple[str, ...]:
+        """The sub-scores that every row gets beside its total, by name."""
+        if not self.own_rubric or not (self.claims or self.draft):
+            return super().parts
+        if self.draft:
+            return tuple(criterion.name for criterion in self.own_rubric.criteria)
+        return ("precision", "recall") if self.own_rubric.needs == "expected" else ()
 
     def check(self, item: Mapping[str, Any]) -> None:
         """Check that an item brings what its rubric compares a text with.
@@ -99,53 +164,49 @@ class LabelOptions(JudgeOptions):
         Raises:
             InputError: It does not, so any verdict would be a guess.
         """
-        needs = self.rubric_of(item).needs
-        if needs and not item.get(needs):
-            raise _nothing(needs)
+        if self.own_rubric or item.get("rubric") or not self.draft:
+            super().check(item)
+        if self.claims:
+            _check_claims(self.rubric_of(item), item)
 
     @property
-    def known_labels(self) -> tuple[Label, ...]:
-        """What people's labels of a text may be; empty: anything, where there is a total."""
-        rubric = self.own_rubric
-        if rubric is None:
-            return tuple(self.own_labels or (0, 1))
-        return rubric.criteria[0].names if len(rubric.criteria) == 1 else ()
+    def own_labels(self) -> LabelsLike | None:
+        """Labels of criteria without their own, and of ready rubrics."""
+        return self.labels
 
     @property
-    def parts(self) -> tuple[str, ...]:
-        """The sub-scores that every row gets beside its total, by name."""
-        criteria = self.own_rubric.criteria if self.own_rubric else ()
-        return tuple(criterion.name for criterion in criteria if len(criteria) > 1)
+    def _most(self) -> int:
+        """The most criteria that an item is judged by."""
+        own = len(self.own_rubric.criteria) if self.own_rubric else 0
+        return own + self.draft or 1
 
-    @property
-    def compares(self) -> bool:
-        """Whether it compares with a reference where it finds one."""
-        return self.own_rubric is None or self.own_rubric.needs == "expected"
+    def calls(self) -> int:
+        """Return the calls for one item, excluding repairs."""
+        if self.claims:
+            return 2
+        return (self._most if self.each else 1) + bool(self.draft)
+
+    def marks(self) -> dict[str, Any]:
+        """Return what decides verdicts beside the options: what a name or a file says."""
+        if self.own_rubric is None:
+            return {}
+        labels = self.known_labels or (0, 1)
+        return {"criteria": self.own_rubric.as_json(), "labels": list(labels)}
 
 
-def rubric_of_text(text: str, labels: LabelsLike | None) -> Rubric:
-    """Return the ready rubric of a name, or a text as a rubric of one criterion.
+def _can_split(rubric: Rubric) -> bool:
+    """Return whether a rubric can be judged claim by claim: correctness or groundedness."""
+    basis = BASES.get(rubric.needs or "")
+    return len(rubric.criteria) == 1 and rubric.criteria[0].name == basis
 
-    Args:
-        text: The name, or what is judged.
-        labels: Labels to use instead of those of a ready rubric.
+
+def _check_claims(rubric: Rubric, item: Mapping[str, Any]) -> None:
+    """Check that an item can be judged claim by claim.
+
+    Raises:
+        InputError: Its rubric is another one, or it has several expected answers.
     """
-    if rubric := ready(text):
-        criteria = [_relabelled(criterion, labels) for criterion in rubric.criteria]
-        return Rubric(**{**dict(rubric), "criteria": tuple(criteria)})
-    own = Criterion(name="rubric", description=text.strip())
-    return Rubric(criteria=(own.with_labels(labels) if labels else own,))
-
-
-def _relabelled(criterion: Criterion, labels: LabelsLike | None) -> Criterion:
-    if labels is None:
-        return criterion
-    same = list(map(str, labels)) == list(map(str, criterion.names))
-    if same and not isinstance(labels, Mapping):
-        return criterion  # what its labels mean stands in its file
-    bare: dict[str, Any] = {"labels": None, "scale": None, "anchors": {}, "least": None}
-    return Criterion(**{**dict(criterion), **bare}).with_labels(labels)
-
-
-def _nothing(needs: Needs | None) -> InputError:
-    return InputError(f"there is nothing to judge by: the judge needs {_NEEDED[needs]}")
+    if not _can_split(rubric):
+        raise InputError("claim by claim only correctness and groundedness are judged")
+    if rubric.needs == "expected" and (number := len(expected_answers(item))) > 1:
+        raise InputError(f"`expected`: claim by claim one answer is compared, saw {number}")

@@ -31,8 +31,8 @@ from langchain_judges.methods.rubric.examples import (
     shaped_as,
     usable,
 )
+from langchain_judges.methods.rubric.label_options import LabelOptions
 from langchain_judges.methods.rubric.labels import label_probabilities, spoken_label
-from langchain_judges.methods.rubric.options import LabelOptions
 from langchain_judges.methods.rubric.prompts import (
     ANSWER_PROMPTS,
     DRAFT_PROMPTS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
 
@@ -14,12 +13,10 @@ from langchain_judges.asking.steps import Steps
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.pairs import FOCUS, PairSteps, fences, reference_block
+from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.rows.texts import fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Pair
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.sc2.judge import SC2
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
+from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.replies import PreferenceReply
 from langchain_judges.methods.sc2.tally import chance_of_a
 from langchain_judges.orders import Order, combine
 from langchain_judges.verdict import Preference
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.sc2.judge import SC2
 
 
 def more_samples(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
+from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.replies import Comparisons, ComparisonTable, PreferenceReply
 from langchain_judges.orders import Order, combine, disagree, prefer
 from langchain_judges.verdict import (
@@ -16,9 +16,6 @@ from langchain_judges.verdict import (
     Verdict,
     not_judged,
 )
-
-if TYPE_CHECKING:
-    from langchain_judges.methods.sc2.judge import SC2
 
 FORCED = 0.51
 """Least probability that a chosen label counts with: where a reply's format forced it, its own

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.cascade.judge import Cascade
+from langchain_judges.methods.cascade.judge import cascade_of
+from langchain_judges.methods.cascade.options import Cascade
 from langchain_judges.methods.combined import CombinedGraph
-from langchain_judges.methods.marks import kind_of, metadata_of, unwrapped
+from langchain_judges.methods.marks import metadata_of, unwrapped
 from langchain_judges.methods.members import Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
@@ -79,7 +80,7 @@ def calibrate_cascade(
     }
     changes = {"thresholds": gates, "calibration": calibration}
     options_with_gates = own.model_copy(update=changes)
-    return options_with_gates.combine_members(graph.members, kind_of(graph))  # type: ignore[return-value]
+    return cascade_of(options_with_gates, graph.members)
 
 
 def _results(

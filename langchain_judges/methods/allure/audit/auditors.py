@@ -27,7 +27,7 @@ from langchain_judges.methods.allure.audit.state import audited_shape
 from langchain_judges.methods.items import material
 from langchain_judges.methods.marks import unwrapped
 from langchain_judges.methods.options import GraphOptions
-from langchain_judges.methods.rubric.options import LabelOptions
+from langchain_judges.methods.rubric.label_options import LabelOptions
 from langchain_judges.methods.rubric.wording import criterion_words, label_words
 from langchain_judges.methods.setup import prompt_set
 from langchain_judges.verdict import Label, Usage

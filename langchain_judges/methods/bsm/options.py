@@ -1,0 +1,186 @@
+"""The options of Branch-Solve-Merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Annotated, Literal, Self
+
+from annotated_types import Ge
+from pydantic import AfterValidator, model_validator
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.bsm import prompts as texts
+from langchain_judges.methods.bsm.evidence import EVIDENCE
+from langchain_judges.methods.budgets import Budget
+from langchain_judges.methods.evidence import scores_by_criterion
+from langchain_judges.methods.options import OtherModel, Seed, check_quorum
+from langchain_judges.methods.plans import PlanLine, PlanLineLike, read_criteria
+from langchain_judges.methods.second_order import TwoOrders
+from langchain_judges.methods.stopping import Adaptive
+from langchain_judges.options import ClientMost, Rule, Scale
+from langchain_judges.orders import OrderRule
+
+Criteria = Annotated[
+    Sequence[PlanLineLike] | None,
+    AfterValidator(read_criteria),
+    Rule(
+        "a list with distinct names, of 'name', 'name: description' or {'name', 'description'}"
+    ),
+]
+
+
+class BSM(TwoOrders):
+    """Create a Branch-Solve-Merge judge of pairs (Saha et al. 2023, section 3, Algorithm 1).
+
+    `branch` plans up to `max_criteria` criteria from the request alone; `solve` scores both
+    texts on each criterion, in both orders; `merge` sums the scores of each order and
+    prefers a text only if both orders do. With K criteria that is 1 + 2K calls.
+
+    Where the paper is silent or we differ: the plan is made once and serves both orders
+    (the paper plans twice, which is the same under greedy decoding); a criterion that
+    cannot be scored in one order is left out of both; replies are JSON; a plan that fails
+    is not replaced by fixed criteria unless `fallback_criteria` says so. The examples of a
+    memory, whose verdicts are of whole texts, are shown to the plan or to the model that
+    merges, never where one criterion is scored. `adaptive`, `batch_criteria`,
+    `merge="weighted"` and `score="mean"` are ours.
+
+    Returns:
+        A compiled graph from `Pair` to `{"verdict", "criteria", "subscores", "by_order",
+        "not_asked"}`. `verdict.scores` are the totals over both orders.
+
+    Raises:
+        OptionError: An option is not allowed.
+        ModelSetupError: A model cannot be made.
+
+    Example:
+        >>> from langchain_judges import create_bsm_judge
+        >>> judge = create_bsm_judge("local", max_criteria=3)  # doctest: +SKIP
+        >>> judge.invoke({"input": "Why is the sky blue?", "output_a": "Rayleigh "
+        ...     "scattering.", "output_b": "It just is."})["verdict"]  # doctest: +SKIP
+    """
+
+    method = "bsm"
+    summary = "Branch-Solve-Merge: a plan of criteria, each scored in both orders, summed."
+    presets = {
+        "paper": {"reuse_plan": False},
+        "neural_merge": {"merge": "model"},
+        "self_consistency": {"samples": 5},
+        "ten_points": {"scale": (1, 10)},
+    }
+    budgets = (Budget(1, 2, "max_criteria"),)
+    events = {"criteria": "criterion", "subscores": "subscore"}
+    evidence = EVIDENCE
+    sketches = (scores_by_criterion,)
+    templates = texts.PROMPTS
+
+    criteria: Criteria = None
+    """Your own plan instead of a generated one (2K calls): names, `"name: description"`, or
+    `{"name", "description"}`, optionally with a `weight`."""
+    branch_model: OtherModel = None
+    """Plans instead of `model`."""
+    merge_model: OtherModel = None
+    """Merges instead of `model`, with `merge="model"`."""
+    reference_model: OtherModel = None
+    """Writes a reference answer if a pair has none, once for each request (one more call);
+    texts are then scored against it."""
+    max_criteria: Annotated[int, Ge(1), ClientMost(20)] = 5
+    """Most criteria in a plan (the paper's branching factor)."""
+    scale: Scale = (1, 5)
+    """Lowest and highest score."""
+    merge: Literal["sum", "weighted", "model"] = "sum"
+    """`"sum"` adds the scores (all results of the paper); `"weighted"` adds them with the
+    weights of the plan, 1 to 10; `"model"` asks a model for the verdict of each order (one more
+    call for each)."""
+    orders: OrderRule = "strict"
+    """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`; see `orders.py`."""
+    score: Literal["mode", "mean"] = "mode"
+    """`"mode"` uses each score as written (the paper); `"mean"` uses its expected value over
+    the alternative tokens, if the provider reports their probabilities: fewer ties, and a
+    confidence, the probability that the preferred text has the larger sum."""
+    batch_criteria: Annotated[int, Ge(1), ClientMost(20)] = 1
+    """Criteria in one solve call: with n, ceil(K / n) calls instead of K in each order."""
+    adaptive: Adaptive = False
+    """Solve the criteria with the largest weights first, and stop when the others cannot change
+    the verdict; a probability such as 0.95 stops when the verdict would remain with at least
+    that probability. `not_asked` names the skipped criteria. Not with `merge="model"` or a plan
+    for each order."""
+    samples: Annotated[int, Ge(1), ClientMost(32)] = 1
+    """Solve calls for each criterion and order, at temperature 0.7 if there are several;
+    their scores are averaged (the paper's self-consistency)."""
+    reuse_plan: bool = True
+    """Plan once; False plans separately for each order, as printed in the paper."""
+    show_turn1_answers: bool = False
+    """Show the answers of earlier turns, which the paper hides."""
+    explain_first: bool = False
+    """Ask for the explanation before the scores; the paper scores first."""
+    fallback_criteria: Criteria = None
+    """Criteria to use if planning fails; the failure is reported."""
+    min_valid: Annotated[int, Ge(1), ClientMost(32)] | None = None
+    """Fewest criteria that must be scored for a verdict; default more than half."""
+    seed: Seed = 0
+    """Seed of the samples."""
+
+    @model_validator(mode="after")
+    def _quorum_can_be_met(self) -> Self:
+        check_quorum(self.min_valid, len(self.plan) or self.max_criteria)
+        return self
+
+    @model_validator(mode="after")
+    def _early_stop_is_exact(self) -> Self:
+        if self.adaptive and (self.merge == "model" or not self.reuse_plan):
+            raise OptionError(
+                "`adaptive` needs one plan and added scores: not `merge='model'`, and not "
+                "`reuse_plan=False`"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _first_order_decides(self) -> Self:
+        self.refuse_waiting(
+            {
+                "`adaptive`": bool(self.adaptive),
+                "`merge='model'`": self.merge == "model",
+                "`reuse_plan=False`": not self.reuse_plan,
+            }
+        )
+        return self
+
+    @model_validator(mode="after")
+    def _memory_is_shown(self) -> Self:
+        if self.memory is not None and self.plan and self.merge != "model":
+            raise OptionError(
+                "a `memory` is shown to the plan or to the model that merges: leave out "
+                "`criteria`, or take `merge='model'`"
+            )
+        return self
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the criteria of the plan have weights."""
+        return self.merge == "weighted"
+
+    @property
+    def plan(self) -> tuple[PlanLine, ...]:
+        """The caller's own plan; empty where one is made."""
+        return read_criteria(self.criteria) or ()
+
+    @property
+    def fallback(self) -> tuple[PlanLine, ...]:
+        """The plan where planning failed."""
+        return read_criteria(self.fallback_criteria) or ()
+
+    def branches(self) -> int:
+        """Return the most solve calls a pair can take."""
+        return self._solves(len(self.plan) or max(self.max_criteria, len(self.fallback)))
+
+    def calls(self) -> int:
+        """Return the calls for a pair with a full plan, excluding repairs: 1 + 2K."""
+        plans = 0 if self.plan else 1 if self.reuse_plan else len(self.order_list)
+        merges = len(self.order_list) if self.merge == "model" else 0
+        solves = self._solves(len(self.plan) or self.max_criteria)
+        return plans + solves + merges + (self.reference_model is not None)
+
+    def _solves(self, criteria: int) -> int:
+        batches = ceil(criteria / self.batch_criteria)
+        return batches * len(self.order_list) * self.samples

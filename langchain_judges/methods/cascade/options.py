@@ -1,0 +1,96 @@
+"""The options of a cascade."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.budgets import Budget
+from langchain_judges.methods.combination import Combination
+from langchain_judges.methods.opinions import opinion_sketch, opinion_table
+from langchain_judges.options import Owner, Rule
+
+Thresholds = float | Sequence[float | None]
+
+
+def _shares(thresholds: Thresholds) -> Thresholds:
+    values = [thresholds] if isinstance(thresholds, int | float) else thresholds
+    if not all(value is None or 0 <= value <= 1 for value in values):
+        raise ValueError
+    return thresholds
+
+
+class Cascade(Combination):
+    """Create a judge that asks a cheap judge, and the next one only if that one is unsure.
+
+    "Trust or Escalate" (Jung, Brahman & Choi 2024, arXiv:2407.18370): a judge's verdict is
+    accepted if its certainty is at least the threshold; otherwise the next judge is asked. The
+    certainty (`metrics.certainty`) is the verdict's confidence, 0 if the orders disagree,
+    otherwise the margin of its score. `calibrate_cascade` finds thresholds on labelled rows,
+    with a guarantee on the agreement. Ours: the stages may be any judges, of any method.
+
+    Returns:
+        A compiled graph to `{"verdict", "stage", "stages"}`: the verdict of the judge that
+        decided (`stage`), and what each judge said that was asked. Where the last one has a
+        threshold and is unsure too, the row is not judged (`unsure`).
+
+    Raises:
+        OptionError: An option is not allowed, or the judges do not fit together.
+        ModelSetupError: A model cannot be made.
+    """
+
+    method = "cascade"
+    summary = "Cascade: a cheap judge first, the next one only where it is unsure."
+    default_methods = ("relative", "bsm")
+    # What `relative` leaves of its 2 calls is for Branch-Solve-Merge.
+    budgets = (
+        Budget(
+            3,
+            2,
+            "methods.1.options.max_criteria",
+            also={"methods": ["relative", {"method": "bsm", "options": {}}]},
+        ),
+    )
+    events = {"stages": "opinion"}
+    evidence = (opinion_table("stages", "Judges asked in turn", ("certainty", "Certainty")),)
+    sketches = (opinion_sketch("stages", "certainty"),)
+
+    thresholds: Annotated[
+        float | Sequence[float | None],
+        AfterValidator(_shares),
+        Owner(),
+        Rule("a number from 0 to 1, or one for each judge (None: it never decides)"),
+    ] = 0.5
+    """The lowest certainty at which a verdict is accepted: one number for all judges but the
+    last, or a list. If the list has no number for the last judge, that one always decides."""
+    calibration: Annotated[
+        Mapping[str, Any] | None, Owner(), Rule("what `calibrate_cascade` wrote, or None")
+    ] = None
+    """The rows on which the thresholds were found, and the guarantee; set by
+    `calibrate_cascade`."""
+
+    def gates(self, size: int) -> list[float | None]:
+        """Return the threshold of each judge; 0 of one that always decides.
+
+        Args:
+            size: How many judges there are.
+
+        Raises:
+            OptionError: There are more or fewer thresholds than judges.
+        """
+        if isinstance(self.thresholds, int | float):
+            return [*[float(self.thresholds)] * (size - 1), 0.0]
+        thresholds = list(self.thresholds)
+        if len(thresholds) not in {size - 1, size}:
+            raise OptionError(
+                f"`thresholds` must be {size - 1}, or {size} where the last judge may abstain; "
+                f"got {thresholds!r}"
+            )
+        return thresholds if len(thresholds) == size else [*thresholds, 0.0]
+
+    def check_size(self, size: int) -> None:
+        """Check that there is a threshold for each judge."""
+        self.gates(size)

@@ -1,0 +1,86 @@
+"""What every judge made of judges takes, beside its members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import AfterValidator
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.options import JudgeOptions
+from langchain_judges.options import ForClient, Rule
+
+MembersLike = Any
+"""Judges, models (objects or names) and specs in a list; or one model for several methods."""
+SHARED = ("instructions", "temperature", "repairs", "cache", "memory", "recall", "allow_leak")
+"""Options that go to each member which is made here; a ready judge has its own."""
+
+_UNSET = {"methods": None, "repairs": 1, "allow_leak": False}
+Named = str | Mapping[str, Any]
+"""A method by name, or as a spec without a model: `{"method", "options"?, "preset"?}`."""
+
+
+def _is_list(methods: Sequence[Named] | None) -> Sequence[Named] | None:
+    if isinstance(methods, str) or (methods is not None and not methods):
+        raise ValueError
+    return methods
+
+
+class Combination(JudgeOptions):
+    """What every judge made of judges takes, beside its members."""
+
+    default_methods: ClassVar[tuple[str, ...]] = ("relative",)
+    """How a single model judges, where no method is named."""
+
+    methods: Annotated[
+        Sequence[Named] | None,
+        AfterValidator(_is_list),
+        Rule("a list of methods, each a name or {'method', 'options', 'preset'}"),
+        ForClient(
+            Annotated[list[str] | None, AfterValidator(_is_list), Rule("a list of names")]
+        ),
+    ] = None
+    """Methods for members that are models: one for all, one for each, or several for a single
+    model; each is a name, or `{"method", "options", "preset"}`. None: `"relative"` for several
+    models."""
+
+    def check_size(self, size: int) -> None:
+        """Check that the options fit so many members.
+
+        Raises:
+            OptionError: They do not.
+        """
+
+    def without_shared(self) -> Self:
+        """Return the options without those of its members, in whose specs they stand."""
+        return self.model_copy(update=dict.fromkeys(SHARED, None) | _UNSET)
+
+    def shared(self) -> dict[str, Any]:
+        """Return the options that were given for each member which is made here."""
+        return {name: getattr(self, name) for name in SHARED if name in self.model_fields_set}
+
+    def specs_of_models(self, models: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return the judge that each model is to be, as a spec.
+
+        Raises:
+            OptionError: There are more or fewer methods than models.
+        """
+        default = self.default_methods if len(models) == 1 else ("relative",)
+        methods = list(self.methods or default)
+        if len(models) > 1 and len(methods) not in {1, len(models)}:
+            raise OptionError(
+                f"`methods` must be one for all models or one for each; got {len(methods)} for "
+                f"{len(models)} models"
+            )
+        shared = self.shared()
+        size = max(len(models), len(methods))
+        each_model = models if len(models) == size else list(models) * size
+        each_method = methods if len(methods) == size else methods * size
+        specs: list[dict[str, Any]] = [
+            dict(each) if isinstance(each, Mapping) else {"method": each}
+            for each in each_method
+        ]
+        for spec in specs:
+            spec["options"] = {**shared, **(spec.get("options") or {})}
+        return [{**spec, "model": model} for spec, model in zip(specs, each_model, strict=True)]
