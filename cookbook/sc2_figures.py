@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
-from langchain_judges.asking.embeddings import default_embeddings
+from langchain_judges.asking.models.embeddings import default_embeddings
 from langchain_judges.errors import MissingExtraError, needs
 from langchain_judges.methods.sc2.check import TableCheck, check_table, phrases_of
 from langchain_judges.rows.texts import judged

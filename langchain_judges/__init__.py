@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from langchain_judges.asking.batches import batch_model
+    from langchain_judges.asking.batches.model import batch_model
     from langchain_judges.asking.models import resolve_model
     from langchain_judges.asking.rates import MinuteLimiter
     from langchain_judges.errors import JudgeError
@@ -76,7 +76,7 @@ _HOMES = {
     "as_comparative_evaluator": "integrations.comparative",
     "as_evaluator": "integrations.evaluators",
     "assert_judged": "runs.assertion",
-    "batch_model": "asking.batches",
+    "batch_model": "asking.batches.model",
     "best_of": "integrations.best_of",
     "build": "methods.registry",
     "calibrate_cascade": "runs.studies.calibration",

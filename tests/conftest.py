@@ -112,7 +112,9 @@ def letter_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
         def encode(self, texts: list[str], **_: object) -> list[list[float]]:
             return [[1.0 + text.count(chr(97 + n)) for n in range(26)] for text in texts]
 
-    monkeypatch.setattr("langchain_judges.asking.embeddings._encoder", lambda _: Letters())
+    monkeypatch.setattr(
+        "langchain_judges.asking.models.embeddings._encoder", lambda _: Letters()
+    )
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.reply import read
+from langchain_judges.asking.replies.reading import read
 from langchain_judges.methods.bsm.parse import parse_plan
 from langchain_judges.methods.drpe.votes import spoken_votes
 from langchain_judges.methods.sc2.parse import parse_aspects

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from langchain_judges import FailureMemory, FaissStore, create_drpe_judge, create_sc2_judge
-from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
+from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.errors import MissingExtraError
 from tests.fakes import FakeChatModel
 from tests.processes import start
@@ -36,7 +36,7 @@ print(store.similarity_search("tides", k=1)[0].page_content)
 def without(monkeypatch):
     """Hide the embedder's package."""
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    monkeypatch.setattr("langchain_judges.asking.embeddings._encoders", {})
+    monkeypatch.setattr("langchain_judges.asking.models.embeddings._encoders", {})
 
 
 @pytest.mark.system

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import langchain_judges
 from langchain_judges import create_bsm_writer, metrics
-from langchain_judges.asking.local import local_model
+from langchain_judges.asking.models.local import local_model
 from langchain_judges.cli import app
 from langchain_judges.datasets import load
 from langchain_judges.errors import JudgeError, MissingExtraError
@@ -87,7 +87,7 @@ USES = [
 def test_a_missing_extra_is_one_sentence_with_the_command(
     monkeypatch, tmp_path, extra, package, what, use
 ):
-    monkeypatch.setattr("langchain_judges.asking.local._servers", {})
+    monkeypatch.setattr("langchain_judges.asking.models.local._servers", {})
     monkeypatch.chdir(tmp_path)
     Path("x.parquet").touch()
     block(monkeypatch, package)

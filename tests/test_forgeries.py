@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage
 from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, judge_many
-from langchain_judges.asking.reply import read
+from langchain_judges.asking.replies.reading import read
 from langchain_judges.cli import app
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.runs.studies.attack import attack_rates, forged_rows

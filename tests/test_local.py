@@ -23,8 +23,8 @@ from langchain_judges import (
 )
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.channel import Channel
-from langchain_judges.asking.embeddings import SentenceEmbeddings, _encoders
-from langchain_judges.asking.local import LOG_VARIABLE, local_model
+from langchain_judges.asking.models.embeddings import SentenceEmbeddings, _encoders
+from langchain_judges.asking.models.local import LOG_VARIABLE, local_model
 from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import ModelSetupError, OptionError

@@ -9,8 +9,8 @@ from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from pydantic import Field, SecretStr
 
 from langchain_judges import create_direct_judge
-from langchain_judges.asking.connections import with_own_connections
-from langchain_judges.asking.models import model_identity, resolve_model, without_own_retries
+from langchain_judges.asking.models import model_identity, resolve_model
+from langchain_judges.asking.models.clients import with_own_connections, without_own_retries
 from langchain_judges.errors import OptionError
 from tests.cases import for_each
 from tests.fakes import FakeChatModel

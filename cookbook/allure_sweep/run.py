@@ -22,7 +22,7 @@ from allure_sweep.figures import figures
 from allure_sweep.plan import Arm, Plan, plan_sweep
 from allure_sweep.results import Runs
 from langchain_judges.asking.channel import Channel
-from langchain_judges.asking.embeddings import default_embeddings
+from langchain_judges.asking.models.embeddings import default_embeddings
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.memory.failures import FailureMemory
 from langchain_judges.methods.allure.audit.checks import annotated

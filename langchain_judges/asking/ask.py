@@ -17,11 +17,12 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
 from langchain_judges.asking.channel import ReplyRequest
-from langchain_judges.asking.gate import LEDGER
 from langchain_judges.asking.journal import key_of
+from langchain_judges.asking.ledger import LEDGER
 from langchain_judges.asking.question import Asking, Question, Reply
-from langchain_judges.asking.reply import Problem, json_schema, read
+from langchain_judges.asking.replies.reading import Problem, read
 from langchain_judges.asking.reply_cache import cache_key, cached_reply, keep_reply
+from langchain_judges.asking.schema import json_schema
 from langchain_judges.asking.sending import send
 from langchain_judges.asking.steps import NODE_INPUT, Effect, Steps
 from langchain_judges.asking.stream import tell

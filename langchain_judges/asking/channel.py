@@ -20,20 +20,18 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel
 
 from langchain_judges.asking.complaints import Complaint
-from langchain_judges.asking.connections import with_own_connections
 from langchain_judges.asking.deadline import deadline_of
-from langchain_judges.asking.masked import masked
-from langchain_judges.asking.models import (
+from langchain_judges.asking.models import model_identity, model_name, resolve_model
+from langchain_judges.asking.models.clients import (
     is_openai_kin,
-    model_identity,
-    model_name,
-    resolve_model,
+    with_own_connections,
     without_own_retries,
 )
-from langchain_judges.asking.plain_json import with_plain_json
+from langchain_judges.asking.models.masked import masked
+from langchain_judges.asking.models.plain_json import with_plain_json
+from langchain_judges.asking.models.secrets import Secrets, without_password
 from langchain_judges.asking.prompt_cache import PromptCache
-from langchain_judges.asking.reply import json_schema
-from langchain_judges.asking.secrets import Secrets, without_password
+from langchain_judges.asking.schema import json_schema
 from langchain_judges.errors import OptionError
 
 _LOG = logging.getLogger(__name__)

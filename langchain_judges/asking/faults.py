@@ -25,7 +25,7 @@ from langchain_core.exceptions import (
 )
 
 from langchain_judges.asking.paid import Paid
-from langchain_judges.asking.reply import Problem
+from langchain_judges.asking.replies.reading import Problem
 from langchain_judges.rows.printable import clean
 
 LONGEST_WAIT = 120.0

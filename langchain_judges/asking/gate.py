@@ -11,23 +11,16 @@ import asyncio
 import heapq
 import itertools
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, wait
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from langchain_judges.asking.models import model_name
 from langchain_judges.asking.paid import Paid
 from langchain_judges.asking.rates import MinuteLimiter
 from langchain_judges.asking.steps import Effect, Steps
-from langchain_judges.asking.traced_cost import note_cost
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
-from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from langchain_core.language_models import BaseChatModel
     from langchain_core.rate_limiters import BaseRateLimiter
 
@@ -37,16 +30,6 @@ class PriceList(Protocol):
 
     def cost(self, model: BaseChatModel, paid: Paid) -> float | None:
         """Return what a reply cost in dollars; None where no price is known."""
-
-
-class Replies(Protocol):
-    """Where the replies to one row stand until it is judged."""
-
-    def take(self, call: str) -> Any:
-        """Return a reply that an earlier run paid for, by the key of its call, or None."""
-
-    def keep(self, call: str, reply: Any) -> None:
-        """Write a reply down."""
 
 
 class Gate:
@@ -261,48 +244,3 @@ class Gate:
         granted = not place.cancel() and not place.cancelled() and not place.exception()
         if granted:
             self.leave()
-
-
-@dataclass
-class Ledger:
-    """What one pair of a run has cost so far; kept even if its graph is stopped midway."""
-
-    gate: Gate
-    rank: int
-    end_run: Callable[[Exception], None] | None = None
-    """Ends the whole run for an error that no other call can escape."""
-    run_id: UUID | None = None
-    """Of the row's run in traces, where its cost is noted."""
-    replies: Replies | None = None
-    """Where its replies are written down; None where its graph's journal has them."""
-    usage: Usage = field(default_factory=no_usage)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _dollars: float = 0.0
-    _priced: bool = True
-
-    @property
-    def cost(self) -> float | None:
-        """Dollars for all of its replies; None where the price of one is not known."""
-        return self._dollars if self._priced else None
-
-    def leave(self, model: BaseChatModel, paid: Paid | None) -> None:
-        """Give a place back after a call; None: no reply came."""
-        if paid is None:
-            self.gate.leave()
-            return
-        cost = self.gate.price(model, paid)
-        with self._lock:
-            self._dollars += cost or 0.0
-            self._priced = self._priced and cost is not None
-        note_cost(self.run_id, self.cost)
-        live = (model.metadata or {}).get("batch") and paid.tier != "batch"
-        self.gate.leave(calls=1, tokens=paid.tokens, cost=cost, unwritten=1, live=bool(live))
-
-    def book(self, usage: Usage) -> None:
-        """Add what a question cost."""
-        with self._lock:
-            self.usage = add_usage([self.usage, usage])
-
-
-LEDGER: ContextVar[Ledger | None] = ContextVar("langchain_judges_ledger", default=None)
-"""The ledger of the pair being judged; None outside `judge_many`."""

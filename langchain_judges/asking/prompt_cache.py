@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel
 
 from langchain_judges.asking.once import Once
-from langchain_judges.asking.reply import json_schema
+from langchain_judges.asking.schema import json_schema
 from langchain_judges.asking.steps import Steps
 from langchain_judges.asking.tokens import BYTES
 

@@ -13,10 +13,10 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
 from langchain_judges.asking.channel import Channel
-from langchain_judges.asking.gate import LEDGER
 from langchain_judges.asking.journal import ThreadJournal
+from langchain_judges.asking.ledger import LEDGER
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.reply import Parse, Problem
+from langchain_judges.asking.replies.reading import Parse, Problem
 from langchain_judges.orders import Order
 from langchain_judges.verdict import (
     Failure,
@@ -147,3 +147,12 @@ class Asking:
                 else sampling.get("temperature", question.channel.identity.get("temperature")),
             },
         }
+
+
+_SPREAD = 1000
+"""Distance of the seeds of two judges, so that their samples are not the same ones."""
+
+
+def sample_seed(seed: int, number: int) -> int:
+    """Return the seed of one sample of a judge; of each sample, and each judge, another."""
+    return _SPREAD * seed + number

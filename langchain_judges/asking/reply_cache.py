@@ -9,7 +9,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import Generation
 
 from langchain_judges.asking.question import Asking, Question, Reply
-from langchain_judges.asking.reply import check, json_schema
+from langchain_judges.asking.replies.reading import check
+from langchain_judges.asking.schema import json_schema
 from langchain_judges.asking.steps import Effect, Steps
 
 

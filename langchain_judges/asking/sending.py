@@ -23,13 +23,13 @@ from langchain_judges.asking.faults import (
     status_of,
     wait_after,
 )
-from langchain_judges.asking.gate import LEDGER
-from langchain_judges.asking.masked import without_secrets
+from langchain_judges.asking.ledger import LEDGER
 from langchain_judges.asking.models import model_name
+from langchain_judges.asking.models.masked import without_secrets
 from langchain_judges.asking.paid import Paid, paid_for
 from langchain_judges.asking.prompt_cache import marked
 from langchain_judges.asking.question import Asking
-from langchain_judges.asking.reply import Problem
+from langchain_judges.asking.replies.reading import Problem
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.verdict import (

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.rate_limiters import BaseRateLimiter
 
-    from langchain_judges.asking.batch_journal import Job
+    from langchain_judges.asking.batches.journal import Job
     from langchain_judges.methods.outline import Outline
 
 _IN_JOBS, _OPEN_ROWS = 50_000, 2_000
@@ -177,7 +177,7 @@ def _batched(
     chat: Any, *, out: Path | None, live_after: float | None, errors: Console
 ) -> BaseChatModel:
     """Return the model with its calls turned into jobs, remembered in a file beside `out`."""
-    from langchain_judges.asking.batches import batch_model
+    from langchain_judges.asking.batches.model import batch_model
     from langchain_judges.runs.files.remote import url_of
 
     if out is None or url_of(out):

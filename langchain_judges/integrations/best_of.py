@@ -12,7 +12,7 @@ from langchain_core.runnables.config import patch_config
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import is_openai_kin, resolve_model
-from langchain_judges.asking.seeds import sample_seed
+from langchain_judges.asking.question import sample_seed
 from langchain_judges.asking.steps import Effect, Steps, arun, run, together
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import InputError, OptionError

@@ -15,7 +15,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.confidence import json_spans, reply_tokens
+from langchain_judges.asking.replies.confidence import json_spans, reply_tokens
 from langchain_judges.orders import prefer
 from langchain_judges.verdict import Preference
 

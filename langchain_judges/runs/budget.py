@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langchain_judges.asking.gate import Gate, Ledger
+from langchain_judges.asking.gate import Gate
+from langchain_judges.asking.ledger import Ledger
 from langchain_judges.errors import OptionError
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.prices import Prices

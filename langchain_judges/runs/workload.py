@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_judges.asking.gate import LEDGER, Ledger
+from langchain_judges.asking.ledger import LEDGER, Ledger
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.methods.marks import memory_of, unwrapped

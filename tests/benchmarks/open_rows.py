@@ -22,8 +22,8 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from langchain_judges import ajudge_many, load_judge
-from langchain_judges.asking import batches
-from langchain_judges.asking.batcher import Batcher
+from langchain_judges.asking.batches import model as batches
+from langchain_judges.asking.batches.batcher import Batcher
 from langchain_judges.runs.in_flight import kilobytes_of
 
 CASES = [

@@ -106,7 +106,7 @@ async def structured_loop(url: str) -> int:
 async def client_loop(url: str) -> int:
     from openai import AsyncOpenAI
 
-    from langchain_judges.asking.reply import json_schema
+    from langchain_judges.asking.schema import json_schema
     from langchain_judges.methods.plans import plan_shape, scores_shape
 
     client = AsyncOpenAI(base_url=url, api_key="x")

@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from langchain_judges.asking.embeddings import SentenceEmbeddings
+from langchain_judges.asking.models.embeddings import SentenceEmbeddings
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.faiss import files

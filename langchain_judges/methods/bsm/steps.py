@@ -11,8 +11,7 @@ from langgraph.types import Send
 
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.nodes import Call, Next
-from langchain_judges.asking.question import Question, Reply
-from langchain_judges.asking.seeds import sample_seed
+from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Steps, Update, together
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import block, example_texts

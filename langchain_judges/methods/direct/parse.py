@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.confidence import Span, json_spans, reply_tokens, spelling
-from langchain_judges.asking.prose import agreed, fields, label_in, lines_of, lone_label
+from langchain_judges.asking.replies.confidence import Span, json_spans, reply_tokens, spelling
+from langchain_judges.asking.replies.prose import agreed, fields, label_in, lines_of, lone_label
 
 _FIELDS = ("preferred", "preference", "verdict", "winner", "choice", "answer", "better")
 _NOUNS = ("response", "summary", "passage", "candidate", "text", "option")

@@ -12,8 +12,7 @@ from langgraph.types import Overwrite, Send
 from pydantic import BaseModel
 
 from langchain_judges.asking.nodes import Call, Next
-from langchain_judges.asking.question import Question, Reply
-from langchain_judges.asking.seeds import sample_seed
+from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.choices import Choice, ForcedChoice
 from langchain_judges.methods.direct import prompts as texts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 
-from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
+from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.once import Once
 from langchain_judges.memory.rendering import RememberedPair

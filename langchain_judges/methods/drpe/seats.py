@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from langchain_core.embeddings import Embeddings
 
 from langchain_judges.asking.ask import ask
-from langchain_judges.asking.embeddings import embedded
+from langchain_judges.asking.models.embeddings import embedded
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Effect, Steps, Update, together
 from langchain_judges.methods.drpe import prompts as texts

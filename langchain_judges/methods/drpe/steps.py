@@ -13,8 +13,7 @@ from langgraph.types import Send
 from langchain_judges.asking.ask import ask, recorded
 from langchain_judges.asking.nodes import Next
 from langchain_judges.asking.once import Once
-from langchain_judges.asking.question import Question
-from langchain_judges.asking.seeds import sample_seed
+from langchain_judges.asking.question import Question, sample_seed
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.drpe import prompts as texts

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from langchain_core.messages import AIMessage
 from pydantic import ValidationError
 
-from langchain_judges.asking.confidence import (
+from langchain_judges.asking.replies.confidence import (
     Span,
     json_spans,
     reply_tokens,

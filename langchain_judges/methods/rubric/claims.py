@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, create_model
 
 from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.question import Reply
-from langchain_judges.asking.reply import check
+from langchain_judges.asking.replies.reading import check
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material

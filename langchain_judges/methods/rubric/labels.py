@@ -10,8 +10,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.confidence import json_spans, reply_tokens
-from langchain_judges.asking.prose import (
+from langchain_judges.asking.replies.confidence import json_spans, reply_tokens
+from langchain_judges.asking.replies.prose import (
     Line,
     Stated,
     agreed,

@@ -13,7 +13,7 @@ from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.question import Question, Reply
-from langchain_judges.asking.reply import check
+from langchain_judges.asking.replies.reading import check
 from langchain_judges.asking.steps import Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example

@@ -8,7 +8,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 
-from langchain_judges.asking.embeddings import SentenceEmbeddings, default_embeddings
+from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.beginning import begin

@@ -8,8 +8,13 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.confidence import Span, json_spans, reply_tokens, span_confidence
-from langchain_judges.asking.prose import (
+from langchain_judges.asking.replies.confidence import (
+    Span,
+    json_spans,
+    reply_tokens,
+    span_confidence,
+)
+from langchain_judges.asking.replies.prose import (
     MARKUP,
     agreed,
     fields,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from langchain_core.embeddings import Embeddings
 
-from langchain_judges.asking.embeddings import embedded
-from langchain_judges.asking.seeds import sample_seed
+from langchain_judges.asking.models.embeddings import embedded
+from langchain_judges.asking.question import sample_seed
 from langchain_judges.asking.steps import Steps
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import block, example_texts

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 
-from langchain_judges.asking.batch_journal import BatchAnswer, BatchJournal, Job
-from langchain_judges.asking.batch_request import HttpRequest
-from langchain_judges.asking.batcher import MOST_REQUESTS, Batcher
+from langchain_judges.asking.batches.batcher import MOST_REQUESTS, Batcher
+from langchain_judges.asking.batches.journal import BatchAnswer, BatchJournal, Job
+from langchain_judges.asking.batches.request import HttpRequest
 from langchain_judges.asking.models import is_openai_kin, resolve_model
 from langchain_judges.errors import OptionError
 

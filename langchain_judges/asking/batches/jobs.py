@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import httpx
 
-from langchain_judges.asking.batch_journal import Job
-from langchain_judges.asking.batch_request import HttpRequest
+from langchain_judges.asking.batches.journal import Job
+from langchain_judges.asking.batches.request import HttpRequest
 
 PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
 """Statuses that another attempt may not bring."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.objects import (
+from langchain_judges.asking.replies.objects import (
     DECODER,
     TextObject,
     answer_of,

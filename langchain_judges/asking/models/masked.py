@@ -23,7 +23,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 from pydantic import PrivateAttr
 
-from langchain_judges.asking.secrets import Secrets
+from langchain_judges.asking.models.secrets import Secrets
 
 M = TypeVar("M", bound=BaseMessage)
 

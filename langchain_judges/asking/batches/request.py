@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from langchain_judges.asking.batch_journal import BatchAnswer
+from langchain_judges.asking.batches.journal import BatchAnswer
 
 _CONTENT = ("content-", "host", "accept", "connection", "x-stainless")
 """Beginnings of headers that are about one request, and not about who asks."""

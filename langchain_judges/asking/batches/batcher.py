@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from langchain_judges.asking.batch_jobs import (
+from langchain_judges.asking.batches.jobs import (
     ATTEMPTS,
     PASSING,
     AnthropicJobs,
@@ -23,8 +23,8 @@ from langchain_judges.asking.batch_jobs import (
     OpenAIJobs,
     State,
 )
-from langchain_judges.asking.batch_journal import BatchAnswer, BatchJournal, Job
-from langchain_judges.asking.batch_request import HttpRequest, Pending
+from langchain_judges.asking.batches.journal import BatchAnswer, BatchJournal, Job
+from langchain_judges.asking.batches.request import HttpRequest, Pending
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -1,0 +1,1 @@
+"""Calls in flight as jobs of a provider's batch API."""

@@ -1,0 +1,145 @@
+"""From what a user names (`"openai:gpt-…"`, `"local"`, a chat model) to a chat model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NotRequired
+
+from typing_extensions import TypedDict
+
+from langchain_judges.errors import ModelSetupError, OptionError
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+
+class ModelSpec(TypedDict):
+    """A chat model as plain JSON, to be made in another process; keys are only named."""
+
+    name: str
+    """As `resolve_model` takes it, such as `"openai:gpt-5-mini"`."""
+    base_url: NotRequired[str]
+    """Address of an OpenAI-compatible server."""
+    api_key_env: NotRequired[str]
+    """The environment variable that holds the key; by default the provider's own."""
+    timeout: NotRequired[float]
+    """Seconds to wait for one reply."""
+    settings: NotRequired[dict[str, Any]]
+    """What else the chat model takes, such as `{"reasoning_effort": "low"}`."""
+
+
+_ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+
+
+def resolve_model(
+    model: str | BaseChatModel,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout: float = 120.0,
+    settings: Mapping[str, Any] | None = None,
+) -> BaseChatModel:
+    """Return the chat model that `model` names.
+
+    Args:
+        model: A chat model (returned as it is); `"local"`, the small model that runs in
+            this process; `"local:/path/to.gguf"`, any other model file; or a string as
+            `langchain.chat_models.init_chat_model` takes it, such as `"openai:gpt-5-mini"`.
+        base_url: Address of an OpenAI-compatible server (vLLM, Ollama, LM Studio …);
+            `model` is then the name the server knows, with or without `openai:`.
+        api_key: Key for that server; default `OPENAI_API_KEY`, else a placeholder.
+        timeout: Seconds to wait for one reply, or for its next part; five more and the
+            whole of it counts as timed out.
+        settings: What else the chat model takes, such as `{"reasoning_effort": "low"}`.
+
+    Raises:
+        ModelSetupError: The name is unknown, or a package, key or file is missing.
+        OptionError: `model` is neither a name nor a chat model.
+    """
+    from langchain_core.language_models import BaseChatModel
+
+    if isinstance(model, BaseChatModel):
+        return model
+    if base_url and not base_url.startswith(("http://", "https://")):
+        raise OptionError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
+    if not isinstance(model, str) or not model.strip():
+        raise OptionError(
+            "`model` must be a chat model, 'local', 'local:/path/to.gguf' or a name such "
+            f"as 'openai:gpt-5-mini', got {_description(model)}"
+        )
+    if model == "local" or model.startswith("local:"):
+        from langchain_judges.asking.models.local import local_model
+
+        return local_model(model.partition(":")[2] or None)
+    access = {} if api_key is None else {"api_key": api_key}
+    return _named_model(model, base_url, {**(settings or {}), **access, "timeout": timeout})
+
+
+def model_of_spec(spec: ModelSpec) -> BaseChatModel:
+    """Return the chat model that plain JSON describes.
+
+    Raises:
+        OptionError: A field is missing or unknown.
+        ModelSetupError: The model cannot be made, or its key's variable is not set.
+    """
+    fields = set(spec)
+    if "name" not in fields or fields - ModelSpec.__annotations__.keys():
+        raise OptionError(
+            "the `model` of a spec is a name, or an object of "
+            f"{', '.join(ModelSpec.__annotations__)}; got {sorted(map(str, fields))}"
+        )
+    key = None
+    if variable := spec.get("api_key_env"):
+        key = os.environ.get(variable)
+        if key is None:
+            raise ModelSetupError(f"The key's environment variable {variable} is not set.")
+    return resolve_model(
+        spec["name"],
+        base_url=spec.get("base_url"),
+        api_key=key,
+        timeout=spec.get("timeout", 120.0),
+        settings=spec.get("settings"),
+    )
+
+
+def _description(model: object) -> str:
+    if isinstance(model, str | int | float | None):
+        return repr(model)
+    return f"a {type(model).__name__} (give the chat model without `bind` or `with_retry`)"
+
+
+def _named_model(
+    model: str, base_url: str | None, settings: Mapping[str, Any]
+) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+
+    # `ask()` retries by its own rule, so the provider's library must not.
+    options: dict[str, Any] = {"max_retries": 0, **settings}
+    if model.startswith(("openai:", "gpt-")):
+        base_url = base_url or own_address()
+    if base_url:
+        # A compatible server speaks chat completions, whatever the model's name suggests.
+        options = {
+            "model_provider": "openai",
+            "base_url": base_url,
+            "api_key": os.environ.get("OPENAI_API_KEY") or "none",
+            "use_responses_api": False,
+            **options,
+        }
+        model = model.removeprefix("openai:")
+    try:
+        chat: BaseChatModel = init_chat_model(model, **options)
+    except ImportError as exc:
+        raise ModelSetupError(f"The model {model!r} cannot be loaded: {exc}") from exc
+    except ValueError as exc:
+        reason = str(exc).split("\n")[0]
+        raise ModelSetupError(f"The model {model!r} is not known: {reason}") from exc
+    except Exception as exc:
+        raise ModelSetupError(f"The model {model!r} cannot be used: {exc}") from exc
+    return chat
+
+
+def own_address() -> str | None:
+    """Return the address that the environment names in place of OpenAI's own."""
+    return next(filter(None, map(os.environ.get, _ADDRESSES)), None)
