@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NotRequired
+from typing import Any, ClassVar, NotRequired, cast
 
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
@@ -74,23 +74,27 @@ class ItemSteps:
     setup: Setup
     empty: ClassVar[Mapping[str, Any]] = {}
     """State keys of the method as they are before it begins."""
+    lists: ClassVar[tuple[str, ...]] = ()
+    """State keys of the method that parallel calls add to."""
 
-    def check(self, item: Mapping[str, Any]) -> None:
+    def check(self, item: Item) -> None:
         """Check that there is something to judge an item by.
 
         Raises:
             InputError: There is not.
         """
-        check_basis(dict(item), None)
+        check_basis({**item}, None)
 
     def begin(self, state: ItemState) -> Update:
         """Check the item, that there is something to judge it by, and that models take it."""
         check_item(state)
-        self.check(item_of(state))
+        item = item_of(state)
+        self.check(item)
         # A checkpointed thread still holds the lists of its previous run.
-        lists = {"failures": Overwrite(self.setup.cut(item_of(state))), "usages": Overwrite([])}
-        update: Update = {**lists, **self.empty, "verdict": None}
-        if unseen := self.setup.unseen(item_of(state)):
+        lists = {key: Overwrite([]) for key in (*self.lists, "usages")}
+        failures = Overwrite(self.setup.cut(item))
+        update: Update = {**lists, "failures": failures, **self.empty, "verdict": None}
+        if unseen := self.setup.unseen(item):
             if self.setup.reminder:
                 update |= self.setup.reminder.empty_update
             verdict = not_labelled(unseen, no_usage())
@@ -119,9 +123,7 @@ class ItemSteps:
             "failures": failures,
         }
 
-    def fitting(
-        self, item: Mapping[str, Any], recalled: Recalled
-    ) -> tuple[list[Example], list[Failure]]:
+    def fitting(self, item: Item, recalled: Recalled) -> tuple[list[Example], list[Failure]]:
         """Return the examples that can be shown, and a note for those that cannot."""
         reminder = self.setup.reminder
         assert reminder  # noqa: S101 - see `recall`
@@ -129,9 +131,11 @@ class ItemSteps:
         return reminded["examples"], cut_failures(reminded["account"])
 
 
-def item_of(state: Mapping[str, Any]) -> dict[str, Any]:
+def item_of(state: Mapping[str, Any]) -> Item:
     """Return what a judge may see of an item; what people know of it stays behind."""
-    return {field: state[field] for field in Item.__annotations__ if field in state}
+    return cast(
+        "Item", {field: state[field] for field in Item.__annotations__ if field in state}
+    )
 
 
 def material(item: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, str]:

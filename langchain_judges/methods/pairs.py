@@ -173,11 +173,10 @@ class PairSteps:
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
         """Return what stands around the material: focus, the caller's words, examples."""
-        instructions = self.setup.options.instructions
-        words = INSTRUCTIONS.format(instructions=instructions) if instructions else ""
+        instructions = instructions_block(self.setup.options.instructions)
         return {
             "focus": self.focus if user_turns(pair["input"]) > 1 else "",
-            "instructions": words + examples,
+            "instructions": instructions + examples,
         }
 
     def request(self, pair: Pair) -> dict[str, object]:
@@ -229,6 +228,11 @@ def anchors(scale: tuple[int, int]) -> str:
     low, high = scale
     words = ANCHORS if high - low > 1 else ENDS
     return words.format(low=low, middle=middle(scale), high=high)
+
+
+def instructions_block(instructions: str | None) -> str:
+    """Return the caller's instructions as a prompt shows them; nothing without any."""
+    return INSTRUCTIONS.format(instructions=instructions) if instructions else ""
 
 
 def reference_block(fence: str, reference: str) -> str:

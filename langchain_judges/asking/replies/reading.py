@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, create_model
 
 from langchain_judges.asking.replies.objects import (
     Objects,
@@ -218,3 +219,10 @@ def check(data: Any, shape: type[BaseModel]) -> Reading:
     where = ".".join(map(str, worst["loc"])) or "the reply"
     input_part = f", got {str(worst['input'])[:80]!r}" if worst["type"] != "missing" else ""
     return None, Problem(reason, f"{where}: {worst['msg']}{input_part}")
+
+
+@cache
+def lax_shape(names: tuple[str, ...]) -> type[BaseModel]:
+    """Return a shape that takes what is there, to save the parts that can be read."""
+    fields: Any = {name: (Any, None) for name in names}
+    return create_model("Parts", **fields)

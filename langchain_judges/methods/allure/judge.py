@@ -20,7 +20,8 @@ from langchain_judges.methods.allure.options import ALLURE
 from langchain_judges.methods.allure.replies import JudgeResult, JudgeState
 from langchain_judges.methods.items import ItemState
 from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
-from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label_setup
+from langchain_judges.methods.rubric.graph import label_graph, label_setup
+from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.options import factory
 from langchain_judges.verdict import Label
 

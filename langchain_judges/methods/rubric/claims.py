@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NotRequired
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from langgraph.constants import END
 from pydantic import BaseModel, Field, create_model
 
 from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.question import Reply
-from langchain_judges.asking.replies.reading import check
+from langchain_judges.asking.replies.reading import check, lax_shape
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
-from langchain_judges.methods.pairs import INSTRUCTIONS
+from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric.claim_tally import Claim, ClaimSide, claims_verdict
 from langchain_judges.methods.rubric.label_options import LabelOptions
 from langchain_judges.methods.rubric.prompts import AGREES, COVERED, RESPONSE, SUPPORTED
@@ -30,6 +30,7 @@ from langchain_judges.methods.rubric.replies import (
     Explain,
     RubricResult,
     label_shape,
+    part_failure,
 )
 from langchain_judges.verdict import Failure, Item, add_usage, not_labelled
 
@@ -63,9 +64,9 @@ class ClaimSteps(ItemSteps):
     """The steps of the judge: split → check → total."""
 
     own: LabelOptions
-    empty: ClassVar[Mapping[str, Any]] = {"claims": [], "subscores": []}
+    empty = {"claims": [], "subscores": []}
 
-    def check(self, item: Mapping[str, Any]) -> None:
+    def check(self, item: Item) -> None:
         """Check that an item brings what its rubric needs."""
         self.own.check(item)
 
@@ -77,7 +78,8 @@ class ClaimSteps(ItemSteps):
             texts += " and, in a list of their own, those of the expected answer"
         variables = {**material(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
         question = self.setup.question("split", split_shape(self._compares(item)))
-        return Call(question, {**variables, "instructions": self._instructions})
+        instructions = instructions_block(self.own.instructions)
+        return Call(question, {**variables, "instructions": instructions})
 
     def unlabelled_claims(self, state: ClaimState, reply: Reply) -> Update:
         """Return the claims, without a label yet."""
@@ -115,9 +117,10 @@ class ClaimSteps(ItemSteps):
         question = self.setup.question(
             "check",
             check_shape(tuple(names), self.own.explain),
-            partial=_lax_shape(tuple(names)),
+            partial=lax_shape(tuple(names)),
         )
-        return Call(question, {**variables, "instructions": self._instructions})
+        instructions = instructions_block(self.own.instructions)
+        return Call(question, {**variables, "instructions": instructions})
 
     def checked(self, state: ClaimState, reply: Reply) -> Update:
         """Return the claims with the labels that could be read."""
@@ -129,7 +132,7 @@ class ClaimSteps(ItemSteps):
         for name, claim in zip(_names(state["claims"]), state["claims"], strict=True):
             data, problem = check(reply.data.get(name), shape)
             if problem or data is None:
-                failures += [_failure(name, problem.reason, problem.detail)] if problem else []
+                failures += [part_failure("check", name, problem)] if problem else []
                 claims.append(claim)
                 continue
             reason = str(data.get("explanation") or "").strip()
@@ -146,22 +149,20 @@ class ClaimSteps(ItemSteps):
         verdict, subscores = claims_verdict(claims, sides, state["failures"], usage)
         return {"verdict": verdict, "subscores": subscores, "claims": claims}
 
-    def _sides(self, state: Mapping[str, Any]) -> tuple[ClaimSide, ...]:
+    def _sides(self, state: ClaimState) -> tuple[ClaimSide, ...]:
         return ("response", "expected") if self._compares(item_of(state)) else ("response",)
 
-    def _compares(self, item: Mapping[str, Any]) -> bool:
+    def _compares(self, item: Item) -> bool:
         return self.own.rubric_of(item).needs == "expected"
 
-    def _item(self, state: Mapping[str, Any]) -> dict[str, Any]:
+    def _item(self, state: ClaimState) -> Item:
         """Return the item with the text alone that its claims are checked against."""
         item = item_of(state)
-        other = "source" if self._compares(item) else "expected"
-        return {field: value for field, value in item.items() if field != other}
-
-    @property
-    def _instructions(self) -> str:
-        instructions = self.own.instructions
-        return INSTRUCTIONS.format(instructions=instructions) if instructions else ""
+        if self._compares(item):
+            item.pop("source", None)
+        else:
+            item.pop("expected", None)
+        return item
 
 
 def claims_graph(steps: ClaimSteps, **marks: Any) -> JudgeGraph:
@@ -175,7 +176,7 @@ def claims_graph(steps: ClaimSteps, **marks: Any) -> JudgeGraph:
     from langgraph.graph import StateGraph
 
     setup = steps.setup
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(
+    graph: StateGraph[Any] = StateGraph(
         ClaimState, input_schema=Item, output_schema=ClaimResult
     )
     graph.add_node("split", setup.asks(steps.split, steps.unlabelled_claims))
@@ -193,21 +194,14 @@ def split_shape(compares: bool) -> type[BaseModel]:
     """Return the shape of the claims of the response, and of the expected answer if asked."""
     claims_type = (list[str], Field(json_schema_extra={"maxItems": MOST_CLAIMS}))
     names = _FIELDS if compares else ["claims"]
-    fields: dict[str, Any] = {name: claims_type for name in names}
+    fields: Any = dict.fromkeys(names, claims_type)
     return create_model("Claims", **fields)
 
 
 @cache
 def check_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
     """Return the shape of a label, 0 or 1, for every claim: one property each, all required."""
-    fields: dict[str, Any] = {name: (label_shape((0, 1), explain), ...) for name in names}
-    return create_model("Checked", **fields)
-
-
-@cache
-def _lax_shape(names: tuple[str, ...]) -> type[BaseModel]:
-    """Return a shape that takes what is there, to save the labels that can be read."""
-    fields: dict[str, Any] = {name: (Any, None) for name in names}
+    fields: Any = dict.fromkeys(names, (label_shape((0, 1), explain), ...))
     return create_model("Checked", **fields)
 
 
@@ -234,7 +228,3 @@ def _claim(side: ClaimSide, text: str) -> Claim:
 def _cut(side: ClaimSide, count: int) -> Failure:
     detail = f"{count} claims beyond the first {MOST_CLAIMS} were not checked"
     return {"step": "split", "unit": side, "reason": "input_cut", "detail": detail}
-
-
-def _failure(name: str, reason: Any, detail: str) -> Failure:
-    return {"step": "check", "unit": name, "reason": reason, "detail": detail}

@@ -7,7 +7,7 @@ asked each of them, and its score is the share of yes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -22,14 +22,14 @@ from langchain_judges.asking.once import Once
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.beginning import begin
-from langchain_judges.methods.items import ItemState, item_of
+from langchain_judges.methods.items import item_of
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.prompts import ASKED_ALREADY
 from langchain_judges.methods.rubric.replies import RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.methods.rubric.wording import criterion_words
 from langchain_judges.rows.texts import fence_token, transcript
-from langchain_judges.verdict import add_usage, cached_usage, not_labelled
+from langchain_judges.verdict import Item, add_usage, cached_usage, not_labelled
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -43,12 +43,9 @@ class DraftSteps(LabelSteps):
     """Questions drafted at most."""
     drafts: Once[Reply] = field(default_factory=Once)
     whole = True
+    empty = {"drafted": []}
 
-    def begin(self, state: ItemState) -> Update:
-        """Check the item; nothing is drafted for it yet."""
-        return {**super().begin(state), "drafted": []}
-
-    def start(self, graph: StateGraph[Any, Any, Any, Any]) -> None:
+    def start(self, graph: StateGraph[Any]) -> None:
         """Add how a judgment begins: with the draft."""
         graph.add_node("draft", self.setup.node(self.draft))
         begin(graph, self, lambda _: "draft", ["draft"])
@@ -87,15 +84,13 @@ class DraftSteps(LabelSteps):
         """Send the criteria to be asked; without any the verdict is there already."""
         return END if state.get("verdict") else self.ask(state)
 
-    def criteria(
-        self, item: Mapping[str, Any], drafted: Sequence[str] = ()
-    ) -> tuple[Criterion, ...]:
+    def criteria(self, item: Item, drafted: Sequence[str] = ()) -> tuple[Criterion, ...]:
         """Return the criteria of the caller, then those drafted."""
         has_rubric = item.get("rubric") or self.own.own_rubric
         own = self.own.rubric_of(item).criteria if has_rubric else ()
         return (*own, *(Criterion(name=question) for question in drafted))
 
-    def steps_of(self, item: Mapping[str, Any]) -> Sequence[str]:
+    def steps_of(self, item: Item) -> Sequence[str]:
         """Return how to judge: those of a rubric speak of its own criteria alone."""
         return self.own.steps or ()
 

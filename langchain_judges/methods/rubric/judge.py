@@ -11,10 +11,11 @@ from langchain_judges.methods.rubric.claims import (
     claims_graph,
 )
 from langchain_judges.methods.rubric.draft import DraftSteps
+from langchain_judges.methods.rubric.graph import label_graph, label_setup
 from langchain_judges.methods.rubric.options import RubricOptions
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS
 from langchain_judges.methods.rubric.replies import RubricResult, RubricState
-from langchain_judges.methods.rubric.steps import LabelSteps, label_graph, label_setup
+from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.methods.setup import Setup
 from langchain_judges.options import factory
 

@@ -78,7 +78,7 @@ class LabelOptions(JudgeOptions):
         """Whether texts are compared with a source."""
         return self.own_rubric is not None and self.own_rubric.needs == "source"
 
-    def rubric_of(self, item: Mapping[str, Any]) -> Rubric:
+    def rubric_of(self, item: Mapping[str, object]) -> Rubric:
         """Return what an item is judged by: its own rubric, the judge's, or what fits it.
 
         Raises:
@@ -93,7 +93,7 @@ class LabelOptions(JudgeOptions):
             raise _nothing(None)
         return rubric_of_text(BASES[basis], self.own_labels)
 
-    def check(self, item: Mapping[str, Any]) -> None:
+    def check(self, item: Mapping[str, object]) -> None:
         """Check that an item brings what its rubric compares a text with.
 
         Raises:

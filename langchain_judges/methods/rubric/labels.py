@@ -107,6 +107,21 @@ def label_probabilities(
     return {name: own if name == reported else 1 - own for name in names}
 
 
+def parts_probabilities(
+    message: AIMessage, data: Mapping[str, Any], labels: Mapping[str, Sequence[Label]]
+) -> dict[str, dict[str, float]]:
+    """Return the probabilities of the labels of each part of a reply; see above.
+
+    Args:
+        message: The reply.
+        data: What was read from it.
+        labels: The labels of each part, by the part's name; empty: the reply itself.
+    """
+    return {
+        part: label_probabilities(message, data, names, part) for part, names in labels.items()
+    }
+
+
 def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
     """Return the character at which the label stands in the reply; -1: nobody knows."""
     span = json_spans(text, data).get((unit, "label") if unit else ("label",))

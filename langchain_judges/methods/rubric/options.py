@@ -158,7 +158,7 @@ class RubricOptions(LabelOptions):
             return tuple(criterion.name for criterion in self.own_rubric.criteria)
         return ("precision", "recall") if self.own_rubric.needs == "expected" else ()
 
-    def check(self, item: Mapping[str, Any]) -> None:
+    def check(self, item: Mapping[str, object]) -> None:
         """Check that an item brings what its rubric compares a text with.
 
         Raises:
@@ -200,7 +200,7 @@ def _can_split(rubric: Rubric) -> bool:
     return len(rubric.criteria) == 1 and rubric.criteria[0].name == basis
 
 
-def _check_claims(rubric: Rubric, item: Mapping[str, Any]) -> None:
+def _check_claims(rubric: Rubric, item: Mapping[str, object]) -> None:
     """Check that an item can be judged claim by claim.
 
     Raises:

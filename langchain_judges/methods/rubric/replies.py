@@ -9,10 +9,11 @@ from pydantic import BaseModel, BeforeValidator, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.gathering import Gathered
+from langchain_judges.asking.replies.reading import Problem
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.rubric.criteria import Criterion
-from langchain_judges.verdict import ConfidenceSource, Label
+from langchain_judges.verdict import ConfidenceSource, Failure, Item, Label
 
 Explain = Literal["after", "first", "none"]
 """Whether a reply gives its reason after the label, before it, or not at all."""
@@ -57,7 +58,7 @@ class RubricResult(ItemResult):
 class CriteriaWork(TypedDict):
     """Input of a node that asks for some criteria."""
 
-    item: dict[str, Any]
+    item: Item
     positions: list[int]
     """Of the criteria, those of the rubric before those drafted."""
     drafted: list[str]
@@ -81,20 +82,19 @@ def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:
     return create_model("Labelled", **fields[explain])
 
 
-def unit(position: int) -> str:
-    """Return what a reply calls the criterion at a position."""
-    return f"criterion_{position + 1}"
+def units_of(criteria: Sequence[Criterion]) -> list[str]:
+    """Return what a reply calls each criterion; of one the reply is its own: an empty name."""
+    several = len(criteria) > 1
+    return [f"criterion_{number}" if several else "" for number in range(1, len(criteria) + 1)]
 
 
 def labels_shape(criteria: Sequence[Criterion], explain: Explain) -> type[BaseModel]:
-    """Return the shape of the labels by all criteria: `criterion_1` …, all required."""
-    fields: Any = {
-        unit(n): (label_shape(each.names, explain), ...) for n, each in enumerate(criteria)
-    }
+    """Return the shape of the labels by several criteria, all required."""
+    parts = zip(units_of(criteria), criteria, strict=True)
+    fields: Any = {unit: (label_shape(each.names, explain), ...) for unit, each in parts}
     return create_model("Labels", **fields)
 
 
-def some_labels_shape(criteria: Sequence[Criterion]) -> type[BaseModel]:
-    """Return a shape that takes what is there, to save the labels that can be read."""
-    fields: Any = {unit(n): (Any, None) for n in range(len(criteria))}
-    return create_model("Labels", **fields)
+def part_failure(step: str, unit: str, problem: Problem) -> Failure:
+    """Return why a part of a reply cannot be used."""
+    return {"step": step, "unit": unit, "reason": problem.reason, "detail": problem.detail}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.prompts import CRITERION, FINAL
 from langchain_judges.rows.texts import expected_answers
+from langchain_judges.verdict import Label
 
 _LISTED = 11
 """Labels that are named one by one; of more, the ends."""
@@ -34,7 +34,7 @@ def label_words(criterion: Criterion) -> str:
     return f"{listed} (from {names[0]}, the lowest, to {names[-1]}, the highest)"
 
 
-def _between(names: Sequence[str], meanings: Mapping[Any, str]) -> str:
+def _between(names: Sequence[str], meanings: Mapping[Label, str]) -> str:
     """Say what labels mean that have no meaning of their own, where both ends have one."""
     ends = {names[0], names[-1]} <= {str(name) for name in meanings}
     return "; the others lie between" if ends and len(meanings) < len(names) else ""
@@ -62,7 +62,7 @@ def listed_criteria(criteria: Sequence[Criterion]) -> str:
 
 
 def numbered_steps(
-    steps: Sequence[str], item: Mapping[str, Any], *, several: bool, examples: str
+    steps: Sequence[str], item: Mapping[str, object], *, several: bool, examples: str
 ) -> str:
     """Return how to judge, step by step, by what is shown.
 
@@ -77,7 +77,7 @@ def numbered_steps(
     return "\n".join(f"{number}. {step}" for number, step in enumerate(sequence, 1))
 
 
-def _reading(item: Mapping[str, Any], several: bool) -> str:
+def _reading(item: Mapping[str, object], several: bool) -> str:
     """Say what to read: each text that is shown, for what it is."""
     source = item.get("source")
     answers = len(expected_answers(item))

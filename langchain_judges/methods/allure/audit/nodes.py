@@ -45,7 +45,7 @@ from langchain_judges.methods.allure.audit.state import (
 from langchain_judges.methods.items import item_of
 from langchain_judges.rows.messages import plain_row
 from langchain_judges.rows.texts import check_item
-from langchain_judges.verdict import Label, add_usage, no_usage
+from langchain_judges.verdict import Item, Label, add_usage, no_usage
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,11 @@ class Loop:
         """Judge items of dev as if the memory held what is on trial."""
         judge, memory, examples = self.judge, self.memory, batch["examples"]
 
-        def now(item: dict[str, Any]) -> Any:
+        def now(item: Item) -> Any:
             with memory.trial(examples):
                 return judge.invoke(item)
 
-        async def later(item: dict[str, Any]) -> Any:
+        async def later(item: Item) -> Any:
             async with memory.trial(examples):
                 return await judge.ainvoke(item)
 
@@ -171,10 +171,10 @@ class Loop:
     def _judge_items(
         self,
         id: str,
-        item: dict[str, Any],
+        item: Item,
         version: str,
-        now: Callable[[dict[str, Any]], Any],
-        later: Callable[[dict[str, Any]], Awaitable[Any]],
+        now: Callable[[Item], Any],
+        later: Callable[[Item], Awaitable[Any]],
     ) -> Steps[dict[str, Any]]:
         """Judge an item, or take what was paid for before a kill."""
 

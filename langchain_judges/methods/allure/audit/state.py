@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.methods.allure.audit.holdout import Measured
 from langchain_judges.methods.allure.audit.review import AuditDecision, AuditProposal
-from langchain_judges.verdict import LabelVerdict, Usage
+from langchain_judges.verdict import Item, LabelVerdict, Usage
 
 Stopped = Literal["max_rounds", "nothing_new", "no_gain"]
 """Why a loop ended: its last round, a round that taught nothing, or no gain on dev."""
@@ -88,7 +88,7 @@ class EvaluationWork(TypedDict):
 
     id: str
     part: Literal["verdicts", "dev_verdicts"]
-    item: dict[str, Any]
+    item: Item
 
 
 class Batch(TypedDict):

@@ -1,0 +1,60 @@
+"""The graph of a judge that labels one text: recall → evaluate → total."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.constants import END
+
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.rubric.label_options import LabelOptions
+from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, DRAFT_PROMPTS, PROMPTS
+from langchain_judges.methods.rubric.steps import LabelSteps
+from langchain_judges.methods.setup import Setup
+from langchain_judges.verdict import Item
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.graph import JudgeGraph
+
+
+def label_graph(steps: LabelSteps, state: type, result: type, **marks: Any) -> JudgeGraph:
+    """Return the graph of a judge that labels one text.
+
+    Args:
+        steps: Its steps.
+        state: Its state.
+        result: What it returns.
+        **marks: What decides verdicts beside the options.
+
+    Raises:
+        OptionError: A replaced prompt has no place for the examples of the memory.
+    """
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
+    setup = steps.setup
+    if steps.own.memory is not None:
+        step = "evaluate" if steps.own.shows_task else "answer"
+        place = "examples" if steps.own.explain == "none" else "instructions"
+        if place not in setup.prompts[step].input_variables:
+            raise OptionError(
+                f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
+            )
+    graph: StateGraph[Any] = StateGraph(state, input_schema=Item, output_schema=result)
+    graph.add_node("evaluate", setup.asks(steps.evaluate, steps.evaluated))
+    graph.add_node("total", setup.plain(steps.total))
+    steps.start(graph)
+    graph.add_edge("evaluate", "total")
+    graph.add_edge("total", END)
+    return setup.finish(graph, **marks)
+
+
+def label_setup(
+    options: LabelOptions, model: str | BaseChatModel, drafts: bool = False
+) -> Setup:
+    """Return what the steps of a judge that labels one text work with."""
+    others = dict.fromkeys(["draft", "evaluate"] if drafts else ["evaluate"])
+    alone = PROMPTS if options.shows_task else ANSWER_PROMPTS
+    templates = DRAFT_PROMPTS if drafts else alone
+    return Setup.of(options, model, others, examples_in=("evaluate",), templates=templates)
