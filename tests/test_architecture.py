@@ -45,21 +45,11 @@ def tree_of(path: Path) -> ast.Module:
 
 
 @cache
-def own_imports(path: Path, *, at_load: bool = False) -> set[str]:
-    """Return the modules of the package that a module imports, anywhere or when it loads."""
-    tree = tree_of(path)
-    later: set[ast.AST] = set()
-    if at_load:
-        later = {
-            inner
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
-            for inner in ast.walk(node)
-        }
+def own_imports(path: Path) -> set[str]:
+    """Return the modules of the package that a module imports, for types alone too."""
     modules = set()
-    for node in ast.walk(tree):
-        if node in later or not isinstance(node, ast.ImportFrom) or not node.module:
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.ImportFrom) or not node.module:
             continue
         package, _, module = node.module.partition(".")
         if package != PACKAGE.name:
@@ -96,8 +86,8 @@ def test_rooms_do_not_import_each_other() -> None:
     tuple(TopologicalSorter({r: uses - {r} for r, uses in rooms.items()}).static_order())
 
 
-def test_modules_do_not_import_each_other_when_they_load() -> None:
-    graph = {module_of(path): own_imports(path, at_load=True) for path in MODULES}
+def test_modules_do_not_import_each_other() -> None:
+    graph = {module_of(path): own_imports(path) for path in MODULES}
     tuple(TopologicalSorter({m: uses - {m} for m, uses in graph.items()}).static_order())
 
 

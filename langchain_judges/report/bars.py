@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from langchain_judges.report.content import ReportContent
 from langchain_judges.report.number import Number
-from langchain_judges.report.single import TrustReport
 from langchain_judges.report.wording import percent, range_text, value_text
 
 
@@ -22,7 +22,7 @@ class BarCheck:
 
 
 def gates(
-    report: TrustReport, min_agreement: float | None = None, max_flips: float | None = None
+    report: ReportContent, min_agreement: float | None = None, max_flips: float | None = None
 ) -> list[BarCheck]:
     """Check a report against limits; an unknown number fails.
 

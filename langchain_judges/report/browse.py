@@ -13,9 +13,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from langchain_judges.report.content import ReportContent
 from langchain_judges.report.evidence import cost_of, differs, evidence, shown, texts_of
 from langchain_judges.report.rows import JudgedRow
-from langchain_judges.report.single import TrustReport
 
 LONGEST = 6_000
 """Characters of one text in the list of all rows."""
@@ -34,7 +34,7 @@ def script_hash() -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def packed_rows(reports: Sequence[TrustReport]) -> Markup:
+def packed_rows(reports: Sequence[ReportContent]) -> Markup:
     """Return all rows, compressed, as letters that no markup can hide in."""
     places: dict[Any, list[JudgedRow | None]] = {}
     for number, report in enumerate(reports):

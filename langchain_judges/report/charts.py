@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from langchain_judges import metrics
 from langchain_judges.report import plots
+from langchain_judges.report.content import ReportContent
 from langchain_judges.report.number import Number
 from langchain_judges.report.rows import preference_points
-from langchain_judges.report.single import TrustReport
 from langchain_judges.report.wording import percent, range_text, value_text
 
 MOST_CATEGORIES = 16
@@ -25,7 +25,7 @@ def _mark(number: Number, label: str, kind: str) -> plots.Mark:
     return plots.Mark(label, float(number.result), number.result.interval, kind, text)
 
 
-def agreement_plot(report: TrustReport) -> Markup | None:
+def agreement_plot(report: ReportContent) -> Markup | None:
     """The judge, people and the baselines."""
     headline = report.shares_headline
     if math.isnan(headline.result):
@@ -50,7 +50,7 @@ def _description(marks: Sequence[plots.Mark]) -> str:
     return "; ".join(f"{mark.label}: {mark.text}" for mark in marks)
 
 
-def judges_plot(reports: Sequence[TrustReport]) -> Markup | None:
+def judges_plot(reports: Sequence[ReportContent]) -> Markup | None:
     """All judges, people and the baselines."""
     marks = [
         _mark(report.shares_headline, report.name, "judge")
@@ -69,7 +69,7 @@ def judges_plot(reports: Sequence[TrustReport]) -> Markup | None:
     return plots.shares(marks, unit, f"All judges. {_description(marks)}")
 
 
-def slot_plot(report: TrustReport) -> Markup | None:
+def slot_plot(report: ReportContent) -> Markup | None:
     """What becomes of verdicts when the texts swap places."""
     numbers = report.numbers
     if "bias.toward_first" not in numbers or math.isnan(numbers["bias.flips"].result):
@@ -92,7 +92,7 @@ LEAST_ROWS = 20
 """Fewer rows whose texts differ in length make no curve."""
 
 
-def length_plot(report: TrustReport) -> Markup | None:
+def length_plot(report: ReportContent) -> Markup | None:
     """How often judge and people prefer the longer text, in up to four steps of its lead."""
     import numpy as np
 
@@ -129,7 +129,7 @@ def _span(low: float, high: float) -> str:
     return f"{int(low):,}" if low == high else f"{int(low):,}–{int(high):,}"
 
 
-def categories(report: TrustReport) -> list[Number]:
+def categories(report: ReportContent) -> list[Number]:
     """Return the agreement in each category that has a label, largest category first."""
     return [
         number
@@ -138,7 +138,7 @@ def categories(report: TrustReport) -> list[Number]:
     ]
 
 
-def category_plot(report: TrustReport) -> Markup | None:
+def category_plot(report: ReportContent) -> Markup | None:
     """The agreement in the largest categories."""
     numbers = categories(report)
     if len(numbers) < 2:
@@ -151,7 +151,7 @@ def category_plot(report: TrustReport) -> Markup | None:
     return plots.shares(marks, unit, f"Agreement by category. {_description(marks)}")
 
 
-def history_plot(report: TrustReport) -> Markup | None:
+def history_plot(report: ReportContent) -> Markup | None:
     """The agreement of this report and of those before it."""
     if report.drift is None:
         return None
@@ -165,7 +165,7 @@ def history_plot(report: TrustReport) -> Markup | None:
     return plots.shares(marks, "agreement, %", f"Agreement by date. {_description(marks)}")
 
 
-def confidence_plot(report: TrustReport) -> Markup | None:
+def confidence_plot(report: ReportContent) -> Markup | None:
     """How often answers are right, by the confidence that the judge has in them."""
     sample = report.sample
     if not sample.has_confidence:
@@ -188,7 +188,7 @@ def confidence_plot(report: TrustReport) -> Markup | None:
 SHARES = tuple(tenths / 10 for tenths in range(10, 0, -1))
 
 
-def abstention_plot(report: TrustReport) -> Markup | None:
+def abstention_plot(report: ReportContent) -> Markup | None:
     """How often the judge is right where only its surest answers are taken."""
     sample = report.sample
     if not sample.has_confidence:

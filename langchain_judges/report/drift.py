@@ -5,46 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
-from langchain_judges.metrics import Result
+from langchain_judges.report.content import Drift, ReportContent
 from langchain_judges.report.rows import JudgedRow
-
-if TYPE_CHECKING:
-    from langchain_judges.report.single import TrustReport
-
-
-@dataclass(frozen=True)
-class Drift:
-    """A report beside an earlier one, on the rows that both have."""
-
-    since: str
-    """When the earlier report was made."""
-    change: Result
-    """Agreement now − agreement then, in [−1, 1], paired by row."""
-    changed: Result
-    """The share of rows on which the judge says something else now."""
-    history: list[dict[str, Any]]
-    """Agreement by date, earliest first: `date`, `judge`, `agreement`, `low`, `high`, `n`."""
-
-    @property
-    def worse(self) -> bool:
-        """Whether the whole interval of the change is below 0."""
-        return self.change.interval is not None and self.change.interval.high < 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {
-            "since": self.since,
-            "worse": self.worse,
-            "change": self.change.to_dict(),
-            "changed": self.changed.to_dict(),
-        }
 
 
 def answers_of(rows: Sequence[JudgedRow], hits: Sequence[float | None]) -> list[dict[str, Any]]:
@@ -60,7 +28,7 @@ def answers_of(rows: Sequence[JudgedRow], hits: Sequence[float | None]) -> list[
     return answers
 
 
-def moment(report: TrustReport) -> dict[str, Any]:
+def moment(report: ReportContent) -> dict[str, Any]:
     """Return what a history keeps of a report."""
     headline = report.headline.result.to_dict()
     low, high = headline["interval"] or (None, None)
@@ -74,7 +42,7 @@ def moment(report: TrustReport) -> dict[str, Any]:
     }
 
 
-def drift(report: TrustReport, earlier: Mapping[str, Any]) -> Drift:
+def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
     """Compare a report with an earlier one, row by row.
 
     Args:

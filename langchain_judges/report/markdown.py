@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from langchain_judges.report.bars import BarCheck
-from langchain_judges.report.single import TrustReport
+from langchain_judges.report.content import ReportContent
 from langchain_judges.report.wording import range_text, value_text
 
 
-def markdown(report: TrustReport, checks: Sequence[BarCheck] = ()) -> str:
+def markdown(report: ReportContent, checks: Sequence[BarCheck] = ()) -> str:
     """Return a short summary of a report in Markdown, the bars first."""
     lines = [f"### May I trust {_escaped(report.name)}?", "", _escaped(report.sentence), ""]
     if checks:

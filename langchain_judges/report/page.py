@@ -13,16 +13,15 @@ from markupsafe import Markup
 from langchain_judges.report import charts
 from langchain_judges.report.browse import packed_rows, script, script_hash
 from langchain_judges.report.charts import ONE_ORDER
+from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.criteria import MEASURES, criterion_key
 from langchain_judges.report.number import ERRORS, Number
-from langchain_judges.report.single import TrustReport
 from langchain_judges.report.wins import SIDES_OF_WINS
 from langchain_judges.report.wording import count_text, p_text, percent, range_text, value_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from langchain_judges.report.versus import Contest
 
 _RATINGS = {
     "ratings.kappa": "κ, weighted by squared distance",
@@ -55,7 +54,7 @@ def _plain(text: object) -> str:
     return str(text).encode("utf-8", "replace").decode()
 
 
-def render(reports: Sequence[TrustReport], contests: Sequence[Contest] = ()) -> str:
+def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -> str:
     """Return the page of one report, or of several beside each other."""
     template = _environment().get_template("report.html")
     numbered = count(1)
@@ -73,7 +72,7 @@ def render(reports: Sequence[TrustReport], contests: Sequence[Contest] = ()) -> 
     )
 
 
-def _view(report: TrustReport, number: int) -> dict[str, Any]:
+def _view(report: ReportContent, number: int) -> dict[str, Any]:
     """Return what the page shows of a report, under the names of its template."""
     numbers = report.numbers
     sample = report.sample
@@ -106,7 +105,7 @@ def _view(report: TrustReport, number: int) -> dict[str, Any]:
     }
 
 
-def _plots(report: TrustReport) -> dict[str, Any]:
+def _plots(report: ReportContent) -> dict[str, Any]:
     return {
         "agreement_plot": charts.agreement_plot(report),
         "confidence_plot": charts.confidence_plot(report),
@@ -130,13 +129,13 @@ def _singles(numbers: Mapping[str, Number]) -> list[Number]:
     return [n for n in agreement if n is not None] + _numbers_of(numbers, "baseline.")
 
 
-def _whom(report: TrustReport) -> str:
+def _whom(report: ReportContent) -> str:
     if report.sample.by_votes:
         return "each person's vote"
     return report.sample.whom
 
 
-def _headline_name(report: TrustReport) -> str:
+def _headline_name(report: ReportContent) -> str:
     if report.sample.by_criteria:
         return f"{report.headline.title}, the least of {len(report.sample.criteria)} criteria"
     if report.sample.rated:
@@ -146,7 +145,7 @@ def _headline_name(report: TrustReport) -> str:
     return f"agrees with {_whom(report)}{chance}"
 
 
-def _tiles(report: TrustReport) -> list[dict[str, Any]]:
+def _tiles(report: ReportContent) -> list[dict[str, Any]]:
     """The numbers of the first screen."""
     numbers = report.numbers
     tiles = [(_headline_name(report), report.headline, "judge")]
@@ -162,7 +161,7 @@ def _tiles(report: TrustReport) -> list[dict[str, Any]]:
     return [{"name": name, "number": number, "kind": kind} for name, number, kind in tiles]
 
 
-def _beside_others(report: TrustReport) -> list[tuple[str, Number, str]]:
+def _beside_others(report: ReportContent) -> list[tuple[str, Number, str]]:
     """The tiles of people and of the best baseline, each beside a number like itself."""
     numbers, tiles = report.numbers, []
     if not report.sample.by_label:
@@ -177,7 +176,7 @@ def _beside_others(report: TrustReport) -> list[tuple[str, Number, str]]:
     return tiles
 
 
-def _drift(report: TrustReport) -> list[Number]:
+def _drift(report: ReportContent) -> list[Number]:
     if report.drift is None:
         return []
     since = f"since {report.drift.since}" if report.drift.since else ""
@@ -188,7 +187,7 @@ def _drift(report: TrustReport) -> list[Number]:
     ]
 
 
-def criteria_table(report: TrustReport) -> list[tuple[str, list[Number | None]]]:
+def criteria_table(report: ReportContent) -> list[tuple[str, list[Number | None]]]:
     """Return by criterion its number of each measure; None where it has none."""
     return [
         (name, [report.numbers.get(criterion_key(name, measure)) for measure in MEASURES])
@@ -196,7 +195,7 @@ def criteria_table(report: TrustReport) -> list[tuple[str, list[Number | None]]]
     ]
 
 
-def systems_table(report: TrustReport) -> list[tuple[str, Number, Number | None]]:
+def systems_table(report: ReportContent) -> list[tuple[str, Number, Number | None]]:
     """Return each system with its strength by the judge, and by people where they voted."""
     numbers = report.numbers
     return [
@@ -206,12 +205,12 @@ def systems_table(report: TrustReport) -> list[tuple[str, Number, Number | None]
     ]
 
 
-def _win_columns(report: TrustReport) -> list[str]:
+def _win_columns(report: ReportContent) -> list[str]:
     there = {key.rpartition(".")[2] for key in report.numbers if key.startswith("wins.")}
     return [side for side in SIDES_OF_WINS if side in there]
 
 
-def wins_table(report: TrustReport) -> list[tuple[str, list[Number | None]]]:
+def wins_table(report: ReportContent) -> list[tuple[str, list[Number | None]]]:
     """Return each system with its win rate by each side, the judge's best first."""
     numbers, columns = report.numbers, _win_columns(report)
     keys = [key.removeprefix("wins.") for key in numbers if key.startswith("wins.")]
@@ -220,7 +219,7 @@ def wins_table(report: TrustReport) -> list[tuple[str, list[Number | None]]]:
     return sorted(rows, key=lambda row: -float(row[1][0].result) if row[1][0] else 0.0)
 
 
-def _tie_note(report: TrustReport) -> str:
+def _tie_note(report: ReportContent) -> str:
     sample = report.sample
     if not sample.pairs or any("tie" in target for target in sample.targets):
         return ""
@@ -234,14 +233,14 @@ def _tie_note(report: TrustReport) -> str:
     return note + f"Without them it agrees {share} of the time (n = {alone.result.n:,})."
 
 
-def _both_errors(report: TrustReport) -> list[tuple[Number, Number]]:
+def _both_errors(report: ReportContent) -> list[tuple[Number, Number]]:
     """Pair each agreement with failures as wrong and with failures left out."""
     numbers = report.numbers
     stems = [k.rpartition(".")[0] for k in numbers if k.endswith(f".{ERRORS[0]}")]
     return [(numbers[f"{stem}.wrong"], numbers[f"{stem}.drop"]) for stem in stems]
 
 
-def _confusion(report: TrustReport) -> dict[str, Any]:
+def _confusion(report: ReportContent) -> dict[str, Any]:
     table = report.confusion
     rows = []
     for name, counts, failures in zip(

@@ -9,94 +9,22 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.orders import OrderRule, orders_of
-from langchain_judges.report.answer import answer_of, details
-from langchain_judges.report.drift import Drift, answers_of, drift, moment
-from langchain_judges.report.evidence import Disagreement, costliest, differs
-from langchain_judges.report.measure import headline_key, measure
-from langchain_judges.report.number import Number
+from langchain_judges.report.content import ReportContent
+from langchain_judges.report.drift import answers_of, drift, moment
+from langchain_judges.report.markdown import markdown
 from langchain_judges.report.provenance import provenance_of
 from langchain_judges.report.rows import join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
-from langchain_judges.rows.labels import SIDES
 from langchain_judges.rows.printable import clean, inert_cell, inert_json
-from langchain_judges.verdict import Usage, add_usage, no_usage
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class TrustReport:
+class TrustReport(ReportContent):
     """A judge's agreement with people, and its biases; created by `trust`."""
-
-    def __init__(
-        self,
-        sample: Sample,
-        name: str,
-        data_name: str,
-        disagreements: int,
-        min_agreement: float | None = None,
-    ) -> None:
-        """Measure a sample of judged rows."""
-        self.sample = sample
-        self.name = name
-        """What the judge is called."""
-        self.data_name = data_name
-        self.absent = 0
-        """Rows of the data that the run does not hold, judged or not; no number counts them."""
-        self.left_out = ""
-        """Which verdicts are of no row, or of an older text, in a sentence; no number counts
-        them."""
-        self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
-        """Every number by its key, such as `agreement.label.wrong`."""
-        self.answer = answer_of(sample, self.numbers, min_agreement)
-        """Whether the judge may be trusted: `yes`, `no` or `not yet`, and a sentence."""
-        self.details = details(sample, self.numbers)
-        """What was measured, in one sentence."""
-        self.notes = sample.notes()
-        """Which rows some numbers cannot count, a sentence each."""
-        classes: Sequence[str] | None = SIDES if sample.pairs else None
-        labels = sample.labels
-        if sample.pairs and "tie" not in [*labels, *(row.answer for row in sample.rows)]:
-            classes = SIDES[:2]
-        self.confusion = metrics.confusion(sample.verdicts, labels, classes)
-        """Rows by people's label, columns by the judge's answer."""
-        self.disagreements: list[Disagreement] = costliest(sample, disagreements)
-        """The costliest first."""
-        self.n_disagreements = sum(map(differs, sample.rows))
-        """How many there are in all."""
-        self.provenance: dict[str, str] = {}
-        """Where the report comes from: date, versions, judge, data, command."""
-        self.drift: Drift | None = None
-        """What changed since an earlier report."""
-        self.usage: Usage = add_usage(
-            {**no_usage(), **(row.verdict.get("usage") or {})} for row in sample.rows
-        )
-        """What the verdicts cost."""
-        self.dollars: float | None = _dollars(sample)
-        """What they cost in dollars; None: the run was given no prices, or lacked one."""
-
-    @property
-    def sentence(self) -> str:
-        """The answer, and what was measured."""
-        return f"{self.answer.text} {self.details}"
-
-    @property
-    def headline(self) -> Number:
-        """The agreement that the sentence tells."""
-        return self.numbers[headline_key(self.sample, self.numbers)]
-
-    @property
-    def shares_headline(self) -> Number:
-        """The headline as a share: of ratings those that are the same as people's."""
-        share = self.headline.unit == "share"
-        return self.headline if share else self.numbers["agreement.label.wrong"]
-
-    def __getitem__(self, key: str) -> metrics.Result:
-        """Return a number by its key."""
-        return self.numbers[key].result
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data: sentence, numbers, confusion, disagreements, cost."""
@@ -135,8 +63,6 @@ class TrustReport:
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
         """Return a short summary in Markdown, and write it to a file if there is a path."""
-        from langchain_judges.report.markdown import markdown
-
         return written(markdown(self), path)
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
@@ -148,13 +74,6 @@ class TrustReport:
         from langchain_judges.report.page import render
 
         return written(render([self]), path)
-
-
-def _dollars(sample: Sample) -> float | None:
-    """Return what the rows cost if the run knew the price of every reply."""
-    costs = [row.row["cost"] for row in sample.rows if "cost" in row.row]
-    complete = len(costs) == len(sample.rows) and None not in costs
-    return sum(costs) if complete else None
 
 
 def check_installed() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -13,52 +12,12 @@ from langchain_judges import metrics
 from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics import Result
 from langchain_judges.orders import OrderRule
+from langchain_judges.report.content import Contest
 from langchain_judges.report.rows import JudgedRow, rows_in
 from langchain_judges.report.single import TrustReport, as_csv, as_json, frame, trust, written
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-
-@dataclass(frozen=True)
-class Contest:
-    """Two judges on the rows that both have; a failed judgment is wrong."""
-
-    first: str
-    second: str
-    n: int
-    """Rows that both have, and that have a label."""
-    difference: Result
-    """Agreement of the first − agreement of the second, with its bootstrap interval."""
-    bootstrap_p: float
-    """Two-sided, of the clustered paired bootstrap."""
-    only_first: int
-    """Rows on which the first alone says what the label says."""
-    only_second: int
-    mcnemar_p: float
-    """Of McNemar's exact test on these two counts, by groups where rows have them."""
-    holm_p: float
-    """`mcnemar_p` adjusted for all pairs of judges."""
-    holm_bootstrap_p: float
-    """`bootstrap_p` adjusted in the same way."""
-
-    same: Result = field(default_factory=lambda: Result.undefined("not counted"))
-    """The share of the rows on which both say the same."""
-    same_error: Result = field(default_factory=lambda: Result.undefined("not counted"))
-    """Of the rows on which either is wrong, the share on which both are, with one answer: how
-    far a second judge repeats the mistakes of the first."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data, flat."""
-        nested = ("difference", "same", "same_error")
-        parts = {k: v for k, v in asdict(self).items() if k not in nested}
-        parts |= {"same": float(self.same), "same_error": float(self.same_error)}
-        low, high = self.difference.interval or (None, None)
-        parts |= {"difference": float(self.difference), "low": low, "high": high}
-        return {
-            key: None if isinstance(value, float) and math.isnan(value) else value
-            for key, value in parts.items()
-        }
 
 
 class ComparisonReport:

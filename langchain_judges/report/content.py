@@ -1,0 +1,165 @@
+"""What a report holds, whatever it is written as."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from langchain_judges import metrics
+from langchain_judges.metrics import Result
+from langchain_judges.report.answer import answer_of, details
+from langchain_judges.report.evidence import Disagreement, costliest, differs
+from langchain_judges.report.measure import headline_key, measure
+from langchain_judges.report.number import Number
+from langchain_judges.report.sample import Sample
+from langchain_judges.rows.labels import SIDES
+from langchain_judges.verdict import Usage, add_usage, no_usage
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A report beside an earlier one, on the rows that both have."""
+
+    since: str
+    """When the earlier report was made."""
+    change: Result
+    """Agreement now − agreement then, in [−1, 1], paired by row."""
+    changed: Result
+    """The share of rows on which the judge says something else now."""
+    history: list[dict[str, Any]]
+    """Agreement by date, earliest first: `date`, `judge`, `agreement`, `low`, `high`, `n`."""
+
+    @property
+    def worse(self) -> bool:
+        """Whether the whole interval of the change is below 0."""
+        return self.change.interval is not None and self.change.interval.high < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "since": self.since,
+            "worse": self.worse,
+            "change": self.change.to_dict(),
+            "changed": self.changed.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Two judges on the rows that both have; a failed judgment is wrong."""
+
+    first: str
+    second: str
+    n: int
+    """Rows that both have, and that have a label."""
+    difference: Result
+    """Agreement of the first − agreement of the second, with its bootstrap interval."""
+    bootstrap_p: float
+    """Two-sided, of the clustered paired bootstrap."""
+    only_first: int
+    """Rows on which the first alone says what the label says."""
+    only_second: int
+    mcnemar_p: float
+    """Of McNemar's exact test on these two counts, by groups where rows have them."""
+    holm_p: float
+    """`mcnemar_p` adjusted for all pairs of judges."""
+    holm_bootstrap_p: float
+    """`bootstrap_p` adjusted in the same way."""
+
+    same: Result = field(default_factory=lambda: Result.undefined("not counted"))
+    """The share of the rows on which both say the same."""
+    same_error: Result = field(default_factory=lambda: Result.undefined("not counted"))
+    """Of the rows on which either is wrong, the share on which both are, with one answer: how
+    far a second judge repeats the mistakes of the first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data, flat."""
+        nested = ("difference", "same", "same_error")
+        parts = {k: v for k, v in asdict(self).items() if k not in nested}
+        parts |= {"same": float(self.same), "same_error": float(self.same_error)}
+        low, high = self.difference.interval or (None, None)
+        parts |= {"difference": float(self.difference), "low": low, "high": high}
+        return {
+            key: None if isinstance(value, float) and math.isnan(value) else value
+            for key, value in parts.items()
+        }
+
+
+class ReportContent:
+    """A judge's agreement with people, and its biases: what every form of the report shows."""
+
+    def __init__(
+        self,
+        sample: Sample,
+        name: str,
+        data_name: str,
+        disagreements: int,
+        min_agreement: float | None = None,
+    ) -> None:
+        """Measure a sample of judged rows."""
+        self.sample = sample
+        self.name = name
+        """What the judge is called."""
+        self.data_name = data_name
+        self.absent = 0
+        """Rows of the data that the run does not hold, judged or not; no number counts them."""
+        self.left_out = ""
+        """Which verdicts are of no row, or of an older text, in a sentence; no number counts
+        them."""
+        self.numbers: dict[str, Number] = {n.key: n for n in measure(sample)}
+        """Every number by its key, such as `agreement.label.wrong`."""
+        self.answer = answer_of(sample, self.numbers, min_agreement)
+        """Whether the judge may be trusted: `yes`, `no` or `not yet`, and a sentence."""
+        self.details = details(sample, self.numbers)
+        """What was measured, in one sentence."""
+        self.notes = sample.notes()
+        """Which rows some numbers cannot count, a sentence each."""
+        classes: Sequence[str] | None = SIDES if sample.pairs else None
+        labels = sample.labels
+        if sample.pairs and "tie" not in [*labels, *(row.answer for row in sample.rows)]:
+            classes = SIDES[:2]
+        self.confusion = metrics.confusion(sample.verdicts, labels, classes)
+        """Rows by people's label, columns by the judge's answer."""
+        self.disagreements: list[Disagreement] = costliest(sample, disagreements)
+        """The costliest first."""
+        self.n_disagreements = sum(map(differs, sample.rows))
+        """How many there are in all."""
+        self.provenance: dict[str, str] = {}
+        """Where the report comes from: date, versions, judge, data, command."""
+        self.drift: Drift | None = None
+        """What changed since an earlier report."""
+        self.usage: Usage = add_usage(
+            {**no_usage(), **(row.verdict.get("usage") or {})} for row in sample.rows
+        )
+        """What the verdicts cost."""
+        self.dollars: float | None = _dollars(sample)
+        """What they cost in dollars; None: the run was given no prices, or lacked one."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer, and what was measured."""
+        return f"{self.answer.text} {self.details}"
+
+    @property
+    def headline(self) -> Number:
+        """The agreement that the sentence tells."""
+        return self.numbers[headline_key(self.sample, self.numbers)]
+
+    @property
+    def shares_headline(self) -> Number:
+        """The headline as a share: of ratings those that are the same as people's."""
+        share = self.headline.unit == "share"
+        return self.headline if share else self.numbers["agreement.label.wrong"]
+
+    def __getitem__(self, key: str) -> metrics.Result:
+        """Return a number by its key."""
+        return self.numbers[key].result
+
+
+def _dollars(sample: Sample) -> float | None:
+    """Return what the rows cost if the run knew the price of every reply."""
+    costs = [row.row["cost"] for row in sample.rows if "cost" in row.row]
+    complete = len(costs) == len(sample.rows) and None not in costs
+    return sum(costs) if complete else None
