@@ -20,8 +20,8 @@ from langchain_judges.integrations.tool import judge_tool
 from langchain_judges.memory.rendering import RememberedPair
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.report import trust
+from langchain_judges.rows.checks import check_item
 from langchain_judges.rows.messages import plain_row
-from langchain_judges.rows.texts import check_item
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.judges import answer, item_of, of_method

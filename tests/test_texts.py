@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.rows.texts import (
-    check_item,
-    check_pair,
     fence_token,
     fence_tokens,
     judged,

@@ -18,7 +18,8 @@ from allure_sweep.roc import roc_curves
 from langchain_judges.memory.example import texts_of
 from langchain_judges.memory.failures import knn
 from langchain_judges.methods.allure.audit.holdout import group_of
-from langchain_judges.rows.texts import expected_answers, judged, transcript
+from langchain_judges.rows.checks import expected_answers
+from langchain_judges.rows.texts import judged, transcript
 
 MAP_SEEDS = (0, 1, 2)
 """Seeds of the t-SNE map: what does not come back under another seed is not there."""

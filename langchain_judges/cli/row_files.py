@@ -16,9 +16,9 @@ from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets.row_file import PairsFile, PairsSet, ValueCheck, open_rows
 from langchain_judges.datasets.tables import FIELDS
 from langchain_judges.errors import InputError, OptionError, did_you_mean
+from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
-from langchain_judges.rows.texts import check_item, check_pair
 
 
 def checked(

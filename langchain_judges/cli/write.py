@@ -32,7 +32,7 @@ from langchain_judges.cli.running import run_to_the_end
 from langchain_judges.cli.settings import check_settable, set_options, settings_as_flags
 from langchain_judges.cli.specs import check_model
 from langchain_judges.datasets.row_file import PairsFile
-from langchain_judges.rows.texts import check_task
+from langchain_judges.rows.checks import check_task
 
 
 def write(  # noqa: PLR0913 - one parameter for each option

@@ -11,7 +11,8 @@ from typing import IO, Any, cast
 
 from langchain_judges.asking.tokens import bytes_of
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.rows.texts import check_pair, texts_read
+from langchain_judges.rows.checks import check_pair
+from langchain_judges.rows.texts import texts_read
 
 ValueCheck = Callable[[object], None]
 

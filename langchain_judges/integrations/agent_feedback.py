@@ -15,8 +15,8 @@ from langsmith.utils import LangSmithError
 from typing_extensions import TypedDict
 
 from langchain_judges.integrations.judging import reason_for
-from langchain_judges.rows.applications import comment_of
 from langchain_judges.rows.texts import Text
+from langchain_judges.verdict import comment_of
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -21,16 +21,14 @@ from langchain_judges.integrations.judging import config_for, verdict_of
 from langchain_judges.methods.marks import kind_of
 from langchain_judges.rows.applications import (
     answer_in,
-    decision,
     expected_in,
-    score_of,
     source_in,
     task_in,
     with_blocks,
 )
 from langchain_judges.rows.texts import Text
 from langchain_judges.runs.workload import Judge
-from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
+from langchain_judges.verdict import Failure, Usage, add_usage, decision, no_usage, score_of
 
 AnswerSource = str | BaseChatModel | Runnable[Any, Any] | Callable[[Any], Any] | None
 

@@ -12,10 +12,11 @@ from langchain_judges.integrations.cases import item_for, pair_for
 from langchain_judges.integrations.judging import config_for, verdict_of
 from langchain_judges.methods.marks import kind_of, marks_of
 from langchain_judges.methods.registry import load_judge
-from langchain_judges.rows.applications import comment_of, context_in, decision, score_of
+from langchain_judges.rows.applications import context_in
+from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.messages import plain_row
-from langchain_judges.rows.texts import check_text
 from langchain_judges.runs.workload import Judge
+from langchain_judges.verdict import comment_of, decision, score_of
 
 with needs("classic", "An evaluator of langchain-classic"):
     from langchain_classic.evaluation import PairwiseStringEvaluator, StringEvaluator

@@ -13,8 +13,9 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations.judging import config_for, error_verdict, verdict_of
 from langchain_judges.integrations.reading import CaseReader, EvaluatedRow, TextSources
 from langchain_judges.methods.marks import marks_of
-from langchain_judges.rows.applications import TextSource, check_words, comment_of, score_of
+from langchain_judges.rows.applications import TextSource, check_words
 from langchain_judges.runs.workload import Judge
+from langchain_judges.verdict import comment_of, score_of
 
 
 def as_comparative_evaluator(

@@ -35,16 +35,9 @@ from langchain_judges.integrations.reading import (
 )
 from langchain_judges.methods.marks import marks_of, unwrapped
 from langchain_judges.options import unknown_option
-from langchain_judges.rows.applications import (
-    TextSource,
-    check_words,
-    comment_of,
-    decision,
-    reason_of,
-    score_of,
-)
+from langchain_judges.rows.applications import TextSource, check_words
 from langchain_judges.runs.workload import Judge
-from langchain_judges.verdict import no_usage
+from langchain_judges.verdict import comment_of, decision, no_usage, reason_of, score_of
 
 _MAX_VERDICTS = 100_000
 """How many verdicts an evaluator keeps for the summary of an experiment."""

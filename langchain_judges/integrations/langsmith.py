@@ -13,13 +13,8 @@ from langsmith.schemas import Example, Run
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.evaluators import JudgeEvaluator
-from langchain_judges.rows.applications import (
-    TextSource,
-    check_sources,
-    check_words,
-    decision,
-    reason_of,
-)
+from langchain_judges.rows.applications import TextSource, check_sources, check_words
+from langchain_judges.verdict import decision, reason_of
 
 SummaryEvaluator = Callable[[Sequence[Run], Sequence[Example]], dict[str, Any]]
 

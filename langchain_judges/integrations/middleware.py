@@ -24,9 +24,10 @@ from langchain_judges.integrations.judging import (
     outcome_of,
 )
 from langchain_judges.methods.marks import kind_of, marks_of, scale_of
-from langchain_judges.rows.applications import check_words, comment_of, score_of, with_blocks
+from langchain_judges.rows.applications import check_words, with_blocks
 from langchain_judges.rows.texts import Text, plain
 from langchain_judges.runs.workload import Judge
+from langchain_judges.verdict import comment_of, score_of
 
 _LOGGER = logging.getLogger(__name__)
 Reference = str | Callable[[Any], str | None] | None

@@ -13,11 +13,13 @@ from langchain_judges.errors import InputError
 from langchain_judges.integrations.cases import check_basis_of
 from langchain_judges.integrations.judging import config_for, verdict_of
 from langchain_judges.methods.marks import kind_of
-from langchain_judges.rows.applications import check_words, comment_of, score_of
+from langchain_judges.rows.applications import check_words
+from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.media import is_content
 from langchain_judges.rows.messages import message_in
-from langchain_judges.rows.texts import check_text, plain
+from langchain_judges.rows.texts import plain
 from langchain_judges.runs.workload import Judge
+from langchain_judges.verdict import comment_of, score_of
 
 
 def _message_text(value: Any) -> Any:

@@ -15,14 +15,8 @@ from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.rendering import Account, Reminded, cut_failures
 from langchain_judges.methods.setup import Setup
-from langchain_judges.rows.texts import (
-    check_basis,
-    check_item,
-    expected_answers,
-    fence_token,
-    judged,
-    transcript,
-)
+from langchain_judges.rows.checks import check_basis, check_item, expected_answers
+from langchain_judges.rows.texts import fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage, no_usage, not_labelled
 
 EXPECTED = """

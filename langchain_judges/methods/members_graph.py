@@ -18,7 +18,8 @@ from langchain_judges.methods.marks import (
     metadata_of,
 )
 from langchain_judges.methods.setup import SPARE_THREADS
-from langchain_judges.rows.texts import check_item, check_pair, judged
+from langchain_judges.rows.checks import check_item, check_pair
+from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import (
     even_verdict,
 )

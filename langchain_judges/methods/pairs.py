@@ -25,8 +25,8 @@ from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.methods.second_order import FirstOrder, TwoOrders
 from langchain_judges.methods.setup import Setup
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots
+from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.texts import (
-    check_pair,
     fence_token,
     fence_tokens,
     judged,

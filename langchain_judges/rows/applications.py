@@ -8,7 +8,6 @@ an `InputError` that names the expected key and the keys that were there.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -64,37 +63,6 @@ def check_sources(**sources: Any) -> None:
     for name, source in sources.items():
         if not (source is None or isinstance(source, str) or callable(source)):
             raise OptionError(f"`{name}` must be a key, a path or a function, got {source!r}")
-
-
-def score_of(verdict: Mapping[str, Any]) -> float | int | None:
-    """Return a verdict as a number: the label or the score; None if the row was not judged."""
-    if decision(verdict) is None:
-        return None
-    label = verdict.get("label")
-    score = label if isinstance(label, int | float) else verdict.get("score")
-    return None if score is None or math.isnan(score) else score
-
-
-def decision(verdict: Mapping[str, Any]) -> Any:
-    """Return the preference or the label of a verdict; None if the row was not judged."""
-    return verdict.get("preference", verdict.get("label"))
-
-
-def reason_of(verdict: Mapping[str, Any]) -> str:
-    """Return the reason of a verdict's first failure."""
-    return next((str(f["reason"]) for f in verdict.get("failures") or []), "unknown")
-
-
-def comment_of(verdict: Mapping[str, Any]) -> str:
-    """Return a verdict's rationale, followed by the first failure if it was not judged."""
-    comment = str(verdict.get("rationale") or "")
-    if decision(verdict) is not None:
-        return comment
-    comment = comment or "Not judged."
-    for failure in list(verdict.get("failures") or [])[:1]:
-        place = ", ".join(filter(None, [failure.get("step"), failure.get("unit")]))
-        comment += f" {failure['reason']} ({place}): {failure.get('detail', '')}".rstrip(": ")
-    return comment
 
 
 def task_in(value: Any, source: TextSource = None) -> Text:

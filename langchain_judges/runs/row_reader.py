@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain_judges.errors import InputError
+from langchain_judges.rows.checks import check_pair, check_task
 from langchain_judges.rows.kinds import RowKind, kind_of_row
 from langchain_judges.rows.labels import ANNOTATIONS
 from langchain_judges.rows.messages import plain_row
-from langchain_judges.rows.texts import check_pair, check_task
 from langchain_judges.runs.files.shards import Shard
 from langchain_judges.runs.result_row import JUDGED
 from langchain_judges.runs.run_row import RunRow

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.pairs import FAIR
 from langchain_judges.methods.registry import load_judge
-from langchain_judges.rows.texts import check_task
+from langchain_judges.rows.checks import check_task
 from langchain_judges.runs.many import ajudge_many, judge_many
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import Pair

@@ -14,7 +14,8 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.setup import Setup
-from langchain_judges.rows.texts import check_task, fence_token
+from langchain_judges.rows.checks import check_task
+from langchain_judges.rows.texts import fence_token
 from langchain_judges.verdict import add_usage
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import distinct, losses, missing

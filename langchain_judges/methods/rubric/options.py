@@ -24,7 +24,7 @@ from langchain_judges.methods.rubric.label_options import BASES, LabelOptions, r
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS, DRAFT_PROMPTS
 from langchain_judges.methods.rubric.ready import Rubric, check_name, load_rubric, ready_names
 from langchain_judges.options import ClientMost, ForClient, Owner, Rule
-from langchain_judges.rows.texts import expected_answers
+from langchain_judges.rows.checks import expected_answers
 from langchain_judges.verdict import Label
 
 CLAIMS = EvidenceTable(

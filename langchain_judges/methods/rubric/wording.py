@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.prompts import CRITERION, FINAL
-from langchain_judges.rows.texts import expected_answers
+from langchain_judges.rows.checks import expected_answers
 from langchain_judges.verdict import Label
 
 _LISTED = 11

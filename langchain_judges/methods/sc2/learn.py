@@ -35,8 +35,9 @@ from langchain_judges.methods.sc2.replies import Extracted, merged_shape
 from langchain_judges.methods.setup import prompt_set
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import Here, Options, Owner, Rule, with_options
+from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.messages import plain_row
-from langchain_judges.rows.texts import check_text, fence_token, judged, transcript
+from langchain_judges.rows.texts import fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 
 __all__ = ["AspectSet", "alearn_aspects", "learn_aspects", "load_aspects", "save_aspects"]

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
-from langchain_judges.rows.texts import expected_answers, judged
+from langchain_judges.rows.checks import expected_answers
+from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Label
 
 TextComparison = Callable[[str, str], bool | None]

@@ -18,7 +18,8 @@ from typing import Any
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.modes import MEANINGS
 from langchain_judges.methods.allure.audit.checks import NOUNS
-from langchain_judges.rows.texts import expected_answers, judged, transcript
+from langchain_judges.rows.checks import expected_answers
+from langchain_judges.rows.texts import judged, transcript
 
 _WORD = re.compile(r"\w+")
 _ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)

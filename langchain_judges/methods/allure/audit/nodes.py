@@ -43,8 +43,8 @@ from langchain_judges.methods.allure.audit.state import (
     VerdictsById,
 )
 from langchain_judges.methods.items import item_of
+from langchain_judges.rows.checks import check_item
 from langchain_judges.rows.messages import plain_row
-from langchain_judges.rows.texts import check_item
 from langchain_judges.verdict import Item, Label, add_usage, no_usage
 
 

@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.rows.texts import expected_answers, judged, with_source
+from langchain_judges.rows.checks import expected_answers
+from langchain_judges.rows.texts import judged, with_source
 from langchain_judges.verdict import Label
 
 AuditAnswer = Literal["accept", "reject", "label", "mode", "check_wrong"]

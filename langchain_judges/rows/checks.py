@@ -1,0 +1,157 @@
+"""What a row must have to be judged: its fields, as texts or messages that are not empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langchain_judges.errors import InputError
+from langchain_judges.rows.texts import is_blank, plain
+
+
+def check_text(value: object, field: str) -> None:
+    """Check that a field is a text or chat messages, and not empty.
+
+    Raises:
+        InputError: It is missing, of another type, or empty.
+    """
+    if value is None:
+        raise InputError(f"the field `{field}` is missing or null")
+    if isinstance(value, str):
+        _check_words(value, field)
+        return
+    rule = (
+        f"`{field}` must be a text or a list of messages, each a LangChain message or a "
+        "dictionary with `role` and `content`"
+    )
+    if not isinstance(value, list) or not value:
+        raise InputError(f"{rule}, got {type(value).__name__} {str(value)[:40]!r}")
+    for message in value:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise InputError(f"{rule}, got the message {str(message)[:60]!r}")
+        _check_words(plain(message.get("content")), field)
+
+
+def _check_texts(row: dict[str, Any], fields: Sequence[str]) -> None:
+    for field in fields:
+        if row.get(field) is None:
+            raise InputError(f"the field `{field}` is missing or null; {_fields_of(row)}")
+        check_text(row[field], field)
+
+
+def _fields_of(row: dict[str, Any]) -> str:
+    """List the fields of a row, with a hint if a wrong separator was used."""
+    # A judge's state also has its own fields, which are still empty.
+    names = [repr(name) for name, value in row.items() if value not in (None, [])]
+    sentence = f"the fields are {', '.join(names) or 'none'}"
+    if any(";" in str(name) for name in row):
+        sentence += "; the columns seem to be separated by semicolons: separate them by commas"
+    return sentence
+
+
+def expected_answers(item: Mapping[str, Any]) -> list[str]:
+    """Return an item's expected answers as a list, empty if it has none."""
+    expected = item.get("expected")
+    if expected is None:
+        return []
+    if isinstance(expected, str):
+        return [expected]
+    if isinstance(expected, Iterable):
+        return [str(answer) for answer in expected]
+    raise InputError(f"`expected` must be a text or a list of texts, got {expected!r}")
+
+
+def check_basis(item: dict[str, Any], rubric: str | None) -> None:
+    """Check that an item can be judged by something.
+
+    Args:
+        item: The item.
+        rubric: The judge's own rubric, if any.
+
+    Raises:
+        InputError: There is neither an expected answer, nor a source, nor a rubric.
+    """
+    if not (item.get("expected") or item.get("source") or item.get("rubric") or rubric):
+        raise InputError("an item needs `expected` or `source`, or the judge needs a `rubric`")
+
+
+def _check_words(text: str, field: str) -> None:
+    if is_blank(text):
+        raise InputError(f"the field `{field}` is empty, or has a message without text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise InputError(f"the field `{field}` has a broken character: {exc.reason}") from exc
+
+
+def check_task(task: object) -> None:
+    """Check that a writing task has concepts, and that its instruction, if any, is a text.
+
+    Raises:
+        InputError: `concepts` is not a list of words, or empty; `instruction` is not a text.
+    """
+    if not isinstance(task, dict):
+        raise InputError(f"a writing task must be an object, got {type(task).__name__}")
+    concepts = task.get("concepts")
+    if not isinstance(concepts, list) or not concepts:
+        raise InputError(
+            "`concepts` must be a list of at least one word that the text has to use, "
+            f"got {str(concepts)[:40]!r}"
+        )
+    for concept in concepts:
+        if not isinstance(concept, str):
+            kind = f"{type(concept).__name__} {str(concept)[:40]!r}"
+            raise InputError(f"`concepts` must be a list of texts, got {kind} in it")
+        _check_words(concept, "concepts")
+    _check_optional(task, "instruction")
+
+
+def _check_optional(row: Mapping[str, Any], field: str) -> None:
+    text = row.get(field)
+    if text is None:
+        return
+    if not isinstance(text, str):
+        raise InputError(f"`{field}` must be a text, got {type(text).__name__}")
+    check_text(text, field)
+
+
+def check_pair(pair: object) -> None:
+    """Check that `pair` has the fields and types of `Pair`.
+
+    Raises:
+        InputError: A field is missing, empty or of the wrong type.
+    """
+    if not isinstance(pair, dict):
+        raise InputError(f"a pair must be an object, got {type(pair).__name__}")
+    _check_texts(pair, ("input", "output_a", "output_b"))
+    _check_optional(pair, "reference")
+
+
+def check_item(item: object) -> None:
+    """Check that `item` has the fields and types of `Item`.
+
+    Raises:
+        InputError: A field is missing, empty or of the wrong type.
+    """
+    if not isinstance(item, dict):
+        raise InputError(f"an item must be an object, got {type(item).__name__}")
+    _check_texts(item, ("input", "output"))
+    for field in ("source", "rubric", "family", "group"):
+        value = item.get(field)
+        if value is not None and not isinstance(value, str):
+            join = (
+                "; join its documents to one"
+                if isinstance(value, list) and field == "source"
+                else ""
+            )
+            raise InputError(f"`{field}` must be a text, got {type(value).__name__}{join}")
+    if item.get("source"):
+        check_text(item["source"], "source")
+    expected = item.get("expected")
+    if expected is None:
+        return
+    answers = expected if isinstance(expected, list) else [expected]
+    if not answers or not all(isinstance(answer, str) for answer in answers):
+        raise InputError(f"`expected` must be a text or a list of texts, got {expected!r}")
+    for answer in answers:
+        check_text(answer, "expected")
