@@ -27,9 +27,9 @@ from langchain_judges.memory.failures import (
     mmr,
     uniform,
 )
+from langchain_judges.memory.faiss.variety import varied
 from langchain_judges.memory.guard import same
 from langchain_judges.memory.recall import read_recall
-from langchain_judges.memory.selection import _spread
 from tests.cases import for_each
 from tests.processes import start
 
@@ -310,7 +310,7 @@ def test_mmr_takes_what_langchain_would_take(relevance):
     rows = np.random.default_rng(3).normal(size=(40, 6))
     query = rows[0] + rows[7]
     expected = maximal_marginal_relevance(query, list(rows), relevance, 12)
-    assert _spread(rows, query, relevance, 12) == expected
+    assert varied(rows, query, relevance, 12) == expected
 
 
 def test_uniform_is_seeded_and_grows_without_changing(memory):

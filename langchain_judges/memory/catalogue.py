@@ -9,13 +9,20 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from itertools import groupby, pairwise
+from typing import NamedTuple, cast
 
 from langchain_core.documents import Document
+from typing_extensions import TypedDict
 
 from langchain_judges.errors import OutputError
-from langchain_judges.memory.example import Example, outputs_of, texts_of
+from langchain_judges.memory.example import (
+    Example,
+    ExampleFields,
+    NewExample,
+    outputs_of,
+    texts_of,
+)
 from langchain_judges.memory.example_input import FIELDS
 from langchain_judges.memory.pool import Pool
 
@@ -32,10 +39,10 @@ class Record:
     seq: int
     at: str
     text: str
-    example: dict[str, Any]
+    example: ExampleFields
 
     @classmethod
-    def new(cls, example: dict[str, Any], seq: int, at: str, again: int = 0) -> Record:
+    def new(cls, example: ExampleFields, seq: int, at: str, again: int = 0) -> Record:
         """Create a record; `again` is the number of equal earlier versions of the example."""
         digest = hashlib.sha256(f"{_canonical(example)}{again}".encode()).digest()
         key = str(uuid.UUID(bytes=digest[:16], version=4))
@@ -50,7 +57,7 @@ class Record:
         """
         fields = document.metadata
         try:
-            example = json.loads(fields["example"])
+            example: ExampleFields = json.loads(fields["example"])
             if not isinstance(example, dict) or set(FIELDS) - set(example):
                 raise ValueError("it is not an example")
             return cls(
@@ -80,6 +87,10 @@ class Record:
         """The sort key of records."""
         return self.seq, self.key
 
+    def signature(self) -> tuple[str, int | None, str | None]:
+        """Return when, in which round and by whom the version was remembered."""
+        return self.at, self.example["round"], self.example["auditor"]
+
     @cached_property
     def digest(self) -> bytes:
         """A hash of the example."""
@@ -96,8 +107,8 @@ class Chain(NamedTuple):
     def of(cls, records: Iterable[Record]) -> Chain:
         """Return the chain of an example's records."""
         ordered = tuple(sorted(records, key=lambda record: record.place))
-        example = {**ordered[-1].example, "version": _corrections(ordered)}
-        return cls(ordered, cast("Example", example))
+        example: Example = {**ordered[-1].example, "version": _corrections(ordered)}
+        return cls(ordered, example)
 
     @property
     def place(self) -> tuple[int, str]:
@@ -108,6 +119,22 @@ class Chain(NamedTuple):
     def last(self) -> Record:
         """The current version."""
         return self.records[-1]
+
+
+class HistoryEntry(TypedDict):
+    """What was remembered at one time, by one auditor in one round."""
+
+    at: str
+    round: int | None
+    auditor: str | None
+    added: list[str]
+    """Ids of new examples."""
+    corrected: list[str]
+    """Ids of newly corrected examples."""
+    size: int
+    """How many examples the memory had then."""
+    version: str
+    """The memory's version then."""
 
 
 @dataclass
@@ -248,7 +275,7 @@ class Catalogue:
         self.counts[kind] = self.counts.get(kind, 0) + more
 
     def records_for(
-        self, examples: Sequence[dict[str, Any]], now: str
+        self, examples: Sequence[NewExample], now: str
     ) -> tuple[list[str], list[Record]]:
         """Return the id of every example, and records for the new ones."""
         if self.ids is None:
@@ -259,13 +286,13 @@ class Catalogue:
         ids: list[str] = []
         new_records: list[Record] = []
         for raw in examples:
-            fields = dict(raw)
+            fields = raw.copy()
             at = fields.pop("at", None)
             content = _content(fields)
             id = new_ids.get(content) or self.ids.get(content)
             id = new_ids[content] = id or fields["id"] or content[:16]
             ids.append(id)
-            example = {**fields, "id": id}
+            example = cast("ExampleFields", {**fields, "id": id})
             if id not in chains:
                 chains[id] = list(self.chains[id].records) if id in self.chains else []
             if _is_duplicate(example, at, chains[id]):
@@ -277,20 +304,29 @@ class Catalogue:
             new_records.append(record)
         return ids, new_records
 
-    def history(self) -> list[dict[str, Any]]:
+    def history(self) -> list[HistoryEntry]:
         """Return the entries that `FailureMemory.history` describes."""
-        entries: list[dict[str, Any]] = []
+        entries: list[HistoryEntry] = []
         then = Catalogue()
-        for record in self.records:
-            own = record.example
-            signature = {"at": record.at, "round": own["round"], "auditor": own["auditor"]}
-            if not entries or {name: entries[-1][name] for name in signature} != signature:
-                entries.append({**signature, "added": [], "corrected": []})
-            kind = "corrected" if own["id"] in then.chains else "added"
-            entries[-1][kind].append(own["id"])
-            earlier = then.chains[own["id"]].records if kind == "corrected" else ()
-            then._put(own["id"], [*earlier, record])
-            entries[-1].update(size=len(then.chains), version=then.version)
+        for (at, round, auditor), records in groupby(self.records, Record.signature):
+            added: list[str] = []
+            corrected: list[str] = []
+            for record in records:
+                id = record.example["id"]
+                earlier = then.chains[id].records if id in then.chains else ()
+                (corrected if earlier else added).append(id)
+                then._put(id, [*earlier, record])
+            entries.append(
+                {
+                    "at": at,
+                    "round": round,
+                    "auditor": auditor,
+                    "added": added,
+                    "corrected": corrected,
+                    "size": len(then.chains),
+                    "version": then.version,
+                }
+            )
         return entries
 
 
@@ -304,7 +340,7 @@ def is_in(example: Example, family: str | None, outputs: int, modes: tuple[str, 
     )
 
 
-def _find(ordered: Sequence[Any], place: tuple[int, str]) -> int:
+def _find(ordered: Sequence[Record | Chain], place: tuple[int, str]) -> int:
     return bisect_left(ordered, place, key=lambda each: each.place)
 
 
@@ -320,7 +356,7 @@ def _short(links: int) -> str:
     return hashlib.sha256(links.to_bytes(16)).hexdigest()[:12]
 
 
-def _is_duplicate(example: dict[str, Any], at: str | None, chain: Sequence[Record]) -> bool:
+def _is_duplicate(example: ExampleFields, at: str | None, chain: Sequence[Record]) -> bool:
     """Return whether an example adds nothing to its versions.
 
     An example from an export is a duplicate if any version equals it.
@@ -333,7 +369,7 @@ def _is_duplicate(example: dict[str, Any], at: str | None, chain: Sequence[Recor
     return False
 
 
-def _lesson(example: Mapping[str, Any]) -> list[Any]:
+def _lesson(example: Mapping[str, object]) -> list[object]:
     """Return the fields of an example other than its provenance."""
     return [example[name] for name in FIELDS if name not in _PROVENANCE]
 
@@ -344,10 +380,10 @@ def _corrections(chain: Sequence[Record]) -> int:
     return 1 + sum(a != b for a, b in pairwise(lessons))
 
 
-def _canonical(example: Mapping[str, Any]) -> str:
+def _canonical(example: Mapping[str, object]) -> str:
     return json.dumps({name: example[name] for name in FIELDS}, sort_keys=True)
 
 
-def _content(example: Mapping[str, Any]) -> str:
+def _content(example: Mapping[str, object]) -> str:
     content = json.dumps([example[name] for name in _CONTENT], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
 
 from langchain_judges.rows.kinds import kind_in, kind_of_example
 from langchain_judges.rows.messages import plain_row
-from langchain_judges.rows.texts import judged, transcript, with_source
+from langchain_judges.rows.texts import Text, judged, transcript, with_source
 from langchain_judges.verdict import Label
 
 _ATOMS = (str, int, float, type(None))
 
 
-class Example(TypedDict):
-    """An audited mistake of a judge, and the correct label."""
+class ExampleFields(TypedDict):
+    """An audited mistake of a judge, and the correct label, as one version is stored."""
 
     id: str
     family: str
     """The task family; a judge recalls within the family of its item."""
-    input: str | list[dict[str, Any]]
-    output: str | list[dict[str, Any]] | dict[str, Any]
+    input: Text
+    output: Text | dict[str, Text]
     """The judged text; for a pair `{"output_a", "output_b"}`."""
     expected: str | list[str] | None
     wrong: Label | None
@@ -40,6 +40,18 @@ class Example(TypedDict):
     round: int | None
     auditor: str | None
     note: str | None
+
+
+class NewExample(ExampleFields):
+    """An example that is to be remembered."""
+
+    at: NotRequired[str]
+    """When it was first remembered; only of an exported one."""
+
+
+class Example(ExampleFields):
+    """An audited mistake of a judge in its last version."""
+
     version: int
     """1, plus 1 for each further correction."""
 
@@ -83,7 +95,7 @@ def texts_of(item: Mapping[str, Any]) -> Texts:
     return Texts(transcript(task) if task else "", outputs, answer)
 
 
-def outputs_of(example: Mapping[str, Any]) -> int:
+def outputs_of(example: Mapping[str, object]) -> int:
     """Return the number of texts that an example judges: 2 for a pair, else 1."""
     return 2 if kind_of_example(example) == "pair" else 1
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.memory.example import Example, texts_of
+from langchain_judges.memory.example import ExampleFields, NewExample, texts_of
 from langchain_judges.memory.faiss import plain_files
 from langchain_judges.rows.kinds import kind_in
 from langchain_judges.rows.messages import plain_row
 
-FIELDS = tuple(name for name in Example.__annotations__ if name != "version")
+FIELDS = tuple(ExampleFields.__annotations__)
 _KEYS = (*FIELDS, "output_a", "output_b", "reference", "version", "at")
 _IGNORED_KEYS = {"label", "category", "systems", "turn", "human_votes"}
 """Fields of data rows that an example does not have and that are ignored."""
 
 
-def check_example(raw: Mapping[str, Any]) -> dict[str, Any]:
+def check_example(raw: Mapping[str, object]) -> NewExample:
     """Return an example with every field.
 
     Raises:
@@ -46,7 +45,7 @@ def check_example(raw: Mapping[str, Any]) -> dict[str, Any]:
     if row.get("at"):
         example["at"] = str(row["at"])
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(example, allow_nan=False))
+        plain: NewExample = json.loads(json.dumps(example, allow_nan=False))
         texts_of(plain)
     except (
         *(TypeError, ValueError, AttributeError, KeyError, IndexError),
@@ -56,7 +55,7 @@ def check_example(raw: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def check_examples(examples: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def check_examples(examples: Iterable[Mapping[str, object]]) -> list[NewExample]:
     """Return examples with every field.
 
     Raises:
@@ -67,7 +66,7 @@ def check_examples(examples: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
     return [check_example(example) for example in examples]
 
 
-def _check_labels(example: dict[str, Any]) -> None:
+def _check_labels(example: dict[str, object]) -> None:
     for name in ("wrong", "corrected"):
         label = example[name]
         if isinstance(label, bool):
@@ -76,9 +75,10 @@ def _check_labels(example: dict[str, Any]) -> None:
             raise InputError(f"`{name}` must be a label (text or number), got {label!r}")
 
 
-def _check_output(output: Any) -> None:
-    pair = isinstance(output, Mapping)
-    sides = [output.get("output_a"), output.get("output_b")] if pair else [output]
+def _check_output(output: object) -> None:
+    sides = [output]
+    if isinstance(output, Mapping):
+        sides = [output.get("output_a"), output.get("output_b")]
     if any(not isinstance(side, str | list) or not side for side in sides):
         raise InputError(
             "an example needs `output`, a text or messages, or `output_a` and `output_b`; "
@@ -86,7 +86,7 @@ def _check_output(output: Any) -> None:
         )
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[NewExample]:
     """Return the examples of a JSONL file.
 
     Raises:
@@ -108,7 +108,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return examples
 
 
-def write_lines(path: Path, examples: Iterable[Mapping[str, Any]]) -> None:
+def write_lines(path: Path, examples: Iterable[Mapping[str, object]]) -> None:
     """Write examples as JSONL, atomically.
 
     Raises:

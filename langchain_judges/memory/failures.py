@@ -22,7 +22,7 @@ from langchain_core.vectorstores import VectorStore
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.catalogue import Catalogue
+from langchain_judges.memory.catalogue import Catalogue, HistoryEntry
 from langchain_judges.memory.example import Example, copy_of
 from langchain_judges.memory.example_input import check_examples, read_lines, write_lines
 from langchain_judges.memory.faiss.store import FaissStore
@@ -59,8 +59,8 @@ __all__ = [
     "uniform",
 ]
 
-ItemFields = Mapping[str, Any]
 How = Recall | str
+"""A choice of examples, or its name."""
 
 
 class FailureMemory(BaseExampleSelector):
@@ -144,7 +144,7 @@ class FailureMemory(BaseExampleSelector):
         """Read what other processes have written to the store."""
         await arun(self._stored.refresh())
 
-    def remember(self, examples: Iterable[Mapping[str, Any]]) -> list[str]:
+    def remember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
         """Remember audited examples and return their ids.
 
         Args:
@@ -158,7 +158,7 @@ class FailureMemory(BaseExampleSelector):
         """
         return run(self._remember(examples))
 
-    async def aremember(self, examples: Iterable[Mapping[str, Any]]) -> list[str]:
+    async def aremember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
         """Remember examples, as `remember` does."""
         return await arun(self._remember(examples))
 
@@ -195,13 +195,13 @@ class FailureMemory(BaseExampleSelector):
         return await arun(self._stored.remove(Removal.of(ids, source, auditor, round)))
 
     def recall(
-        self, item: ItemFields, how: How | None = None, *, allow_leak: bool = False
+        self, item: Mapping[str, object], how: How | None = None, *, allow_leak: bool = False
     ) -> Recalled:
         """Return the examples to show for an item.
 
         Args:
-            item: An `ItemFields` or a `Pair`, with its family, group and id if it has them. The
-                source of an `ItemFields` counts as a part of its task. An item without a family
+            item: An `Item` or a `Pair`, with its family, group and id if it has them. The
+                source of an `Item` counts as a part of its task. An item without a family
                 recalls from every family.
             how: The choice, such as `knn(8)` or `"knn:8"`; default the memory's own.
             allow_leak: Allow the item itself and its group; the result says which.
@@ -209,12 +209,12 @@ class FailureMemory(BaseExampleSelector):
         return run(self._recall(item, how, allow_leak))
 
     async def arecall(
-        self, item: ItemFields, how: How | None = None, *, allow_leak: bool = False
+        self, item: Mapping[str, object], how: How | None = None, *, allow_leak: bool = False
     ) -> Recalled:
         """Return the examples to show, as `recall` does."""
         return await arun(self._recall(item, how, allow_leak))
 
-    def trial(self, examples: Iterable[Mapping[str, Any]]) -> MemoryTrial:
+    def trial(self, examples: Iterable[Mapping[str, object]]) -> MemoryTrial:
         """Return a block in which the memory includes some more examples, without storing them.
 
         Use `with memory.trial(examples):` or `async with`. Judges that are invoked in the
@@ -242,7 +242,7 @@ class FailureMemory(BaseExampleSelector):
         """Return the examples to show for an item, by the memory's own choice."""
         return [{**example} for example in await self.arecall(input_variables)]
 
-    def history(self) -> list[dict[str, Any]]:
+    def history(self) -> list[HistoryEntry]:
         """Return when and by whom examples were remembered, oldest first.
 
         Each entry is `{"at", "round", "auditor", "added", "corrected", "size", "version"}`:
@@ -282,7 +282,7 @@ class FailureMemory(BaseExampleSelector):
     def _read(self) -> Catalogue:
         return run(self._trials.catalogue())
 
-    def _remember(self, examples: Iterable[Mapping[str, Any]]) -> Steps[list[str]]:
+    def _remember(self, examples: Iterable[Mapping[str, object]]) -> Steps[list[str]]:
         ids, _ = yield from self._stored.add(check_examples(examples))
         return ids
 
@@ -292,7 +292,9 @@ class FailureMemory(BaseExampleSelector):
         _, count = yield from self._stored.add(examples)
         return count
 
-    def _recall(self, item: ItemFields, how: How | None, allow_leak: bool) -> Steps[Recalled]:
+    def _recall(
+        self, item: Mapping[str, object], how: How | None, allow_leak: bool
+    ) -> Steps[Recalled]:
         choice = self.how if how is None else read_recall(how)
         trial, catalogue = self._trials.current(), (yield from self._trials.catalogue())
         records = trial.records if trial else ()

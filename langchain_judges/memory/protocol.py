@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Protocol, TypeGuard
 
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Recall, Recalled
 
 
-class Block(Protocol):
+class Block(AbstractContextManager[None], AbstractAsyncContextManager[None], Protocol):
     """A block of code that is entered by `with` and by `async with`."""
-
-    def __enter__(self) -> None:
-        """Begin the block."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End the block."""
-
-    async def __aenter__(self) -> None:
-        """Begin the block."""
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End the block."""
 
 
 class Memory(Protocol):
@@ -48,49 +26,52 @@ class Memory(Protocol):
         """The most characters of examples for a judge; None for the judge's own limit."""
 
     @property
-    def version(self) -> Any:
+    def version(self) -> str:
         """A value that changes with the content."""
 
     def __len__(self) -> int:
         """Return the number of examples."""
 
-    def recall(self, item: Any, how: Any = ..., *, allow_leak: bool = ...) -> Recalled:
+    def recall(
+        self, item: Mapping[str, object], how: Recall | str = ..., *, allow_leak: bool = ...
+    ) -> Recalled:
         """Return the examples to show for an item."""
 
-    async def arecall(self, item: Any, how: Any = ..., *, allow_leak: bool = ...) -> Recalled:
+    async def arecall(
+        self, item: Mapping[str, object], how: Recall | str = ..., *, allow_leak: bool = ...
+    ) -> Recalled:
         """Return the examples to show for an item."""
 
-    def remember(self, examples: Any) -> list[str]:
+    def remember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
         """Store examples and return their ids."""
 
-    async def aremember(self, examples: Any) -> list[str]:
+    async def aremember(self, examples: Iterable[Mapping[str, object]]) -> list[str]:
         """Store examples and return their ids."""
 
-    def forget(self, ids: Any = ...) -> int:
+    def forget(self, ids: Sequence[str] = ...) -> int:
         """Forget examples and return their number."""
 
-    async def aforget(self, ids: Any = ...) -> int:
+    async def aforget(self, ids: Sequence[str] = ...) -> int:
         """Forget examples and return their number."""
 
-    def trial(self, examples: Iterable[Mapping[str, Any]]) -> Block:
+    def trial(self, examples: Iterable[Mapping[str, object]]) -> Block:
         """Return a block in which the memory includes more examples, without storing them."""
 
 
 _NEEDED = ("recall", "arecall", "remember", "aremember", "forget", "aforget", "trial")
 
 
-def is_memory(value: object) -> bool:
+def is_memory(value: object) -> TypeGuard[Memory]:
     """Return whether an object is a `Memory`, by its methods; its version may be slow."""
     return all(callable(getattr(type(value), name, None)) for name in _NEEDED)
 
 
-def check_memory(value: Any) -> Memory | None:
+def check_memory(value: object) -> Memory | None:
     """Return a memory, or None for None.
 
     Raises:
         OptionError: The value is neither.
     """
     if value is None or is_memory(value):
-        memory: Memory | None = value
-        return memory
+        return value
     raise OptionError(f"`memory` must be a FailureMemory, got {type(value).__name__}")

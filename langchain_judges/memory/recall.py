@@ -53,9 +53,9 @@ class Recall:
             return ()
         return (str(self.mode), *self.within.left_out)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the choice as plain data; a function is given by its name."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        own: dict[str, object] = {each.name: getattr(self, each.name) for each in fields(self)}
         if self.within:
             own["within"] = self.within.as_json()
         if self.score:

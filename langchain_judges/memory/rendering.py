@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypeVar
+from typing import NotRequired, TypeVar
 
-from langchain_core.runnables import RunnableLambda
 from typing_extensions import TypedDict
 
-from langchain_judges.asking.steps import Effect, Steps, arun, run
+from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.example import Example, texts_of
 from langchain_judges.memory.modes import MEANINGS, meaning_of
 from langchain_judges.memory.protocol import Memory, check_memory
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
 from langchain_judges.orders import Order, in_slots
-from langchain_judges.verdict import Failure, Pair
+from langchain_judges.verdict import Failure, Label, Pair
 
 T = TypeVar("T")
 
@@ -94,7 +93,7 @@ class Reminder:
     context: int | None = None
     """Tokens of the model's context, if known."""
 
-    def mark(self) -> dict[str, Any]:
+    def mark(self) -> dict[str, object]:
         """Return the settings of the memory that belong to the judge's mark.
 
         The memory's content is not among them, because it changes.
@@ -113,31 +112,20 @@ class Reminder:
     @property
     def empty_update(self) -> dict[str, Account]:
         """The state update of a judge that needs no examples: for two identical texts."""
-        settings = {"allow_leak": self.allow_leak, "version": self.memory.version}
-        return {"recalled": {"ids": [], "left_out": 0, "leaked": [], **settings}}  # type: ignore[typeddict-item]
+        account: Account = {
+            "ids": [],
+            "left_out": 0,
+            "leaked": [],
+            "allow_leak": self.allow_leak,
+            "version": self.memory.version,
+        }
+        return {"recalled": account}
 
-    def remind(self, item: Mapping[str, Any]) -> Steps[Reminded]:
-        """Recall examples for an item, in a run named `recall`."""
-        query = {name: value for name, value in item.items() if value is not None}
-
-        def now(_: Any) -> Reminded:
-            return run(self.recall(query))
-
-        async def later(_: Any) -> Reminded:
-            return await arun(self.recall(query))
-
-        task: RunnableLambda[Any, Reminded] = RunnableLambda(now, afunc=later, name="recall")
-        reminded: Reminded = yield Effect(
-            lambda: task.invoke(query), lambda: task.ainvoke(query)
-        )
-        return reminded
-
-    def recall(self, item: Mapping[str, Any]) -> Steps[Reminded]:
+    def recall(self, item: Mapping[str, object]) -> Steps[Reminded]:
         """Recall examples for an item; the caller names the run in traces."""
-        query = {name: value for name, value in item.items() if value is not None}
-        return self.fit((yield from self.fetch(query)), query)
+        return self.fit((yield from self.fetch(item)), item)
 
-    def fetch(self, item: Mapping[str, Any]) -> Steps[Recalled]:
+    def fetch(self, item: Mapping[str, object]) -> Steps[Recalled]:
         """Recall examples for an item, whether they fit or not."""
         query = {name: value for name, value in item.items() if value is not None}
         memory, how, leak = self.memory, self.how, self.allow_leak
@@ -147,7 +135,7 @@ class Reminder:
         )
         return recalled
 
-    def _room(self, item: Mapping[str, Any]) -> int:
+    def _room(self, item: Mapping[str, object]) -> int:
         """Return how many characters of examples may be shown with an item."""
         if not self.context:
             return self._budget
@@ -155,7 +143,7 @@ class Reminder:
         size = sum(map(len, (own.task, *own.outputs, own.expected)))
         return min(self._budget, _CHARACTERS * (self.context - _RESERVED) - size)
 
-    def fit(self, recalled: Recalled, item: Mapping[str, Any]) -> Reminded:
+    def fit(self, recalled: Recalled, item: Mapping[str, object]) -> Reminded:
         """Keep the examples that fit: the first, or the newest if the choice is `all`."""
         examples: list[Example] = fitting(
             recalled,
@@ -306,7 +294,7 @@ def _meaning(example: Example) -> str:
     return meaning_of(example["mode"], example.get("mode_meaning")) if example["mode"] else ""
 
 
-def _label_words(label: Any, order: Order | None, noun: str) -> str:
+def _label_words(label: Label, order: Order | None, noun: str) -> str:
     """Return a label in the prompt's words: a preference names the slot of the text."""
     if order is None or label not in ("A", "B"):
         return f"{label}"

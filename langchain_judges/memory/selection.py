@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
@@ -16,6 +17,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.catalogue import Catalogue
 from langchain_judges.memory.example import Example, copy_of, texts_of
 from langchain_judges.memory.faiss.store import FaissStore
+from langchain_judges.memory.faiss.variety import cosines, varied
 from langchain_judges.memory.guard import Relatives
 from langchain_judges.memory.pool import shuffled
 from langchain_judges.memory.recall import Recall, Recalled
@@ -47,13 +49,8 @@ class Chooser:
         self._relatives, self._covered_catalogue = Relatives(), None
 
     def search(self, query: str, k: int) -> Steps[list[Document]]:
-        """Search the store by a text, with a filter if the store supports a known one."""
-        store, filters = self.store, self._filters(None)
-        documents: list[Document] = yield Effect(
-            lambda: store.similarity_search(query, k=k, **filters),
-            lambda: store.asimilarity_search(query, k=k, **filters),
-        )
-        return documents
+        """Search the store by a text, for examples of every family."""
+        return (yield from self._hits(query, k, None))
 
     def _filters(self, family: str | None) -> dict[str, Any]:
         fields = {"memory": self.name}
@@ -117,14 +114,21 @@ class Chooser:
 
     def _query_vector(self, wish: Wish) -> Steps[Vector | str]:
         """Return the item's vector, or its text if the store can only be searched by text."""
-        query, embed = texts_of(wish.item).joined() or " ", self.embeddings
+        query = texts_of(wish.item).joined() or " "
         if isinstance(self.store, FaissStore):
             vector: Vector = yield from self.store.embedded(query)
             return vector
         own = type(self.store).similarity_search_by_vector
         if own is VectorStore.similarity_search_by_vector:
             return query
-        vector = yield Effect(
+        return (yield from self._embedded(query))
+
+    def _embedded(self, query: Vector | str) -> Steps[Vector]:
+        """Return the vector of a text; a vector is returned as it is."""
+        if not isinstance(query, str):
+            return query
+        embed = self.embeddings
+        vector: Vector = yield Effect(
             lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
         )
         return vector
@@ -146,6 +150,7 @@ class Chooser:
             wide *= 4
 
     def _hits(self, query: Vector | str, k: int, family: str | None) -> Steps[list[Document]]:
+        """Search the store, with a filter if it supports a known one."""
         store, filters = self.store, self._filters(family)
         if isinstance(query, str):
             documents: list[Document] = yield Effect(
@@ -153,7 +158,7 @@ class Chooser:
                 lambda: store.asimilarity_search(query, k=k, **filters),
             )
             return documents
-        vector: Any = query
+        vector = list(query)
         documents = yield Effect(
             lambda: store.similarity_search_by_vector(vector, k=k, **filters),
             lambda: store.asimilarity_search_by_vector(vector, k=k, **filters),
@@ -173,35 +178,22 @@ class Chooser:
         ]
         if not extra:
             return near
-        import numpy as np
-
-        embed = self.embeddings
-        vector = query
-        if isinstance(query, str):
-            vector = yield Effect(
-                lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
-            )
+        vector = yield from self._embedded(query)
         examples = [*near, *extra]
         vectors = yield from self._vectors_of(wish, examples)
-        cosines = _unit(np.array(vectors)) @ _unit(np.array([vector]))[0]
-        best = np.argsort(-cosines, kind="stable")[:m]
+        scores = cosines(np.array(vectors), np.array(vector))
+        best = np.argsort(-scores, kind="stable")[:m]
         return [examples[place] for place in best]
 
     def _vary(self, wish: Wish, query: Vector | str) -> Steps[list[Example]]:
         """Choose diverse examples from the `4 * m` nearest."""
-        m, embed = wish.how.m or 0, self.embeddings
+        m = wish.how.m or 0
         near = yield from self._nearest(wish, query, 4 * m)
         if not near:
             return []
-        vector = query
-        if isinstance(query, str):
-            vector = yield Effect(
-                lambda: embed.embed_query(query), lambda: embed.aembed_query(query)
-            )
+        vector = yield from self._embedded(query)
         vectors = yield from self._vectors_of(wish, near)
-        import numpy as np
-
-        places = _spread(np.array(vectors), np.array(vector), wish.how.relevance, m)
+        places = varied(np.array(vectors), np.array(vector), wish.how.relevance, m)
         return [near[place] for place in places]
 
     def _vectors_of(self, wish: Wish, examples: Sequence[Example]) -> Steps[Sequence[Vector]]:
@@ -230,33 +222,6 @@ class Chooser:
         if place not in self._greedy:
             self._greedy[place] = yield from _greedy_choice(wish.how, pool)
         return self._greedy[place]
-
-
-def _spread(vectors: Any, query: Any, relevance: float, m: int) -> list[int]:
-    """Return the indices of `m` vectors that are near to a query and unlike each other.
-
-    Maximal marginal relevance (Carbonell & Goldstein 1998): each next one has the largest
-    `relevance · cos(query) − (1 − relevance) · the largest cosine with a chosen one`.
-    """
-    import numpy as np
-
-    rows = _unit(vectors)
-    nearness = rows @ _unit(query[None])[0]
-    likeness = np.full(len(rows), -np.inf)
-    places: list[int] = []
-    while len(places) < min(m, len(rows)):
-        merit = relevance * nearness - (1 - relevance) * likeness if places else nearness.copy()
-        merit[places] = -np.inf
-        places.append(int(np.argmax(merit)))
-        likeness = np.maximum(likeness, rows @ rows[places[-1]])
-    return places
-
-
-def _unit(vectors: Any) -> Any:
-    import numpy as np
-
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(norms == 0, 1, norms)
 
 
 def _greedy_choice(how: Recall, pool: Sequence[Example]) -> Steps[list[str]]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import cast
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
@@ -15,6 +15,7 @@ from langchain_judges.asking.gate import Gate
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.catalogue import Catalogue, Record
+from langchain_judges.memory.example import NewExample
 from langchain_judges.memory.faiss.store import FaissStore
 from langchain_judges.memory.selection import Chooser
 
@@ -55,7 +56,7 @@ class Removal:
             candidates = [r for chain in chains if chain for r in chain.records]
         return [record for record in candidates if self._fits(record.example)]
 
-    def _fits(self, example: Mapping[str, Any]) -> bool:
+    def _fits(self, example: Mapping[str, object]) -> bool:
         """Return whether an example matches the arguments other than the ids."""
         rest = (("source", self.source), ("auditor", self.auditor), ("round", self.round))
         return all(value is None or example[name] == value for name, value in rest)
@@ -106,7 +107,7 @@ class StoredExamples:
         finally:
             self._turn.leave()
 
-    def add(self, examples: list[dict[str, Any]]) -> Steps[tuple[list[str], int]]:
+    def add(self, examples: list[NewExample]) -> Steps[tuple[list[str], int]]:
         """Store new records; return every id, and the number of new records."""
         yield from self._turn.enter()
         try:

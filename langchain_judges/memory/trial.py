@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any
 
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.memory.catalogue import Catalogue, Record
@@ -46,7 +44,7 @@ class Trials:
         trial = self.current()
         return trial.catalogue if trial else (yield from self._stored.catalogue())
 
-    def of(self, examples: Iterable[Mapping[str, Any]]) -> Steps[TrialState]:
+    def of(self, examples: Iterable[Mapping[str, object]]) -> Steps[TrialState]:
         """Return a trial of examples: the latest one again where it is of the same."""
         catalogue = yield from self._stored.catalogue()
         _, records = catalogue.records_for(check_examples(examples), now())
@@ -76,12 +74,7 @@ class MemoryTrial:
         """Begin the trial."""
         self._token = _TRIAL.set(run(self.steps))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the trial."""
         if self._token is not None:
             _TRIAL.reset(self._token)
@@ -90,11 +83,6 @@ class MemoryTrial:
         """Begin the trial."""
         self._token = _TRIAL.set(await arun(self.steps))
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End the trial."""
-        self.__exit__(kind, error, trace)
+        self.__exit__()

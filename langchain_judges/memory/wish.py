@@ -33,7 +33,7 @@ class Wish:
     @classmethod
     def of(
         cls,
-        item: Mapping[str, Any],
+        item: Mapping[str, object],
         choice: Recall,
         catalogue: Catalogue,
         *,

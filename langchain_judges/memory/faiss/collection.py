@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 from langchain_core.documents import Document
-from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_judges.errors import InputError
 from langchain_judges.memory.faiss import files
 from langchain_judges.memory.faiss.indexes import Vectors
 from langchain_judges.memory.faiss.lines import check_plain
+from langchain_judges.memory.faiss.variety import varied
 from langchain_judges.memory.faiss.vector_rows import Entry, VectorRows
 
 Filter = Mapping[str, object] | Callable[[Document], bool]
@@ -150,9 +150,7 @@ class Collection:
         with self._lock:
             hits = self.search(vector, max(k, fetch_k), where)
             slots = np.array([slot for *_, slot in hits], np.int64)
-            places = maximal_marginal_relevance(
-                vector[0], list(self.rows.vectors(slots)), lambda_mult, k
-            )
+            places = varied(self.rows.vectors(slots), vector[0], lambda_mult, k)
             return [hits[i][0] for i in places]
 
     def put(self, entries: Sequence[Entry], vectors: Vectors) -> None:
