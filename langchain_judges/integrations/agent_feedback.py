@@ -14,7 +14,8 @@ from langsmith.run_trees import get_cached_client
 from langsmith.utils import LangSmithError
 from typing_extensions import TypedDict
 
-from langchain_judges.integrations.judging import reason_for
+from langchain_judges.integrations.judging import CaseVerdict, reason_for
+from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows.texts import Text
 from langchain_judges.verdict import comment_of
 
@@ -29,21 +30,21 @@ class Judged(TypedDict):
     work: NotRequired[Text]
     """The trajectory that was judged; only with `trajectory`."""
     score: float | int | None
-    verdict: dict[str, Any] | None
+    verdict: CaseVerdict | None
     """None if there was nothing to compare with yet."""
-    criteria: NotRequired[list[dict[str, Any]]]
+    criteria: NotRequired[list[CriterionScore]]
     """The sub-scores of a judge with several criteria."""
 
 
 def send_feedback(
-    key: str, current: Judged, marks: dict[str, Any], judge_run: uuid.UUID, revisions: int
+    key: str, current: Judged, marks: dict[str, object], judge_run: uuid.UUID, revisions: int
 ) -> None:
     """Add the score to the agent's trace, if there is one, without waiting for LangSmith."""
     tree = get_current_run_tree()
     if tree is None:
         return
     client = tree.ls_client if isinstance(tree.ls_client, Client) else get_cached_client()
-    verdict = current["verdict"] or {}
+    verdict = current["verdict"]
     shared: dict[str, Any] = {
         "run_id": tree.trace_id,
         "trace_id": tree.trace_id,
@@ -51,14 +52,14 @@ def send_feedback(
         "feedback_source_type": "model",
         "source_run_id": judge_run,
     }
-    extra = {"revisions": revisions, "failures": verdict.get("failures") or []}
-    total = {
+    failures = (verdict and verdict.get("failures")) or []
+    total: dict[str, Any] = {
         "key": key,
         "score": current["score"],
-        "comment": comment_of(verdict),
-        "extra": extra,
+        "comment": comment_of(verdict or {}),
+        "extra": {"revisions": revisions, "failures": failures},
     }
-    parts = [
+    parts: list[dict[str, Any]] = [
         {"key": part["criterion"], "score": part["score"], "comment": reason_for(part)}
         for part in current.get("criteria") or ()
     ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
@@ -16,8 +16,8 @@ from langchain_judges.asking.question import sample_seed
 from langchain_judges.asking.steps import Effect, Steps, arun, run, together
 from langchain_judges.asking.stream import tell
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.integrations.cases import check_basis_of, pair_for
-from langchain_judges.integrations.judging import config_for, verdict_of
+from langchain_judges.integrations.cases import check_basis_of, item_for, pair_for
+from langchain_judges.integrations.judging import CaseVerdict, config_for, verdict_of
 from langchain_judges.methods.marks import kind_of
 from langchain_judges.rows.applications import (
     answer_in,
@@ -30,7 +30,7 @@ from langchain_judges.rows.texts import Text
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import Failure, Usage, add_usage, decision, no_usage, score_of
 
-AnswerSource = str | BaseChatModel | Runnable[Any, Any] | Callable[[Any], Any] | None
+AnswerSource = str | BaseChatModel | Runnable[Any, Any] | Callable[[Any], object] | None
 
 
 class AnswerMatch(TypedDict):
@@ -42,7 +42,7 @@ class AnswerMatch(TypedDict):
     b: int | None
     winner: int | None
     """None if a single answer could not be judged."""
-    verdict: dict[str, Any]
+    verdict: CaseVerdict
 
 
 class Best(TypedDict):
@@ -89,23 +89,45 @@ def best_of(
         raise OptionError(f"`n` must be a whole number of at least 1, got {n!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise OptionError(f"`seed` must be a whole number of at least 0, got {seed!r}")
-    if isinstance(answer, str):
-        answer = resolve_model(answer)
-    if answer is not None and not isinstance(answer, Runnable):
-        if not callable(answer):
-            raise OptionError(
-                f"`answer` must be a model, its name, a runnable or a function, got {answer!r}"
-            )
-        answer = RunnableLambda(answer)
-    knockout = _Knockout(n, judge, cast("Runnable[Any, Any] | None", answer), seed)
+    knockout = _Knockout(n, judge, _writer(answer), seed)
 
-    def now(task: Any, config: RunnableConfig) -> Best:
+    def now(task: object, config: RunnableConfig) -> Best:
         return run(knockout.play(task, config))
 
-    async def later(task: Any, config: RunnableConfig) -> Best:
+    async def later(task: object, config: RunnableConfig) -> Best:
         return await arun(knockout.play(task, config))
 
     return RunnableLambda(now, afunc=later, name=f"best of {n}")
+
+
+def _writer(answer: AnswerSource) -> Runnable[Any, Any] | None:
+    if isinstance(answer, str):
+        return resolve_model(answer)
+    if answer is None or isinstance(answer, Runnable):
+        return answer
+    if callable(answer):
+        return RunnableLambda(answer)
+    raise OptionError(
+        f"`answer` must be a model, its name, a runnable or a function, got {answer!r}"
+    )
+
+
+class MatchBasis(NamedTuple):
+    """What every answer is judged by."""
+
+    task: Text
+    expected: str | list[str] | None
+    source: str | None
+
+
+def _match_basis(request: object) -> MatchBasis:
+    """Read the task, and the reference and the source if the request has them."""
+    task = task_in(request)
+    if not isinstance(request, Mapping):
+        return MatchBasis(task, None, None)
+    reference = request.get("expected") or request.get("reference")
+    expected = expected_in(reference) if reference else None
+    return MatchBasis(task, expected, source_in(request, None))
 
 
 class _Knockout:
@@ -115,29 +137,22 @@ class _Knockout:
         self.n, self.judge, self.answer, self.seed = n, judge, answer, seed
         self.kind = kind_of(judge)
 
-    def play(self, request: Any, config: RunnableConfig) -> Steps[Best]:
-        task, basis = task_in(request), self._basis(request)
+    def play(self, request: object, config: RunnableConfig) -> Steps[Best]:
+        basis = _match_basis(request)
         if self.kind == "item":
-            check_basis_of(self.judge, basis)
+            check_basis_of(self.judge, basis._asdict())
         answers, failures = yield from self._answers(request, ensure_config(config))
-        places = [i for i, text in enumerate(answers) if text is not None]
-        if not places:
+        texts = {i: text for i, text in enumerate(answers) if text is not None}
+        if not texts:
             details = "; ".join(failure["detail"] for failure in failures)
             raise InputError(f"there is no answer to choose from: {details}")
-        if self.kind == "item":
-            bracket = yield from together(
-                [self._label({"input": task, **basis}, answers, i) for i in places]
-            )
-            scores = {m["a"]: score_of(m["verdict"]) for m in bracket}
-            candidates = [i for i in places if scores[i] is not None]
-            winner = max(candidates or places[:1], key=lambda i: (scores[i] or 0, -i))
-        else:
-            winner, bracket = yield from self._rounds((task, basis), answers, places)
+        judged = self._labels if self.kind == "item" else self._rounds
+        winner, bracket = yield from judged(basis, texts)
         for match in bracket:
             failures += match["verdict"].get("failures") or []
         usages = [match["verdict"].get("usage") or no_usage() for match in bracket]
         return {
-            "output": cast("Text", answers[winner]),
+            "output": texts[winner],
             "index": winner,
             "answers": answers,
             "bracket": bracket,
@@ -145,21 +160,28 @@ class _Knockout:
             "usage": add_usage(usages),
         }
 
-    def _basis(self, request: Any) -> dict[str, Any]:
-        """Return the reference and the source in the input, under an item's names."""
-        if not isinstance(request, Mapping):
-            return {}
-        reference = next(filter(None, map(request.get, ("expected", "reference"))), None)
-        basis = {
-            "expected": reference and expected_in(reference),
-            "source": source_in(request, None),
-        }
-        return {name: value for name, value in basis.items() if value}
+    def _labels(
+        self, basis: MatchBasis, texts: Mapping[int, Text]
+    ) -> Steps[tuple[int, list[AnswerMatch]]]:
+        bracket = yield from together([self._label(basis, *each) for each in texts.items()])
+        scores = {match["a"]: score_of(match["verdict"]) for match in bracket}
+        judged = [i for i in texts if scores[i] is not None]
+        return max(judged or list(texts)[:1], key=lambda i: (scores[i] or 0, -i)), bracket
+
+    def _label(self, basis: MatchBasis, i: int, text: Text) -> Steps[AnswerMatch]:
+        task, expected, source = basis
+        item = item_for(self.judge, task, text, expected=expected, source=source)
+        name = f"answer {i + 1}"
+        verdict = yield from verdict_of(self.judge, item, config_for(self.judge, run_name=name))
+        winner = None if decision(verdict) is None else i
+        return _announce(
+            {"round": 1, "a": i, "b": None, "winner": winner, "verdict": verdict}, name
+        )
 
     def _rounds(
-        self, task: Any, answers: Sequence[Text | None], places: list[int]
+        self, basis: MatchBasis, texts: Mapping[int, Text]
     ) -> Steps[tuple[int, list[AnswerMatch]]]:
-        players = list(places)
+        players = list(texts)
         random.Random(self.seed).shuffle(players)  # noqa: S311 - a draw, no secret
         bracket: list[AnswerMatch] = []
         number = 0
@@ -169,48 +191,35 @@ class _Knockout:
             spare = players[2 * len(matchups) :]
             matches = yield from together(
                 [
-                    self._match(task, answers, (number, i + 1), sides)
-                    for i, sides in enumerate(matchups)
+                    self._match(basis, texts, (number, place), sides)
+                    for place, sides in enumerate(matchups, 1)
                 ]
             )
             bracket += matches
-            players = [cast("int", match["winner"]) for match in matches] + spare
+            winners = (match["winner"] for match in matches)
+            players = [i for i in winners if i is not None] + spare
         return players[0], bracket
 
     def _match(
         self,
-        task: Any,
-        answers: Sequence[Text | None],
+        basis: MatchBasis,
+        texts: Mapping[int, Text],
         place: tuple[int, int],
         sides: tuple[int, int],
     ) -> Steps[AnswerMatch]:
         a, b = sides
         name = f"match {place[0]}.{place[1]}: answer {a + 1} vs answer {b + 1}"
-        text, basis = task
-        texts = cast("tuple[Text, Text]", (answers[a], answers[b]))
-        source, expected = basis.get("source"), basis.get("expected")
+        task, expected, source = basis
         reference = expected[0] if isinstance(expected, list) else expected
-        pair = pair_for(text, *texts, reference=reference, source=source)
+        pair = pair_for(task, texts[a], texts[b], reference=reference, source=source)
         verdict = yield from verdict_of(self.judge, pair, config_for(self.judge, run_name=name))
         winner = b if decision(verdict) == "B" else a
         return _announce(
             {"round": place[0], "a": a, "b": b, "winner": winner, "verdict": verdict}, name
         )
 
-    def _label(
-        self, fields: Mapping[str, Any], answers: Sequence[Text | None], i: int
-    ) -> Steps[AnswerMatch]:
-        item = {**fields, "output": answers[i]}
-        name = f"answer {i + 1}"
-        config = config_for(self.judge, run_name=name)
-        verdict = yield from verdict_of(self.judge, item, config)
-        winner = None if decision(verdict) is None else i
-        return _announce(
-            {"round": 1, "a": i, "b": None, "winner": winner, "verdict": verdict}, name
-        )
-
     def _answers(
-        self, request: Any, config: RunnableConfig
+        self, request: object, config: RunnableConfig
     ) -> Steps[tuple[list[Text | None], list[Failure]]]:
         if self.answer is None:
             answers = request.get("answers") if isinstance(request, Mapping) else None
@@ -219,41 +228,39 @@ class _Knockout:
                     f"without `answer` the input must hold `answers`, a list of {self.n}"
                 )
             return [with_blocks(answer_in(text), text) for text in answers], []
-        samples = yield from together([self._sample(request, config, i) for i in range(self.n)])
-        return [text for text, _ in samples], [
-            failure for _, failures in samples for failure in failures
-        ]
+        if isinstance(self.answer, BaseChatModel) and isinstance(request, Mapping):
+            request = task_in(request)
+        samples = yield from together(
+            [_sample(self.answer, request, config, (self.seed, i)) for i in range(self.n)]
+        )
+        return [text for text, _ in samples], [f for _, failures in samples for f in failures]
 
-    def _sample(
-        self, request: Any, config: RunnableConfig, i: int
-    ) -> Steps[tuple[Text | None, list[Failure]]]:
-        unit = f"sample {i + 1}"
-        runnable = self.answer
-        assert runnable is not None  # noqa: S101 - for the type checker
-        settings: dict[str, Any] = {}
-        if is_openai_kin(runnable):
-            settings["seed"] = sample_seed(self.seed, i)
-            if getattr(runnable, "temperature", None) is None:
-                settings["temperature"] = 0.7
-        own = patch_config(config, run_name=unit)
-        prompt = request
-        if isinstance(runnable, BaseChatModel) and isinstance(request, Mapping):
-            prompt = task_in(request)
-        try:
-            reply = yield Effect(
-                lambda: runnable.invoke(prompt, own, **settings),
-                lambda: runnable.ainvoke(prompt, own, **settings),
-            )
-            return with_blocks(answer_in(reply), reply), []
-        except Exception as exc:  # noqa: BLE001 - a sample fails, whatever its writer raises
-            detail = f"{type(exc).__name__}: {exc}"[:500]
-            failure: Failure = {
-                "step": "sample",
-                "unit": unit,
-                "reason": "provider_error",
-                "detail": detail,
-            }
-            return None, [failure]
+
+def _sample(
+    writer: Runnable[Any, Any], prompt: object, config: RunnableConfig, draw: tuple[int, int]
+) -> Steps[tuple[Text | None, list[Failure]]]:
+    """Write one answer; `draw` is the seed and the index of the sample."""
+    unit = f"sample {draw[1] + 1}"
+    settings: dict[str, float] = {}
+    if is_openai_kin(writer):
+        settings["seed"] = sample_seed(*draw)
+        if getattr(writer, "temperature", None) is None:
+            settings["temperature"] = 0.7
+    own = patch_config(config, run_name=unit)
+    try:
+        reply = yield Effect(
+            lambda: writer.invoke(prompt, own, **settings),
+            lambda: writer.ainvoke(prompt, own, **settings),
+        )
+        return with_blocks(answer_in(reply), reply), []
+    except Exception as exc:  # noqa: BLE001 - a sample fails, whatever its writer raises
+        failure: Failure = {
+            "step": "sample",
+            "unit": unit,
+            "reason": "provider_error",
+            "detail": f"{type(exc).__name__}: {exc}"[:500],
+        }
+        return None, [failure]
 
 
 def _announce(match: AnswerMatch, name: str) -> AnswerMatch:

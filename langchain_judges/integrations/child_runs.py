@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from langsmith.schemas import Run
 
@@ -14,7 +13,7 @@ from langchain_judges.rows.messages import state_messages
 from langchain_judges.rows.trajectories import is_trajectory
 
 
-def outputs_with_work(run: Run) -> Any:
+def outputs_with_work(run: Run) -> object:
     """Return a run's outputs, with the tools that its child runs used as messages.
 
     Outputs are unchanged if they already hold an agent's messages, or if no child run used a
@@ -40,7 +39,7 @@ def _tools(run: Run) -> Iterator[Run]:
             yield from _tools(child)
 
 
-def _messages(tool: Run) -> list[dict[str, Any]]:
+def _messages(tool: Run) -> list[dict[str, object]]:
     call = {"id": str(tool.id), "name": tool.name, "args": _only(tool.inputs, "input")}
     result = tool.outputs if tool.error is None else f"error: {tool.error}"
     return [
@@ -49,12 +48,12 @@ def _messages(tool: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _only(value: Any, name: str) -> Any:
+def _only(value: object, name: str) -> object:
     """Return the value under a name, if it is the only one; otherwise all of it."""
     return value[name] if isinstance(value, Mapping) and list(value) == [name] else value
 
 
-def _text(result: Any) -> str:
+def _text(result: object) -> str:
     result = _only(result, "output")
     if isinstance(result, str):
         return result

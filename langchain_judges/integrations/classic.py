@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -15,6 +16,7 @@ from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.applications import context_in
 from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.messages import plain_row
+from langchain_judges.rows.texts import Text
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import comment_of, decision, score_of
 
@@ -60,35 +62,27 @@ class JudgeStringEvaluator(StringEvaluator):
         """Whether a reference is required; a judge of pairs compares with it."""
         return self._reference
 
-    def _evaluate_strings(
-        self,
-        *,
-        prediction: Any,
-        reference: Any | None = None,
-        input: Any | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
-        return run(self._steps(prediction, reference, input, kwargs))
+    def _evaluate_strings(self, **fields: Any) -> dict[str, object]:
+        return run(self._steps(**fields))
 
-    async def _aevaluate_strings(
-        self,
-        *,
-        prediction: Any,
-        reference: Any | None = None,
-        input: Any | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
-        return await arun(self._steps(prediction, reference, input, kwargs))
+    async def _aevaluate_strings(self, **fields: Any) -> dict[str, object]:
+        return await arun(self._steps(**fields))
 
     def _steps(
-        self, prediction: Any, reference: Any, task: Any, kwargs: dict[str, Any]
-    ) -> Steps[dict[str, Any]]:
-        source = context_in(kwargs.pop("context", None))
+        self,
+        *,
+        prediction: Text,
+        input: Text,
+        reference: Any = None,
+        context: object = None,
+        **settings: Any,
+    ) -> Steps[dict[str, object]]:
+        source = context_in(context)
         if self._pairs:
-            case = pair_for(task, prediction, reference, source=source)
+            case = pair_for(input, prediction, reference, source=source)
         else:
-            case = item_for(self.judge, task, prediction, expected=reference, source=source)
-        return (yield from _evaluation(self.judge, case, kwargs))
+            case = item_for(self.judge, input, prediction, expected=reference, source=source)
+        return (yield from _evaluation(self.judge, case, settings))
 
 
 class JudgePairwiseEvaluator(PairwiseStringEvaluator):
@@ -125,29 +119,25 @@ class JudgePairwiseEvaluator(PairwiseStringEvaluator):
         """Whether a reference is required."""
         return self._reference
 
-    def _evaluate_string_pairs(
-        self,
-        *,
-        prediction: str,
-        prediction_b: str,
-        reference: str | None = None,
-        input: str | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
-        case = _pair(input, prediction, prediction_b, reference)
-        return run(_evaluation(self.judge, case, kwargs, ties=False))
+    def _evaluate_string_pairs(self, **fields: Any) -> dict[str, object]:
+        return run(self._steps(**fields))
 
-    async def _aevaluate_string_pairs(
+    async def _aevaluate_string_pairs(self, **fields: Any) -> dict[str, object]:
+        return await arun(self._steps(**fields))
+
+    def _steps(
         self,
         *,
         prediction: str,
         prediction_b: str,
+        input: str,
         reference: str | None = None,
-        input: str | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
-        case = _pair(input, prediction, prediction_b, reference)
-        return await arun(_evaluation(self.judge, case, kwargs, ties=False))
+        **settings: Any,
+    ) -> Steps[dict[str, object]]:
+        case = {"input": input, "output_a": prediction, "output_b": prediction_b}
+        if reference is not None:
+            case["reference"] = reference
+        return _evaluation(self.judge, case, settings, ties=False)
 
 
 def load_classic_evaluator(
@@ -180,19 +170,14 @@ def load_classic_evaluator(
     return JudgePairwiseEvaluator(judge) if pairwise else JudgeStringEvaluator(judge)
 
 
-def _pair(task: Any, a: Any, b: Any, reference: Any) -> dict[str, Any]:
-    pair = {"input": task, "output_a": a, "output_b": b}
-    return pair if reference is None else {**pair, "reference": reference}
-
-
 def _evaluation(
-    judge: Judge, case: dict[str, Any], kwargs: dict[str, Any], *, ties: bool = True
-) -> Steps[dict[str, Any]]:
+    judge: Judge, case: Mapping[str, object], settings: dict[str, Any], *, ties: bool = True
+) -> Steps[dict[str, object]]:
     case = plain_row(case)
     for field in case:
         check_text(case[field], field)
-    settings = {name: kwargs[name] for name in _PASSED_ON if kwargs.get(name)}
-    verdict = yield from verdict_of(judge, case, config_for(judge, **settings))
+    passed_on = {name: settings[name] for name in _PASSED_ON if settings.get(name)}
+    verdict = yield from verdict_of(judge, case, config_for(judge, **passed_on))
     value = decision(verdict)
     return {
         "score": score_of(verdict),

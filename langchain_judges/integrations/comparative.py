@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
+from uuid import UUID
 
 from langsmith.schemas import Example, Run
 
 from langchain_judges.asking.steps import Steps, run
 from langchain_judges.errors import InputError
-from langchain_judges.integrations.judging import config_for, error_verdict, verdict_of
+from langchain_judges.integrations.judging import (
+    CaseVerdict,
+    config_for,
+    error_verdict,
+    verdict_of,
+)
 from langchain_judges.integrations.reading import CaseReader, EvaluatedRow, TextSources
 from langchain_judges.methods.marks import marks_of
 from langchain_judges.rows.applications import TextSource, check_words
@@ -57,7 +63,7 @@ def as_comparative_evaluator(
     def compare(runs: Sequence[Run], example: Example | None) -> dict[str, Any]:
         inputs = example.inputs if example else runs[0].inputs
         reference_outputs = example.outputs if example else None
-        scores: dict[Any, list[float]] = {each.id: [] for each in runs}
+        scores: dict[UUID, list[float]] = {each.id: [] for each in runs}
         comments: dict[str, list[str]] = {str(each.id): [] for each in runs}
         for sides in combinations(runs, 2) if reader.kind == "pair" else zip(runs):
             verdict = run(_comparison(judge, reader, sides, inputs, reference_outputs))
@@ -88,8 +94,8 @@ def _shares(
 
 
 def _comparison(
-    judge: Judge, reader: CaseReader, sides: Sequence[Run], inputs: Any, reference: Any
-) -> Steps[dict[str, Any]]:
+    judge: Judge, reader: CaseReader, sides: Sequence[Run], inputs: object, reference: object
+) -> Steps[CaseVerdict]:
     try:
         if reader.kind == "item":
             case = reader.case(EvaluatedRow(inputs, reader.outputs(sides[0]), reference))

@@ -6,8 +6,7 @@ before a judge learns from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from langsmith import Client
 from langsmith.schemas import Feedback, Run
@@ -22,8 +21,8 @@ _LABEL_KEYS = ("label", "preference", "value", "score")
 
 
 def read_corrections(
-    client: Client, runs: Iterable[Any], *, key: str | None = None
-) -> list[dict[str, Any]]:
+    client: Client, runs: Iterable[object], *, key: str | None = None
+) -> list[dict[str, object]]:
     """Read the feedback with a `correction` on some runs.
 
     Args:
@@ -41,33 +40,30 @@ def read_corrections(
     ids = [str(run) for run in runs]
     if not ids:
         return []
-    keys = [key] if key else None
-    feedback = list(client.list_feedback(run_ids=ids, feedback_key=keys))
+    feedback = list(client.list_feedback(run_ids=ids, feedback_key=[key] if key else None))
     corrections = [f for f in feedback if _label(f.correction) is not None]
-    model_feedback = {(str(f.run_id), f.key): f for f in feedback if _by_model(f)}
-    runs_by_id = {str(run.id): run for run in runs_of(client, id=ids)} if corrections else {}
-    judge_ids = {_judge_run(f) for f in model_feedback.values()} - {None}
-    judge_runs = (
-        runs_of(client, id=sorted(map(str, judge_ids))) if corrections and judge_ids else []
-    )
-    judge_runs_by_id = {str(run.id): run for run in judge_runs}
+    if not corrections:
+        return []
+    verdicts = {(str(f.run_id), f.key): f for f in feedback if _by_model(f)}
+    judge_ids = {_judge_run(f) for f in verdicts.values()} - {None}
+    judged_runs = _by_id(client, ids)
+    judge_runs = _by_id(client, sorted(map(str, judge_ids)))
     proposals = []
     for each in corrections:
-        verdict = model_feedback.get((str(each.run_id), each.key))
-        proposals.append(
-            _proposal(
-                each,
-                verdict,
-                runs_by_id.get(str(each.run_id)),
-                judge_runs_by_id.get(str(_judge_run(verdict))),
-            )
-        )
+        run_id = str(each.run_id)
+        verdict = verdicts.get((run_id, each.key))
+        judge_run = judge_runs.get(str(_judge_run(verdict)))
+        proposals.append(_proposal(each, verdict, judged_runs.get(run_id), judge_run))
     return proposals
+
+
+def _by_id(client: Client, ids: list[str]) -> dict[str, Run]:
+    return {str(run.id): run for run in runs_of(client, id=ids)} if ids else {}
 
 
 def _proposal(
     feedback: Feedback, verdict: Feedback | None, run: Run | None, judge_run: Run | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     mistake = verdict or feedback
     source = getattr(run, "reference_example_id", None) or feedback.run_id
     note = feedback.correction.get("comment") if isinstance(feedback.correction, dict) else None
@@ -83,7 +79,7 @@ def _proposal(
     }
 
 
-def _case(run: Run | None, judge_run: Run | None) -> dict[str, Any]:
+def _case(run: Run | None, judge_run: Run | None) -> dict[str, object]:
     """Return the judge's inputs; without its run, the texts of the judged run."""
     inputs = (judge_run.inputs if judge_run else None) or {}
     kind = kind_in(inputs)
@@ -92,17 +88,18 @@ def _case(run: Run | None, judge_run: Run | None) -> dict[str, Any]:
         return {"input": inputs["input"], "output": sides, "expected": inputs.get("reference")}
     if kind == "item":
         return {name: inputs.get(name) for name in ("input", "output", "expected")}
+    run_inputs, run_outputs = (run.inputs, run.outputs) if run else ({}, {})
     try:
-        task, text = task_in(run and run.inputs), work_in(run and run.outputs)
+        texts = {"input": task_in(run_inputs), "output": work_in(run_outputs)}
     except InputError:
-        task, text = (run and run.inputs) or "", (run and run.outputs) or ""  # type: ignore[assignment]
-    return {"input": task, "output": text, "expected": None}
+        return {"input": run_inputs or "", "output": run_outputs or "", "expected": None}
+    return {**texts, "expected": None}
 
 
-def _label(correction: Any) -> Label | None:
+def _label(correction: object) -> Label | None:
     """Return the label of a correction, in any of its forms."""
     if isinstance(correction, Mapping):
-        labels: Sequence[Any] = [correction[name] for name in _LABEL_KEYS if name in correction]
+        labels = [correction[name] for name in _LABEL_KEYS if name in correction]
         if not labels and len(correction) == 1:
             labels = list(correction.values())
         return _label(labels[0]) if labels else None
@@ -123,6 +120,6 @@ def _judge_run(feedback: Feedback | None) -> str | None:
 
 
 def _person(feedback: Feedback) -> str:
-    source: Any = feedback.feedback_source
+    source = feedback.feedback_source
     name = getattr(source, "user_name", None) or getattr(source, "user_id", None)
     return str(name or "langsmith")

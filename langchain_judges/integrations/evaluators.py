@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
-from collections.abc import Mapping
 from threading import Lock
-from typing import Any
+from typing import NotRequired, Unpack
 
 from langsmith import utils
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
@@ -21,11 +20,11 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.judging import (
+    CaseVerdict,
+    Outcome,
     config_for,
-    criteria_of,
     error_verdict,
     outcome_of,
-    reason_for,
 )
 from langchain_judges.integrations.reading import (
     BaselineSource,
@@ -33,11 +32,12 @@ from langchain_judges.integrations.reading import (
     EvaluatedRow,
     TextSources,
 )
+from langchain_judges.integrations.scores import scores_of
 from langchain_judges.methods.marks import marks_of, unwrapped
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.applications import TextSource, check_words
 from langchain_judges.runs.workload import Judge
-from langchain_judges.verdict import comment_of, decision, no_usage, reason_of, score_of
+from langchain_judges.verdict import Label, decision
 
 _MAX_VERDICTS = 100_000
 """How many verdicts an evaluator keeps for the summary of an experiment."""
@@ -49,8 +49,27 @@ class Feedback(TypedDict):
     key: str
     score: float | int | None
     comment: str | None
-    metadata: dict[str, Any] | None
+    metadata: dict[str, object] | None
     source_run_id: str | None
+
+
+class CalledWith(TypedDict):
+    """Keywords of an evaluator that is called like openevals': what a judge may read."""
+
+    inputs: NotRequired[object]
+    outputs: object
+    reference_outputs: NotRequired[object]
+    context: NotRequired[object]
+
+
+class VerdictNote(TypedDict):
+    """What is kept of a verdict for the summary of an experiment."""
+
+    preference: Label | None
+    """The preference or the label; None: not judged."""
+    flipped: bool | None
+    failures: list[dict[str, str]]
+    """The reason of each."""
 
 
 def as_evaluator(  # noqa: PLR0913 - where each text stands
@@ -113,7 +132,7 @@ class JudgeEvaluator(RunEvaluator):
         self.marks = marks_of(judge)
         self.key = key or str(self.marks["method"])
         self._reader = reader
-        self._verdicts: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._verdicts: OrderedDict[str, VerdictNote] = OrderedDict()
         self._lock = Lock()
 
     @property
@@ -140,70 +159,52 @@ class JudgeEvaluator(RunEvaluator):
         """Judge a run's output, asynchronously."""
         return await arun(self._evaluate(run, example, evaluator_run_id))
 
-    def __call__(
-        self,
-        *,
-        inputs: Any = None,
-        outputs: Any,
-        reference_outputs: Any = None,
-        context: Any = None,
-        **unknown: Any,
-    ) -> Feedback | list[Feedback]:
+    def __call__(self, **fields: Unpack[CalledWith]) -> Feedback | list[Feedback]:
         """Judge outputs, called like openevals' evaluators.
 
         Raises:
             OptionError: A keyword is unknown.
         """
-        _refuse(unknown)
-        return _run(
-            self._call(EvaluatedRow(inputs, outputs, reference_outputs, None, context, True))
-        )
+        return _run(self._call(**fields))
 
-    async def acall(
-        self,
-        *,
-        inputs: Any = None,
-        outputs: Any,
-        reference_outputs: Any = None,
-        context: Any = None,
-        **unknown: Any,
-    ) -> Feedback | list[Feedback]:
+    async def acall(self, **fields: Unpack[CalledWith]) -> Feedback | list[Feedback]:
         """Judge outputs asynchronously.
 
         Raises:
             OptionError: A keyword is unknown.
         """
-        _refuse(unknown)
-        row = EvaluatedRow(inputs, outputs, reference_outputs, None, context, True)
-        return await arun(self._call(row))
+        return await arun(self._call(**fields))
 
-    def verdict_on(self, run_id: object) -> dict[str, Any] | None:
+    def verdict_on(self, run_id: object) -> VerdictNote | None:
         """Return what is kept of the verdict on a run; None if there is none."""
         return self._verdicts.get(str(run_id))
 
-    def _call(self, row: EvaluatedRow) -> Steps[Feedback | list[Feedback]]:
+    def _call(
+        self,
+        *,
+        outputs: object,
+        inputs: object = None,
+        reference_outputs: object = None,
+        context: object = None,
+        **unknown: object,
+    ) -> Steps[Feedback | list[Feedback]]:
+        if unknown:
+            raise unknown_option("as_evaluator", min(unknown), CalledWith.__annotations__)
+        row = EvaluatedRow(inputs, outputs, reference_outputs, None, context, True)
         run_id = uuid.uuid4()
         outcome, ran = yield from self._judge(row, run_id, {})
-        verdict = outcome["verdict"]
         source = str(run_id) if ran and utils.tracing_is_enabled() is True else None
-        total: Feedback = {
-            "key": self.key,
-            "score": score_of(verdict),
-            "comment": comment_of(verdict),
-            "metadata": {**self.marks, **_extra(verdict)},
-            "source_run_id": source,
-        }
-        parts: list[Feedback] = [
+        feedback: list[Feedback] = [
             {
-                "key": each["criterion"],
-                "score": each["score"],
-                "comment": reason_for(each),
-                "metadata": {**self.marks, "label": each["label"]},
+                "key": each.key,
+                "score": each.score,
+                "comment": each.comment,
+                "metadata": {**self.marks, **(each.extra or {"label": each.answer})},
                 "source_run_id": source,
             }
-            for each in criteria_of(outcome, self.key)
+            for each in scores_of(outcome, self.key)
         ]
-        return [total, *parts] if parts else total
+        return feedback if len(feedback) > 1 else feedback[0]
 
     def _evaluate(
         self, run: Run, example: Example | None, run_id: uuid.UUID | None
@@ -215,43 +216,30 @@ class JudgeEvaluator(RunEvaluator):
         row = EvaluatedRow(inputs, outputs, reference, str(example.id) if example else None)
         if not run.outputs and run.error:
             error = InputError(f"the run failed and has no output: {run.error[:300]}")
-            outcome, ran = {"verdict": error_verdict(error)}, False
+            outcome: Outcome = {"verdict": error_verdict(error)}
+            ran = False
         else:
             outcome, ran = yield from self._judge(row, run_id or uuid.uuid4(), metadata)
         self._remember(run.id, outcome["verdict"])
-        source = run_id if ran else None
-        total = self._feedback(outcome["verdict"], source)
-        parts = [
-            EvaluationResult(
-                key=each["criterion"],
-                score=each["score"],
-                value=each["label"] if isinstance(each["label"], str) else None,
-                comment=reason_for(each),
-                evaluator_info=self.marks,
-                source_run_id=source,
-            )
-            for each in criteria_of(outcome, self.key)
-        ]
-        return {"results": [total, *parts]} if parts else total
-
-    def _feedback(self, verdict: dict[str, Any], source: uuid.UUID | None) -> EvaluationResult:
-        outcome = decision(verdict)
-        number = score_of(verdict)
         config = {"type": "continuous", "min": 0, "max": 1}
-        return EvaluationResult(
-            key=self.key,
-            score=number,
-            value=outcome if isinstance(outcome, str) else None,
-            comment=comment_of(verdict),
-            evaluator_info=self.marks,
-            feedback_config=config if self._reader.kind == "pair" else None,
-            extra=_extra(verdict),
-            source_run_id=source,
-        )
+        results = [
+            EvaluationResult(
+                key=each.key,
+                score=each.score,
+                value=each.word,
+                comment=each.comment,
+                evaluator_info=self.marks,
+                feedback_config=config if self._reader.kind == "pair" else None,
+                extra=each.extra,
+                source_run_id=run_id if ran else None,
+            )
+            for each in scores_of(outcome, self.key)
+        ]
+        return {"results": results} if len(results) > 1 else results[0]
 
     def _judge(
         self, row: EvaluatedRow, run_id: uuid.UUID, metadata: dict[str, str]
-    ) -> Steps[tuple[dict[str, Any], bool]]:
+    ) -> Steps[tuple[Outcome, bool]]:
         """Return the judge's outcome, and whether it ran at all."""
         try:
             case = self._reader.case(row)
@@ -260,35 +248,17 @@ class JudgeEvaluator(RunEvaluator):
         except InputError as exc:
             return {"verdict": error_verdict(exc)}, False
 
-    def _remember(self, run_id: object, verdict: Mapping[str, Any]) -> None:
-        summary = {
+    def _remember(self, run_id: object, verdict: CaseVerdict) -> None:
+        flipped = verdict.get("flipped")
+        note: VerdictNote = {
             "preference": decision(verdict),
-            "flipped": verdict.get("flipped"),
+            "flipped": flipped if isinstance(flipped, bool) else None,
             "failures": [{"reason": f["reason"]} for f in verdict.get("failures") or []],
         }
         with self._lock:
-            self._verdicts[str(run_id)] = summary
+            self._verdicts[str(run_id)] = note
             if len(self._verdicts) > _MAX_VERDICTS:
                 self._verdicts.popitem(last=False)
 
 
-def _refuse(unknown: Mapping[str, Any]) -> None:
-    for name in unknown:
-        allowed = ("inputs", "outputs", "reference_outputs", "context")
-        raise unknown_option("as_evaluator", name, allowed)
-
-
 _run = run  # `run` is also LangSmith's name for an evaluator's argument
-
-
-def _extra(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a verdict that are shown next to its score."""
-    names = ("preference", "label", "confidence", "confidence_source", "flipped")
-    usage = verdict.get("usage") or no_usage()
-    failures = [dict(failure) for failure in verdict.get("failures") or []]
-    extra: dict[str, Any] = {name: verdict[name] for name in names if name in verdict}
-    extra["failures"] = failures
-    extra["usage"] = {name: usage[name] for name in ("calls", "input_tokens", "output_tokens")}
-    if decision(verdict) is None:
-        extra["reason"] = reason_of(verdict)
-    return extra

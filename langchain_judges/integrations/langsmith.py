@@ -56,7 +56,7 @@ def summary_evaluators(
     def verdicts(runs: Sequence[Run]) -> list[Mapping[str, Any]]:
         return [_verdict(run, evaluator) for run in runs]
 
-    def agreement(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, Any]:
+    def agreement(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, object]:
         pairs = [
             (decision(verdict), truth)
             for verdict, example in zip(verdicts(runs), examples, strict=True)
@@ -65,11 +65,11 @@ def summary_evaluators(
         same = sum(str(answer) == str(truth) for answer, truth in pairs)
         return _rate(f"{name}_agreement", same, len(pairs), "judged rows with a label")
 
-    def flip_rate(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, Any]:
+    def flip_rate(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, object]:
         flips = [v["flipped"] for v in verdicts(runs) if v.get("flipped") is not None]
         return _rate(f"{name}_flip_rate", sum(flips), len(flips), "rows judged in both orders")
 
-    def failure_rate(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, Any]:
+    def failure_rate(runs: Sequence[Run], examples: Sequence[Example]) -> dict[str, object]:
         row_verdicts = verdicts(runs)
         reasons = Counter(reason_of(v) for v in row_verdicts if decision(v) is None)
         rates = [("", sum(reasons.values())), *((f":{r}", n) for r, n in reasons.items())]
@@ -90,7 +90,7 @@ def _verdict(run: Run, evaluator: JudgeEvaluator | None) -> Mapping[str, Any]:
     return verdict if isinstance(verdict, Mapping) else {}
 
 
-def _label(example: Example, source: TextSource) -> Any:
+def _label(example: Example, source: TextSource) -> object:
     for fields in (example.outputs, example.metadata):
         try:
             label = _at(fields or {}, "label" if source is None else source)
@@ -101,16 +101,16 @@ def _label(example: Example, source: TextSource) -> Any:
     return None
 
 
-def _at(fields: Mapping[str, Any], source: TextSource) -> Any:
+def _at(fields: Mapping[str, object], source: TextSource) -> object:
     if callable(source):
         return source(fields)
-    at: Any = fields
+    at: object = fields
     for step in str(source).split("."):
         at = at.get(step) if isinstance(at, Mapping) else None
     return at
 
 
-def _rate(key: str, count: int, total: int, what: str) -> dict[str, Any]:
+def _rate(key: str, count: int, total: int, what: str) -> dict[str, object]:
     """Return a rate as feedback; without a score if no row counts."""
     if not total:
         return {"key": key, "score": None, "comment": f"There are no {what}."}

@@ -10,7 +10,7 @@ from langsmith import Client
 from langsmith.schemas import Run
 
 
-def baseline_outputs(client: Client, experiment: str) -> dict[str, Any]:
+def baseline_outputs(client: Client, experiment: str) -> dict[str, object]:
     """Return the outputs of an experiment's runs by the id of their example.
 
     Args:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NotRequired, get_args
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langgraph.runtime import Runtime
 
-from langchain_judges.asking.steps import Steps, arun, run
+from langchain_judges.asking.steps import Steps, Update, arun, run
 from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.integrations.agent_feedback import Judged, send_feedback
 from langchain_judges.integrations.agent_messages import REVISER, drafts_in, task_of, work_of
 from langchain_judges.integrations.cases import item_for, pair_for
 from langchain_judges.integrations.judging import (
+    Outcome,
     config_for,
     criteria_of,
     error_verdict,
@@ -120,26 +121,26 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         self.marks = marks_of(judge)
         self.key = key or str(self.marks["method"])
 
-    def before_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
+    def before_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
         """Clear the judged answers of an earlier run on the same thread."""
         return {"judged": []}
 
-    async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
+    async def abefore_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update:
         """Clear the judged answers of an earlier run on the same thread."""
         return self.before_agent(state, runtime)
 
     @hook_config(can_jump_to=["model"])
-    def after_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def after_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
         """Judge the answer, synchronously."""
         return run(self._after(state))
 
     @hook_config(can_jump_to=["model"])
-    async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    async def aafter_agent(self, state: JudgedState, runtime: Runtime[Any]) -> Update | None:
         """Judge the answer, asynchronously."""
         return await arun(self._after(state))
 
-    def _after(self, state: Mapping[str, Any]) -> Steps[dict[str, Any] | None]:
-        messages: Sequence[AnyMessage] = state["messages"]
+    def _after(self, state: JudgedState) -> Steps[Update | None]:
+        messages = state["messages"]
         last = messages[-1] if messages else None
         if not isinstance(last, AIMessage) or last.tool_calls:
             return None
@@ -147,9 +148,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         if not text.strip():
             return None
         answer = with_blocks(text, last)
-        earlier: list[Judged] = list(state.get("judged") or [])
-        reference = self.reference(state) if callable(self.reference) else self.reference
-        source = self.context(state) if callable(self.context) else self.context
+        earlier = state.get("judged") or []
+        reference, source = _text_of(self.reference, state), _text_of(self.context, state)
         judge_run = uuid.uuid4()
         basis = task_of(messages), source
         work = work_of(messages) if self.trajectory else answer
@@ -157,8 +157,8 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         verdict = outcome["verdict"] if outcome else None
         score = None if verdict is None else score_of(verdict)
         current: Judged = {"answer": answer, "score": score, "verdict": verdict}
-        if parts := criteria_of(outcome or {}, self.key):
-            current["criteria"] = [dict(part) for part in parts]
+        if outcome and (parts := criteria_of(outcome, self.key)):
+            current["criteria"] = parts
         if self.trajectory:
             current["work"] = work
         answers = [*earlier, current]
@@ -168,10 +168,12 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
                 "messages": [HumanMessage(self._reasons(current, reference), name=REVISER)],
                 "jump_to": "model",
             }
-        if current["verdict"]:
+        if verdict:
             send_feedback(self.key, current, self.marks, judge_run, revisions=len(earlier))
         best = self._best(answers)["answer"]
-        changes: list[Any] = [] if self.keep_drafts else drafts_in(messages)
+        changes: list[BaseMessage] = []
+        if not self.keep_drafts:
+            changes += drafts_in(messages)
         if best != answer:
             changes += [] if self.keep_drafts else [RemoveMessage(id=str(last.id))]
             changes.append(AIMessage(best if isinstance(best, str) else best[-1]["content"]))
@@ -184,7 +186,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         reference: str | None,
         earlier: Sequence[Judged],
         judge_run: uuid.UUID,
-    ) -> Steps[dict[str, Any] | None]:
+    ) -> Steps[Outcome | None]:
         """Return the judge's outcome; None if there is nothing to compare with yet."""
         try:
             case = self._case(basis, answer, reference, earlier)
@@ -204,7 +206,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         answer: Text,
         reference: str | None,
         earlier: Sequence[Judged],
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, object] | None:
         """Return a `Pair` or an `Item`; None if there is nothing to compare with yet."""
         task, source = basis
         if self.kind == "item":
@@ -242,6 +244,10 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
             f"Your answer was judged and is not good enough yet. {reasons}\n"
             "Give a better answer, whole and on its own."
         )
+
+
+def _text_of(source: Reference, state: JudgedState) -> str | None:
+    return source(state) if callable(source) else source
 
 
 def _check_choices(**options: bool | str) -> None:

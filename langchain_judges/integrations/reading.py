@@ -23,7 +23,7 @@ from langchain_judges.rows.applications import (
 )
 from langchain_judges.runs.workload import Judge
 
-BaselineSource = Mapping[str, Any] | Callable[[Any], Any]
+BaselineSource = Mapping[str, object] | Callable[[Any], object]
 """Outputs to compare with, by the id of the example, or a function of the inputs."""
 
 
@@ -39,12 +39,12 @@ class TextSources(NamedTuple):
 class EvaluatedRow(NamedTuple):
     """The fields of one evaluated row."""
 
-    inputs: Any
-    outputs: Any
-    reference: Any = None
+    inputs: object
+    outputs: object
+    reference: object = None
     example: str | None = None
     """The id of the data set's example."""
-    context: Any = None
+    context: object = None
     called: bool = False
     """Whether the reference comes from a caller, and not from a data set."""
 
@@ -67,11 +67,11 @@ class CaseReader:
             raise OptionError("`baseline` is for judges of pairs; this one labels one text")
         self.baseline = baseline
 
-    def outputs(self, run: Run) -> Any:
+    def outputs(self, run: Run) -> object:
         """Return a run's outputs, with the tools it used unless `output` is set."""
         return run.outputs if self.places.output else outputs_with_work(run)
 
-    def case(self, row: EvaluatedRow) -> dict[str, Any]:
+    def case(self, row: EvaluatedRow) -> dict[str, object]:
         """Return a `Pair` or an `Item`.
 
         Raises:
@@ -81,22 +81,22 @@ class CaseReader:
         text = work_in(row.outputs, self.places.output)
         source = context_in(row.context) or self._source(row.inputs, row.outputs)
         if self.kind == "item":
-            expected = (
-                expected_in(row.reference, self.places.reference)
-                if (row.reference and (row.called or self._names_reference))
-                else None
-            )
+            expected = None
+            if row.reference and (row.called or self._names_reference):
+                expected = expected_in(row.reference, self.places.reference)
             return item_for(self.judge, task, text, expected=expected, source=source)
         if self.baseline is not None:
             reference = self._reference(row.reference)
-            other = work_in(self._other(row.inputs, row.example), self.places.output)
+            other = work_in(self._other(row, self.baseline), self.places.output)
             return pair_for(task, text, other, reference=reference, source=source)
         if row.reference is None or row.reference == {}:
             raise InputError("`reference`: expected a text to compare with, got nothing")
         other = work_in(row.reference, self.places.reference, "reference")
         return pair_for(task, text, other, source=source)
 
-    def sides(self, inputs: Any, a: Any, b: Any, reference: Any) -> dict[str, Any]:
+    def sides(
+        self, inputs: object, a: object, b: object, reference: object
+    ) -> dict[str, object]:
         """Return the pair of two outputs for the same inputs, with the reference.
 
         Raises:
@@ -111,21 +111,21 @@ class CaseReader:
     def _names_reference(self) -> bool:
         return self.places.reference is not None or wants_reference(self.judge)
 
-    def _source(self, inputs: Any, outputs: Any) -> str | None:
+    def _source(self, inputs: object, outputs: object) -> str | None:
         return source_in(inputs, outputs, self.places.context)
 
-    def _reference(self, reference: Any) -> str | None:
+    def _reference(self, reference: object) -> str | None:
         if reference is None or reference == {}:
             return None
         return reference_in(reference, self.places.reference)
 
-    def _other(self, inputs: Any, example: str | None) -> Any:
-        assert self.baseline is not None  # noqa: S101 - for the type checker
-        if callable(self.baseline):
-            return self.baseline(inputs)
-        if example is None or example not in self.baseline:
-            count = f"{len(self.baseline)}" if self.baseline else "none"
+    def _other(self, row: EvaluatedRow, baseline: BaselineSource) -> object:
+        if callable(baseline):
+            return baseline(row.inputs)
+        if row.example is None or row.example not in baseline:
+            count = f"{len(baseline)}" if baseline else "none"
             raise InputError(
-                f"`baseline`: expected outputs for example {example}, the mapping has {count}"
+                f"`baseline`: expected outputs for example {row.example}, the mapping has "
+                f"{count}"
             )
-        return self.baseline[example]
+        return baseline[row.example]

@@ -21,7 +21,7 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -46,7 +46,9 @@ from langchain_judges.writing.registry import WRITERS, load_writer
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 GraphEntry = Callable[[RunnableConfig, ServerRuntime[Any]], Awaitable[Graph]]
 Make = Callable[..., Graph]
-RowCheck = Callable[[Mapping[str, Any]], None]
+"""Takes a model and options, and returns a compiled graph without checkpointer."""
+OptionCheck = Callable[[Mapping[str, object]], None]
+"""Rejects options that a client may not set."""
 
 
 def serve(name: str) -> GraphEntry:
@@ -66,19 +68,15 @@ def serve(name: str) -> GraphEntry:
     if name == "audit":
         return _entry(_make_audit, _check_audit)
     if name == "write":
-        return _entry(_make_writer, _check_of(WRITERS["bsm"]))
+        return _entry(partial(load_writer, "bsm"), _check_of(WRITERS["bsm"]))
     method: type[Options] = named(METHODS | COMBINATIONS, name, "graph")
 
-    def make(model: Any, **options: Any) -> Graph:
+    def make(model: str | BaseChatModel, **options: Any) -> Graph:
         if name == "allure" or os.environ.get("JUDGES_MEMORY"):
             options["memory"] = _memory()
         return load_judge(name, model, **options)
 
     return _entry(make, _check_of(method), several=name in COMBINATIONS)
-
-
-def _make_writer(model: str | BaseChatModel, **options: Any) -> Graph:
-    return load_writer("bsm", model, **options)
 
 
 def _make_audit(model: str | BaseChatModel, **options: Any) -> Graph:
@@ -92,12 +90,12 @@ def _make_audit(model: str | BaseChatModel, **options: Any) -> Graph:
     return create_allure_audit(judge, _memory(), **audit_options)
 
 
-def _entry(make: Make, check: RowCheck, *, several: bool = False) -> GraphEntry:
+def _entry(make: Make, check: OptionCheck, *, several: bool = False) -> GraphEntry:
     """Return an entry point.
 
     Args:
-        make: Takes a model and options, and returns a compiled graph without checkpointer.
-        check: Rejects options that a client may not set.
+        make: Makes the graph.
+        check: Checks the options of a run before it is made.
         several: Whether `make` takes all models that the server names, in a list.
     """
 
@@ -105,8 +103,9 @@ def _entry(make: Make, check: RowCheck, *, several: bool = False) -> GraphEntry:
     def build(options: str) -> Graph:
         models = _models(os.environ.get("JUDGES_MODEL", "local"))
         model = list(models) if several and len(models) > 1 else models[0]
-        graph = make(model, **json.loads(options))
-        _check_calls(graph, json.loads(options))
+        own = json.loads(options)
+        graph = make(model, **own)
+        _check_calls(graph, own.get("repairs", 1))
         if isinstance(graph, JudgeGraph):
             return graph.copy({"most_characters": _most_characters()})
         return graph
@@ -126,11 +125,11 @@ def _entry(make: Make, check: RowCheck, *, several: bool = False) -> GraphEntry:
     return entry
 
 
-def _check_of(kind: type[Options]) -> RowCheck:
+def _check_of(kind: type[Options]) -> OptionCheck:
     return lambda options: check_client(kind, options, _limits())
 
 
-def _check_audit(options: Mapping[str, Any]) -> None:
+def _check_audit(options: Mapping[str, object]) -> None:
     """Check the options of an audit and of its judge, each by its own class."""
     own = {name: value for name, value in options.items() if name in AuditOptions.model_fields}
     rest = {name: value for name, value in options.items() if name not in own}
@@ -138,14 +137,14 @@ def _check_audit(options: Mapping[str, Any]) -> None:
     check_client(ALLURE, rest, _limits())
 
 
-def _check_calls(graph: Graph, options: Mapping[str, Any]) -> None:
+def _check_calls(graph: Graph, repairs: int) -> None:
     """Check how many calls a run may make, before it starts.
 
     Raises:
         OptionError: There are more than the owner allows.
     """
     most = _number("JUDGES_MAX_CALLS", 500)
-    calls = metadata_of(graph).get("calls", 0) * (1 + options.get("repairs", 1))
+    calls = metadata_of(graph).get("calls", 0) * (1 + repairs)
     if calls > most:
         raise OptionError(
             f"a run with these options may make {calls:,} calls; this server allows {most:,}"

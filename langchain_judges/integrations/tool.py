@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, BeforeValidator, Field
@@ -11,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.cases import check_basis_of
-from langchain_judges.integrations.judging import config_for, verdict_of
+from langchain_judges.integrations.judging import CaseVerdict, config_for, verdict_of
 from langchain_judges.methods.marks import kind_of
 from langchain_judges.rows.applications import check_words
 from langchain_judges.rows.checks import check_text
@@ -22,7 +23,7 @@ from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import comment_of, score_of
 
 
-def _message_text(value: Any) -> Any:
+def _message_text(value: object) -> object:
     """Return the text of a message; code that calls the tool may pass one."""
     message = message_in(value)
     if is_content(value) or (message and is_content(message["content"])):
@@ -69,7 +70,7 @@ def judge_tool(
     check_words(name=name, description=description)
     pairs = kind_of(judge) == "pair"
 
-    def steps(arguments: dict[str, Any]) -> Steps[tuple[str, dict[str, Any]]]:
+    def steps(arguments: Mapping[str, object]) -> Steps[tuple[str, CaseVerdict]]:
         case = {field: value for field, value in arguments.items() if value is not None}
         try:
             for field in case:
@@ -79,16 +80,14 @@ def judge_tool(
             verdict = yield from verdict_of(judge, case, config_for(judge))
         except InputError as exc:
             raise ToolException(str(exc)) from exc
-        summary: dict[str, Any] = {
-            k: verdict[k] for k in ("preference", "label") if k in verdict
-        }
+        summary = {k: v for k, v in verdict.items() if k in {"preference", "label"}}
         summary |= {"score": score_of(verdict), "rationale": comment_of(verdict)}
         return json.dumps(summary, ensure_ascii=False), verdict
 
-    def now(**arguments: Any) -> tuple[str, dict[str, Any]]:
+    def now(**arguments: object) -> tuple[str, CaseVerdict]:
         return run(steps(arguments))
 
-    async def later(**arguments: Any) -> tuple[str, dict[str, Any]]:
+    async def later(**arguments: object) -> tuple[str, CaseVerdict]:
         return await arun(steps(arguments))
 
     purpose = "Say which of two texts answers a task better." if pairs else "Judge a text."
