@@ -13,7 +13,7 @@ from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.rendering import Account, Reminded, cut_failures
+from langchain_judges.memory.reminder import Account, Reminded, cut_failures
 from langchain_judges.methods.setup import Setup
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
 from langchain_judges.rows.texts import fence_token, judged, transcript

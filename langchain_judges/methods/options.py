@@ -16,7 +16,7 @@ from pydantic import AfterValidator, InstanceOf, SkipValidation, field_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.protocol import Memory, is_memory
 from langchain_judges.memory.recall import Recall, read_recall
-from langchain_judges.memory.rendering import Reminder, reminder
+from langchain_judges.memory.reminder import Reminder, reminder
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.evidence import EvidenceTable, Sketch
 from langchain_judges.methods.marks import Kind

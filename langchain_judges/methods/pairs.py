@@ -13,14 +13,8 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.rendering import (
-    Account,
-    RememberedPair,
-    Reminded,
-    block,
-    cut_failures,
-    example_texts,
-)
+from langchain_judges.memory.reminder import Account, RememberedPair, Reminded, cut_failures
+from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.methods.second_order import FirstOrder, TwoOrders
 from langchain_judges.methods.setup import Setup

@@ -19,7 +19,7 @@ from langchain_judges.asking.models import model_name
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.rendering import Reminder
+from langchain_judges.memory.reminder import Reminder
 from langchain_judges.methods.options import GraphOptions, JudgeOptions
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.trajectories import RESULT_CHARACTERS, cut_results

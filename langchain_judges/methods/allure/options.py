@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from langchain_judges.memory.rendering import Reminder
+from langchain_judges.memory.reminder import Reminder
 from langchain_judges.methods.rubric.criteria import Labels, LabelsLike
 from langchain_judges.methods.rubric.label_options import LabelOptions, rubric_of_text
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS

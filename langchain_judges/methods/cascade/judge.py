@@ -11,7 +11,7 @@ from langgraph.constants import END
 from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.nodes import Route, plain
 from langchain_judges.asking.steps import Node, Steps, Update
-from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.ask_member import Opinion, ask_member, row_of
 from langchain_judges.methods.cascade.options import Cascade
 from langchain_judges.methods.combination import MembersLike

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END, START
 
 from langchain_judges.asking.nodes import Route, in_one
-from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.direct.asked_once import (
     Absolute,

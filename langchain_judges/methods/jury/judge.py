@@ -13,7 +13,7 @@ from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.nodes import plain
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.rendering import RememberedPair
+from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.ask_member import Opinion, ask_member, row_of
 from langchain_judges.methods.combination import MembersLike
 from langchain_judges.methods.items import ItemResult, ItemState

@@ -16,13 +16,8 @@ from langchain_judges.asking.replies.reading import check, lax_shape
 from langchain_judges.asking.steps import Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.rendering import (
-    Reminder,
-    block,
-    example_texts,
-    fitting,
-    nearest_last,
-)
+from langchain_judges.memory.reminder import Reminder, fitting, nearest_last
+from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.items import ItemSteps, item_of, material
 from langchain_judges.methods.pairs import examples_in, instructions_block
