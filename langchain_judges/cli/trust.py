@@ -52,7 +52,7 @@ from langchain_judges.datasets.row_file import ValueCheck, open_rows
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.orders import OrderRule
 from langchain_judges.rows.labels import check_annotations
-from langchain_judges.runs.result_row import judged_row
+from langchain_judges.runs.result_row import judged_row, outcome_of
 from langchain_judges.runs.summary import cause_of
 
 
@@ -195,7 +195,7 @@ def _leave(
     """Say what was not judged, and leave with its code where that is not 0."""
     result_rows = [row for rows in runs.values() for row in rows]
     failures = [row for row in result_rows if not judged_row(row)]
-    causes = Counter(cause_of({"failures": [], **row["verdict"]}) for row in failures)
+    causes = Counter(cause_of(outcome_of(row)) for row in failures)
     tell_undone(len(failures), len(result_rows), causes, errors, address)
     if summary is not None and summary.not_judged["over_budget"]:
         raise typer.Exit(SPENT)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
-from typing import Any
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.marks import scale_of
 from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.rows.labels import read_label
 from langchain_judges.runs.many import judge_many
-from langchain_judges.runs.result_row import ResultRow, judged_row, outcome_of
-from langchain_judges.runs.workload import Judge
+from langchain_judges.runs.result_row import ResultRow, answer_of, judged_row, outcome_of
+from langchain_judges.runs.workload import Judge, Rows
 
-Passes = Callable[[Mapping[str, Any]], bool]
+Passes = Callable[[ResultRow], bool]
+"""Whether the result of a row passes."""
 
 
 def assert_judged(
     judge: Judge,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Rows,
     *,
     min_pass: float = 1.0,
     tries: int = 2,
@@ -72,7 +72,7 @@ def assert_judged(
     return ordered
 
 
-def _check(rows: list[Mapping[str, Any]], min_pass: float, tries: int) -> None:
+def _check(rows: Sequence[object], min_pass: float, tries: int) -> None:
     if not rows:
         raise OptionError("`rows` must hold at least one row; a test of none would always pass")
     if not 0 < min_pass <= 1:
@@ -83,8 +83,8 @@ def _check(rows: list[Mapping[str, Any]], min_pass: float, tries: int) -> None:
         raise OptionError(f"`tries` must be a whole number of at least 1, got {tries!r}")
 
 
-def _passes(middle: float, row: Mapping[str, Any]) -> bool:
-    verdict, label = outcome_of(row), row.get("label")
+def _passes(middle: float, row: ResultRow) -> bool:
+    verdict, label = row["verdict"], row.get("label")
     if label is None:
         return bool(verdict["score"] >= middle)
     if kind_of_verdict(verdict) == "pair":
@@ -104,6 +104,6 @@ def _reason(place: int, row: ResultRow) -> str:
     if not judged_row(row):
         first = next(iter(verdict.get("failures") or []), {"reason": "no reason"})
         return f"- {name}: not judged ({first['reason']}) {first.get('detail') or ''}".rstrip()
-    answer = verdict.get("preference", verdict.get("label"))
+    answer = answer_of(verdict)
     truth = "" if row.get("label") is None else f", the label is {row['label']}"
     return f"- {name}: {answer} (score {verdict['score']:.2f}){truth}. {verdict['rationale']}"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from langchain_judges.errors import RepeatedFailureError
-from langchain_judges.runs.result_row import judged_row, outcome_of
+from langchain_judges.runs.result_row import ResultRow, judged_row, outcome_of
 from langchain_judges.verdict import Failure
 
 ALIKE = 10
@@ -15,7 +14,7 @@ ALIKE = 10
 
 
 class FirstRows:
-    """The first rows of a run, what each of them came to, and the exceptions of the judge."""
+    """The first rows of a run, the outcome of each, and the exceptions of the judge."""
 
     def __init__(self) -> None:
         """No row has started yet."""
@@ -37,20 +36,20 @@ class FirstRows:
         """Return the first exception if the judge raised one on each of so many rows."""
         return self._first_error if self._raised == rows else None
 
-    def error_of_first(self, row: Mapping[str, Any]) -> Exception | None:
-        """Take a row that has ended; return the error that all first rows have in common."""
-        detail = self._failure_of_all(row)
+    def error_of_first(self, result: ResultRow) -> Exception | None:
+        """Take the result of a row; return the error that all first rows have in common."""
+        detail = self._failure_of_all(result)
         if detail is None:
             return None
         if self._first_error and self._raised >= ALIKE:
             return self._first_error
         return RepeatedFailureError(f"The first {ALIKE} rows all failed with {detail}")
 
-    def _failure_of_all(self, row: Mapping[str, Any]) -> str | None:
-        if row["index"] not in self._reasons:
+    def _failure_of_all(self, result: ResultRow) -> str | None:
+        if result["index"] not in self._reasons:
             return None
-        failures = [] if judged_row(row) else outcome_of(row)["failures"]
-        self._reasons[row["index"]] = common_error(failures) or "none"
+        failures = [] if judged_row(result) else outcome_of(result)["failures"]
+        self._reasons[result["index"]] = common_error(failures) or "none"
         reasons = set(self._reasons.values())
         if len(self._reasons) < ALIKE or len(reasons) != 1 or reasons & {None, "none"}:
             return None

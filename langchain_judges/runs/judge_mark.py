@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import Runnable
+from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
@@ -15,14 +16,28 @@ from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
 _DECISIVE = ("method", "options", "model", "prompt_version")
 
 
-def marks_of(judge: Runnable[Any, Any]) -> tuple[dict[str, Any], int]:
+class Marks(TypedDict, total=False):
+    """The settings that determine a judge's verdicts, as far as they are known."""
+
+    method: str
+    options: Mapping[str, object]
+    model: Mapping[str, Mapping[str, object]]
+    """The identity of the model of each step."""
+    prompt_version: str
+    memory: str
+    """The version of its memory."""
+    embeddings: object
+    """The identity of its embeddings, or of those of each member."""
+
+
+def marks_of(judge: Runnable[Any, Any]) -> tuple[Marks, int]:
     """Return the settings that determine a judge's verdicts, and its calls for a row.
 
     Both are in the judge's metadata, from its factory or its author. A sequence around a
     judge has none, because its other parts may affect the verdict too.
     """
     metadata = metadata_of(judge)
-    marks = {key: metadata[key] for key in _DECISIVE if key in metadata}
+    marks = cast("Marks", {key: metadata[key] for key in _DECISIVE if key in metadata})
     if isinstance(options := marks.get("options"), Mapping):
         # A graph's name in traces does not affect verdicts.
         marks["options"] = {key: value for key, value in options.items() if key != "name"}
@@ -46,7 +61,7 @@ def _embeddings(judge: Runnable[Any, Any]) -> list[Any]:
     return [] if embeddings is None else [embeddings]
 
 
-def name_of(marks: Mapping[str, Any]) -> dict[str, str]:
+def name_of(marks: Marks) -> dict[str, str]:
     """Return a row's description of its judge: method, model and a mark of all settings."""
     data = json.dumps(marks, sort_keys=True, default=str)
     models = {str(model.get("name")) for model in marks.get("model", {}).values()}
@@ -57,7 +72,7 @@ def name_of(marks: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def check_identity(judge: Runnable[Any, Any], marks: Mapping[str, Any]) -> None:
+def check_identity(judge: Runnable[Any, Any], marks: Marks) -> None:
     """Check that results of a judge can be told from those of another.
 
     Raises:

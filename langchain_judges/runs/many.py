@@ -162,7 +162,7 @@ class Run(Iterator[ResultRow]):
 
     def _start(self, row: RunRow, pool: ThreadPoolExecutor) -> Future[ResultRow]:
         steps = self._work.judge_one(row)
-        if self._work.asks_for(row):
+        if self._work.is_active(row):
             return pool.submit(copy_context().run, run, steps)
         future: Future[ResultRow] = Future()
         future.set_result(run(steps))
@@ -263,7 +263,7 @@ class AsyncRun(AsyncIterator[ResultRow]):
 
     def _start(self, row: RunRow) -> asyncio.Future[ResultRow]:
         steps = self._work.judge_one(row)
-        if self._work.asks_for(row):
+        if self._work.is_active(row):
             return asyncio.create_task(arun(steps))
         future: asyncio.Future[ResultRow] = asyncio.get_running_loop().create_future()
         future.set_result(run(steps))

@@ -1,30 +1,52 @@
-"""The result of a row: where it tells what, and what its verdict is of."""
+"""A stored result: its verdict or text, whether it was judged, and what its verdict is of."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
+
+from typing_extensions import TypedDict
 
 from langchain_judges.rows.kinds import kind_of_result
+from langchain_judges.verdict import ConfidenceSource, Failure, Label, Preference, Usage
 
 ResultRow = dict[str, Any]
 """`{"index", "key", "kind", "judged", "judge", "id", "content", "verdict", …}` and the
 method's own results."""
 
 
-def outcome_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return where a result tells failures and usage: its verdict, or a written row itself."""
-    return row if kind_of_result(row) == "task" else row.get("verdict") or {}
+class Outcome(TypedDict, total=False):
+    """A verdict of either kind; of a written text only failures and usage."""
+
+    preference: Preference | None
+    label: Label | None
+    score: float | None
+    confidence: float | None
+    confidence_source: ConfidenceSource
+    flipped: bool | None
+    rationale: str
+    failures: list[Failure]
+    usage: Usage
 
 
-def judged_row(row: Mapping[str, Any]) -> bool:
-    """Say whether a result holds a verdict, or a text if one was to be written."""
-    if kind_of_result(row) == "task":
-        return row["text"] is not None
-    verdict = row.get("verdict") or {}
-    return verdict.get("preference", verdict.get("label")) is not None
+def outcome_of(result: Mapping[str, Any]) -> Outcome:
+    """Return where a result has failures and usage: its verdict, or a written row itself."""
+    is_text = kind_of_result(result) == "task"
+    return cast("Outcome", result if is_text else result.get("verdict") or {})
+
+
+def judged_row(result: Mapping[str, Any]) -> bool:
+    """Return whether a result holds a verdict, or a text if one was to be written."""
+    if kind_of_result(result) == "task":
+        return result["text"] is not None
+    return answer_of(outcome_of(result)) is not None
+
+
+def answer_of(verdict: Outcome) -> Label | None:
+    """Return the preference or the label of a verdict; None if it has neither."""
+    return verdict.get("preference", verdict.get("label"))
 
 
 JUDGED = (
@@ -41,7 +63,7 @@ JUDGED = (
 """What a verdict is of: the fields of a pair or an item that a judge is given."""
 
 
-def content_key(row: Mapping[str, Any]) -> dict[str, str]:
+def content_key(row: Mapping[str, object]) -> dict[str, str]:
     """Return a short hash of each text of a row: they tell what a verdict is of.
 
     Unlike the key of a result it says nothing of the judge, the row's id or its place.

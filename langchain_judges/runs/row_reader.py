@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows.checks import check_pair, check_task
@@ -33,8 +32,8 @@ class RowReader:
 
     def __init__(
         self,
-        rows: Iterable[Mapping[str, Any]],
-        marks: Mapping[str, Any],
+        rows: Iterable[object],
+        marks: Mapping[str, object],
         shard: Shard | None,
         *,
         remembers: bool,
@@ -63,7 +62,7 @@ class RowReader:
         for index, raw in self._rows:
             self.read_rows = index + 1
             try:
-                kind, row, own = self._checked(raw)
+                kind, row, is_own = self._checked(raw)
             except InputError as exc:
                 problem, error = f"pair {index}: {exc}", exc
             except (TypeError, ValueError, RecursionError) as exc:
@@ -71,7 +70,7 @@ class RowReader:
                 error = InputError(problem)
             else:
                 self._kind = kind
-                if own:
+                if is_own:
                     return RunRow(index, row, self._key(row), kind)
                 continue
             if self._kind is None:
@@ -81,14 +80,16 @@ class RowReader:
         self.ended = True
         return None
 
-    def judged_part(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def judged_part(self, row: Mapping[str, object]) -> dict[str, object]:
         """Return the fields of a row that the judge receives."""
         return {field: row[field] for field in self._fields if field in row}
 
-    def _checked(self, raw: Any) -> tuple[RowKind, Any, bool]:
+    def _checked(self, raw: object) -> tuple[RowKind, dict[str, object], bool]:
         """Return a good row's kind, its plain JSON, and whether this shard has it."""
-        row: Any = plain_row(raw) if isinstance(raw, Mapping) else raw
-        kind = kind_of_row(raw) if isinstance(raw, Mapping) else "pair"
+        if not isinstance(raw, Mapping):
+            raise InputError(f"a pair must be an object, got {type(raw).__name__}")
+        row = plain_row(raw)
+        kind = kind_of_row(raw)
         # Only as far as every judge of its kind does; items are checked by theirs.
         if kind == "task":
             check_task(row)
@@ -97,18 +98,18 @@ class RowReader:
         json.dumps([row.get(name) for name in (*ANNOTATIONS, "id")])
         return kind, row, self._is_own(self.judged_part(row))
 
-    def _bad_row(self, index: int, raw: Any, kind: RowKind, problem: str) -> RunRow:
+    def _bad_row(self, index: int, raw: object, kind: RowKind, problem: str) -> RunRow:
         row_id = raw.get("id") if isinstance(raw, Mapping) else None
         row = {"id": row_id if isinstance(row_id, str) else None}
         return RunRow(index, row, self._key({"id": problem}), kind, problem=problem)
 
-    def _is_own(self, content: Mapping[str, Any]) -> bool:
+    def _is_own(self, content: Mapping[str, object]) -> bool:
         """Return whether a row belongs to this run's shard, and count it."""
         own = self._shard is None or self._shard.holds(content)
         self.own_rows += own
         return own
 
-    def _key(self, row: Mapping[str, Any]) -> str:
+    def _key(self, row: Mapping[str, object]) -> str:
         """Return a row's key under this judge; in a file, a repeated key gets a number."""
         content = self.judged_part(row)
         data = json.dumps(

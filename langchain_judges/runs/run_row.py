@@ -26,12 +26,17 @@ class RunRow:
     """One row of a run."""
 
     index: int
-    pair: dict[str, Any]
+    data: Mapping[str, object]
+    """The row itself, as plain JSON."""
     key: str
     kind: RowKind = "pair"
     over_budget: bool = False
     problem: str = ""
     """Why it cannot be judged at all; empty for a good row."""
+
+    def labels(self) -> dict[str, object]:
+        """Return what people said of the row."""
+        return {name: self.data[name] for name in ANNOTATIONS if name in self.data}
 
 
 def ends_the_run(exc: Exception) -> bool:
@@ -41,83 +46,69 @@ def ends_the_run(exc: Exception) -> bool:
     return isinstance(exc, JudgeError) and not isinstance(exc, InputError)
 
 
-def over_budget(
-    work: RunRow, usage: Usage | None, detail: str = "the budget is spent"
-) -> dict[str, Any]:
-    """Return the outcome of a row that the budget no longer allows."""
-    return failed_outcome(work, "over_budget", detail, usage)
-
-
 def failed_outcome(
-    work: RunRow, reason: FailureReason, detail: str, usage: Usage | None = None
-) -> dict[str, Any]:
+    row: RunRow, reason: FailureReason, detail: str, usage: Usage | None = None
+) -> Mapping[str, object]:
     """Return the outcome of a row that was not judged, with its reason."""
     failure: Failure = {"step": "run", "unit": "", "reason": reason, "detail": detail[:500]}
-    if work.kind == "task":
+    if row.kind == "task":
         return {"text": None, "failures": [failure], "usage": usage or no_usage()}
-    without = not_labelled if work.kind == "item" else not_judged
+    without = not_labelled if row.kind == "item" else not_judged
     return {"verdict": without([failure], usage or no_usage())}
 
 
-def outcome_of_error(work: RunRow, exc: Exception, usage: Usage) -> dict[str, Any]:
+def outcome_of_error(row: RunRow, exc: Exception, usage: Usage) -> Mapping[str, object]:
     """Return the outcome of a row whose judge raised an exception."""
     if isinstance(exc, InputError):
-        return failed_outcome(work, "invalid_input", str(exc), usage)
+        return failed_outcome(row, "invalid_input", str(exc), usage)
     if isinstance(exc, ModelAccessError):
         detail = str(exc).partition("refuses every call: ")[2] or str(exc)
-        return failed_outcome(work, "provider_error", detail, usage)
+        return failed_outcome(row, "provider_error", detail, usage)
     problem = diagnosis(exc)
-    return failed_outcome(work, problem.reason, problem.detail, usage)
-
-
-_EMPTY: dict[str, Any] = {"failures": [], "usage": no_usage()}
-"""Fields that the verdict of another runnable may omit."""
+    return failed_outcome(row, problem.reason, problem.detail, usage)
 
 
 def result_row(
-    work: RunRow,
+    row: RunRow,
     outcome: Mapping[str, Any],
     judge: Mapping[str, str],
     *,
-    texts: Mapping[str, Any],
-    spent: Mapping[str, Any],
+    texts: Mapping[str, object],
+    spent: Mapping[str, float | None],
 ) -> ResultRow:
     """Return the result of a row.
 
     Args:
-        work: The row.
+        row: The row.
         outcome: What its judge returned, or why it was not judged.
         judge: The judge's method, model and mark.
         texts: The judged texts, where they are part of the result.
         spent: What it cost in dollars, as `cost`, where calls were made.
     """
-    if work.kind == "task":
-        outcome = {"text": None, **_EMPTY, **outcome}
+    # The verdict of another runnable may omit these.
+    empty = {"failures": [], "usage": no_usage()}
+    if row.kind == "task":
+        outcome = {"text": None, **empty, **outcome}
     else:
-        outcome = {**outcome, "verdict": {**_EMPTY, **(outcome.get("verdict") or {})}}
-    judged = {**outcome, "kind": work.kind}
+        outcome = {**outcome, "verdict": {**empty, **(outcome.get("verdict") or {})}}
+    judged = {**outcome, "kind": row.kind}
     lacking = outcome_of(judged)["usage"].get("asked_without")
     # The fields by which a row is found again come first in its line.
     head = {
-        "index": work.index,
-        "key": work.key,
-        "kind": work.kind,
+        "index": row.index,
+        "key": row.key,
+        "kind": row.kind,
         "judged": judged_row(judged),
         "judge": judge,
     }
     return {
         **head,
-        "id": work.pair.get("id"),
-        **({} if work.kind == "task" else {"content": content_key(work.pair)}),
+        "id": row.data.get("id"),
+        **({} if row.kind == "task" else {"content": content_key(row.data)}),
         **texts,
-        **labels_of(work),
+        **row.labels(),
         **outcome,
         **spent,
         **({"asked_without": lacking} if lacking else {}),
         **head,
     }
-
-
-def labels_of(work: RunRow) -> dict[str, Any]:
-    """Return what people said of a row."""
-    return {name: work.pair[name] for name in ANNOTATIONS if name in work.pair}

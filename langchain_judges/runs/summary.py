@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
 
 from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.labels import SIDES
-from langchain_judges.runs.result_row import judged_row, outcome_of
+from langchain_judges.runs.result_row import (
+    Outcome,
+    ResultRow,
+    answer_of,
+    judged_row,
+    outcome_of,
+)
+from langchain_judges.verdict import Label
 
 _MOST_CAUSES = 1000
 """How many different causes are counted: every row may fail with a different message."""
+
+
+_Opinions = tuple[Label | None, tuple[tuple[str, Label | None], ...]]
+"""The label of a row, and the verdict of each member of a jury by its name."""
 
 
 @dataclass
@@ -48,7 +58,7 @@ class Summary:
     panel_votes: int = 0
     panel_agreement: float = 0.0
     """Summed over those rows: the share of pairs of roles that voted alike."""
-    opinions: Counter[tuple[Any, tuple[tuple[str, Any], ...]]] = field(default_factory=Counter)
+    opinions: Counter[_Opinions] = field(default_factory=Counter)
     """The members' verdicts of a jury with the row's label, and how often each occurs."""
     stages: Counter[str] = field(default_factory=Counter)
     """Rows by the judge of a cascade that decided them."""
@@ -81,25 +91,27 @@ class Summary:
     seconds_full: float = 0.0
     """Seconds in which no row could start because too many results were held back."""
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: ResultRow) -> None:
         """Count one row."""
         verdict = outcome_of(row)
+        is_judged = judged_row(row)
         self.rows += 1
         kind = kind_of_result(row)
         self.wrote = kind == "task"
         self.failures.update(failure["reason"] for failure in verdict["failures"])
         self.labels += kind == "item"
-        if judged_row(row) and kind == "task":
+        if is_judged and kind == "task":
             self._add_text(row)
-        elif judged_row(row):
-            answer = verdict.get("preference", verdict.get("label"))
+        elif is_judged:
+            answer = answer_of(verdict)
             self.preferences[str(answer)] += 1
             label = row.get("label")
             if label in SIDES or (kind == "item" and label is not None):
                 self.labelled += 1
                 self.agreed += label == answer
         else:
-            self.not_judged[_reason(verdict)] += 1
+            reasons = (failure["reason"] for failure in verdict["failures"])
+            self.not_judged[next(reasons, "unknown")] += 1
             cause = cause_of(verdict)
             if cause in self.causes or len(self.causes) < _MOST_CAUSES:
                 self.causes[cause] += 1
@@ -110,11 +122,11 @@ class Summary:
         if stage := row.get("stage"):
             self.stages[stage] += 1
         self.leaks += bool((row.get("recalled") or {}).get("leaked"))
-        if verdict.get("flipped") is not None:
+        if (flipped := verdict.get("flipped")) is not None:
             self.both_orders += 1
-            self.flips += verdict["flipped"]
+            self.flips += flipped
 
-    def _add_text(self, row: Mapping[str, Any]) -> None:
+    def _add_text(self, row: ResultRow) -> None:
         omissions = row.get("missing") or []
         self.texts += 1
         self.complete += not omissions
@@ -169,13 +181,9 @@ class Summary:
 _LEAST_LABELLED = 10
 
 
-def _reason(verdict: Mapping[str, Any]) -> str:
-    return next((failure["reason"] for failure in verdict["failures"]), "unknown")
-
-
-def cause_of(verdict: Mapping[str, Any]) -> str:
+def cause_of(verdict: Outcome) -> str:
     """Return the reason why a row could not be judged: its first failure."""
-    first = next(iter(verdict["failures"]), None)
+    first = next(iter(verdict.get("failures") or []), None)
     if first is None:
         return "unknown"
     return f"{first['reason']}: {first['detail']}" if first["detail"] else str(first["reason"])

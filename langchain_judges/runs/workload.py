@@ -1,4 +1,4 @@
-"""The work of one run: which row is next, how it is judged, and what becomes of its result.
+"""The work of one run: which row is next, how it is judged, what becomes of its result.
 
 Threads and event loops share it; `many.py` holds the two loops around it.
 """
@@ -20,9 +20,7 @@ from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
 from langchain_judges.methods.marks import memory_of, unwrapped
 from langchain_judges.runs.budget import RowBudget, gate_of, prices_of
-from langchain_judges.runs.files.place import Place
-from langchain_judges.runs.files.reply_journal import ReplyJournal
-from langchain_judges.runs.files.results import Results
+from langchain_judges.runs.files.run_files import RunFiles
 from langchain_judges.runs.files.shards import Receipt, Shard
 from langchain_judges.runs.first_rows import FirstRows
 from langchain_judges.runs.in_flight import BUSY, OpenMemory, kilobytes_of, places_of
@@ -35,16 +33,14 @@ from langchain_judges.runs.run_row import (
     RunRow,
     ends_the_run,
     failed_outcome,
-    labels_of,
     outcome_of_error,
-    over_budget,
     result_row,
 )
 from langchain_judges.runs.summary import Summary
-from langchain_judges.runs.window import Window
+from langchain_judges.runs.window import F, Window
 
 Judge = Runnable[Any, Any]
-Rows = Iterable[Mapping[str, Any]]
+Rows = Iterable[Mapping[str, object]]
 
 
 class Workload:
@@ -53,133 +49,179 @@ class Workload:
     def __init__(self, judge: Judge, rows: Rows, options: RunOptions) -> None:
         """Check the judge; nothing is opened before the first row is requested."""
         _check(judge, rows)
-        self.judge = judge
-        self.options = options
-        self.config: RunnableConfig = options.config or {}
-        self.places = options.max_concurrency or places_of(judge)
-        self.open_rows = options.open_rows or BUSY * self.places
+        self._judge = judge
+        self._graph = unwrapped(judge)
+        self._options = options
+        places = options.max_concurrency or places_of(judge)
+        self.open_rows = options.open_rows or BUSY * places
         prices = prices_of(options)
-        self.gate = gate_of(options, self.places, prices)
-        self.results: Results | None = None
+        self.gate = gate_of(options, places, prices)
         self.fatal: BaseException | None = None
         self.when_stopped: Callable[[], object] | None = None
         self._shard = Shard.parse(options.shard) if options.shard is not None else None
-        if self._shard and options.out is None:
-            raise OptionError("`shard` needs `out`, the folder of the parts")
-        self._place = None if options.out is None else Place(options.out, self._shard)
-        marks, self.calls_each = marks_of(judge)
+        self._files = RunFiles(options.out, self._shard, keep_failed=options.keep_failed)
+        marks, self._calls_each = marks_of(judge)
         if options.out is not None:
             check_identity(judge, marks)
         marks.setdefault("method", judge.get_name())
         self.name = name_of(marks)
-        rows_each = self._shard.of if self._shard else 1
         self.summary = Summary(
-            total=operator.length_hint(rows, 0) // rows_each or None,
+            total=operator.length_hint(rows, 0) // (self._shard.of if self._shard else 1)
+            or None,
             prices=prices.source if prices else None,
         )
-        self._graph: Any = unwrapped(judge)
         self._reader = RowReader(
             *(rows, marks, self._shard),
             remembers=memory_of(judge) is not None,
             numbers_repeats=options.out is not None or self._keeps_threads,
         )
-        self._budget = RowBudget(self.gate, self.summary, self.calls_each)
+        self._budget = RowBudget(self.gate, self.summary, self._calls_each)
         self._memory = OpenMemory(options.open_mb)
-        self._replies: ReplyJournal | None = None
         self._next: RunRow | None = None
         self._active: dict[int, Ledger] = {}
+        """What the rows in progress have spent, by index."""
         self._first_rows = FirstRows()
         self._lock = threading.Lock()
-        self._start = time.monotonic()
+        self._start_time = time.monotonic()
 
     def open(self) -> None:
         """Open the results, and find what earlier runs have finished."""
-        if self._place is not None:
-            keep_failed = self.options.keep_failed
-            self.results = self._place.open(self.name["mark"], keep_failed=keep_failed)
-            if self.results.path.is_file():  # a device has no place beside it
-                self._replies = ReplyJournal(self.results)
-        self.summary.others = self.results.others if self.results else 0
+        self.summary.others = self._files.open(self.name["mark"])
 
     def take(self) -> RunRow | None:
-        """Return the next row to judge; None if there is none that the budget allows yet."""
+        """Return the next row to judge; None if there is none that can be started yet."""
         if self.fatal or self.gate.closed:
             return None
-        self._next = self._next or self._reader.next()
-        if self._next is None:
+        row = self._next = self._next or self._reader.next()
+        if row is None:
             return None
-        if self._next.problem:
-            work, self._next = self._next, None
-            return work
-        if not self._stored(self._next):
-            if not self._memory.has_room(self._kilobytes(self._next)):
-                return None
-            if not self._budget.allows(list(self._active.values())):
-                if self._active:
-                    return None
-                self._budget.exhausted = True
-        work, self._next = self._next, None
-        work.over_budget = self._budget.exhausted and not self._stored(work)
-        if not work.over_budget and not self._stored(work):
-            warn_if_long(work.index, work.pair)
-            # A run of its own name only where there is something to note of it.
-            run_id = uuid4() if self.gate.prices else None
-            replies = self._replies.of(work.key) if self._replies else None
-            self._active[work.index] = Ledger(
-                self.gate, work.index, self.fail, run_id, replies=replies
-            )
-            self._memory.take(self._kilobytes(work))
-            self._first_rows.start(work.index)
-        return work
+        needs_calls = not row.problem and row.key not in self._files
+        if needs_calls and not self._has_room_for(row):
+            return None
+        self._next = None
+        row.over_budget = needs_calls and self._budget.exhausted
+        if needs_calls and not row.over_budget:
+            self._start(row)
+        return row
 
-    def _kilobytes(self, work: RunRow) -> int:
+    def _has_room_for(self, row: RunRow) -> bool:
+        """Return whether a row can be started now, or will never be as the budget is spent."""
+        if not self._memory.has_room(self._kilobytes(row)):
+            return False
+        if not self._budget.allows(list(self._active.values())):
+            if self._active:
+                return False
+            self._budget.exhausted = True
+        return True
+
+    def _start(self, row: RunRow) -> None:
+        warn_if_long(row.index, row.data)
+        # A run of its own name only where there is something to note of it.
+        run_id = uuid4() if self.gate.prices else None
+        replies = self._files.replies_to(row.key)
+        self._active[row.index] = Ledger(
+            self.gate, row.index, self.fail, run_id, replies=replies
+        )
+        self._memory.take(self._kilobytes(row))
+        self._first_rows.start(row.index)
+
+    def _kilobytes(self, row: RunRow) -> int:
         """Return about how much memory a row takes while it is judged."""
-        texts = self._reader.judged_part(work.pair).values()
-        return kilobytes_of(sum(len(str(text)) for text in texts), self.calls_each)
+        texts = self._reader.judged_part(row.data).values()
+        return kilobytes_of(sum(len(str(text)) for text in texts), self._calls_each)
 
-    def asks_for(self, work: RunRow) -> bool:
-        """Return whether a row needs calls: it is neither stored nor already failed."""
-        return work.index in self._active
+    def is_active(self, row: RunRow) -> bool:
+        """Return whether a row was started: it is neither stored nor already failed."""
+        return row.index in self._active
 
-    def judge_one(self, work: RunRow) -> Steps[ResultRow]:
+    def judge_one(self, row: RunRow) -> Steps[ResultRow]:
         """Judge one row, or read its stored result, and store the result."""
         try:
-            return (yield from self._judge_one(work))
+            return (yield from self._judge_one(row))
         except RunStopped:
             raise
         except Exception as exc:
             self.fail(exc)
             raise
         finally:
-            if self._active.pop(work.index, None):
-                self._memory.give_back(self._kilobytes(work))
-            self._tell()
+            if self._active.pop(row.index, None):
+                self._memory.give_back(self._kilobytes(row))
+            self._refresh()
 
-    def _judge_one(self, work: RunRow) -> Steps[ResultRow]:
-        if self._stored(work):
-            assert self.results is not None  # noqa: S101 - for the type checker
-            stored = {**self.results.read(work.key), "index": work.index, **labels_of(work)}
+    def _judge_one(self, row: RunRow) -> Steps[ResultRow]:
+        if row.key in self._files:
+            result = {**self._files.read(row.key), "index": row.index, **row.labels()}
             with self._lock:
                 self.summary.resumed += 1
-                self.summary.add(stored)
-            return stored
-        if work.over_budget:
-            return self._keep(work, over_budget(work, None, self._budget.why_not()))
-        if work.problem:
-            return self._keep(work, failed_outcome(work, "invalid_input", work.problem))
-        ledger = self._active[work.index]
+                self.summary.add(result)
+            return result
+        if row.over_budget:
+            outcome = failed_outcome(row, "over_budget", self._budget.why_not())
+        elif row.problem:
+            outcome = failed_outcome(row, "invalid_input", row.problem)
+        else:
+            outcome = yield from self._outcome(row, self._active[row.index])
+        return self._keep(row, outcome)
+
+    def _outcome(self, row: RunRow, ledger: Ledger) -> Steps[Mapping[str, object]]:
+        """Return what the judge says of a row; an error of the judge fails only that row."""
         LEDGER.set(ledger)
         try:
-            outcome = yield from self._invoke(work)
+            return (yield from self._invoke(row, ledger))
         except OverBudget as exc:
-            outcome = over_budget(work, ledger.usage, str(exc))
-        except Exception as exc:  # an error of the judge on one row fails only that row
+            return failed_outcome(row, "over_budget", str(exc), ledger.usage)
+        except Exception as exc:  # whatever a judge raises
             if ends_the_run(exc):
                 raise
             with self._lock:
                 self._first_rows.raised(exc)
-            outcome = outcome_of_error(work, exc, ledger.usage)
-        return self._keep(work, outcome)
+            return outcome_of_error(row, exc, ledger.usage)
+
+    def _invoke(self, row: RunRow, ledger: Ledger) -> Steps[Mapping[str, object]]:
+        """Ask the judge; a row whose thread a crash interrupted resumes where it stopped."""
+        judge, graph = self._judge, self._graph
+        config: RunnableConfig = self._options.config or {}
+        if ledger.run_id:
+            config = {**config, "run_id": ledger.run_id}
+        data: dict[str, object] | None = self._reader.judged_part(row.data)
+        if self._keeps_threads:
+            threads = {**config.get("configurable", {}), "thread_id": row.key}
+            config = {**config, "configurable": threads}
+            state = yield Effect(
+                lambda: graph.get_state(config), lambda: graph.aget_state(config)
+            )
+            if state.next:
+                data = None
+            elif judged_row(state.values):
+                names = graph.output_channels
+                return {key: state.values[key] for key in names if key in state.values}
+        outcome: Mapping[str, object] = yield Effect(
+            lambda: judge.invoke(data, config), lambda: judge.ainvoke(data, config)
+        )
+        return outcome
+
+    @property
+    def _keeps_threads(self) -> bool:
+        return bool(getattr(self._graph, "checkpointer", None))
+
+    def _keep(self, row: RunRow, outcome: Mapping[str, object]) -> ResultRow:
+        """Store the result of a row and count it."""
+        ledger = self._active.get(row.index)
+        result = result_row(
+            *(row, outcome, self.name),
+            texts=self._reader.judged_part(row.data) if self._options.with_texts else {},
+            spent={"cost": ledger.cost} if ledger else {},
+        )
+        if self.gate.prices is None:
+            result.pop("cost", None)
+        with self._lock:
+            self._files.append(result)
+            self.summary.add(result)
+            if error := self._first_rows.error_of_first(result):
+                self.fail(error)
+            if result["judged"]:
+                self._budget.learn(outcome_of(result)["usage"]["calls"])
+        return result
 
     def fail(self, exc: Exception) -> None:
         """Stop the run because of an error that concerns all rows."""
@@ -197,20 +239,15 @@ class Workload:
         """Whether the run has been stopped."""
         return self.gate.closed
 
-    def finish(self, window: Window[Any]) -> None:
-        """Complete the summary and close the results."""
-        self._tell()
+    def finish(self, window: Window[F]) -> None:
+        """Complete the summary and close the files."""
+        self._refresh()
         # Where every row failed, the rows are not the cause.
         new_rows = self.summary.rows - self.summary.resumed
         self.fatal = self.fatal or self._first_rows.error_of_all(new_rows)
         self.summary.held_back = window.max_held_back
         self.summary.seconds_full = window.seconds_full
-        if self._replies is not None:
-            self._replies.close()
-        if self.results is not None:
-            self.results.close()
-        if self._place is not None and self.results is not None:
-            self._place.close(self._receipt())
+        self._files.close(self._receipt())
 
     def _receipt(self) -> Receipt | None:
         """Return the receipt of a shard whose rows are all in its part."""
@@ -223,75 +260,25 @@ class Workload:
             return None
         return Receipt(self.name["mark"], self._reader.read_rows, self._reader.own_rows)
 
-    def display(self) -> AbstractContextManager[Any]:
+    def display(self) -> AbstractContextManager[None]:
         """Return what shows the progress while it is entered."""
-        if not self.options.progress:
+        if not self._options.progress:
             return nullcontext()
         from langchain_judges.runs.progress import show_progress
 
-        return show_progress(self.summary, self._tell)
+        return show_progress(self.summary, self._refresh)
 
-    def _tell(self) -> None:
+    def _refresh(self) -> None:
+        """Bring the summary up to date."""
         self.summary.calls = self.gate.calls
         self.summary.tokens = self.gate.tokens
         self.summary.cost = self.gate.cost
         self.summary.unpriced = self.gate.unpriced
         self.summary.live = self.gate.live
-        self.summary.seconds = time.monotonic() - self._start
-
-    @property
-    def _keeps_threads(self) -> bool:
-        return bool(getattr(self._graph, "checkpointer", None))
-
-    def _stored(self, work: RunRow) -> bool:
-        return self.results is not None and work.key in self.results
-
-    def _invoke(self, work: RunRow) -> Steps[dict[str, Any]]:
-        judge, graph, config = self.judge, self._graph, self.config
-        if run_id := self._active[work.index].run_id:
-            config = {**config, "run_id": run_id}
-        row: dict[str, Any] | None = self._reader.judged_part(work.pair)
-        if self._keeps_threads:
-            threads = {**config.get("configurable", {}), "thread_id": work.key}
-            config = {**config, "configurable": threads}
-            state = yield Effect(
-                lambda: graph.get_state(config), lambda: graph.aget_state(config)
-            )
-            if state.next:
-                row = None
-            elif judged_row(state.values):
-                names = graph.output_channels
-                return {key: state.values[key] for key in names if key in state.values}
-        outcome: dict[str, Any] = yield Effect(
-            lambda: judge.invoke(row, config), lambda: judge.ainvoke(row, config)
-        )
-        return outcome
-
-    def _keep(self, work: RunRow, outcome: dict[str, Any]) -> ResultRow:
-        ledger = self._active.get(work.index)
-        row = result_row(
-            *(work, outcome, self.name),
-            texts=self._reader.judged_part(work.pair) if self.options.with_texts else {},
-            spent={"cost": ledger.cost} if ledger else {},
-        )
-        if self.gate.prices is None:
-            row.pop("cost", None)
-        with self._lock:
-            if self.results is not None and self._place is not None:
-                self.results.append(row)
-                self._place.appended()
-                # Of a row that was not judged only what failed is asked again.
-                if self._replies is not None and (row["judged"] or self.options.keep_failed):
-                    self._replies.forget(work.key)
-            self.summary.add(row)
-            if error := self._first_rows.error_of_first(row):
-                self.fail(error)
-            if row["judged"]:
-                self._budget.learn(outcome_of(row)["usage"]["calls"])
-        return row
+        self.summary.seconds = time.monotonic() - self._start_time
 
 
-def _check(judge: Judge, rows: Rows) -> None:
+def _check(judge: object, rows: object) -> None:
     if not isinstance(judge, Runnable):
         raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
     if isinstance(rows, Mapping | str):

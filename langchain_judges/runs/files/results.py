@@ -8,15 +8,14 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any
+from typing import TypeGuard
 
 from langchain_judges.errors import OutputError
 from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.printable import inert_json
-from langchain_judges.runs.result_row import judged_row, outcome_of
+from langchain_judges.runs.result_row import ResultRow, judged_row, outcome_of
 
 try:
     import fcntl
@@ -34,7 +33,7 @@ _HEAD = re.compile(
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
-def _line(row: Mapping[str, Any]) -> bytes:
+def _line(row: ResultRow) -> bytes:
     # Lone surrogates, which UTF-8 cannot encode, are also escaped.
     return inert_json(json.dumps(row, ensure_ascii=False)).encode() + b"\n"
 
@@ -59,7 +58,7 @@ def write_whole(file: int, line: bytes) -> None:
         raise
 
 
-def _is_result(row: Any) -> bool:
+def _is_result(row: object) -> TypeGuard[ResultRow]:
     """Return whether JSON data has the form of a result, as far as it is used here."""
     if not isinstance(row, dict) or not isinstance(row.get("key"), str):
         return False
@@ -73,7 +72,7 @@ def _is_result(row: Any) -> bool:
     return isinstance(failures, list) and all(isinstance(each, dict) for each in failures)
 
 
-def _try_again(row: Mapping[str, Any], keep_failed: bool) -> bool:
+def _try_again(row: ResultRow, keep_failed: bool) -> bool:
     if judged_row(row):
         return False
     failures = outcome_of(row).get("failures") or []
@@ -125,7 +124,7 @@ class Results:
         """Return the number of rows of earlier runs."""
         return len(self._places)
 
-    def read(self, key: str) -> dict[str, Any]:
+    def read(self, key: str) -> ResultRow:
         """Return the row that an earlier run wrote.
 
         Raises:
@@ -138,12 +137,12 @@ class Results:
             os.lseek(self._file, offset, os.SEEK_SET)
             line = os.read(self._file, length)
         try:
-            row: dict[str, Any] = json.loads(line.decode())
+            row: ResultRow = json.loads(line.decode())
         except ValueError as exc:
             raise OutputError(f"Another program has changed {self.path}.") from exc
         return row
 
-    def append(self, row: dict[str, Any]) -> None:
+    def append(self, row: ResultRow) -> None:
         """Write a row; when this returns, it survives the death of the process.
 
         Raises:
@@ -235,10 +234,10 @@ class Results:
         mark = (row.get("judge") or {}).get("mark")
         return row["key"], str(mark), _try_again(row, keep_failed)
 
-    def _row(self, line: bytes, number: int) -> dict[str, Any]:
+    def _row(self, line: bytes, number: int) -> ResultRow:
         try:
             # Decoded here: `json` would guess UTF-16 too.
-            row = json.loads(line.decode())
+            row: object = json.loads(line.decode())
         except (ValueError, RecursionError):
             row = None
         if not _is_result(row):
@@ -246,7 +245,7 @@ class Results:
                 f"{self.path}, line {number}: not a result of a judge; name another file for "
                 "the results."
             )
-        return row  # type: ignore[no-any-return]
+        return row
 
     def _claim(self, descriptor: int) -> None:
         if fcntl is None:

@@ -11,7 +11,7 @@ from typing import Any
 from langchain_judges.errors import needs
 from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.printable import clean, inert_cell, inert_json
-from langchain_judges.runs.result_row import outcome_of
+from langchain_judges.runs.result_row import ResultRow, outcome_of
 
 _AT_ONCE = 10_000
 """Rows of a group in a Parquet file."""
@@ -42,26 +42,24 @@ _COLUMNS: dict[str, str] = {
     "result": "string",
 }
 """Columns of a table; `result` is the complete row as JSON."""
+_OF_VERDICT = "preference", "score", "confidence", "confidence_source", "flipped", "rationale"
+_OF_USAGE = "calls", "input_tokens", "cached_tokens", "output_tokens"
 
 
-def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def table_row(row: ResultRow) -> dict[str, object]:
     """Return a result as the cells of a table, by column.
 
     Args:
         row: A row of `judge_many`.
     """
-    outcome, judge = outcome_of(row), row.get("judge") or {}
-    usage = outcome.get("usage") or {}
+    outcome: Mapping[str, Any] = outcome_of(row)
+    judge, usage = row.get("judge") or {}, outcome.get("usage") or {}
     verdict = {} if kind_of_result(row) == "task" else outcome
     cells = {
         **{name: row.get(name) for name in ("index", "key", "kind", "judged")},
         **{name: judge.get(name) for name in ("method", "model", "mark")},
-        **{name: verdict.get(name) for name in ("score", "confidence", "flipped")},
-        **{name: usage.get(name) for name in ("calls", "input_tokens", "cached_tokens")},
-        "output_tokens": usage.get("output_tokens"),
-        "preference": verdict.get("preference"),
-        "confidence_source": verdict.get("confidence_source"),
-        "rationale": verdict.get("rationale"),
+        **{name: verdict.get(name) for name in _OF_VERDICT},
+        **{name: usage.get(name) for name in _OF_USAGE},
         "id": _text(row.get("id")),
         "label": _text(verdict.get("label")),
         "known_label": _text(row.get("label")),
@@ -73,26 +71,26 @@ def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _readable(cells[name]) for name in _COLUMNS}
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if value is None or isinstance(value, str) else str(value)
 
 
-def _json(data: Any) -> str:
+def _json(data: object) -> str:
     return inert_json(json.dumps(data, ensure_ascii=False))
 
 
-def _readable(cell: Any) -> Any:
+def _readable(cell: object) -> object:
     """Return a cell that steers no terminal; `result` keeps what is replaced elsewhere."""
     return clean(cell) if isinstance(cell, str) else cell
 
 
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def _write_lines(path: Path, rows: Iterable[ResultRow]) -> None:
     with path.open("w", encoding="utf-8") as file:
         for row in rows:
             file.write(_json(row) + "\n")
 
 
-def _write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def _write_csv(path: Path, rows: Iterable[ResultRow]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(_COLUMNS))
         writer.writeheader()
@@ -100,7 +98,7 @@ def _write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
             writer.writerow({name: inert_cell(cell) for name, cell in table_row(row).items()})
 
 
-def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def _write_parquet(path: Path, rows: Iterable[ResultRow]) -> None:
     with needs("hub", "Writing Parquet"):
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
@@ -109,7 +107,7 @@ def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     columns = [(name, types.get(kind, pa.string())) for name, kind in _COLUMNS.items()]
     schema = pa.schema(columns)
     with ParquetWriter(path, schema, compression="zstd") as writer:
-        batch: list[dict[str, Any]] = []
+        batch: list[dict[str, object]] = []
         for row in rows:
             batch.append(table_row(row))
             if len(batch) == _AT_ONCE:
@@ -118,7 +116,7 @@ def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         writer.write_table(pa.Table.from_pylist(batch, schema))
 
 
-WRITERS: dict[str, Callable[[Path, Iterable[Mapping[str, Any]]], None]] = {
+WRITERS: dict[str, Callable[[Path, Iterable[ResultRow]], None]] = {
     ".jsonl": _write_lines,
     ".csv": _write_csv,
     ".parquet": _write_parquet,

@@ -1,0 +1,131 @@
+"""The files of a run: results, replies to rows in progress, and the copy in a store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from langchain_judges.errors import OptionError
+from langchain_judges.runs.files.remote import Remote, url_of
+from langchain_judges.runs.files.reply_journal import ReplyJournal, RowReplies
+from langchain_judges.runs.files.results import Results
+from langchain_judges.runs.files.shards import Receipt, Shard
+from langchain_judges.runs.result_row import ResultRow
+
+_TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
+
+
+class RunFiles:
+    """The files of a run or of one of its shards; a run without `out` has none.
+
+    Args:
+        out: The file of results, with a shard the folder; None stores nothing.
+        shard: The share of the rows that is judged.
+        keep_failed: Whether rows that were not judged are kept instead of judged again.
+
+    Raises:
+        OptionError: `out` is a table, or a URL that nothing here can reach; or a shard has no
+            `out`.
+        OutputError: `out` is a file where a shard needs a folder.
+    """
+
+    def __init__(
+        self, out: str | os.PathLike[str] | None, shard: Shard | None, *, keep_failed: bool
+    ) -> None:
+        """Check where they are; nothing is opened."""
+        self._shard = shard
+        self._keep_failed = keep_failed
+        self._results: Results | None = None
+        self._replies: ReplyJournal | None = None
+        self._out: Path | None = None
+        self._path = Path()
+        """The results on this machine, once they are open."""
+        self._remote: Remote | None = None
+        if out is None:
+            if shard:
+                raise OptionError("`shard` needs `out`, the folder of the parts")
+            return
+        url = url_of(out)
+        if not shard and Path(out).suffix in _TABLES:
+            raise OptionError(
+                "`out` is written as JSONL, so that a run can resume; got "
+                f"{Path(out).name!r}. Write {Path(out).with_suffix('.jsonl').name!r} and "
+                "convert it by `langchain-judges merge`"
+            )
+        self._out = shard.part(out) if shard else Path(out)
+        folder = url if shard else (url or "").rpartition("/")[0]
+        self._remote = Remote(folder) if url and folder else None
+
+    def open(self, mark: str) -> int:
+        """Open the results of a judge; return how many rows of other judges they hold.
+
+        The receipt of a shard is withdrawn.
+
+        Raises:
+            OutputError: They cannot be read or written.
+        """
+        if self._out is None:
+            return 0
+        path = self._path = self._remote.folder / self._out.name if self._remote else self._out
+        if self._remote:
+            self._remote.fetch(path.name)
+            self._remote.drop(Receipt.of(path).name)
+            if not path.exists():
+                # A store that takes nothing is found before a call is paid.
+                path.touch()
+                self._remote.push(path.name)
+        self._results = Results(path, mark, keep_failed=self._keep_failed)
+        if self._shard:
+            Receipt.of(path).unlink(missing_ok=True)
+        if path.is_file():  # a device has no place beside it
+            self._replies = ReplyJournal(self._results)
+        return self._results.others
+
+    def __contains__(self, key: str) -> bool:
+        """Return whether an earlier run finished this input."""
+        return self._results is not None and key in self._results
+
+    def read(self, key: str) -> ResultRow:
+        """Return the result that an earlier run stored.
+
+        Raises:
+            KeyError: There is none.
+            OutputError: The file was closed, or another program has changed it.
+        """
+        if self._results is None:
+            raise KeyError(key)
+        return self._results.read(key)
+
+    def replies_to(self, key: str) -> RowReplies | None:
+        """Return the replies to a row in progress; None if they are not stored."""
+        return self._replies.of(key) if self._replies else None
+
+    def append(self, result: ResultRow) -> None:
+        """Store a result; when this returns, it survives the death of the process.
+
+        Raises:
+            OutputError: The file was closed, or cannot take the row.
+        """
+        if self._results is None:
+            return
+        self._results.append(result)
+        if self._remote:
+            self._remote.push_when_due(self._path.name)
+        # Of a row that was not judged only what failed is asked again.
+        if self._replies and (result["judged"] or self._keep_failed):
+            self._replies.forget(result["key"])
+
+    def close(self, receipt: Receipt | None) -> None:
+        """Close the files and copy them to the store; a complete shard gets its receipt."""
+        if self._results is None:
+            return
+        if self._replies:
+            self._replies.close()
+        self._results.close()
+        if receipt:
+            receipt.write(self._path)
+        if self._remote:
+            self._remote.push(self._path.name)
+            if receipt:
+                self._remote.push(Receipt.of(self._path).name)
+            self._remote.close()
