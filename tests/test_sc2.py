@@ -24,20 +24,21 @@ from langchain_judges.asking.schema import json_schema
 from langchain_judges.errors import InputError, ModelAccessError, OptionError
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.methods.registry import METHODS, within_budget
-from langchain_judges.methods.sc2.inference import (
-    TableMatch,
-    champion,
-    cyclic_triples,
-    disputed,
+from langchain_judges.methods.sc2.options import SC2
+from langchain_judges.methods.sc2.pairings import (
     most_comparisons,
     next_round,
     not_asked,
     rounds_of,
+)
+from langchain_judges.methods.sc2.parse import parse_aspects, parse_decision, parse_preference
+from langchain_judges.methods.sc2.replies import TableMatch, table_shapes
+from langchain_judges.methods.sc2.standings import (
+    champion,
+    cyclic_triples,
+    disputed,
     strongest,
 )
-from langchain_judges.methods.sc2.options import SC2
-from langchain_judges.methods.sc2.parse import parse_aspects, parse_decision, parse_preference
-from langchain_judges.methods.sc2.replies import table_shapes
 from langchain_judges.methods.sc2.tables import fit, in_prompt, parse_table, read_rows
 from langchain_judges.options import check_client
 from langchain_judges.testing import error, reply, with_logprobs

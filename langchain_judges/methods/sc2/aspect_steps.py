@@ -64,12 +64,8 @@ class AspectSteps(SC2Steps):
         number = work["number"]
         if aspects := distinct(reply.data["aspects"], self.own.n_aspects):
             return {"proposals": [AspectProposal(sample=number, aspects=aspects)]}
-        blank: Failure = {
-            "step": "aspects",
-            "unit": f"sample {number}",
-            "reason": "empty",
-            "detail": "the reply names no aspect",
-        }
+        unit, detail = f"sample {number}", "the reply names no aspect"
+        blank = Failure(step="aspects", unit=unit, reason="empty", detail=detail)
         return {"failures": [*reply.failures, blank]}
 
     def agree(self, state: SC2State) -> Steps[Update]:

@@ -34,6 +34,7 @@ EVIDENCE = (
 
 def sketch(row: Mapping[str, Any]) -> list[Any]:
     """Sketch the aspects, the winning table and how it was chosen."""
-    from langchain_judges.methods.sc2.bracket import bracket_parts
+    # Loaded on use, for `rich` is slow to load.
+    from langchain_judges.methods.sc2.sketch import sketched
 
-    return list(bracket_parts(row))
+    return list(sketched(row))

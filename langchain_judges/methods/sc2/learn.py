@@ -23,7 +23,7 @@ from langchain_judges.asking.steps import Steps, arun, run, together
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.pairs import INSTRUCTIONS
 from langchain_judges.methods.sc2 import prompts as texts_of
-from langchain_judges.methods.sc2.artefact import (
+from langchain_judges.methods.sc2.aspect_files import (
     AspectSet,
     check_savable,
     load_aspects,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
+from typing import NamedTuple
 
 from langgraph.types import Send
 
@@ -12,32 +13,40 @@ from langchain_judges.asking.nodes import Call
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.methods.pairs import pair_of
-from langchain_judges.methods.sc2.inference import (
-    DecidedBy,
-    Pairing,
-    TableMatch,
-    champion,
-    cyclic_triples,
-    disputed,
-    next_round,
-    not_asked,
-    seeded,
-    strongest,
-)
+from langchain_judges.methods.sc2.pairings import Pairing, next_round, not_asked
 from langchain_judges.methods.sc2.parse import label_probability, parse_decision
 from langchain_judges.methods.sc2.replies import (
     CheckedTable,
     Comparisons,
     ComparisonTable,
+    DecidedBy,
     Decision,
     MatchWork,
     SC2State,
+    TableMatch,
+)
+from langchain_judges.methods.sc2.standings import (
+    champion,
+    cyclic_triples,
+    disputed,
+    seeded,
+    strongest,
 )
 from langchain_judges.methods.sc2.steps import SC2Steps
 from langchain_judges.methods.sc2.tables import in_prompt, only_row, silent_rows
 from langchain_judges.orders import naming
 from langchain_judges.rows.texts import fence_token
 from langchain_judges.verdict import Failure
+
+
+class Lane(NamedTuple):
+    """One search for the best: of the whole table, or of one row with `row_wise`."""
+
+    aspect: str
+    """The row; empty for the whole table."""
+    seed: str
+    """Of its shuffle and coins."""
+    played: list[TableMatch]
 
 
 class MatchSteps(SC2Steps):
@@ -59,43 +68,42 @@ class MatchSteps(SC2Steps):
 
     def round(self, state: SC2State) -> Steps[Update]:
         """Draw the next matches, deciding those that need no comparator; or crown a table."""
-        tables = {table["number"]: table for table in state["tables"]}
+        tables = _by_number(state)
         if not any(table["valid"] for table in tables.values()):
             return {"pending": [], "table": None, "failures": [self._fallback()]}
-        seed = self.chance(pair_of(state))
+        checks = {check["number"]: check for check in state["checks"]}
+        seed, matches = self.chance(pair_of(state)), state["bracket"]
+        lanes = [
+            Lane(aspect, f"{seed}:{aspect}", [m for m in matches if m["aspect"] == aspect])
+            for aspect in self.lanes(state["aspects"])
+        ]
         decided: list[TableMatch] = []
         pending: list[TableMatch] = []
-        for lane in self.lanes(state["aspects"]):
-            ended, open_ = self._advance(lane, state, tables, f"{seed}:{lane}")
+        for lane in lanes:
+            ended, open_ = self._advance(lane, tables, checks)
             decided += ended
             pending += open_
+            lane.played.extend(ended)
         for match in decided:
             if match["decided_by"] in {"validity", "check", "identical"}:
                 yield recorded(self.question, match, {**match}, unit=match_name(match))
         if pending:
             return {"bracket": decided, "pending": pending}
-        played = [*state["bracket"], *decided]
         return {
             "bracket": decided,
             "pending": [],
-            "table": self._crowned(state["aspects"], tables, played, seed),
-            "comparisons": self._counted(state["aspects"], tables, played, seed),
+            "table": self._crowned(lanes, tables),
+            "comparisons": self._counted(lanes, sorted(tables)),
         }
 
     def ask_each(self, state: SC2State) -> list[Send]:
         """Send the matches of this round."""
-        tables = {table["number"]: table for table in state["tables"]}
-        return [
-            Send(
-                "match",
-                MatchWork(
-                    pair=pair_of(state),
-                    match=match,
-                    tables=[tables[n] for n in match["tables"]],
-                ),
-            )
+        pair, tables = pair_of(state), _by_number(state)
+        works = [
+            MatchWork(pair=pair, match=match, tables=[tables[n] for n in match["tables"]])
             for match in state["pending"]
         ]
+        return [Send("match", work) for work in works]
 
     def match(self, work: MatchWork) -> Call:
         """Ask which of two tables is more consistent."""
@@ -122,27 +130,28 @@ class MatchSteps(SC2Steps):
             if self.own.crown == "strength":
                 won["probability"] = reply.measured.get("probability")
             return {"bracket": [won]}
-        coin = seeded(self.chance(work["pair"]), "neither", match_name(match))
+        coin = self.coin(work["pair"], "neither", match_name(match))
         why = "the comparator's reply could not be used"
         return {"bracket": [_won(match, coin.choice(sorted(match["tables"])), "coin", why)]}
 
     def _advance(
-        self, lane: str, state: SC2State, tables: Mapping[int, ComparisonTable], seed: str
+        self,
+        lane: Lane,
+        tables: Mapping[int, ComparisonTable],
+        checks: Mapping[int, CheckedTable],
     ) -> tuple[list[TableMatch], list[TableMatch]]:
         """Return matches that decide themselves, and the next that need the comparator."""
-        played = [match for match in state["bracket"] if match["aspect"] == lane]
-        decided = disputed(played, seed)
-        checks = {check["number"]: check for check in state["checks"]}
+        own, decided = self.own, disputed(lane.played, lane.seed)
         while True:
-            done = [*played, *decided]
-            number = max((match["round"] for match in done), default=0) + 1
+            played = [*lane.played, *decided]
+            number = max((match["round"] for match in played), default=0) + 1
             pairings = next_round(
-                self.own.inference, sorted(tables), done, seed, adaptive=self.own.adaptive
+                own.inference, sorted(tables), played, lane.seed, adaptive=own.adaptive
             )
             pending: list[TableMatch] = []
             for pairing in pairings:
-                match = _drawn_match(pairing, number, lane)
-                free = self._free(match, tables, checks, seed)
+                match = _drawn_match(pairing, number, lane.aspect)
+                free = self._free(match, tables, checks, lane.seed)
                 if not free:
                     pending.append(match)
                 elif not any(_same(free, other) for other in decided):
@@ -182,64 +191,48 @@ class MatchSteps(SC2Steps):
         return _won(free, clean[0], "check", "only this table passed the table check")
 
     def _crowned(
-        self,
-        aspects: Sequence[str],
-        tables: Mapping[int, ComparisonTable],
-        played: Sequence[TableMatch],
-        seed: str,
+        self, lanes: Sequence[Lane], tables: Mapping[int, ComparisonTable]
     ) -> ComparisonTable:
         """Return the winner, or with `row_wise` the table of the rows that won."""
-        by_wins = partial(champion, self.own.inference)
-        crown = strongest if self.own.crown == "strength" else by_wins
-        winners = {
-            lane: crown(
-                sorted(tables),
-                [match for match in played if match["aspect"] == lane],
-                f"{seed}:{lane}",
-            )
-            or 0
-            for lane in self.lanes(aspects)
-        }
+        winners = [tables[self._winner(lane, sorted(tables))] for lane in lanes]
         if not self.own.row_wise:
-            return tables[winners[""]]
-        rows = [tables[winners[a]]["rows"][i] for i, a in enumerate(aspects)]
+            return winners[0]
+        rows = [winner["rows"][i] for i, winner in enumerate(winners)]
         return {"number": 0, "rows": rows, "valid": True}
 
-    def _counted(
-        self,
-        aspects: Sequence[str],
-        tables: Mapping[int, ComparisonTable],
-        played: Sequence[TableMatch],
-        seed: str,
-    ) -> Comparisons:
+    def _winner(self, lane: Lane, entrants: Sequence[int]) -> int:
+        if self.own.crown == "strength":
+            return strongest(entrants, lane.played, lane.seed)
+        return champion(self.own.inference, entrants, lane.played, lane.seed)
+
+    def _counted(self, lanes: Sequence[Lane], entrants: Sequence[int]) -> Comparisons:
         """Return what the search took."""
-        mode, entrants = self.own.inference, sorted(tables)
-        open_matches = 0
-        for lane in self.lanes(aspects):
-            own = [match for match in played if match["aspect"] == lane]
-            open_matches += len(not_asked(mode, entrants, own, f"{seed}:{lane}"))
+        mode = self.own.inference
+        played = [match for lane in lanes for match in lane.played]
+        open_matches = sum(
+            len(not_asked(mode, entrants, lane.played, lane.seed)) for lane in lanes
+        )
         # Two legs are one entry where neither had to be asked.
         legs = 2 if mode == "double_round" else 1
         whole = not self.own.row_wise and not open_matches
-        circles = cyclic_triples(mode, entrants, played) if whole else None
         return {
             "mode": mode,
             "spent": sum(match["asked"] for match in played),
             "saved": sum(match["decided_by"] == "check" for match in played) * legs,
             "rounds": max((match["round"] for match in played), default=0),
-            "cyclic_triples": circles,
+            "cyclic_triples": cyclic_triples(mode, entrants, played) if whole else None,
             "not_asked": open_matches,
         }
 
     def _fallback(self) -> Failure:
         hidden = self.own.table_only
         instead = "nothing is left to prefer by" if hidden else "compared directly"
-        return {
-            "step": "table",
-            "unit": "every table",
-            "reason": "missing",
-            "detail": f"no table could be used: {instead}",
-        }
+        detail = f"no table could be used: {instead}"
+        return Failure(step="table", unit="every table", reason="missing", detail=detail)
+
+
+def _by_number(state: SC2State) -> dict[int, ComparisonTable]:
+    return {table["number"]: table for table in state["tables"]}
 
 
 def match_name(match: TableMatch) -> str:

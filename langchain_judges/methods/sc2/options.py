@@ -14,11 +14,12 @@ from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.few_shot import FewShot
 from langchain_judges.methods.options import OtherModel, Seed
 from langchain_judges.methods.sc2 import prompts as texts
-from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
+from langchain_judges.methods.sc2.aspect_files import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.aspects import AspectAgreement
 from langchain_judges.methods.sc2.check import TableCheck
 from langchain_judges.methods.sc2.evidence import EVIDENCE, sketch
-from langchain_judges.methods.sc2.inference import Inference, most_comparisons
+from langchain_judges.methods.sc2.pairings import most_comparisons
+from langchain_judges.methods.sc2.replies import Inference
 from langchain_judges.methods.tasks import AboutTask, Task, read_task
 from langchain_judges.options import ClientMost, ForClient, Here, Rule, group
 from langchain_judges.orders import OrderRule

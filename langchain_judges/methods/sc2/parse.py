@@ -63,7 +63,7 @@ def spoken_choice(text: str) -> SpokenChoice | None:
     return SpokenChoice(choice.label, (choice.at, choice.end), text[:head].strip())
 
 
-def parse_preference(text: str) -> dict[str, Any] | None:
+def parse_preference(text: str) -> dict[str, str] | None:
     """Read a preference in plain words."""
     choice = spoken_choice(text)
     if choice is None:
@@ -77,7 +77,7 @@ def parse_preference(text: str) -> dict[str, Any] | None:
     return {"comparison": comparison.lstrip(MARKUP), "preferred": choice.slot}
 
 
-def parse_decision(text: str) -> dict[str, Any] | None:
+def parse_decision(text: str) -> dict[str, str] | None:
     """Read in plain words which table is more consistent."""
     choice = spoken_choice(text)
     if choice is None:
@@ -102,8 +102,18 @@ def parse_aspects(text: str) -> dict[str, Any] | None:
     return {"reasoning": " ".join(lines[:first]).strip(), "aspects": phrases}
 
 
+FORCED = 0.51
+"""Least probability that a chosen label counts with: where a reply's format forced it, its own
+tokens may have had less, and still it is what the model prefers of the two."""
+
+
+def label_weight(probability: float | None) -> float:
+    """Return how much a label counts that was chosen of two: 1 where nothing is known."""
+    return 1.0 if probability is None else max(FORCED, min(1.0, probability))
+
+
 def label_probability(
-    message: AIMessage, data: Mapping[str, Any], field: str = "preferred"
+    message: AIMessage, data: Mapping[str, object], field: str = "preferred"
 ) -> dict[str, float]:
     """Return `{"probability": p}` of the label's own tokens, if the reply has them.
 

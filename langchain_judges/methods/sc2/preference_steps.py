@@ -12,7 +12,6 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.methods.few_shot import shown_examples
 from langchain_judges.methods.pairs import examples_in, pair_of
 from langchain_judges.methods.sc2 import prompts as texts
-from langchain_judges.methods.sc2.inference import seeded
 from langchain_judges.methods.sc2.parse import label_probability, parse_preference
 from langchain_judges.methods.sc2.replies import (
     PreferenceReply,
@@ -111,7 +110,7 @@ class PreferenceSteps(SC2Steps):
     def _coin(self, pair: Pair) -> Preference:
         """Return the side that counts where samples are even, whichever text is A."""
         a, b = self.sides(pair)
-        winner = seeded(self.chance(pair), "samples").choice(sorted([a, b]))
+        winner = self.coin(pair, "samples").choice(sorted([a, b]))
         return "A" if winner == a else "B"
 
     def preference(self, work: PreferenceWork) -> Call:

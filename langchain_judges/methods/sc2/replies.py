@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.gathering import Gathered
+from langchain_judges.asking.replies.reading import lax_shape
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
-from langchain_judges.methods.sc2.inference import TableMatch
 from langchain_judges.orders import Order, Slot
 from langchain_judges.verdict import Pair, Preference
 
@@ -21,6 +21,12 @@ _SHORTEST = 24
 """Characters of a cell, at least."""
 MOST_ASPECTS = 8
 """Aspects of one text that a reply may name."""
+
+
+Inference = Literal["tournament", "exact", "exact_unordered", "double_round", "random", "swiss"]
+"""How the best table is found; `create_sc2_judge` explains each."""
+
+DecidedBy = Literal["comparator", "coin", "bye", "validity", "check", "identical"]
 
 
 class TableRow(TypedDict):
@@ -66,10 +72,29 @@ class CheckedTable(TypedDict):
     """Whether no row overlaps and no cell is unsupported."""
 
 
+class TableMatch(TypedDict):
+    """A meeting of two tables, or a bye."""
+
+    round: int
+    match: int
+    tables: list[int]
+    """Their numbers, in the order in which the comparator sees them; one for a bye."""
+    winner: int | None
+    """None while it is not decided."""
+    decided_by: DecidedBy
+    why: str
+    asked: bool
+    """Whether the comparator was asked."""
+    aspect: str
+    """The row it is about with `row_wise=True`; else empty."""
+    probability: NotRequired[float | None]
+    """Of the comparator's label, where `crown="strength"` asked for it."""
+
+
 class Comparisons(TypedDict):
     """What the search for the best table took."""
 
-    mode: str
+    mode: Inference
     spent: int
     """Comparisons asked of the comparator."""
     saved: int
@@ -192,6 +217,11 @@ class Preferred(BaseModel):
     preferred: Slot
 
 
+def aspect_names(n: int) -> list[str]:
+    """Return what a reply calls each of n aspects, or its row."""
+    return [f"aspect_{number}" for number in range(1, n + 1)]
+
+
 @cache
 def table_shapes(
     n: int, text_limit: int | None = None
@@ -207,15 +237,14 @@ def table_shapes(
         {"maxLength": max(_SHORTEST, _STRINGS * text_limit // (3 * n))} if text_limit else None
     )
     cell = Annotated[str, Field(json_schema_extra=extra)]
-    fields: dict[str, Any] = {name: (cell, ...) for name in ("common", "only_1", "only_2")}
-    row = create_model("Row", **fields)
-    whole: dict[str, Any] = {f"aspect_{i + 1}": (row, ...) for i in range(n)}
-    part: dict[str, Any] = {f"aspect_{i + 1}": (Any, None) for i in range(n)}
-    return create_model("Table", **whole), create_model("SomeRows", **part)
+    row = create_model("Row", common=(cell, ...), only_1=(cell, ...), only_2=(cell, ...))
+    names = aspect_names(n)
+    fields: Any = dict.fromkeys(names, (row, ...))
+    return create_model("Table", **fields), lax_shape(tuple(names))
 
 
 def merged_shape(n: int) -> type[BaseModel]:
     """Return the shape of exactly n aspects."""
     phrase = Annotated[str, Field(min_length=1, json_schema_extra={"maxLength": 40})]
-    fields: dict[str, Any] = {f"aspect_{i + 1}": (phrase, ...) for i in range(n)}
+    fields: Any = dict.fromkeys(aspect_names(n), (phrase, ...))
     return create_model("Merged", **fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.pairs import FOCUS, PairSteps, fences, reference_block
 from langchain_judges.methods.sc2.options import SC2
+from langchain_judges.methods.sc2.standings import seeded
 from langchain_judges.orders import Order, in_slots
 from langchain_judges.rows.texts import fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Pair
@@ -83,6 +85,15 @@ class SC2Steps(PairSteps):
     def chance(self, pair: Pair) -> str:
         """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
         return f"{self.own.seed}:{self.texts_token(pair)}"
+
+    def coin(self, pair: Pair, *parts: str) -> random.Random:
+        """Return a source of chance for one decision about a pair.
+
+        Args:
+            pair: Which is judged.
+            *parts: What is decided.
+        """
+        return seeded(self.chance(pair), *parts)
 
     def sample_seed(self, number: int) -> int:
         """Return the seed of one sample of many."""

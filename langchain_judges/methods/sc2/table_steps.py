@@ -14,7 +14,6 @@ from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Effect, Steps, Update
 from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.sc2.check import check_table, phrases_of
-from langchain_judges.methods.sc2.inference import seeded
 from langchain_judges.methods.sc2.replies import (
     Aspects,
     CheckedTable,
@@ -46,7 +45,7 @@ class TableSteps(SC2Steps):
             return "round"
         numbers = list(range(1, self.own.samples + 1))
         if self.own.inference == "random":
-            numbers = [seeded(self.chance(pair), "random").choice(numbers)]
+            numbers = [self.coin(pair, "random").choice(numbers)]
         return [
             Send("table", TableWork(pair=pair, aspects=aspects, number=number))
             for number in numbers

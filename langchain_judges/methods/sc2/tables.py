@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from langchain_judges.methods.sc2.aspects import normal_form
-from langchain_judges.methods.sc2.replies import ComparisonTable, TableRow
+from langchain_judges.methods.sc2.replies import ComparisonTable, TableRow, aspect_names
 from langchain_judges.methods.sc2.table_view import NOTHING, markdown
 from langchain_judges.orders import Order, in_slots, naming_identities, naming_slots
 
@@ -17,16 +16,16 @@ _LEAST = 12
 """Characters of a cell that are always kept."""
 
 
-def read_rows(data: Mapping[str, Any], aspects: Sequence[str]) -> list[TableRow]:
+def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableRow]:
     """Return one row for each aspect, in their order; cells that are missing say nothing.
 
     Tables are asked with A in the first slot, so slots and identities agree here.
     """
     rows: list[TableRow] = []
-    for i, aspect in enumerate(aspects):
-        value = data.get(f"aspect_{i + 1}")
+    for name, aspect in zip(aspect_names(len(aspects)), aspects, strict=True):
+        value = data.get(name)
         row = value if isinstance(value, Mapping) else {}
-        common, only_a, only_b = (_cell(row.get(name)) for name in SLOTS)
+        common, only_a, only_b = (_cell(row.get(slot)) for slot in SLOTS)
         rows.append({"aspect": aspect, "common": common, "only_a": only_a, "only_b": only_b})
     return rows
 
@@ -69,16 +68,17 @@ def fit(rows: Sequence[TableRow], budget: int) -> list[TableRow]:
 
 def in_prompt(rows: Sequence[TableRow], order: Order = "AB") -> str:
     """Render rows for a prompt, by slots of the order in which the texts are shown."""
-    first, second = in_slots(order, "only_a", "only_b")
-    rows_by_slot = [
-        {
-            "aspect": row["aspect"],
-            "common": naming_slots(row["common"], order),
-            "only_a": naming_slots(row[first], order),  # type: ignore[literal-required]
-            "only_b": naming_slots(row[second], order),  # type: ignore[literal-required]
-        }
-        for row in rows
-    ]
+    rows_by_slot: list[dict[str, str]] = []
+    for row in rows:
+        first, second = in_slots(order, row["only_a"], row["only_b"])
+        rows_by_slot.append(
+            {
+                "aspect": row["aspect"],
+                "common": naming_slots(row["common"], order),
+                "only_a": naming_slots(first, order),
+                "only_b": naming_slots(second, order),
+            }
+        )
     return markdown(rows_by_slot, ("aspect", "both", "only response 1", "only response 2"))
 
 
@@ -89,7 +89,7 @@ def only_row(table: ComparisonTable, aspect: str) -> ComparisonTable:
     return {**table, "rows": [row for row in table["rows"] if row["aspect"] == aspect]}
 
 
-def parse_table(text: str, aspects: Sequence[str]) -> dict[str, Any] | None:
+def parse_table(text: str, aspects: Sequence[str]) -> dict[str, dict[str, str]] | None:
     """Read a Markdown table of four columns, by the names of its rows or by their order.
 
     >>> parse_table("| Tone | polite | brief | none |", ["tone"])
@@ -98,7 +98,7 @@ def parse_table(text: str, aspects: Sequence[str]) -> dict[str, Any] | None:
     lines = [_split(line) for line in text.splitlines() if line.count("|") >= 3]
     rows = [cells for cells in lines if len(cells) == 4 and not _is_rule(cells)]
     positions = {normal_form(aspect): i for i, aspect in enumerate(aspects)}
-    by_aspect: dict[str, Any] = {}
+    by_aspect: dict[str, dict[str, str]] = {}
     for name, *cells in rows:
         at = positions.get(normal_form(re.sub(r"^\d+[.)]\s*", "", name.strip("*_ `"))))
         if at is not None:

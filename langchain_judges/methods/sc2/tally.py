@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from langchain_judges.methods.sc2.options import SC2
+from langchain_judges.methods.sc2.parse import FORCED, label_weight
 from langchain_judges.methods.sc2.replies import Comparisons, ComparisonTable, PreferenceReply
 from langchain_judges.orders import Order, combine, disagree, prefer
 from langchain_judges.verdict import (
@@ -16,10 +17,6 @@ from langchain_judges.verdict import (
     Verdict,
     not_judged,
 )
-
-FORCED = 0.51
-"""Least probability that a chosen label counts with: where a reply's format forced it, its own
-tokens may have had less, and still it is what the model prefers of the two."""
 
 _WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": "A tie"}
 
@@ -76,8 +73,7 @@ def decide(
 
 def chance_of_a(choice: PreferenceReply, probable: bool) -> float:
     """Return the probability that A is preferred: the label's, or else 1 and 0."""
-    probability = choice["probability"] if probable else None
-    chance = 1.0 if probability is None else max(FORCED, min(1.0, probability))
+    chance = label_weight(choice["probability"] if probable else None)
     return chance if choice["preference"] == "A" else 1 - chance
 
 

@@ -22,7 +22,7 @@ from langchain_judges.methods.registry import (
     read_spec,
     within_budget,
 )
-from langchain_judges.methods.sc2.artefact import AspectsLike, read_aspects
+from langchain_judges.methods.sc2.aspect_files import AspectsLike, read_aspects
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from langchain_judges.methods.sc2.replies import CheckedTable, Comparisons, TableMatch
 from langchain_judges.methods.sc2.table_view import render_table
 from langchain_judges.rows.printable import clean, shortened
 
@@ -17,7 +19,7 @@ _MOST = 12
 """Matches that are listed one by one, where all met."""
 
 
-def bracket_parts(row: Mapping[str, Any]) -> list[RenderableType]:
+def sketched(row: Mapping[str, Any]) -> list[RenderableType]:
     """Sketch the aspects, the winning table and how it was chosen."""
     parts: list[RenderableType] = []
     if row.get("aspects"):
@@ -31,11 +33,11 @@ def bracket_parts(row: Mapping[str, Any]) -> list[RenderableType]:
         knockout = mode in {"tournament", "double_round"}
         parts.append(_tree(played) if knockout else _list(played, row["comparisons"]))
     if row.get("checks"):
-        parts.append(_checks(row["checks"], row.get("comparisons") or {}))
+        parts.append(_checks(row["checks"], row.get("comparisons")))
     return parts
 
 
-def _tree(played: Sequence[Mapping[str, Any]]) -> Tree:
+def _tree(played: Sequence[TableMatch]) -> Tree:
     """Draw a knockout from its last match down; a match stands under the winner's next one."""
     # Of the two orders of a match the last entry decides.
     ended = {(match["round"], match["match"]): match for match in played}
@@ -45,20 +47,14 @@ def _tree(played: Sequence[Mapping[str, Any]]) -> Tree:
     return tree
 
 
-def _grow(
-    tree: Tree, match: Mapping[str, Any], ended: Mapping[tuple[int, int], Mapping[str, Any]]
-) -> None:
+def _grow(tree: Tree, match: TableMatch, ended: Mapping[tuple[int, int], TableMatch]) -> None:
     for number in match["tables"]:
-        before = [
-            m
-            for (round_, _), m in ended.items()
-            if round_ == match["round"] - 1 and m["winner"] == number
-        ]
-        for each in before:
-            _grow(tree.add(_line(each)), each, ended)
+        for (round_, _), before in ended.items():
+            if round_ == match["round"] - 1 and before["winner"] == number:
+                _grow(tree.add(_line(before)), before, ended)
 
 
-def _line(match: Mapping[str, Any]) -> Text:
+def _line(match: TableMatch) -> Text:
     winner = Text(f"table {match['winner']}", style="bold")
     losers = [n for n in match["tables"] if n != match["winner"]]
     beat = f" beat table {losers[0]}" if losers else " had a bye"
@@ -68,12 +64,10 @@ def _line(match: Mapping[str, Any]) -> Text:
     return head + winner + Text(clean(shortened(f"{beat}{how}{why}", 150)))
 
 
-def _list(played: Sequence[Mapping[str, Any]], comparisons: Mapping[str, Any]) -> Table:
+def _list(played: Sequence[TableMatch], comparisons: Comparisons) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
-    wins: dict[int, int] = {}
-    for match in played:
-        wins[match["winner"]] = wins.get(match["winner"], 0) + 1
+    wins = Counter(match["winner"] for match in played if match["winner"] is not None)
     order = sorted(wins.items(), key=lambda item: (-item[1], item[0]))
     standing = ", ".join(f"table {number}: {count}" for number, count in order)
     circles = comparisons["cyclic_triples"]
@@ -86,7 +80,7 @@ def _list(played: Sequence[Mapping[str, Any]], comparisons: Mapping[str, Any]) -
     return table
 
 
-def _checks(checks: Sequence[Mapping[str, Any]], comparisons: Mapping[str, Any]) -> Table:
+def _checks(checks: Sequence[CheckedTable], comparisons: Comparisons | None) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("table check", "overlap", "entailment", "coverage", "unsupported", "passed"):
         table.add_column(column, justify="left" if column == "table check" else "right")
@@ -96,8 +90,7 @@ def _checks(checks: Sequence[Mapping[str, Any]], comparisons: Mapping[str, Any])
         passed = "yes" if each["clean"] else "no"
         unsupported = str(len(each["unsupported"]))
         table.add_row(f"table {each['number']}", *cells, unsupported, passed)
-    saved = comparisons.get("saved")
-    if saved is not None:
-        calls = comparisons["spent"]
+    if comparisons:
+        saved, calls = comparisons["saved"], comparisons["spent"]
         table.add_row(Text(f"{saved} of {saved + calls} comparisons saved", style="dim"))
     return table

@@ -116,7 +116,7 @@ def read_aspects(
     """Return the aspects, each meaning once, and where learned ones came from.
 
     Raises:
-        OptionError: They are of another type or empty, or there is no such artefact.
+        OptionError: They are of another type or empty, or there is no such file.
     """
     if aspects is None:
         return (), None
