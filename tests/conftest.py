@@ -23,6 +23,9 @@ from langchain_judges.testing import FakeModelServer
 from tests.model_server import Behaviour, good
 from tests.small_sets import write_sets
 
+# Each worker has one core: threads of numeric libraries would wait for each other on it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Other processes share the machine: an example may take any time.
 settings.register_profile("tests", parent=settings.default, max_examples=40, deadline=None)
 settings.load_profile("tests")
@@ -41,10 +44,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
+    gc.set_threshold(10_000)  # of 700 by default: what tests make is small and soon gone
+
+
+@pytest.fixture(scope="module", autouse=True)
+def old_objects_set_aside() -> None:
     """Set aside what stays until the end: each sweep for garbage would read all of it again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000)  # of 700 by default: what tests make is small and soon gone
 
 
 @pytest.fixture(scope="session", autouse=True)

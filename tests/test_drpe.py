@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
+from sklearn.cluster import KMeans
+from threadpoolctl import ThreadpoolController
 
 from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_judge
 from langchain_judges.errors import OptionError
@@ -660,6 +662,21 @@ def test_kmeans_ties_take_the_lower_index_and_equal_vectors_fill_up():
 def test_kmeans_gives_the_same_panel_on_every_run():
     vectors = np.random.default_rng(0).normal(size=(12, 5)).tolist()
     assert len({tuple(kmeans_medoids(vectors, 4, seed=3)) for _ in range(5)}) == 1
+
+
+def test_kmeans_of_a_dozen_points_takes_one_thread(monkeypatch):
+    threads = []
+    fit = KMeans.fit
+
+    def fit_and_note(self, points):
+        threads.extend(controller.info())
+        return fit(self, points)
+
+    monkeypatch.setattr(KMeans, "fit", fit_and_note)
+    controller = ThreadpoolController().select(user_api="openmp")
+    with controller.limit(limits=2):
+        kmeans_medoids([[1, 0], [0, 1], [0.9, 0.1]], 2, seed=0)
+    assert {library["num_threads"] for library in threads} == {1}
 
 
 def test_dbscan_keeps_noise_and_puts_larger_clusters_first():
