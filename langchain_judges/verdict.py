@@ -15,6 +15,15 @@ from typing_extensions import TypedDict
 Preference = Literal["A", "B", "tie"]
 """Which text is better, by identity of the text and never by the slot it was shown in."""
 
+POINTS: Mapping[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
+"""How far a preference is one for A."""
+PREFERENCE_WORDS: Mapping[Preference, str] = {
+    "A": "A is better",
+    "B": "B is better",
+    "tie": "A tie",
+}
+"""What a rationale begins with."""
+
 Label = int | float | str
 """What a judge says of one text: 0 and 1, a grade, or a word."""
 

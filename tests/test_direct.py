@@ -23,7 +23,7 @@ from langchain_judges import (
     load_judge,
 )
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.direct.parse import said_choice, spoken_scores
+from langchain_judges.methods.direct.parse import label_of, spoken_scores
 from langchain_judges.methods.few_shot import WORKED
 from langchain_judges.methods.pairs import FAIR
 from langchain_judges.methods.tasks import TASKS
@@ -341,12 +341,12 @@ def test_a_repair_turn_mends_a_reply():
 
 
 def test_letters_are_read_as_the_places_they_stand_for():
-    assert [
-        said_choice(f"Preferred: {replies}").label for replies in ("A", "**B**", "[[b]]")
-    ] == [*("1", "2", "2")]
-    assert said_choice("So it is.\n[[A]]").label == "1"
-    assert said_choice("Preferred: A or B") is None
-    assert said_choice("Preferred: a tie, I think") is None
+    assert [label_of(f"Preferred: {replies}").label for replies in ("A", "**B**", "[[b]]")] == [
+        *("1", "2", "2")
+    ]
+    assert label_of("So it is.\n[[A]]").label == "1"
+    assert label_of("Preferred: A or B") is None
+    assert label_of("Preferred: a tie, I think") is None
 
 
 @for_each(
@@ -366,7 +366,7 @@ def test_letters_are_read_as_the_places_they_stand_for():
     ],
 )
 def test_labels_in_plain_words(text, label):
-    choice = said_choice(text)
+    choice = label_of(text)
     assert (choice.label if choice else None) == label
     if choice:
         assert text[slice(*choice.span)].lower() == label

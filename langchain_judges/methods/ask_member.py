@@ -12,18 +12,10 @@ from langchain_judges.asking.faults import diagnosis
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import InputError, JudgeError, ModelAccessError
 from langchain_judges.methods.items import item_of
-from langchain_judges.methods.marks import (
-    Kind,
-)
+from langchain_judges.methods.marks import Kind
 from langchain_judges.methods.members import Member
 from langchain_judges.methods.pairs import pair_of
-from langchain_judges.verdict import (
-    Failure,
-    FailureReason,
-    Preference,
-    Usage,
-    no_usage,
-)
+from langchain_judges.verdict import Failure, FailureReason, Preference, Usage, no_usage
 
 
 class Opinion(TypedDict):

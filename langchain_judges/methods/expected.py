@@ -17,11 +17,10 @@ from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.confidence import json_spans, reply_tokens
 from langchain_judges.orders import prefer
-from langchain_judges.verdict import Preference
+from langchain_judges.verdict import Failure, Preference
 
 ALTERNATIVES = 20
 """Tokens whose probability is asked for; a provider may allow fewer."""
-
 
 Chances = dict[str, float]
 """The probability of each score; scores are texts, for JSON has no other keys."""
@@ -55,6 +54,17 @@ def score_chances(
         if len(both) == 2 and all(both):
             chances[part] = both
     return chances
+
+
+def no_expectation(step: str, unit: str) -> Failure:
+    """Return the failure of a reply whose scores have no alternatives to average over."""
+    return {
+        "step": step,
+        "unit": unit,
+        "reason": "no_logprobs",
+        "detail": "the provider reports no probabilities of other scores; the score counts "
+        "as it was given",
+    }
 
 
 def expected(chances: Mapping[str, float]) -> float:

@@ -1,15 +1,16 @@
 """Worked examples of a preference, for few-shot prompts of any method (SC², Table 5).
 
-Written for this package. Every one has a table, so that a method with tables and one
-without are shown the same cases; right answers stand in either slot.
+Written for this package, in `worked_examples.yaml`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from typing import Annotated, Any, NotRequired, Self
 
+import yaml
 from pydantic import model_validator
 from typing_extensions import TypedDict
 
@@ -34,115 +35,11 @@ class WorkedExample(TypedDict):
     """The steps by which a chain of thought comes to it; default the comparison."""
 
 
-def _row(aspect: str, common: str, only_a: str, only_b: str) -> dict[str, str]:
-    return {"aspect": aspect, "common": common, "only_a": only_a, "only_b": only_b}
-
-
-WORKED: tuple[WorkedExample, ...] = (
-    {
-        "input": "A jacket costs 80 euros and is reduced by 15 %. What does it cost now?",
-        "response_1": "A reduction of 15 % means that you pay a part of the old price. First "
-        "find the reduction: 15 % of 80 is 80 x 0.15 = 12. That is what you save. The new "
-        "price is therefore 80 - 12 = 78 euros. Always check whether a reduction is taken at "
-        "the till!",
-        "response_2": "68 euros: you pay 85 % of 80.",
-        "rows": [
-            _row("Final price", "none", "78 euros", "68 euros"),
-            _row("Method", "a share of the old price", "80 - 12 euros", "85 % of 80"),
-            _row("Intermediate result", "none", "a saving of 12 euros", "none"),
-            _row("Advice", "none", "to check the reduction at the till", "none"),
-        ],
-        "comparison": "Both take a share of the old price, but 80 - 12 is 68: only response 2 "
-        "arrives there. That response 1 explains more does not make up for a wrong price.",
-        "preferred": "2",
-        "reasoning": "The request wants one number, so I work it out first: 15 % of 80 is 12, "
-        "and 80 - 12 is 68. Response 1 finds the 12 correctly, but then writes 80 - 12 = 78, "
-        "so the price that it gives is wrong. Response 2 says 68 and names a way that leads "
-        "there, 85 % of 80. Response 1 is longer and shows its steps; what decides is the "
-        "final price, and only response 2 has it right.",
-    },
-    {
-        "input": "Sum up: The library closes at six from May on, an hour later than before, "
-        "and opens on Sundays too. The reading room stays shut until July.",
-        "response_1": "From May the library stays open until six, and on Sundays as well; the "
-        "reading room is shut until July.",
-        "response_2": "The library changes its hours in May and will be closed on Sundays, "
-        "while the reading room is shut until July.",
-        "rows": [
-            _row("Weekday hours", "they change in May", "open until six", "no hour is named"),
-            _row("Sundays", "none", "open", "closed"),
-            _row("Reading room", "shut until July", "none", "none"),
-        ],
-        "comparison": "Both have May and the reading room; response 2 says the opposite about "
-        "Sundays and leaves the hour out.",
-        "preferred": "1",
-        "reasoning": "The text has four points: six o'clock from May on, later than before, "
-        "Sundays too, the reading room shut until July. Response 1 has three of them and "
-        "leaves out only that six is later than before. Response 2 has May and the reading "
-        "room, names no hour, and says closed on Sundays where the text says open. A summary "
-        "that says the opposite of its text misleads, which decides for response 1.",
-    },
-    {
-        "input": "How do I undo my last git commit but keep the changes?",
-        "response_1": "Use `git reset --hard HEAD~1`. This moves the branch back by one "
-        "commit. Then look at `git status` to see that all is clean.",
-        "response_2": "Use `git reset --soft HEAD~1`; your changes stay staged.",
-        "rows": [
-            _row("Command", "git reset to HEAD~1", "with --hard", "with --soft"),
-            _row("Fate of the changes", "none", "a clean state", "kept, staged"),
-            _row("Explanation", "none", "the branch moves back; git status", "none"),
-        ],
-        "comparison": "Both move the branch back by one commit. With --hard the changes are "
-        "lost, which the request wanted to keep; --soft keeps them.",
-        "preferred": "2",
-        "reasoning": "The request has two parts: the commit is to go, the changes are to stay. "
-        "`git reset HEAD~1` undoes the commit in both responses, so the option decides. --hard "
-        "throws the changes away, and the clean status that response 1 promises means just "
-        "that. --soft leaves them staged, as response 2 says. Response 1 explains more but "
-        "destroys what was to be kept, so response 2 is better.",
-    },
-    {
-        "input": "Is it safe to look at a solar eclipse through ordinary sunglasses?",
-        "response_1": "No. Only eclipse glasses made for it, or a projection, keep your eyes "
-        "from harm.",
-        "response_2": "No, it is not. Ordinary sunglasses let far too much light through. By "
-        "the way, the longest eclipse of this century lasted over six minutes, and ancient "
-        "peoples feared such days.",
-        "rows": [
-            _row("Answer", "not safe", "none", "none"),
-            _row("Reason", "none", "none", "sunglasses let too much light through"),
-            _row("Safe ways", "none", "eclipse glasses, projection", "none"),
-            _row("Other facts", "none", "none", "longest eclipse, ancient fears"),
-        ],
-        "comparison": "Both say correctly that it is not safe. Response 1 goes on to what is "
-        "safe; response 2 gives a reason and then wanders off.",
-        "preferred": "1",
-        "reasoning": "The right answer is no, and both give it, so correctness does not "
-        "separate them. Next I look at what helps somebody who wants to watch: response 1 "
-        "names two safe ways. Response 2 gives the reason, which is useful too, but spends "
-        "its second half on facts that nobody asked for. Safe ways matter more to the person "
-        "than a record of length, so response 1 is better.",
-    },
-    {
-        "input": "Write one friendly line to remind a colleague of the report due on Friday.",
-        "response_1": "Dear Ana, I hope you are well. As you know, the report is due on "
-        "Friday. I should like to point out that it was late last time. Please see to it that "
-        "this does not happen again.",
-        "response_2": "Hi Ana, a small reminder that the report is due on Friday. Thank you!",
-        "rows": [
-            _row("Content", "the report is due on Friday", "it was late last time", "none"),
-            _row("Tone", "greets her by name", "warns her", "thanks her"),
-            _row("Length", "none", "four sentences", "one line and a thank-you"),
-        ],
-        "comparison": "Both greet Ana and say when the report is due; only response 2 is one "
-        "line and friendly, as was asked.",
-        "preferred": "2",
-        "reasoning": "The request sets three things: one line, friendly, and the report due "
-        "on Friday. Both responses have the report and the day. Response 1 takes four "
-        "sentences and ends in a reproach, so it misses two of the three. Response 2 is a "
-        "line with a thank-you behind it and sounds friendly. It does what was asked, so it "
-        "is better.",
-    },
+WORKED: tuple[WorkedExample, ...] = tuple(
+    yaml.load(
+        (files(__package__) / "worked_examples.yaml").read_text("utf-8"),
+        getattr(yaml, "CSafeLoader", yaml.SafeLoader),  # noqa: S506 - safe, and fast where it can
+    )
 )
 """Five worked examples; `shots=3` shows the first three."""
 

@@ -13,16 +13,11 @@ from langgraph.types import Overwrite
 
 from langchain_judges.asking.nodes import Route, plain
 from langchain_judges.asking.steps import Update
-from langchain_judges.methods.marks import (
-    Kind,
-    metadata_of,
-)
+from langchain_judges.methods.marks import Kind, metadata_of
 from langchain_judges.methods.setup import SPARE_THREADS
 from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.rows.texts import judged
-from langchain_judges.verdict import (
-    even_verdict,
-)
+from langchain_judges.verdict import even_verdict
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph

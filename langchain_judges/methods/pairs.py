@@ -28,6 +28,8 @@ from langchain_judges.rows.texts import (
     user_turns,
 )
 from langchain_judges.verdict import (
+    POINTS,
+    PREFERENCE_WORDS,
     Failure,
     Pair,
     Preference,
@@ -273,8 +275,7 @@ def order_verdict(
         return not_judged(failures, usage, f"Not judged: no label ({', '.join(missing)}).")
     labels = [preferences[order] for order in options.order_list]
     preference = combine(options.order_rule, labels)
-    points = fmean({"A": 1.0, "tie": 0.5, "B": 0.0}[label] for label in labels)
-    words = {"A": "A is better.", "B": "B is better.", "tie": "A tie."}[preference]
+    points = fmean(POINTS[label] for label in labels)
     return {
         "preference": preference,
         "score": 0.5 if preference == "tie" else points,
@@ -282,7 +283,7 @@ def order_verdict(
         "confidence": None,
         "confidence_source": "none",
         "flipped": disagree(labels),
-        "rationale": f"{words} {reason}".strip(),
+        "rationale": f"{PREFERENCE_WORDS[preference]}. {reason}".strip(),
         "failures": list(failures),
         "usage": usage,
     }

@@ -104,9 +104,14 @@ class TwoOrders(JudgeOptions):
 
 def first_of(pair: Pair) -> Order:
     """Return which order of a pair is asked first, by a coin that follows the texts."""
+    return "AB" if side_by_coin(pair) == "A" else "BA"
+
+
+def side_by_coin(pair: Pair, seed: str = "") -> Literal["A", "B"]:
+    """Return a side by a coin that follows the texts: swapped texts give the same text."""
     a, b = judged(pair["output_a"]), judged(pair["output_b"])
-    coin = random.Random(f"{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311
-    return "AB" if coin.choice(sorted([a, b])) == a else "BA"
+    coin = random.Random(f"{seed}{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311
+    return "A" if coin.choice(sorted([a, b])) == a else "B"
 
 
 def due_orders(

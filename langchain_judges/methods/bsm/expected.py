@@ -12,10 +12,10 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult, SolveWork
 from langchain_judges.methods.bsm.tally import CellWeights
-from langchain_judges.methods.expected import lead_chance
+from langchain_judges.methods.expected import lead_chance, no_expectation
 from langchain_judges.methods.plans import PlanScore
-from langchain_judges.orders import Order
-from langchain_judges.verdict import Failure, Preference, Verdict
+from langchain_judges.orders import ORDER_NAMES, Order
+from langchain_judges.verdict import Preference, Verdict
 
 
 def unmeasured(options: BSM, work: SolveWork, reply: Reply) -> Update:
@@ -23,14 +23,8 @@ def unmeasured(options: BSM, work: SolveWork, reply: Reply) -> Update:
     if options.score == "mode" or len(reply.measured) == len(work["criteria"]):
         return {}
     names = ", ".join(criterion["name"] for criterion in work["criteria"])
-    failure: Failure = {
-        "step": "solve",
-        "unit": f"{names} ({work['order'][0]} first)",
-        "reason": "no_logprobs",
-        "detail": "the provider reports no probabilities of other scores; the score counts "
-        "as it was given",
-    }
-    return {"failures": [*reply.failures, failure]}
+    unit = f"{names} ({ORDER_NAMES[work['order']]})"
+    return {"failures": [*reply.failures, no_expectation("solve", unit)]}
 
 
 def confidence(

@@ -21,11 +21,7 @@ from langchain_judges.methods.bsm.findings import findings, weighed
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.parse import parse_scores
 from langchain_judges.methods.bsm.planning import PlanSteps
-from langchain_judges.methods.bsm.replies import (
-    BSMState,
-    OrderResult,
-    SolveWork,
-)
+from langchain_judges.methods.bsm.replies import BSMState, OrderResult, SolveWork
 from langchain_judges.methods.bsm.stopping import first_wave, settled
 from langchain_judges.methods.bsm.tally import (
     ScoreCells,

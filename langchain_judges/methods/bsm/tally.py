@@ -9,7 +9,7 @@ from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.plans import PlanLine, PlanScore
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
-from langchain_judges.verdict import Failure, Preference, Usage, Verdict
+from langchain_judges.verdict import PREFERENCE_WORDS, Failure, Preference, Usage, Verdict
 
 ScoreCells = Mapping[tuple[str, Order], dict[str, float]]
 """The mean scores `{"A", "B"}` of each criterion in each order."""
@@ -162,7 +162,4 @@ def _rationale(
     if not any(leads.values()):
         parts.append("No criterion tells them apart.")
     reasons = [r["explanation"] for r in by_order.values() if r["explanation"]]
-    return " ".join([f"{_WORDS[preference]}.", *parts, *reasons[:1]])
-
-
-_WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": "A tie"}
+    return " ".join([f"{PREFERENCE_WORDS[preference]}.", *parts, *reasons[:1]])

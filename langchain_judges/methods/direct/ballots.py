@@ -6,9 +6,8 @@ from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot, JudgeWork
-from langchain_judges.methods.expected import expected, lead_chance
+from langchain_judges.methods.expected import expected, lead_chance, no_expectation
 from langchain_judges.orders import by_identity, naming_identities, prefer, preferred_slot
-from langchain_judges.verdict import Failure
 
 
 def balloted(own: Baseline, work: JudgeWork, reply: Reply, unit: str) -> Update:
@@ -37,7 +36,10 @@ def balloted(own: Baseline, work: JudgeWork, reply: Reply, unit: str) -> Update:
         return {"ballots": [ballot]}
     scored = _scored(own, ballot, reply)
     if own.by_mean and not reply.measured.get(""):
-        return {"ballots": [scored], "failures": [*reply.failures, _no_expectation(unit)]}
+        return {
+            "ballots": [scored],
+            "failures": [*reply.failures, no_expectation("judge", unit)],
+        }
     return {"ballots": [scored]}
 
 
@@ -54,13 +56,3 @@ def _scored(own: Baseline, ballot: DirectBallot, reply: Reply) -> DirectBallot:
         sides = by_identity(order, *chances)
         result["probability"] = lead_chance([(sides["A"], sides["B"], 1.0)], leader)
     return result
-
-
-def _no_expectation(unit: str) -> Failure:
-    return {
-        "step": "judge",
-        "unit": unit,
-        "reason": "no_logprobs",
-        "detail": "the provider reports no probabilities of other scores; the score counts "
-        "as it was given",
-    }

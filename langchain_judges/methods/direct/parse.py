@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.confidence import Span, json_spans, reply_tokens, spelling
-from langchain_judges.asking.replies.prose import agreed, fields, label_in, lines_of, lone_label
+from langchain_judges.asking.replies.prose import lines_of
+from langchain_judges.methods.choices import LabelForms, SpokenLabel, spoken_label
 
-_FIELDS = ("preferred", "preference", "verdict", "winner", "choice", "answer", "better")
-_NOUNS = ("response", "summary", "passage", "candidate", "text", "option")
-_LABELS = {"1": "1", "2": "2", "a": "1", "b": "2", "tie": "tie"}
-"""Letters are what models write that have read many comparisons of an A and a B."""
-_SLACK = 20
+_FORMS = LabelForms(
+    fields=("preferred", "preference", "verdict", "winner", "choice", "answer", "better"),
+    nouns=("response", "summary", "passage", "candidate", "text", "option"),
+    # Letters are what models write that have read many comparisons of an A and a B.
+    labels={"1": "1", "2": "2", "a": "1", "b": "2", "tie": "tie"},
+    slack=20,
+)
 _LONGEST = 200
 """Characters of a line in which scores are looked for."""
 _NUMBER = r"\d{1,6}(?:\.0{1,6})?(?: ?/ ?\d{1,6})?"
@@ -32,41 +35,21 @@ _PAIR = re.compile(rf"(?P<first>{_NUMBER})(?: ?[,;] ?| )(?P<second>{_NUMBER})[ .
 _MARKUP = str.maketrans(dict.fromkeys("*_`\"'"))
 
 
-class Said(NamedTuple):
-    """A label in plain words, and where it and what precedes it stand in the reply."""
-
-    label: str
-    explanation: str
-    span: Span
-
-
-def said_choice(text: str) -> Said | None:
+def label_of(text: str) -> SpokenLabel | None:
     r"""Return the label that a reply in plain words ends on.
 
-    Every line that names the preference counts, and they must agree; without such a line the
-    last line does, if it is a label and nothing else. A line that names both labels, or
-    anything else, is none.
-
-    >>> said_choice("It quotes 'Preferred: 1', which is odd.\nPreferred: 2.").label
+    >>> label_of("It quotes 'Preferred: 1', which is odd.\nPreferred: 2.").label
     '2'
-    >>> said_choice("Preferred: 1\nPreferred: 2") is None
+    >>> label_of("Preferred: 1\nPreferred: 2") is None
     True
     """
-    lines = lines_of(text)
-    labels = [label_in(each, _LABELS, _NOUNS) for each in fields(lines, _FIELDS, _SLACK)]
-    if not labels and lines:
-        labels = [lone_label(lines, -1, _LABELS, _NOUNS)]
-    label = agreed(labels)
-    if label is None:
-        return None
-    head = text.rfind("\n", 0, label.line) + 1
-    return Said(label.label, text[:head].strip(), (label.at, label.end))
+    return spoken_label(text, _FORMS)
 
 
 def spoken_choice(text: str) -> dict[str, Any] | None:
     """Read a reply in plain words into the shape that JSON replies have."""
-    choice = said_choice(text)
-    return {"explanation": choice.explanation, "preference": choice.label} if choice else None
+    choice = label_of(text)
+    return {"explanation": choice.before, "preference": choice.label} if choice else None
 
 
 def spoken_scores(text: str) -> dict[str, Any] | None:
@@ -123,23 +106,16 @@ def measure(message: AIMessage, data: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     spans = _spans(text, data)
     measured = {"label": letters.confidence(spans[-1:]), "joint": letters.confidence(spans)}
-    return {
-        name: measure_of_part.value
-        for name, measure_of_part in measured.items()
-        if measure_of_part
-    }
+    return {name: confidence.value for name, confidence in measured.items() if confidence}
 
 
 def _spans(text: str, data: Mapping[str, Any]) -> list[Span]:
     """Return where the explanation and, last, the label stand; empty if there is none."""
     json_places = json_spans(text, data)
     if ("preference",) in json_places:
-        return [
-            json_places[(part,)]
-            for part in ("explanation", "preference")
-            if (part,) in json_places
-        ]
-    choice = said_choice(text)
+        parts = (("explanation",), ("preference",))
+        return [json_places[part] for part in parts if part in json_places]
+    choice = label_of(text)
     if choice is None or choice.label != data.get("preference"):
         return []
-    return [(0, len(choice.explanation)), choice.span]
+    return [(0, len(choice.before)), choice.span]

@@ -29,10 +29,7 @@ from langchain_judges.methods.direct.replies import (
 from langchain_judges.methods.direct.shots import render_shots
 from langchain_judges.methods.direct.stopping import next_samples
 from langchain_judges.methods.direct.tally import decide, margin, order_totals, weights
-from langchain_judges.methods.expected import (
-    ALTERNATIVES,
-    score_chances,
-)
+from langchain_judges.methods.expected import ALTERNATIVES, score_chances
 from langchain_judges.methods.pairs import (
     FOCUS,
     PairSteps,
@@ -41,12 +38,7 @@ from langchain_judges.methods.pairs import (
     middle,
     pair_of,
 )
-from langchain_judges.methods.plans import (
-    PlanLine,
-    distinct_criteria,
-    plan_shape,
-    scores_shape,
-)
+from langchain_judges.methods.plans import PlanLine, distinct_criteria, plan_shape, scores_shape
 from langchain_judges.methods.second_order import (
     due_orders,
     first_of,
@@ -56,10 +48,7 @@ from langchain_judges.methods.second_order import (
 )
 from langchain_judges.methods.stopping import not_asked_sentence
 from langchain_judges.methods.tasks import settle
-from langchain_judges.orders import (
-    ORDER_NAMES,
-    Order,
-)
+from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -11,12 +10,20 @@ from typing import NamedTuple
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
 from langchain_judges.methods.plans import PlanLine, PlanScore
+from langchain_judges.methods.second_order import side_by_coin
+from langchain_judges.methods.stopping import plurality
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
-from langchain_judges.rows.texts import judged, transcript
-from langchain_judges.verdict import Failure, Pair, Preference, Usage, Verdict, not_judged
+from langchain_judges.verdict import (
+    POINTS,
+    PREFERENCE_WORDS,
+    Failure,
+    Pair,
+    Preference,
+    Usage,
+    Verdict,
+    not_judged,
+)
 
-_POINTS: dict[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
-_WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": "A tie"}
 _BARELY = 0.001
 """How far a score is from even at least where a text is preferred."""
 
@@ -77,14 +84,12 @@ def _order_result(
 ) -> _OrderResult:
     """Return what one order came to: its label, or the label of most samples."""
     if options.replies > 1:
-        counts = Counter(ballot["preference"] for ballot in ballots)
-        leading = [label for label, n in counts.items() if n == max(counts.values())]
-        preference = leading[0] if len(leading) == 1 else "tie"
-        score = fmean(_POINTS[label] for label in counts.elements() if label)
-        return _OrderResult(preference or "tie", score, {s: counts[s] for s in ("A", "B")})
+        counts = Counter(ballot["preference"] or "tie" for ballot in ballots)
+        score = fmean(POINTS[label] for label in counts.elements())
+        return _OrderResult(plurality(counts), score, {s: counts[s] for s in ("A", "B")})
     ballot = ballots[0]
     preference = ballot["preference"] or "tie"
-    score = _POINTS[preference]
+    score = POINTS[preference]
     if probable and preference != "tie":
         # Of three labels one wins below a half; above it means A, whatever the method.
         likely = max(ballot["probability"] or 0.0, 0.5 + _BARELY)
@@ -186,9 +191,7 @@ def toss(options: Baseline, pair: Pair, preference: Preference) -> Preference:
     """
     if preference != "tie" or not options.coin or len(options.order_list) > 1:
         return preference
-    a, b = judged(pair["output_a"]), judged(pair["output_b"])
-    coin = random.Random(f"{options.chance}:{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311
-    return "A" if coin.choice(sorted([a, b])) == a else "B"
+    return side_by_coin(pair, f"{options.chance}:")
 
 
 def _rationale(
@@ -198,7 +201,7 @@ def _rationale(
     ballots: Sequence[DirectBallot],
     tossed: bool,
 ) -> str:
-    parts = [f"{_WORDS[preference]}."]
+    parts = [f"{PREFERENCE_WORDS[preference]}."]
     if options.replies > 1:
         agreeing = sum(ballot["preference"] == preference for ballot in ballots)
         parts.append(f"{agreeing} of {len(ballots)} samples say so.")

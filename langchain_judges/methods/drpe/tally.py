@@ -7,7 +7,15 @@ from statistics import fmean
 
 from langchain_judges.methods.drpe.replies import RoleBallot
 from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, combine, disagree, prefer
-from langchain_judges.verdict import Failure, Preference, Role, Usage, Verdict, Vote
+from langchain_judges.verdict import (
+    PREFERENCE_WORDS,
+    Failure,
+    Preference,
+    Role,
+    Usage,
+    Verdict,
+    Vote,
+)
 
 
 def role_votes(
@@ -123,8 +131,7 @@ def _larger(sums: Mapping[str, float]) -> Preference:
 
 
 def _rationale(preference: Preference, sums: Mapping[str, float], votes: Sequence[Vote]) -> str:
-    words = {"A": "A is better", "B": "B is better", "tie": "A tie"}
-    parts = [f"{words[preference]}: {sums['A']:.2f} (A) to {sums['B']:.2f} (B)."]
+    parts = [f"{PREFERENCE_WORDS[preference]}: {sums['A']:.2f} (A) to {sums['B']:.2f} (B)."]
     for side in ("A", "B"):
         names = [vote["role"] for vote in votes if vote["preference"] == side]
         if names:

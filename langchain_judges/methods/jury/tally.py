@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_judges.methods.ask_member import Opinion
 from langchain_judges.verdict import (
+    POINTS,
     Failure,
     LabelVerdict,
     Preference,
@@ -17,9 +18,6 @@ from langchain_judges.verdict import (
     not_judged,
     not_labelled,
 )
-
-POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
-"""How far an answer prefers A."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def pair_verdict(ballots: Ballots, failures: Sequence[Failure], usage: Usage) ->
         most = max(votes.values())
         first = [answer for answer, weight in votes.items() if weight == most]
         preference = first[0] if len(first) == 1 else "tie"
-        score = ballots.mean(lambda each: POINTS[str(each["preference"])])
+        score = ballots.mean(lambda each: POINTS[each["preference"] or "tie"])
     return {
         "preference": preference,
         "score": 0.5 if preference == "tie" else score,
@@ -125,7 +123,7 @@ def pair_verdict(ballots: Ballots, failures: Sequence[Failure], usage: Usage) ->
 def _pair_score(opinion: Opinion) -> float:
     if opinion["score"] is not None:
         return opinion["score"]
-    return POINTS[str(opinion["preference"])]
+    return POINTS[opinion["preference"] or "tie"]
 
 
 def label_verdict(
