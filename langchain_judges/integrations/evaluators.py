@@ -21,7 +21,7 @@ from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.judging import (
     CaseVerdict,
-    Outcome,
+    JudgmentResult,
     config_for,
     error_verdict,
     outcome_of,
@@ -216,7 +216,7 @@ class JudgeEvaluator(RunEvaluator):
         row = EvaluatedRow(inputs, outputs, reference, str(example.id) if example else None)
         if not run.outputs and run.error:
             error = InputError(f"the run failed and has no output: {run.error[:300]}")
-            outcome: Outcome = {"verdict": error_verdict(error)}
+            outcome: JudgmentResult = {"verdict": error_verdict(error)}
             ran = False
         else:
             outcome, ran = yield from self._judge(row, run_id or uuid.uuid4(), metadata)
@@ -239,7 +239,7 @@ class JudgeEvaluator(RunEvaluator):
 
     def _judge(
         self, row: EvaluatedRow, run_id: uuid.UUID, metadata: dict[str, str]
-    ) -> Steps[tuple[Outcome, bool]]:
+    ) -> Steps[tuple[JudgmentResult, bool]]:
         """Return the judge's outcome, and whether it ran at all."""
         try:
             case = self._reader.case(row)

@@ -21,7 +21,7 @@ CaseVerdict = Verdict | LabelVerdict
 """The verdict of a judge of either kind; that of another runnable may lack fields."""
 
 
-class Outcome(TypedDict):
+class JudgmentResult(TypedDict):
     """What a judge returns, as far as another framework reads it."""
 
     verdict: CaseVerdict
@@ -51,15 +51,15 @@ def verdict_of(
 
 def outcome_of(
     judge: Judge, case: Mapping[str, object], config: RunnableConfig
-) -> Steps[Outcome]:
+) -> Steps[JudgmentResult]:
     """Judge one case and return the judge's whole outcome; raises what `verdict_of` does."""
-    outcome: Outcome = yield Effect(
+    outcome: JudgmentResult = yield Effect(
         lambda: judge.invoke(dict(case), config), lambda: judge.ainvoke(dict(case), config)
     )
     return outcome
 
 
-def criteria_of(outcome: Outcome, key: str) -> list[CriterionScore]:
+def criteria_of(outcome: JudgmentResult, key: str) -> list[CriterionScore]:
     """Return the sub-scores of a judge of one text with several criteria."""
     parts = outcome.get("subscores") or []
     if len(parts) < 2 or kind_of_verdict(parts[0]) == "pair":

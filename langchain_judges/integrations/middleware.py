@@ -18,7 +18,7 @@ from langchain_judges.integrations.agent_feedback import Judged, send_feedback
 from langchain_judges.integrations.agent_messages import REVISER, drafts_in, task_of, work_of
 from langchain_judges.integrations.cases import item_for, pair_for
 from langchain_judges.integrations.judging import (
-    Outcome,
+    JudgmentResult,
     config_for,
     criteria_of,
     error_verdict,
@@ -186,7 +186,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
         reference: str | None,
         earlier: Sequence[Judged],
         judge_run: uuid.UUID,
-    ) -> Steps[Outcome | None]:
+    ) -> Steps[JudgmentResult | None]:
         """Return the judge's outcome; None if there is nothing to compare with yet."""
         try:
             case = self._case(basis, answer, reference, earlier)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from langchain_judges.integrations.judging import (
     CaseVerdict,
-    Outcome,
+    JudgmentResult,
     criteria_of,
     reason_for,
 )
@@ -39,7 +39,7 @@ class CaseScore(NamedTuple):
         return self.answer if isinstance(self.answer, str) else None
 
 
-def scores_of(outcome: Outcome, key: str) -> list[CaseScore]:
+def scores_of(outcome: JudgmentResult, key: str) -> list[CaseScore]:
     """Return the total score under `key`, then that of each criterion under its name."""
     verdict = outcome["verdict"]
     total = CaseScore(
