@@ -3,7 +3,13 @@
 import json
 
 import pytest
-from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    message_to_dict,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import (
@@ -102,6 +108,7 @@ async def test_messages_are_read_in_an_event_loop_too():
         (("ai", "Why?"), "assistant"),
         ({"role": "human", "content": "Why?"}, "user"),
         (ChatMessage(content="Why?", role="critic"), "critic"),
+        (message_to_dict(ChatMessage(content="Why?", role="critic")), "critic"),
     ],
 )
 def test_a_message_is_read_in_every_form(message, role):

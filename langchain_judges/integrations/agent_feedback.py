@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.integrations.judging import CaseVerdict, reason_for
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.rows.texts import Text
+from langchain_judges.rows.texts import PlainText
 from langchain_judges.verdict import comment_of
 
 _LOGGER = logging.getLogger(__name__)
@@ -25,9 +25,9 @@ _LOGGER = logging.getLogger(__name__)
 class Judged(TypedDict):
     """An answer of the agent, and the judge's verdict on it."""
 
-    answer: Text
+    answer: PlainText
     """A message if it contains images."""
-    work: NotRequired[Text]
+    work: NotRequired[PlainText]
     """The trajectory that was judged; only with `trajectory`."""
     score: float | int | None
     verdict: CaseVerdict | None

@@ -9,13 +9,13 @@ from langchain_core.messages import AnyMessage, RemoveMessage
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows.applications import task_in, work_in
-from langchain_judges.rows.texts import Text
+from langchain_judges.rows.texts import PlainText
 
 REVISER = "judge"
 """Name of the messages that request a revision of the agent's model."""
 
 
-def task_of(messages: Sequence[AnyMessage]) -> Text:
+def task_of(messages: Sequence[AnyMessage]) -> PlainText:
     """Return the agent's task, without its drafts and the judge's reasons."""
     places = [i for i, m in enumerate(messages) if m.type == "human" and m.name != REVISER]
     until = messages[: places[-1] + 1] if places else messages[:-1]
@@ -30,7 +30,7 @@ def task_of(messages: Sequence[AnyMessage]) -> Text:
     return task
 
 
-def work_of(messages: Sequence[AnyMessage]) -> Text:
+def work_of(messages: Sequence[AnyMessage]) -> PlainText:
     """Return an agent's work since the user's last message, without rejected drafts."""
     rejected = {removed.id for removed in drafts_in(messages)}
     places = [i for i, m in enumerate(messages) if m.type == "human" and m.name != REVISER]

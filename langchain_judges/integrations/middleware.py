@@ -26,7 +26,7 @@ from langchain_judges.integrations.judging import (
 )
 from langchain_judges.methods.marks import kind_of, marks_of, scale_of
 from langchain_judges.rows.applications import check_words, with_blocks
-from langchain_judges.rows.texts import Text, plain
+from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import comment_of, score_of
 
@@ -35,7 +35,7 @@ Reference = str | Callable[[Any], str | None] | None
 """A text, or a function of the agent's state."""
 OnError = Literal["pass", "raise"]
 """What to do if the judge raises an error."""
-_Basis = tuple[Text, str | None]
+_Basis = tuple[PlainText, str | None]
 """The task and the source."""
 
 
@@ -182,7 +182,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     def _outcome(
         self,
         basis: _Basis,
-        answer: Text,
+        answer: PlainText,
         reference: str | None,
         earlier: Sequence[Judged],
         judge_run: uuid.UUID,
@@ -203,7 +203,7 @@ class JudgeMiddleware(AgentMiddleware[Any, Any, Any]):
     def _case(
         self,
         basis: _Basis,
-        answer: Text,
+        answer: PlainText,
         reference: str | None,
         earlier: Sequence[Judged],
     ) -> dict[str, object] | None:

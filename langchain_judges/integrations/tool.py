@@ -16,7 +16,7 @@ from langchain_judges.integrations.judging import CaseVerdict, config_for, verdi
 from langchain_judges.methods.marks import kind_of
 from langchain_judges.rows.applications import check_words
 from langchain_judges.rows.checks import check_text
-from langchain_judges.rows.media import is_content
+from langchain_judges.rows.media import content_in
 from langchain_judges.rows.messages import message_in
 from langchain_judges.rows.texts import plain
 from langchain_judges.runs.workload import Judge
@@ -26,7 +26,7 @@ from langchain_judges.verdict import comment_of, score_of
 def _message_text(value: object) -> object:
     """Return the text of a message; code that calls the tool may pass one."""
     message = message_in(value)
-    if is_content(value) or (message and is_content(message["content"])):
+    if content_in(value) or (message and content_in(message["content"])):
         raise ValueError("a tool's argument must be a text, not an image or a file")
     return value if message is None else plain(message["content"])
 

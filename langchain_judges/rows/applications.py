@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.rows.media import is_content, with_media
+from langchain_judges.rows.media import content_in, with_media
 from langchain_judges.rows.messages import message_in
-from langchain_judges.rows.texts import Text, plain
+from langchain_judges.rows.texts import Message, PlainText, plain
 from langchain_judges.rows.trajectories import history, is_trajectory, trajectory, work
 
-TextSource = str | Callable[[Any], Any] | None
+TextSource = str | Callable[[Any], object] | None
 """Where a text is found: a key, a path such as `"answer.text"` or `"choices.0"`, a function
 of the whole value, or None to search the usual keys."""
 
@@ -43,7 +43,7 @@ _USUAL: dict[Field, tuple[str, ...]] = {
 }
 
 
-def check_words(**options: Any) -> None:
+def check_words(**options: object) -> None:
     """Check options that must be a text or None.
 
     Raises:
@@ -54,7 +54,7 @@ def check_words(**options: Any) -> None:
             raise OptionError(f"`{name}` must be a text, got {value!r}")
 
 
-def check_sources(**sources: Any) -> None:
+def check_sources(**sources: object) -> None:
     """Check options that say where a text is found.
 
     Raises:
@@ -65,7 +65,7 @@ def check_sources(**sources: Any) -> None:
             raise OptionError(f"`{name}` must be a key, a path or a function, got {source!r}")
 
 
-def task_in(value: Any, source: TextSource = None) -> Text:
+def task_in(value: object, source: TextSource = None) -> PlainText:
     """Return the task in an application's inputs: a text, or chat messages.
 
     Raises:
@@ -74,13 +74,13 @@ def task_in(value: Any, source: TextSource = None) -> Text:
     part = _find(value, "input", source)
     if is_trajectory(part):
         return history(part)
-    if is_content(part):
-        return [{"role": "user", "content": part if isinstance(part, list) else [part]}]
+    if content := content_in(part):
+        return [{"role": "user", "content": content}]
     messages = messages_in(part)
     return messages if messages else _text(part, "input")
 
 
-def answer_in(value: Any, source: TextSource = None, field: Field = "output") -> str:
+def answer_in(value: object, source: TextSource = None, field: Field = "output") -> str:
     """Return the text in an application's outputs; of chat messages, the assistant's last.
 
     Images and files are named by their marks.
@@ -89,8 +89,8 @@ def answer_in(value: Any, source: TextSource = None, field: Field = "output") ->
         InputError: The outputs hold no text.
     """
     part = _find(value, field, source)
-    if is_content(part):
-        return plain(part if isinstance(part, list) else [part])
+    if content := content_in(part):
+        return plain(content)
     if messages := messages_in(part):
         replies = [m["content"] for m in messages if m["role"] == "assistant"]
         # A reference may be given as a single message of any role.
@@ -98,7 +98,7 @@ def answer_in(value: Any, source: TextSource = None, field: Field = "output") ->
     return _text(part, field)
 
 
-def work_in(value: Any, source: TextSource = None, field: Field = "output") -> Text:
+def work_in(value: object, source: TextSource = None, field: Field = "output") -> PlainText:
     """Return the `output` of a row from an application's outputs.
 
     It is a text, or a message if it contains images or files; for an agent that used tools it
@@ -111,7 +111,7 @@ def work_in(value: Any, source: TextSource = None, field: Field = "output") -> T
     return work(part) if is_trajectory(part) else with_blocks(answer_in(part), part)
 
 
-def with_blocks(text: str, origin: Any) -> Text:
+def with_blocks(text: str, origin: object) -> PlainText:
     """Return a text as a message with the images and files that it marks, if it marks any.
 
     Args:
@@ -122,7 +122,7 @@ def with_blocks(text: str, origin: Any) -> Text:
     return text if isinstance(content, str) else [{"role": "assistant", "content": content}]
 
 
-def reference_in(value: Any, source: TextSource = None) -> str:
+def reference_in(value: object, source: TextSource = None) -> str:
     """Return the text of a reference; for an agent that used tools, the complete trajectory.
 
     Raises:
@@ -135,7 +135,7 @@ def reference_in(value: Any, source: TextSource = None) -> str:
     return text
 
 
-def expected_in(value: Any, source: TextSource = None) -> str | list[str]:
+def expected_in(value: object, source: TextSource = None) -> str | list[str]:
     """Return the expected answer in a reference, or a list of accepted answers.
 
     Raises:
@@ -147,7 +147,7 @@ def expected_in(value: Any, source: TextSource = None) -> str | list[str]:
     return reference_in(answers)
 
 
-def context_in(value: Any) -> str | None:
+def context_in(value: object) -> str | None:
     r"""Return the text of a context, its parts joined; None if it is empty.
 
     >>> context_in({"documents": ["It rained.", {"page_content": "It snowed."}]})
@@ -168,7 +168,7 @@ def context_in(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def source_in(inputs: Any, outputs: Any, source: TextSource = None) -> str | None:
+def source_in(inputs: object, outputs: object, source: TextSource = None) -> str | None:
     """Return the source that an application used, from its inputs or its outputs.
 
     Args:
@@ -196,7 +196,7 @@ def source_in(inputs: Any, outputs: Any, source: TextSource = None) -> str | Non
     return text
 
 
-def messages_in(value: Any) -> list[dict[str, Any]]:
+def messages_in(value: object) -> list[Message]:
     """Return the non-empty chat messages as `{"role", "content"}`; [] if there are none."""
     parts = value if isinstance(value, list | tuple) and value else [value]
     messages = [message_in(part) for part in parts]
@@ -205,7 +205,7 @@ def messages_in(value: Any) -> list[dict[str, Any]]:
     return [message for message in messages if message and plain(message["content"]).strip()]
 
 
-def _find(value: Any, field: Field, source: TextSource) -> Any:
+def _find(value: object, field: Field, source: TextSource) -> object:
     """Return the part of `value` that a source names, or that stands under a usual key."""
     value = _thread_values(value)
     if callable(source):
@@ -217,7 +217,7 @@ def _find(value: Any, field: Field, source: TextSource) -> Any:
             raise InputError(message) from exc
     if source is not None:
         return _follow(value, field, source)
-    while isinstance(value, Mapping) and not messages_in(value) and not is_content(value):
+    while isinstance(value, Mapping) and not messages_in(value) and not content_in(value):
         names = [name for name in _USUAL[field] if value.get(name) is not None]
         if not names and len(value) != 1:
             keys = ", ".join(map(repr, _USUAL[field]))
@@ -229,17 +229,18 @@ def _find(value: Any, field: Field, source: TextSource) -> Any:
     return value
 
 
-def _thread_values(value: Any) -> Any:
+def _thread_values(value: object) -> object:
     """Return the state in LangGraph's snapshot of a thread; other values unchanged."""
     if isinstance(value, tuple) and isinstance(
         state := getattr(value, "values", None), Mapping
     ):
         return state
-    is_thread = isinstance(value, Mapping) and {"values", "next"} <= value.keys()
-    return value["values"] if is_thread else value
+    if isinstance(value, Mapping) and {"values", "next"} <= value.keys():
+        return value["values"]
+    return value
 
 
-def _follow(value: Any, field: Field, path: str) -> Any:
+def _follow(value: object, field: Field, path: str) -> object:
     if isinstance(value, Mapping) and path in value:
         return value[path]
     at = value
@@ -259,7 +260,7 @@ def _place(step: str, length: int) -> bool:
     return number.isdecimal() and -length <= int(step) < length
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if isinstance(value, Mapping):
         return f"the keys {', '.join(map(repr, value))}" if value else "no keys"
     if value is None:
@@ -269,7 +270,7 @@ def _kind(value: Any) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def _text(value: Any, field: Field) -> str:
+def _text(value: object, field: Field) -> str:
     """Render a value as text; structures become JSON."""
     if value is None:
         raise InputError(f"`{field}`: there is nothing to judge, got nothing")

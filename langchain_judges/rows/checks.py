@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows.texts import is_blank, plain
@@ -32,14 +31,14 @@ def check_text(value: object, field: str) -> None:
         _check_words(plain(message.get("content")), field)
 
 
-def _check_texts(row: dict[str, Any], fields: Sequence[str]) -> None:
+def _check_texts(row: Mapping[str, object], fields: Sequence[str]) -> None:
     for field in fields:
         if row.get(field) is None:
             raise InputError(f"the field `{field}` is missing or null; {_fields_of(row)}")
         check_text(row[field], field)
 
 
-def _fields_of(row: dict[str, Any]) -> str:
+def _fields_of(row: Mapping[str, object]) -> str:
     """List the fields of a row, with a hint if a wrong separator was used."""
     # A judge's state also has its own fields, which are still empty.
     names = [repr(name) for name, value in row.items() if value not in (None, [])]
@@ -49,7 +48,7 @@ def _fields_of(row: dict[str, Any]) -> str:
     return sentence
 
 
-def expected_answers(item: Mapping[str, Any]) -> list[str]:
+def expected_answers(item: Mapping[str, object]) -> list[str]:
     """Return an item's expected answers as a list, empty if it has none."""
     expected = item.get("expected")
     if expected is None:
@@ -61,7 +60,7 @@ def expected_answers(item: Mapping[str, Any]) -> list[str]:
     raise InputError(f"`expected` must be a text or a list of texts, got {expected!r}")
 
 
-def check_basis(item: dict[str, Any], rubric: str | None) -> None:
+def check_basis(item: Mapping[str, object], rubric: str | None) -> None:
     """Check that an item can be judged by something.
 
     Args:
@@ -106,7 +105,7 @@ def check_task(task: object) -> None:
     _check_optional(task, "instruction")
 
 
-def _check_optional(row: Mapping[str, Any], field: str) -> None:
+def _check_optional(row: Mapping[str, object], field: str) -> None:
     text = row.get(field)
     if text is None:
         return

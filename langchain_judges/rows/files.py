@@ -99,7 +99,7 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
         yield {name: _plain(value) for name, value in record.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Convert arrays to lists, and missing values to None."""
     if hasattr(value, "tolist"):
         value = value.tolist()

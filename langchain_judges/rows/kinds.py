@@ -22,7 +22,7 @@ def kind_in(fields: Container[str]) -> RowKind | None:
     return "item" if "output" in fields else None
 
 
-def kind_of_row(row: Mapping[str, Any]) -> RowKind:
+def kind_of_row(row: Mapping[str, object]) -> RowKind:
     """Return the kind of a row, by its fields; without a text it is a pair that lacks them.
 
     >>> kind_of_row({"input": "Why?", "output": "Because."})
@@ -31,7 +31,7 @@ def kind_of_row(row: Mapping[str, Any]) -> RowKind:
     return kind_in(row) or "pair"
 
 
-def kind_of_example(example: Mapping[str, Any]) -> Literal["pair", "item"]:
+def kind_of_example(example: Mapping[str, object]) -> Literal["pair", "item"]:
     """Return the kind of an example of a memory: that of a pair has both texts as `output`.
 
     >>> kind_of_example({"output": {"output_a": "Yes.", "output_b": "No."}})
@@ -56,7 +56,7 @@ def kind_of_result(result: Mapping[str, Any]) -> RowKind:
     return kind_of_verdict(result.get("verdict") or {})
 
 
-def kind_of_verdict(verdict: Mapping[str, Any]) -> Literal["pair", "item"]:
+def kind_of_verdict(verdict: Mapping[str, object]) -> Literal["pair", "item"]:
     """Return the kind of the row that a verdict, or its part by one criterion, is of.
 
     That of an item has a label.

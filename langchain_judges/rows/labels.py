@@ -47,7 +47,7 @@ ANNOTATIONS = (
 """Fields of a row that no judge sees: what people know of it."""
 
 
-def read_label(value: Any, labels: Mapping[Any, str] | None = None) -> Any:
+def read_label(value: object, labels: Mapping[Any, str] | None = None) -> Any:
     """Return a label, or a list of votes, as the package spells them.
 
     Args:
@@ -72,7 +72,7 @@ def read_label(value: Any, labels: Mapping[Any, str] | None = None) -> Any:
     raise InputError(f"`labels` has no {value!r}; it has {list(labels)!r}")
 
 
-def typed_like(labels: Iterable[Any], label: Any) -> Any:
+def typed_like(labels: Iterable[object], label: object) -> Any:
     """Return a label as the number or the text that a judge's labels are.
 
     A cell of CSV has no type: its "1" may be the judge's 1, and a 1 its "1".
@@ -134,6 +134,6 @@ def check_countable(row: Mapping[str, Any]) -> None:
         _check_one(vote, "human_votes")
 
 
-def _check_one(value: Any, field: str) -> None:
+def _check_one(value: object, field: str) -> None:
     if value is not None and not isinstance(value, str | int | float):
         raise InputError(f"`{field}` must be a text or a number, got {str(value)[:40]!r}")

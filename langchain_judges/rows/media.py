@@ -41,27 +41,27 @@ def kind_of_block(block: object) -> str | None:
     return _KINDS.get(str(block.get("type")))
 
 
-def mark_of(block: Mapping[str, Any]) -> str:
+def mark_of(block: Mapping[str, object]) -> str:
     """Return the mark that stands for a block in a text; equal blocks have equal marks."""
     data = json.dumps(block, sort_keys=True, default=str)
     return f"[{kind_of_block(block)} {hashlib.sha256(data.encode()).hexdigest()[:10]}]"
 
 
-def is_content(value: object) -> bool:
-    """Return whether a value is a non-text content block, or a list that contains one."""
-    parts = value if isinstance(value, list) else [value]
-    texts = [p for p in parts if isinstance(p, str) or _is_text(p)]
-    media = [p for p in parts if kind_of_block(p)]
-    return bool(media) and len(texts) + len(media) == len(parts)
+def content_in(value: object) -> list[str | dict[str, Any]]:
+    """Return the blocks of a value that contains more than text; [] if it is no content."""
+    parts: list[Any] = value if isinstance(value, list) else [value]
+    is_content = any(map(kind_of_block, parts)) and all(map(_is_block, parts))
+    return parts if is_content else []
 
 
-def _is_text(part: object) -> bool:
-    return isinstance(part, Mapping) and part.get("type") == "text"
+def _is_block(part: object) -> bool:
+    is_text = isinstance(part, Mapping) and part.get("type") == "text"
+    return is_text or isinstance(part, str) or kind_of_block(part) is not None
 
 
-def media_in(value: Any) -> Iterator[Mapping[str, Any]]:
+def media_in(value: object) -> Iterator[Mapping[str, object]]:
     """Yield every block that is not text, at any depth of plain data."""
-    if kind_of_block(value):
+    if isinstance(value, Mapping) and kind_of_block(value):
         yield value
     elif isinstance(value, Mapping):
         for part in value.values():
@@ -72,7 +72,7 @@ def media_in(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def with_media(
-    text: str, holder: Any, *, marks: bool = True
+    text: str, holder: object, *, marks: bool = True
 ) -> str | list[str | dict[str, Any]]:
     """Return a text as the content of a message, with the blocks that its marks stand for.
 
@@ -108,7 +108,7 @@ def _text(text: str, marks: bool) -> dict[str, Any]:
     return {"type": "text", "text": text} if text.strip() else {}
 
 
-def _standard(block: Mapping[str, Any]) -> dict[str, Any]:
+def _standard(block: Mapping[str, object]) -> dict[str, Any]:
     """Return a block in a form that every provider's class reads: LangChain's or OpenAI's."""
     if "source" not in block and "source_type" not in block:
         return dict(block)

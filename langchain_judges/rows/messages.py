@@ -11,9 +11,15 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, ChatMessage, convert_to_messages
 
-from langchain_judges.rows.media import is_content
-from langchain_judges.rows.texts import plain
-from langchain_judges.rows.trajectories import history, is_trajectory, trajectory, work
+from langchain_judges.rows.media import content_in
+from langchain_judges.rows.texts import Message, plain
+from langchain_judges.rows.trajectories import (
+    fields_of_dictionary,
+    history,
+    is_trajectory,
+    trajectory,
+    work,
+)
 
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant"}
 _TEXTS = ("input", "output", "output_a", "output_b")
@@ -22,7 +28,7 @@ _WORDS = ("reference", "expected", "source", "instruction")
 """Fields that are texts; a message there stands for its text."""
 
 
-def message_in(value: Any) -> dict[str, Any] | None:
+def message_in(value: object) -> Message | None:
     """Read one message; None if the value is not a message.
 
     A message may be an object, its dump, its serialised form, a dictionary with `role` and
@@ -35,15 +41,11 @@ def message_in(value: Any) -> dict[str, Any] | None:
         return {"role": _ROLES.get(role, role), "content": value.content}
     if not isinstance(value, Mapping):
         return None
-    if value.get("lc") and isinstance(value.get("kwargs"), Mapping):
-        kind = str((value.get("id") or [""])[-1]).removesuffix("Chunk").removesuffix("Message")
-        value = {"type": kind.lower(), **value["kwargs"]}
-    if isinstance(value.get("data"), Mapping) and "content" in value["data"]:
-        value = {"type": value.get("type"), "content": value["data"]["content"]}
-    role = value.get("role") or value.get("type")
-    if not isinstance(role, str) or not isinstance(value.get("content"), str | list):
+    fields = fields_of_dictionary(value)
+    name, content = fields.get("role") or fields.get("type"), fields.get("content")
+    if not isinstance(name, str) or not isinstance(content, str | list):
         return None
-    return {"role": _ROLES.get(role, role), "content": value["content"]}
+    return {"role": _ROLES.get(name, name), "content": content}
 
 
 def _of_tuple(value: tuple[Any, ...]) -> BaseMessage | None:
@@ -56,7 +58,7 @@ def _of_tuple(value: tuple[Any, ...]) -> BaseMessage | None:
         return None
 
 
-def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def plain_row(row: Mapping[str, object]) -> dict[str, Any]:
     """Return a row in which every message is a dictionary.
 
     Values that cannot be read are left as they are: a later check reports them by name.
@@ -74,7 +76,7 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return copy
 
 
-def state_messages(value: Any) -> Any:
+def state_messages(value: object) -> object:
     """Return the messages of an agent's state or of a LangGraph thread; otherwise the value.
 
     A state is `{"messages": [...]}`; a thread's is `{"values": state, ...}`, or an object with
@@ -88,33 +90,32 @@ def state_messages(value: Any) -> Any:
     return messages if isinstance(messages, list) else value
 
 
-def _work(value: Any) -> Any:
+def _work(value: object) -> object:
     """Return an agent's work as one text; for a state without tools, the last message."""
     messages = state_messages(value)
     if is_trajectory(messages):
         return work(messages)
-    return messages[-1:] if messages is not value else value
+    return messages[-1:] if isinstance(messages, list) and messages is not value else value
 
 
-def _task(value: Any) -> Any:
+def _task(value: object) -> object:
     messages = state_messages(value)
     return history(messages) if is_trajectory(messages) else messages
 
 
-def _content(value: Any) -> Any:
+def _content(value: object) -> object:
     """Wrap content blocks that stand outside a message in one message."""
-    if not is_content(value):
-        return value
-    return [{"role": "user", "content": value if isinstance(value, list) else [value]}]
+    content = content_in(value)
+    return [{"role": "user", "content": content}] if content else value
 
 
-def _messages(value: Any) -> Any:
+def _messages(value: object) -> object:
     if (one := message_in(value)) is not None:
         return [one]
     return [_list_message(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _list_message(part: Any) -> Any:
+def _list_message(part: object) -> object:
     """Return a message of a list; a dictionary with a role keeps its other keys."""
     # JSON has no tuples: in a file ("user", "Hello") is a list.
     message = message_in(tuple(part) if isinstance(part, list) else part)
@@ -123,13 +124,13 @@ def _list_message(part: Any) -> Any:
     return part if message is None else message
 
 
-def _words(value: Any) -> Any:
+def _words(value: object) -> object:
     if is_trajectory(messages := state_messages(value)):
         value = trajectory(messages)
     if isinstance(value, list):
         return [_words(part) for part in value]
     message = message_in(value)
     # An image is not text: it is left for the check that rejects it by the field's name.
-    if message is None or is_content(message["content"]):
+    if message is None or content_in(message["content"]):
         return value
     return plain(message["content"])

@@ -6,12 +6,28 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from langchain_judges.rows.media import kind_of_block, mark_of
 
-Text = str | Sequence[dict[str, Any]]
+Text = str | Sequence[Mapping[str, object]]
 """A text, or chat messages `{"role", "content"}`."""
+
+
+class Message(TypedDict):
+    """A chat message as plain data."""
+
+    role: str
+    content: str | list[str | dict[str, Any]]
+    """Its text, or its content blocks."""
+    cut: NotRequired[int]
+    """How many results of tools in it were cut."""
+
+
+PlainText = str | list[Message]
+"""A text as this package reads it from other forms."""
 
 
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -160,13 +176,13 @@ def user_turns(text: Text) -> int:
 _READ = ("input", "output_a", "output_b", "reference", "output", "expected", "source", "rubric")
 
 
-def texts_read(row: Mapping[str, Any]) -> Iterator[str]:
+def texts_read(row: Mapping[str, object]) -> Iterator[str]:
     """Yield the texts that a judge reads of a row, those of messages and blocks too."""
     for name in _READ:
         yield from _texts_in(row.get(name))
 
 
-def _texts_in(value: Any) -> Iterator[str]:
+def _texts_in(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
