@@ -1,13 +1,9 @@
 """SC²: structured comparative reasoning (Yan et al. 2023; arXiv:2311.08390)."""
 
+from langchain_judges.methods.sc2.aspect_files import AspectSet, load_aspects
 from langchain_judges.methods.sc2.check import TableCheck
 from langchain_judges.methods.sc2.judge import create_sc2_judge
-from langchain_judges.methods.sc2.learn import (
-    AspectSet,
-    alearn_aspects,
-    learn_aspects,
-    load_aspects,
-)
+from langchain_judges.methods.sc2.learn import alearn_aspects, learn_aspects
 from langchain_judges.methods.sc2.table_view import render_table
 
 __all__ = [

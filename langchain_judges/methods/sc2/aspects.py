@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
@@ -72,6 +73,13 @@ def distinct(phrases: Iterable[str], most: int | None = None) -> list[str]:
         if normal_form(line):
             by_form.setdefault(normal_form(line), line)
     return list(by_form.values())[:most]
+
+
+def by_frequency(lists: Sequence[Sequence[str]]) -> list[str]:
+    """Return every phrase once, those of most lists first."""
+    counts = Counter(normal_form(phrase) for each in lists for phrase in each)
+    once = distinct(phrase for each in lists for phrase in each)
+    return sorted(once, key=lambda phrase: -counts[normal_form(phrase)])
 
 
 def agree(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
@@ -20,30 +18,23 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, arun, run, together
-from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.pairs import INSTRUCTIONS
+from langchain_judges.errors import OptionError
+from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.sc2 import prompts as texts_of
 from langchain_judges.methods.sc2.aspect_files import (
     AspectSet,
     check_savable,
-    load_aspects,
     save_aspects,
 )
-from langchain_judges.methods.sc2.aspects import distinct, normal_form
+from langchain_judges.methods.sc2.aspects import by_frequency, distinct
+from langchain_judges.methods.sc2.corpus import Passage, TextLike, corpus_hash, read_corpus
 from langchain_judges.methods.sc2.parse import parse_aspects
-from langchain_judges.methods.sc2.replies import Extracted, merged_shape
+from langchain_judges.methods.sc2.replies import Extracted, aspect_names, merged_shape
 from langchain_judges.methods.setup import prompt_set
 from langchain_judges.methods.tasks import AboutTask, read_task
 from langchain_judges.options import Here, Options, Owner, Rule, with_options
-from langchain_judges.rows.checks import check_text
-from langchain_judges.rows.messages import plain_row
-from langchain_judges.rows.texts import fence_token, judged, transcript
+from langchain_judges.rows.texts import fence_token
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
-
-__all__ = ["AspectSet", "alearn_aspects", "learn_aspects", "load_aspects", "save_aspects"]
-
-TextLike = str | Mapping[str, Any]
-"""A text, or a pair, both of whose texts are read beside the request they answer."""
 
 
 def _check_set_name(name: object) -> object:
@@ -106,8 +97,7 @@ class LearnOptions(Options):
     @property
     def words(self) -> str:
         """The caller's own words, as prompts show them."""
-        instructions = (self.instructions or "").strip()
-        return INSTRUCTIONS.format(instructions=instructions) if instructions else ""
+        return instructions_block((self.instructions or "").strip())
 
 
 @with_options(LearnOptions)
@@ -175,10 +165,10 @@ def _questions(model: str | BaseChatModel, options: LearnOptions) -> tuple[Quest
     return extract, consolidate
 
 
-def _numbered(text: str, n: int) -> dict[str, Any] | None:
+def _numbered(text: str, n: int) -> dict[str, str] | None:
     """Read a list in plain words as n aspects; None if it has not so many."""
     phrases = (parse_aspects(text) or {}).get("aspects", [])
-    return {f"aspect_{i + 1}": phrases[i] for i in range(n)} if len(phrases) >= n else None
+    return dict(zip(aspect_names(n), phrases, strict=False)) if len(phrases) >= n else None
 
 
 @dataclass(frozen=True)
@@ -191,24 +181,21 @@ class _Learner:
 
     def learn(self, texts: Iterable[TextLike]) -> Steps[AspectSet]:
         """Read the corpus, merge what it names, and keep the result."""
-        corpus, name = _corpus(texts), self.options.name
+        corpus, name = read_corpus(texts), self.options.name
         if name is not None:
             # What cannot be kept must not be paid for.
             check_savable(name)
         replies = yield from self._extracted(corpus)
         failures = [failure for reply in replies for failure in reply.failures]
+        no_aspect = "the reply names no aspect"
         failures += [
-            {
-                "step": self.extract.step,
-                "unit": f"text {number}",
-                "reason": "empty",
-                "detail": "the reply names no aspect",
-            }
+            Failure(step="extract", unit=f"text {number}", reason="empty", detail=no_aspect)
             for number, reply in enumerate(replies, 1)
             if reply.data and not distinct(reply.data["aspects"])
         ]
         usages = [reply.usage for reply in replies]
-        phrases = _by_frequency(replies)
+        lists = [distinct(reply.data["aspects"]) for reply in replies if reply.data]
+        phrases = by_frequency(lists)
         n = self.options.n
         if len(phrases) < n:
             raise OptionError(
@@ -222,7 +209,7 @@ class _Learner:
             "task": self.options.question,
             "prompt_version": self.extract.version,
             "model": self.extract.channel.identity,
-            "corpus": _hash(corpus),
+            "corpus": corpus_hash(corpus),
             "texts": len(corpus),
             "failures": failures,
             "usage": add_usage(usages),
@@ -231,7 +218,7 @@ class _Learner:
             save_aspects(learned, name)
         return learned
 
-    def _extracted(self, corpus: Sequence[tuple[str, str]]) -> Steps[list[Reply]]:
+    def _extracted(self, corpus: Sequence[Passage]) -> Steps[list[Reply]]:
         """Read every text, `max_concurrency` at a time; replies in the corpus' order."""
         waiting = deque(enumerate(corpus))
         replies: dict[int, Reply] = {}
@@ -239,16 +226,17 @@ class _Learner:
         def work() -> Steps[None]:
             while True:
                 try:
-                    index, (request, text) = waiting.popleft()
+                    index, passage = waiting.popleft()
                 except IndexError:
                     return
-                replies[index] = yield from self._read(index, request, text)
+                replies[index] = yield from self._read(index, passage)
 
-        hands = min(self.options.max_concurrency, len(corpus))
-        yield from together([work() for _ in range(hands)])
+        workers = min(self.options.max_concurrency, len(corpus))
+        yield from together([work() for _ in range(workers)])
         return [replies[index] for index in range(len(corpus))]
 
-    def _read(self, index: int, request: str, text: str) -> Steps[Reply]:
+    def _read(self, index: int, passage: Passage) -> Steps[Reply]:
+        request, text = passage
         fence = fence_token([request, text])
         context = texts_of.CONTEXT.format(fence=fence, request=request) if request else ""
         variables = {
@@ -305,52 +293,6 @@ class _Learner:
         if len(merged) < n:
             detail = f"{len(merged)} distinct aspects came of {n}; the most frequent fill up"
             failures.append(
-                {"step": "consolidate", "unit": "", "reason": "missing", "detail": detail}
+                Failure(step="consolidate", unit="", reason="missing", detail=detail)
             )
         return distinct([*merged, *phrases], n)
-
-
-def _by_frequency(replies: Sequence[Reply]) -> list[str]:
-    """Return every phrase once, those of most texts first."""
-    lists = [distinct(reply.data["aspects"]) for reply in replies if reply.data]
-    counts = Counter(normal_form(phrase) for each in lists for phrase in each)
-    once = distinct(phrase for each in lists for phrase in each)
-    return sorted(once, key=lambda phrase: -counts[normal_form(phrase)])
-
-
-def _corpus(texts: Iterable[TextLike]) -> list[tuple[str, str]]:
-    """Return requests and texts; a pair gives two, a plain text has no request.
-
-    Raises:
-        InputError: A text is none.
-    """
-    several = isinstance(texts, Iterable) and not isinstance(texts, str | Mapping)
-    items = list(texts) if several else []
-    if not items:
-        raise InputError("`texts` must be a list of at least one text or pair")
-    corpus: list[tuple[str, str]] = []
-    for index, each in enumerate(items):
-        try:
-            corpus += _readable(each)
-        except InputError as exc:
-            raise InputError(f"text {index}: {exc}") from exc
-    return corpus
-
-
-def _readable(each: TextLike) -> list[tuple[str, str]]:
-    if isinstance(each, str):
-        check_text(each, "text")
-        return [("", each)]
-    if not isinstance(each, Mapping):
-        raise InputError(f"a text or a pair is wanted, got {type(each).__name__}")
-    pair, sides = plain_row(each), []
-    for field in ("input", "output_a", "output_b"):
-        check_text(pair.get(field), field)
-        sides.append(pair[field])
-    request, *outputs = sides
-    return [(transcript(request), judged(output)) for output in outputs]
-
-
-def _hash(corpus: Sequence[tuple[str, str]]) -> str:
-    data = json.dumps(corpus, ensure_ascii=True)
-    return hashlib.sha256(data.encode()).hexdigest()[:16]
