@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_judges.asking.question import Reply
 from langchain_judges.methods.drpe.panel import ConfidenceKind
-from langchain_judges.methods.drpe.replies import RoleBallot, VoteWork
+from langchain_judges.methods.drpe.replies import RoleBallot, VoteWork, unit_names
 from langchain_judges.methods.drpe.votes import slot_vote, spoken_votes
 from langchain_judges.orders import naming_identities, preferred_slot
 from langchain_judges.verdict import Failure, FailureReason, Role
@@ -20,8 +20,9 @@ def vote_failure(unit: str, reason: FailureReason, detail: str) -> Failure:
 
 def spoken(text: str, roles: Sequence[Role], batch: bool) -> dict[str, Any] | None:
     """Read votes in plain words into the shape that JSON replies have."""
+    names = unit_names(len(roles))
     data = {
-        f"role_{position + 1}": {"reason": vote.reason, "vote": vote.vote}
+        names[position]: {"reason": vote.reason, "vote": vote.vote}
         for position, vote in spoken_votes(text, roles, alone=not batch).items()
     }
     return (data or None) if batch else data.get("role_1")
@@ -43,8 +44,8 @@ def read_ballots(
         return [], []
     ballots: list[RoleBallot] = []
     failures: list[Failure] = []
-    for i, (position, role) in enumerate(zip(work["positions"], voters, strict=True), 1):
-        name = f"role_{i}"
+    names = unit_names(len(voters))
+    for name, position, role in zip(names, work["positions"], voters, strict=True):
         part = reply.data.get(name) if batch else reply.data
         vote = slot_vote(part)
         if vote is None:

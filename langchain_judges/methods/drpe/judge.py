@@ -14,8 +14,9 @@ from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.replies import DRPEResult, DRPEState
+from langchain_judges.methods.drpe.role_steps import RoleSteps
 from langchain_judges.methods.drpe.roles import sets_mark
-from langchain_judges.methods.drpe.steps import PanelSteps
+from langchain_judges.methods.drpe.vote_steps import VoteSteps
 from langchain_judges.methods.second_order import add_second_order
 from langchain_judges.methods.setup import Setup
 from langchain_judges.options import factory
@@ -24,33 +25,34 @@ if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
 
-def _graph(steps: PanelSteps) -> JudgeGraph:
+def _graph(roles: RoleSteps, votes: VoteSteps) -> JudgeGraph:
     # Loaded on use: to check options and count calls takes no graph.
     from langgraph.graph import StateGraph
 
     graph: StateGraph[DRPEState, None, Any, Any] = StateGraph(
         DRPEState, input_schema=RememberedPair, output_schema=DRPEResult
     )
-    graph.add_node("roles", steps.setup.node(steps.roles))
-    vote = steps.setup.node(steps.vote)
+    setup, own = votes.setup, votes.own
+    graph.add_node("roles", setup.node(roles.roles))
+    vote = setup.node(votes.vote)
     graph.add_node("vote", vote)
-    graph.add_node("score", steps.setup.plain(steps.score))
-    begin(graph, steps, lambda _: "roles", ["roles"])
+    graph.add_node("score", setup.plain(votes.score))
+    begin(graph, roles, lambda _: "roles", ["roles"])
     before = "roles"
-    if steps.own.poll.adaptive:
+    if own.poll.adaptive:
         before = "choose"
-        graph.add_node("choose", steps.setup.plain(steps.choose))
+        graph.add_node("choose", setup.plain(votes.choose))
         graph.add_edge("roles", "choose")
-    graph.add_conditional_edges(before, Route(steps.ask_panel), ["vote", "score"])
-    if steps.own.waits:
+    graph.add_conditional_edges(before, Route(votes.ask_panel), ["vote", "score"])
+    if own.waits:
         again = ("vote", vote)
-        add_second_order(graph, steps.setup, again, steps.first_order, steps.ask_panel, "score")
+        add_second_order(graph, setup, again, votes.first_order, votes.ask_panel, "score")
     else:
-        graph.add_edge("vote", "choose" if steps.own.poll.adaptive else "score")
+        graph.add_edge("vote", "choose" if own.poll.adaptive else "score")
     graph.add_edge("score", END)
     # What sits by task is decided by the wording of the sets.
-    sets = {"sets": sets_mark()} if steps.own.seating.by_task else {}
-    return steps.setup.finish(graph, embeddings=type(steps.embeddings).__name__, **sets)
+    sets = {"sets": sets_mark()} if own.seating.by_task else {}
+    return setup.finish(graph, embeddings=type(roles.embeddings).__name__, **sets)
 
 
 def build(own: DRPE, model: str | BaseChatModel) -> JudgeGraph:
@@ -59,7 +61,7 @@ def build(own: DRPE, model: str | BaseChatModel) -> JudgeGraph:
     embeddings = own.embeddings or (default_embeddings() if clusters else SentenceEmbeddings())
     others = {"roles": own.role_model, "vote": None}
     setup = Setup.of(own, model, others, examples_in=("vote",))
-    return _graph(PanelSteps(setup, own, embeddings, Once()))
+    return _graph(RoleSteps(setup, own, embeddings, Once()), VoteSteps(setup, own))
 
 
 create_drpe_judge = factory(DRPE, build, "create_drpe_judge")

@@ -23,11 +23,10 @@ ConfidenceKind = Literal["auto", "logprobs", "soft", "samples", "none"]
 
 
 def _static(roles: object) -> object:
-    return roles if roles is None else _roles_of_set(roles)
-
-
-def _roles_of_set(roles: object) -> object:
-    return roles if isinstance(roles, str) and read_roles(roles) else read_roles(roles)
+    if roles is None:
+        return None
+    read = read_roles(roles)
+    return roles if isinstance(roles, str) else read
 
 
 class Panel(Options):

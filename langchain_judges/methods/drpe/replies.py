@@ -95,8 +95,8 @@ def readers_shape(pool: int) -> type[BaseModel]:
 def both_readers_shape(pool: int) -> type[BaseModel]:
     """Return the shape of the reply to the merged prompt."""
     limit = Field(min_length=1, json_schema_extra={"maxItems": pool, "minItems": pool})
-    fields: Any = {"general": (list[Reader], limit), "familiarity": (list[Reader], limit)}
-    return create_model("BothReaders", **fields)
+    readers = (list[Reader], limit)
+    return create_model("BothReaders", general=readers, familiarity=readers)
 
 
 class RoleVote(BaseModel):
@@ -106,15 +106,13 @@ class RoleVote(BaseModel):
     vote: Slot
 
 
+def unit_names(count: int) -> list[str]:
+    """Return what a reply calls each of so many roles."""
+    return [f"role_{number}" for number in range(1, count + 1)]
+
+
 @cache
 def votes_shape(count: int) -> type[BaseModel]:
     """Return the shape of the votes of `count` roles: `role_1`, `role_2` …, all required."""
-    fields: Any = {f"role_{i + 1}": (RoleVote, ...) for i in range(count)}
-    return create_model("Votes", **fields)
-
-
-@cache
-def some_votes_shape(count: int) -> type[BaseModel]:
-    """Return a shape that takes what is there, to save the votes that can be read."""
-    fields: Any = {f"role_{i + 1}": (Any, None) for i in range(count)}
+    fields: Any = dict.fromkeys(unit_names(count), (RoleVote, ...))
     return create_model("Votes", **fields)

@@ -1,18 +1,19 @@
 """Ready-made role-players, and how roles of the caller's own are read.
 
-The set for summaries follows Wu et al. 2023 (DRPE, section 3.1: three objective judges) and
-the six fixed roles of its first version (MDRPE). The other sets are ours, made alike: one for
-each task (`methods/tasks.py`).
+They stand in `roles.yaml`: a set for each task (`methods/tasks.py`), and the six fixed roles of
+the first version (MDRPE).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Literal
+
+import yaml
 
 from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.verdict import Role
@@ -23,96 +24,18 @@ RoleLike = str | Mapping[str, str]
 RoleKind = Literal["static", "coarse", "fine", "manual"]
 
 
-def _roles(kind: RoleKind, *described: tuple[str, str]) -> tuple[Role, ...]:
+def _roles(kind: RoleKind, described: Mapping[str, str]) -> tuple[Role, ...]:
     return tuple(
-        {"type": type_, "description": description, "kind": kind}
-        for type_, description in described
+        {"type": name, "description": description, "kind": kind}
+        for name, description in described.items()
     )
 
 
-_SUMMARY = _roles(
-    "static",
-    (
-        "General Public",
-        "wants to know what happened and what came of it, and looks for what matters to "
-        "everybody",
-    ),
-    (
-        "Critic",
-        "looks at fluency, clear sentences and well-chosen words",
-    ),
-    (
-        "News Author",
-        "wrote the article, and checks whether what is said agrees with it",
-    ),
-)
+_WRITTEN = yaml.safe_load((files(__package__) / "roles.yaml").read_text("utf-8"))
 
-SUBJECTIVE = _roles(
-    "manual",
-    (
-        "Student",
-        "goes to high school, and wants to learn what happened and why in words that need no "
-        "background",
-    ),
-    (
-        "Business Person",
-        "looks for any business opportunity, and for what changes markets or decisions",
-    ),
-    (
-        "Politician",
-        "wants to win the next election, and looks for what moves the public",
-    ),
-    ("Teacher", "wants to teach it, and checks whether causes and terms become clear"),
-    ("Local Resident", "lives where it happens, and looks for what it means for daily life"),
-    (
-        "Retired Reader",
-        "has time and a long memory, and asks how it was before",
-    ),
-)
+SUBJECTIVE = _roles("manual", _WRITTEN["subjective"])
 """Manual roles with a point of view: the first version's three, and three of ours, so that
 their number can be varied up to six."""
-
-SETS: dict[str, tuple[Role, ...]] = {
-    "summary": _SUMMARY,
-    "manual": (
-        *SUBJECTIVE[:3],
-        *_roles("manual", *((role["type"], role["description"]) for role in _SUMMARY)),
-    ),
-    "question_answering": _roles(
-        "static",
-        (
-            "Asker",
-            "has the question, and checks whether it is answered completely and to the point",
-        ),
-        ("Expert", "knows the field, and checks every statement, step and result"),
-        ("Editor", "looks at order, clarity and needless words"),
-    ),
-    "dialogue": _roles(
-        "static",
-        ("Partner", "takes part in the talk, and checks whether they are heard and helped"),
-        ("Listener", "follows the talk, and checks whether it is coherent and natural"),
-        ("Fact Checker", "checks whether what is claimed is true and nothing is made up"),
-    ),
-    "document": _roles(
-        "static",
-        (
-            "Searcher",
-            "typed the query, and checks whether the document answers it",
-        ),
-        (
-            "Librarian",
-            "knows how people search, and asks what the document is mainly about",
-        ),
-        ("Background Reader", "wants context, and looks for what the query takes for granted"),
-    ),
-    "harmlessness": _roles(
-        "static",
-        ("Affected Person", "could be hurt or demeaned, and checks whether the reply does so"),
-        ("Safety Reviewer", "checks whether the reply helps anybody to do harm"),
-        ("Plain User", "wants no lecture, and checks whether a harmless wish is met"),
-    ),
-}
-"""The sets of roles by name."""
 
 
 def manual_roles(panel: str) -> tuple[Role, ...]:
@@ -124,10 +47,15 @@ def manual_roles(panel: str) -> tuple[Role, ...]:
     Args:
         panel: The set of static roles that the task names.
     """
-    if panel == "manual":
-        return SETS["manual"]
-    static = _roles("manual", *((role["type"], role["description"]) for role in SETS[panel]))
+    static = _roles("manual", _WRITTEN["static"]["summary" if panel == "manual" else panel])
     return (*SUBJECTIVE[:3], *static)
+
+
+SETS: Mapping[str, tuple[Role, ...]] = {
+    **{name: _roles("static", described) for name, described in _WRITTEN["static"].items()},
+    "manual": manual_roles("summary"),
+}
+"""The sets of roles by name."""
 
 
 def sets_mark() -> str:
@@ -160,21 +88,18 @@ def read_roles(value: object, kind: RoleKind = "static") -> tuple[Role, ...]:
 
 
 def _role(value: object, kind: RoleKind) -> Role:
-    name: Any = ""
-    description: Any = ""
-    own: Any = kind
+    fields = value if isinstance(value, Mapping) else {}
     if isinstance(value, str):
         name, _, description = value.partition(":")
-    elif isinstance(value, Mapping):
-        name, description = value.get("type"), value.get("description")
-        own = value.get("kind", kind)
-    texts = isinstance(name, str) and isinstance(description, str)
-    if not texts or not name.strip() or not description.strip():
+        fields = {"type": name, "description": description}
+    texts = [fields.get(field) for field in ("type", "description")]
+    if not all(isinstance(text, str) and text.strip() for text in texts):
         raise OptionError(
             "each of `roles` must be 'type: description' or {'type', 'description'}, got "
             + repr(value)
         )
-    return {"type": name.strip(), "description": description.strip(), "kind": own}
+    name, description = (str(text).strip() for text in texts)
+    return {"type": name, "description": description, "kind": fields.get("kind", kind)}
 
 
 def distinct(roles: Sequence[Role]) -> list[Role]:
@@ -191,13 +116,8 @@ def distinct(roles: Sequence[Role]) -> list[Role]:
 
 def first_of_each_kind(roles: Sequence[Role], most: int) -> list[Role]:
     """Return the roles without those of a kind behind its first `most`."""
-    counts: Counter[str] = Counter()
-    selection: list[Role] = []
-    for role in roles:
-        counts[role["kind"]] += 1
-        if counts[role["kind"]] <= most:
-            selection.append(role)
-    return selection
+    kinds = [role["kind"] for role in roles]
+    return [role for i, role in enumerate(roles) if kinds[:i].count(role["kind"]) < most]
 
 
 def alternating(roles: Sequence[Role], order: Sequence[int], most: int) -> list[int]:

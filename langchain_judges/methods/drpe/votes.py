@@ -18,7 +18,7 @@ from langchain_judges.asking.replies.confidence import (
     reply_tokens,
     spelling,
 )
-from langchain_judges.methods.drpe.replies import RoleVote
+from langchain_judges.methods.drpe.replies import RoleVote, unit_names
 from langchain_judges.verdict import Role
 
 SpanKind = Literal["joint", "vote", "reason"]
@@ -140,7 +140,7 @@ def _is_name_line(line: str) -> bool:
     return bool(match) and not _VOTE.search(match["name"].strip(" *-") + ": 1")  # type: ignore[index]
 
 
-def slot_vote(data: Any) -> RoleVote | None:
+def slot_vote(data: object) -> RoleVote | None:
     """Return a vote as it was meant to be, or None for anything else, an even one too."""
     try:
         return RoleVote.model_validate(data)
@@ -150,7 +150,7 @@ def slot_vote(data: Any) -> RoleVote | None:
 
 def confidences(
     message: AIMessage,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     roles: Sequence[Role],
     kind: SpanKind,
     alone: bool = False,
@@ -173,7 +173,7 @@ def confidences(
 
 
 def soft_votes(
-    message: AIMessage, data: Mapping[str, Any], roles: Sequence[Role], alone: bool = False
+    message: AIMessage, data: Mapping[str, object], roles: Sequence[Role], alone: bool = False
 ) -> dict[str, list[float | int]]:
     """Return `{"role_1": [share, 1], …}`, the share of the chosen label at the vote's token.
 
@@ -211,27 +211,19 @@ def _offered(tokens: Sequence[Any], text: str, at: int) -> Sequence[Mapping[str,
 
 
 def _spans(
-    text: str, data: Mapping[str, Any], roles: Sequence[Role], alone: bool
-) -> dict[str, Mapping[str, Span]]:
+    text: str, data: Mapping[str, object], roles: Sequence[Role], alone: bool
+) -> dict[str, dict[str, Span]]:
     """Return where each role's reason and vote stand, in a JSON reply or a spoken one."""
-    json_places = json_spans(text, data)
-    units = [f"role_{i + 1}" for i in range(len(roles))]
-    if any((unit, "vote") in json_places for unit in units):
-        return {
-            unit: {
-                part: json_places[unit, part]
-                for part in ("reason", "vote")
-                if (unit, part) in json_places
-            }
-            for unit in units
-        }
-    if ("vote",) in json_places:
-        return {
-            "role_1": {
-                part: json_places[(part,)]
-                for part in ("reason", "vote")
-                if (part,) in json_places
-            }
-        }
+    places, units = json_spans(text, data), unit_names(len(roles))
+
+    def spans_at(*path: str) -> dict[str, Span]:
+        parts = {part: places.get((*path, part)) for part in ("reason", "vote")}
+        return {part: span for part, span in parts.items() if span}
+
+    by_unit = {unit: spans_at(unit) for unit in units}
+    if any("vote" in spans for spans in by_unit.values()):
+        return by_unit
+    if "vote" in (spans := spans_at()):
+        return {"role_1": spans}
     prose_votes = spoken_votes(text, roles, alone)
     return {units[position]: vote.spans for position, vote in prose_votes.items()}

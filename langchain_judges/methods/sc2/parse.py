@@ -4,85 +4,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from langchain_judges.asking.replies.confidence import (
-    Span,
     json_spans,
     reply_tokens,
     span_confidence,
 )
-from langchain_judges.asking.replies.prose import (
-    MARKUP,
-    agreed,
-    fields,
-    label_in,
-    lines_of,
-    lone_label,
-)
+from langchain_judges.asking.replies.prose import MARKUP
+from langchain_judges.methods.choices import LabelForms, SpokenLabel, spoken_label
 from langchain_judges.methods.sc2.aspects import distinct
 
-_FIELDS = ("preferred", "preference", "more consistent", "verdict", "answer", "choice")
-_NOUNS = ("response", "table", "text")
-_LABELS = {"1": "1", "2": "2", "a": "1", "b": "2"}
-_SLACK = 40
+_FORMS = LabelForms(
+    fields=("preferred", "preference", "more consistent", "verdict", "answer", "choice"),
+    nouns=("response", "table", "text"),
+    labels={"1": "1", "2": "2", "a": "1", "b": "2"},
+    slack=40,
+    places=(0, -1),
+)
 _ITEM = re.compile(r"(?:[-*•]|\d{1,2}[.)])\s+(?P<phrase>[^.!?]{2,80})[.]?")
 _LONGEST = 200
 """Characters of a line that may be a phrase in a list."""
 
 
-class SpokenChoice(NamedTuple):
-    """A choice in plain words, where its label stands, and what was said before it."""
-
-    slot: str
-    span: Span
-    before: str
-
-
-def spoken_choice(text: str) -> SpokenChoice | None:
+def label_of(text: str) -> SpokenLabel | None:
     r"""Return the slot in the fields `Preferred:`, else in a first or last line of one label.
 
-    A reply that names two, or a field that names both or none, is no choice.
-
-    >>> spoken_choice("They differ.\nPreferred: 2").slot
+    >>> label_of("They differ.\nPreferred: 2").label
     '2'
-    >>> spoken_choice("Preferred: 1 or 2") is None
+    >>> label_of("Preferred: 1 or 2") is None
     True
     """
-    lines = lines_of(text)
-    labels = [label_in(each, _LABELS, _NOUNS) for each in fields(lines, _FIELDS, _SLACK)]
-    if not labels and lines:
-        ends = (lone_label(lines, place, _LABELS, _NOUNS) for place in (0, -1))
-        labels = [each for each in ends if each]
-    choice = agreed(labels)
-    if choice is None:
-        return None
-    head = text.rfind("\n", 0, choice.line) + 1
-    return SpokenChoice(choice.label, (choice.at, choice.end), text[:head].strip())
+    return spoken_label(text, _FORMS)
 
 
 def parse_preference(text: str) -> dict[str, str] | None:
     """Read a preference in plain words."""
-    choice = spoken_choice(text)
+    choice = label_of(text)
     if choice is None:
         return None
-    name, _, comparison_text = choice.before.partition(":")
-    comparison = (
-        comparison_text.strip()
-        if name.strip(MARKUP).casefold() == "comparison"
-        else choice.before
-    )
-    return {"comparison": comparison.lstrip(MARKUP), "preferred": choice.slot}
+    name, _, text_of_field = choice.before.partition(":")
+    is_field = name.strip(MARKUP).casefold() == "comparison"
+    comparison = text_of_field.strip() if is_field else choice.before
+    return {"comparison": comparison.lstrip(MARKUP), "preferred": choice.label}
 
 
 def parse_decision(text: str) -> dict[str, str] | None:
     """Read in plain words which table is more consistent."""
-    choice = spoken_choice(text)
+    choice = label_of(text)
     if choice is None:
         return None
-    return {"more_consistent": choice.slot, "justification": choice.before}
+    return {"more_consistent": choice.label, "justification": choice.before}
 
 
 def parse_aspects(text: str) -> dict[str, Any] | None:
@@ -125,8 +99,8 @@ def label_probability(
     tokens, text = reply_tokens(message), message.text
     span = json_spans(text, data).get((field,))
     if span is None:
-        choice = spoken_choice(text)
-        agrees = choice is not None and choice.slot == data.get(field)
+        choice = label_of(text)
+        agrees = choice is not None and choice.label == data.get(field)
         span = choice.span if choice and agrees else None
     confidence = span_confidence(text, tokens, [span]) if span else None
     return {"probability": confidence.value} if confidence else {}

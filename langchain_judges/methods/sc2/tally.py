@@ -10,6 +10,7 @@ from langchain_judges.methods.sc2.parse import FORCED, label_weight
 from langchain_judges.methods.sc2.replies import Comparisons, ComparisonTable, PreferenceReply
 from langchain_judges.orders import Order, combine, disagree, prefer
 from langchain_judges.verdict import (
+    PREFERENCE_WORDS,
     ConfidenceSource,
     Failure,
     Preference,
@@ -17,8 +18,6 @@ from langchain_judges.verdict import (
     Verdict,
     not_judged,
 )
-
-_WORDS: dict[Preference, str] = {"A": "A is better", "B": "B is better", "tie": "A tie"}
 
 
 def decide(
@@ -110,7 +109,7 @@ def _rationale(
     choices: Sequence[PreferenceReply],
     how: str,
 ) -> str:
-    parts = [f"{_WORDS[preference]}."]
+    parts = [f"{PREFERENCE_WORDS[preference]}."]
     if len(set(preferences)) > 1:
         parts.append(f"The orders disagree: {preferences[0]} (A first), {preferences[1]}.")
     parts.append(how)

@@ -1,0 +1,222 @@
+"""Letting the panel vote, and the verdict."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from langgraph.types import Send
+
+from langchain_judges.asking.ask import ask, recorded
+from langchain_judges.asking.nodes import Next
+from langchain_judges.asking.question import Question, sample_seed
+from langchain_judges.asking.replies.reading import lax_shape
+from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.memory.rendering import block, example_texts
+from langchain_judges.methods.drpe import prompts as texts
+from langchain_judges.methods.drpe.ballots import read_ballots, spoken, vote_failure, weighed
+from langchain_judges.methods.drpe.replies import (
+    DRPEState,
+    RoleVote,
+    VoteWork,
+    unit_names,
+    votes_shape,
+)
+from langchain_judges.methods.drpe.steps import DRPESteps
+from langchain_judges.methods.drpe.stopping import next_roles
+from langchain_judges.methods.drpe.tally import decide, divided, norm, order_sums, role_votes
+from langchain_judges.methods.drpe.votes import ALTERNATIVES, confidences, soft_votes
+from langchain_judges.methods.pairs import examples_in, pair_of
+from langchain_judges.methods.second_order import (
+    due_orders,
+    first_of,
+    first_order,
+    first_order_sentence,
+)
+from langchain_judges.methods.stopping import not_asked_sentence
+from langchain_judges.orders import ORDER_NAMES, Order, in_slots
+from langchain_judges.rows.texts import fence_token, judged
+from langchain_judges.verdict import Pair, Role, add_usage, not_judged
+
+
+class VoteSteps(DRPESteps):
+    """The steps that ask the panel, and decide."""
+
+    def choose(self, state: DRPEState) -> Update:
+        """Say which roles are due: the next ones, while they can change the verdict."""
+        roles, asked = state["roles"], state["asked"]
+        orders = self.orders(pair_of(state))
+        more = next_roles(self.own, roles, state["ballots"], orders, asked)
+        upto = asked + more
+        return {
+            "asked": upto,
+            "due": list(range(asked, upto)),
+            "not_asked": [role["type"] for role in roles[upto:]],
+        }
+
+    def ask_panel(self, state: DRPEState) -> Next:
+        """Send the panel, or each of its roles, in every order and as often as sampled."""
+        pair = pair_of(state)
+        due = state["due"] if self.own.poll.adaptive else range(len(state["roles"]))
+        works = [
+            VoteWork(
+                pair=pair,
+                roles=state["roles"],
+                positions=seats,
+                order=order,
+                sample=sample,
+                examples=examples_in(state),
+            )
+            for order in self._due(state)
+            for sample in range(self.own.poll.replies)
+            for seats in self._seats(pair, due, sample)
+            if seats
+        ]
+        return [Send("vote", work) for work in works] or "score"
+
+    def _due(self, state: DRPEState) -> tuple[Order, ...]:
+        pair, first = pair_of(state), state.get("first_order")
+        return due_orders(self.own, pair, first, self.orders(pair))
+
+    def _seats(self, pair: Pair, due: Sequence[int], sample: int) -> list[list[int]]:
+        """Return the positions that each call asks, in the order in which it shows them."""
+        if not self.own.poll.batch:
+            return [[i] for i in due]
+        everyone = list(due)
+        if self.own.poll.shuffled:
+            # The same for both orders, whichever text is A.
+            random.Random(f"{self.chance(pair)}:{sample}").shuffle(everyone)  # noqa: S311
+        return [everyone]
+
+    def vote(self, work: VoteWork) -> Steps[Update]:
+        """Ask the panel, or one role of it, which text is better and why.
+
+        In a trace every role of a panel that was asked at once has a run of its own.
+        """
+        voters = [work["roles"][i] for i in work["positions"]]
+        question, batch, order = self._question(voters), self.own.poll.batch, work["order"]
+        place = self._place(work)
+        sampled = self.own.poll.replies > 1
+        seed = sample_seed(self.own.seed, work["sample"]) if sampled else None
+        reply = yield from ask(
+            question,
+            self._variables(work, voters),
+            unit=f"{'panel' if batch else voters[0]['type']}{place}",
+            order=order,
+            seed=seed,
+        )
+        ballots, missing = read_ballots(reply, work, voters, batch, place)
+        ballots.sort(key=lambda ballot: ballot["position"])
+        for ballot in ballots if batch else []:
+            role, unit = work["roles"][ballot["position"]], f"{ballot['role']}{place}"
+            played = replace(question, label="role")
+            yield recorded(played, role, {**ballot}, unit=unit, order=order, seed=seed)
+        return {
+            "ballots": ballots,
+            "failures": [*reply.failures, *missing],
+            "usages": [reply.usage],
+        }
+
+    def _question(self, voters: Sequence[Role]) -> Question:
+        poll, batch = self.own.poll, self.own.poll.batch
+        measured, soft = poll.confidence in {"auto", "logprobs"}, poll.confidence == "soft"
+        measure = partial(confidences, kind=poll.span) if measured else soft_votes
+        return self.setup.question(
+            "vote",
+            votes_shape(len(voters)) if batch else RoleVote,
+            "vote" if batch else "vote_alone",
+            label="vote" if batch else "role",
+            partial=lax_shape(tuple(unit_names(len(voters)))) if batch else None,
+            parse=partial(spoken, roles=voters, batch=batch),
+            measure=partial(measure, roles=voters, alone=not batch)
+            if measured or soft
+            else None,
+            measured_as="soft" if soft else poll.span,
+            sampled=poll.replies > 1,
+            shares_material=poll.replies > 1 or not batch,
+            logprobs=measured or soft,
+            alternatives=ALTERNATIVES if soft else 0,
+        )
+
+    def _variables(self, work: VoteWork, voters: Sequence[Role]) -> dict[str, object]:
+        """Return the variables of the prompt that asks for votes."""
+        pair, order, examples = work["pair"], work["order"], work["examples"]
+        text, reference = self.article(pair), pair.get("reference") or ""
+        a, b = judged(pair["output_a"]), judged(pair["output_b"])
+        first, second = in_slots(order, a, b)
+        token = fence_token([text, a, b, *filter(None, [reference]), *example_texts(examples)])
+        answer, (_, task) = "", self.task(pair)
+        if reference:
+            fence = fence_token([reference])
+            answer = texts.REFERENCE.format(fence=fence, reference=reference)
+        lessons = block(examples, token, order=order, noun=self.noun)
+        described = [f"{role['type']}: {role['description']}" for role in voters]
+        lines = [f"{number}. {line}" for number, line in enumerate(described, 1)]
+        return {
+            "fence_text": fence_token([text]),
+            "fence_1": fence_token([first]),
+            "fence_2": fence_token([second]),
+            "text": text,
+            "about": task["about"].replace("{noun}", self.noun),
+            "everyone": task["everyone"],
+            "candidate_1": first,
+            "candidate_2": second,
+            "roles": "\n".join(lines if self.own.poll.batch else described),
+            "request": texts.REQUESTS[self.own.poll.variant].format(question=task["question"]),
+            "instructions": self.frame(pair, answer + lessons)["instructions"],
+        }
+
+    def _place(self, work: VoteWork) -> str:
+        """Return what tells a call from its like in names: the order of two, the sample."""
+        marks = [ORDER_NAMES[work["order"]]] if self.own.orders != "none" else []
+        marks += [f"sample {work['sample'] + 1}"] if self.own.poll.replies > 1 else []
+        return f" ({', '.join(marks)})" if marks else ""
+
+    def first_order(self, state: DRPEState) -> Update:
+        """Weigh the first order: whether the panel is united enough to decide alone."""
+        order = first_of(pair_of(state))
+        verdict = self._decided(state, (order,))["verdict"]
+        lead = None if verdict["score"] is None else abs(2 * verdict["score"] - 1)
+        return {"first_order": first_order(self.own, order, verdict, lead)}
+
+    def score(self, state: DRPEState) -> Update:
+        """Sum the weighed votes for each text, and prefer as the rule of orders says."""
+        first = state.get("first_order")
+        alone = first and not first["second_asked"]
+        orders = (first["order"],) if first and alone else self.orders(pair_of(state))
+        update = self._decided(state, orders)
+        verdict = update["verdict"]
+        if verdict["preference"]:
+            verdict["rationale"] += first_order_sentence(self.own, first)
+            verdict["rationale"] += not_asked_sentence(
+                state["not_asked"], self.own.poll.adaptive
+            )
+        return update
+
+    def _decided(self, state: DRPEState, orders: Sequence[Order]) -> Update:
+        """Return the verdict by the votes of some orders."""
+        poll = self.own.poll
+        roles = state["roles"][: state["asked"] if poll.adaptive else None]
+        ballots, unweighed = weighed(state["ballots"], poll.confidence)
+        usage, sampled = add_usage(state["usages"]), poll.replies > 1
+        votes = role_votes(roles, ballots, sampled)
+        by_order = {
+            order: role_votes(roles, [b for b in ballots if b["order"] == order], sampled)
+            for order in orders
+        }
+        failures = [*state["failures"], *unweighed, *divided(by_order)]
+        least = poll.min_valid or len(roles) // 2 + 1
+        valid = min(
+            sum(vote["preference"] is not None for vote in each) for each in by_order.values()
+        )
+        if not roles or valid < least:
+            why = f"{valid} of {len(roles)} roles voted, at least {least} must"
+            failures = failures or [vote_failure("panel", "missing", why)]
+            verdict = not_judged(failures, usage, f"Not judged: {why}.")
+            return {"votes": votes, "score_norm": None, "verdict": verdict}
+        soft = poll.confidence == "soft"
+        norms = [norm(order_sums(each, soft), each) or 0.0 for each in by_order.values()]
+        verdict = decide(votes, by_order, self.own.orders, failures, usage, soft)
+        return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}
