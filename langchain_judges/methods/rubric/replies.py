@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, create_model
@@ -67,14 +68,19 @@ class CriteriaWork(TypedDict):
 
 def label_shape(labels: Sequence[Label], explain: Explain) -> type[BaseModel]:
     """Return the shape of a reply: one of the labels as a text, and the reason."""
-    by_name = {str(label).casefold(): str(label) for label in labels}
+    return _label_shape(tuple(map(str, labels)), explain)
+
+
+# Every reply to one judge has the same shape, and pydantic takes a millisecond to build it.
+@lru_cache(256)
+def _label_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
+    by_name = {name.casefold(): name for name in names}
 
     def as_text(value: object) -> object:
         if isinstance(value, bool):
             raise ValueError("a label is not true or false")
         return by_name.get(str(value).strip().casefold(), value)
 
-    names = tuple(str(label) for label in labels)
     choice: Any = Annotated[Literal[names], BeforeValidator(as_text)]
     label: dict[str, Any] = {"label": (choice, ...)}
     reason: dict[str, Any] = {"explanation": (str, ...)}
