@@ -21,28 +21,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import protocols
 import typer
 from allure_sweep.page import sweep_table, write_report
 from allure_sweep.plan import EXPERIMENTS, Plan, plan_sweep
 from allure_sweep.run import OWN, SweepFailed, SweepStopped, run_sweep
-from protocols import (
-    BaseUrl,
-    Concurrency,
-    Data,
-    Limit,
-    Model,
-    Out,
-    Replies,
-    Seed,
-    in_flight,
-    inside,
-    named,
-    program,
-    sharing,
-)
+from protocols import in_flight, inside, named, program, shared_model
 from rich.console import Console
 
-from langchain_judges import resolve_model
 from langchain_judges.cli.messages import FAILED, SPENT, address_of, error_console, tell_refusal
 from langchain_judges.cli.options import (
     SECONDS,
@@ -58,14 +44,14 @@ from langchain_judges.methods.registry import METHODS
 
 
 def main(  # noqa: PLR0913 - one parameter for each option
-    model: Model,
+    model: protocols.Model,
     preset: Annotated[
         str, typer.Option(help="e1: planning answers; e2: consistency of summaries.")
     ],
-    base_url: BaseUrl = None,
-    data: Data = None,
-    out: Out = Path("allure-study"),
-    limit: Limit = None,
+    base_url: protocols.BaseUrl = None,
+    data: protocols.Data = None,
+    out: protocols.Out = Path("allure-study"),
+    limit: protocols.Limit = None,
     sizes: Annotated[
         str, typer.Option(help="Numbers of examples, with commas between.")
     ] = "0,4,8,15,30,45",
@@ -90,8 +76,8 @@ def main(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = False,
     option: Settings = None,
-    seed: Seed = 0,
-    concurrency: Concurrency = None,
+    seed: protocols.Seed = 0,
+    concurrency: protocols.Concurrency = None,
     timeout: Timeout = SECONDS,
     max_calls: MaxCalls = None,
     keep_failed: KeepFailed = False,
@@ -116,8 +102,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     _announce(plan, errors)
     if dry_run:
         return None
-    replies = Replies(out / "replies.jsonl")
-    chat = sharing(resolve_model(model, base_url=base_url, timeout=timeout), replies)
+    chat, replies = shared_model(model, base_url, out, timeout)
     try:
         results = run_sweep(
             plan,

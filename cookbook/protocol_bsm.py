@@ -36,25 +36,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
+import protocols
 import typer
 from bsm_figures import Row, figures, human_agreement, plan_likeness, screen_table
-from protocols import (
-    BaseUrl,
-    Concurrency,
-    Data,
-    Limit,
-    Model,
-    Out,
-    Replies,
-    Seed,
-    in_flight,
-    named,
-    program,
-    sharing,
-)
+from protocols import in_flight, named, program, shared_model
 from rich.console import Console
 
-from langchain_judges import judge_many, load_judge, resolve_model
+from langchain_judges import judge_many, load_judge
 from langchain_judges.datasets import load
 from langchain_judges.methods.registry import METHODS
 
@@ -117,11 +105,11 @@ STUDIES = (
 
 
 def main(  # noqa: PLR0913 - one parameter for each option
-    model: Model,
-    base_url: BaseUrl = None,
-    data: Data = None,
-    out: Out = Path("bsm-study"),
-    limit: Limit = None,
+    model: protocols.Model,
+    base_url: protocols.BaseUrl = None,
+    data: protocols.Data = None,
+    out: protocols.Out = Path("bsm-study"),
+    limit: protocols.Limit = None,
     only: Annotated[str, typer.Option(help="Numbers of tables, with commas between.")] = "",
     settings: Annotated[
         str, typer.Option(help="Lines of the tables, with commas between; default all.")
@@ -132,17 +120,17 @@ def main(  # noqa: PLR0913 - one parameter for each option
     own: Annotated[
         str | None, typer.Option("--self", help="The judge's name among the answering models.")
     ] = None,
-    seed: Seed = 0,
-    concurrency: Concurrency = None,
+    seed: protocols.Seed = 0,
+    concurrency: protocols.Concurrency = None,
 ) -> dict[str, Any]:
     """Rebuild the paper's tables; the same command resumes where it stopped."""
     console = Console(highlight=False)
     numbers = named(only, [str(study.number) for study in STUDIES], "--only")
     lines = named(settings, SETTINGS, "--settings")
     rows = _rows(data, references, limit)
-    replies = Replies(out / "replies.jsonl")
+    chat, replies = shared_model(model, base_url, out)
     results = study_tables(
-        sharing(resolve_model(model, base_url=base_url), replies),
+        chat,
         rows,
         out,
         numbers=[int(number) for number in numbers] or None,

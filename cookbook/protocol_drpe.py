@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import protocols
 import typer
 from drpe_rows import SETS, Study, read_study
 from drpe_tables import (
@@ -43,21 +44,7 @@ from drpe_tables import (
     print_study,
     spread,
 )
-from protocols import (
-    BaseUrl,
-    Concurrency,
-    Data,
-    Limit,
-    Model,
-    Out,
-    Replies,
-    Seed,
-    in_flight,
-    inside,
-    named,
-    program,
-    sharing,
-)
+from protocols import Replies, in_flight, inside, named, program, sharing
 from rich.console import Console
 
 from langchain_judges import judge_many, load_judge, resolve_model
@@ -118,11 +105,11 @@ class Settings:
 
 
 def main(  # noqa: PLR0913 - one parameter for each option
-    model: Model,
-    base_url: BaseUrl = None,
-    data: Data = None,
-    out: Out = Path("drpe-study"),
-    limit: Limit = None,
+    model: protocols.Model,
+    base_url: protocols.BaseUrl = None,
+    data: protocols.Data = None,
+    out: protocols.Out = Path("drpe-study"),
+    limit: protocols.Limit = None,
     only: Annotated[str, typer.Option(help="Studies, with commas between.")] = "",
     methods: Annotated[str, typer.Option(help="Methods, with commas between.")] = "",
     reference_model: Annotated[
@@ -134,8 +121,8 @@ def main(  # noqa: PLR0913 - one parameter for each option
         int, typer.Option(min=1, max=5, help="Of the question; mean and deviation.")
     ] = 1,
     resamples: Annotated[int, typer.Option(min=1, help="Of each interval.")] = 2000,
-    seed: Seed = 0,
-    concurrency: Concurrency = None,
+    seed: protocols.Seed = 0,
+    concurrency: protocols.Concurrency = None,
     max_calls: Annotated[int | None, typer.Option(help="Most calls of each method.")] = None,
 ) -> dict[str, Any]:
     """Run the studies of the DRPE paper; the same command resumes where it stopped."""

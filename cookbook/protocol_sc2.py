@@ -28,23 +28,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, cast
 
+import protocols
 import typer
 from langchain_core.runnables import RunnableLambda
-from protocols import (
-    BaseUrl,
-    Concurrency,
-    Data,
-    Limit,
-    Model,
-    Out,
-    Replies,
-    Seed,
-    in_flight,
-    inside,
-    named,
-    program,
-    sharing,
-)
+from protocols import in_flight, inside, named, program, shared_model, sharing
 from rich.console import Console
 from rich.table import Table
 from sc2_figures import draw, fidelity, results, sizes_table, summary, summary_table
@@ -230,11 +217,11 @@ def _mark(settings: Any) -> str:
 
 
 def main(  # noqa: PLR0913 - one parameter for each option
-    model: Model,
-    base_url: BaseUrl = None,
-    data: Data = None,
-    out: Out = Path("sc2-study"),
-    limit: Limit = None,
+    model: protocols.Model,
+    base_url: protocols.BaseUrl = None,
+    data: protocols.Data = None,
+    out: protocols.Out = Path("sc2-study"),
+    limit: protocols.Limit = None,
     only: Annotated[str, typer.Option(help="Studies, with commas between.")] = "",
     arms: Annotated[
         str, typer.Option(help="Arms of the studies, with commas between; default all.")
@@ -249,8 +236,8 @@ def main(  # noqa: PLR0913 - one parameter for each option
     rounds: Annotated[
         int, typer.Option(min=1, help="Times that all which is sampled is repeated.")
     ] = 1,
-    seed: Seed = 0,
-    concurrency: Concurrency = None,
+    seed: protocols.Seed = 0,
+    concurrency: protocols.Concurrency = None,
 ) -> dict[str, dict[str, Any]]:
     """Run the studies of SC²'s paper; the same command resumes where it stopped."""
     console = table_console()
@@ -261,8 +248,7 @@ def main(  # noqa: PLR0913 - one parameter for each option
     )
     # Nothing is asked before every set was found.
     pairs = {name: read(name, data and inside(data, name), seed) for name in set_names}
-    replies = Replies(out / "replies.jsonl")
-    chat = sharing(resolve_model(model, base_url=base_url), replies)
+    chat, replies = shared_model(model, base_url, out)
     comparer = comparison_model and sharing(
         resolve_model(comparison_model, base_url=base_url), replies
     )

@@ -19,23 +19,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
+import protocols
 import typer
-from protocols import (
-    BaseUrl,
-    Concurrency,
-    Data,
-    Limit,
-    Model,
-    Out,
-    Replies,
-    Seed,
-    in_flight,
-    inside,
-    program,
-    sharing,
-)
+from protocols import in_flight, inside, program, shared_model
 
-from langchain_judges import judge_many, resolve_model
+from langchain_judges import judge_many
 from langchain_judges.writing.quality import Writing, evaluate_writing, load_story_judge
 from langchain_judges.writing.registry import load_writer
 
@@ -130,24 +118,23 @@ def _percent(share: float | None) -> str:
 
 
 def main(  # noqa: PLR0913 - one parameter for each option
-    model: Model,
-    base_url: BaseUrl = None,
-    data: Data = None,
-    out: Out = Path("writing-study"),
-    limit: Limit = None,
+    model: protocols.Model,
+    base_url: protocols.BaseUrl = None,
+    data: protocols.Data = None,
+    out: protocols.Out = Path("writing-study"),
+    limit: protocols.Limit = None,
     size: Annotated[int, typer.Option(min=1, help="Concepts drawn from each list.")] = 10,
     judge: Annotated[
         str | None, typer.Option(help="The model that compares texts; none compares nothing.")
     ] = None,
-    seed: Seed = 0,
-    concurrency: Concurrency = None,
+    seed: protocols.Seed = 0,
+    concurrency: protocols.Concurrency = None,
 ) -> dict[str, Writing]:
     """Write the same lists by every method; the same command resumes where it stopped."""
     lists = data if data and data.is_file() else inside(data, "commongen_hard", CONCEPTS)
     with lists.open(encoding="utf-8") as lines:
         tasks = draw(lines, limit or ROWS, size, seed)
-    replies = Replies(out / "replies.jsonl")
-    chat = sharing(resolve_model(model, base_url=base_url), replies)
+    chat, replies = shared_model(model, base_url, out)
     other = load_story_judge(chat if judge == model else judge) if judge else None
     out.mkdir(parents=True, exist_ok=True)
     flying = in_flight(model, concurrency)

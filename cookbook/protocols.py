@@ -17,6 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import message_to_dict, messages_from_dict
 from langchain_core.outputs import ChatGeneration, Generation
 
+from langchain_judges.asking.models import resolve_model
 from langchain_judges.cli.messages import MISUSED, end_stopped, error_console
 from langchain_judges.cli.options import BaseUrl, Concurrency, Model
 from langchain_judges.errors import JudgeError
@@ -138,6 +139,14 @@ def _request(prompt: str, llm_string: str) -> str:
 
 
 _Chat = TypeVar("_Chat", bound=BaseChatModel)
+
+
+def shared_model(
+    name: str, base_url: str | None, out: Path, timeout: float | None = None
+) -> tuple[BaseChatModel, Replies]:
+    """Return a model, and the replies in a study's folder from which it answers first."""
+    replies = Replies(out / "replies.jsonl")
+    return sharing(resolve_model(name, base_url=base_url, timeout=timeout), replies), replies
 
 
 def sharing(model: _Chat, replies: Replies) -> _Chat:

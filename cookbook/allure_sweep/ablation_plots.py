@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from allure_sweep.drawing import (
     COLOURS,
     Results,
-    by_metric,
     canvas,
     legend,
-    majority_line,
+    metrics_plot,
     nothing,
     reach,
+    run_metrics,
     style,
 )
 
@@ -28,14 +28,13 @@ def ablation(results: Results) -> Figure:
     if not arms:
         return nothing("No example was remembered, so none can be left out.")
     figure, (left, right) = canvas(9, 0.5 * len(arms) + 2, ncols=2, sharey=True)
-    names = [each["left_out"] or "nothing left out" for each in arms]
     ys = range(len(arms))
     left.barh(ys, [each["errors"] for each in arms], color=COLOURS[0])
     for y, each in enumerate(arms):
         change = each["change_percent"]
         more = "" if change is None or not y else f" ({change:+.0f} %)"
         left.text(each["errors"], y, f" {each['errors']}{more}", va="center", fontsize=8)
-    left.set_yticks(ys, names)
+    left.set_yticks(ys, _names(arms))
     left.invert_yaxis()
     left.margins(x=0.25)
     left.set(xlabel=f"errors on {results['items']['held_out']} held-out items")
@@ -51,6 +50,10 @@ def ablation(results: Results) -> Figure:
         )  # fmt: skip
     right.set(xlabel="Cohen's κ with the run that has all examples")
     return figure
+
+
+def _names(arms: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [each["left_out"] or "nothing left out" for each in arms]
 
 
 def errors(results: Results) -> Figure:
@@ -107,14 +110,10 @@ def changes(results: Results) -> Figure:
     if not arms:
         return nothing("No example was remembered, so none can be left out.")
     figure, (left, right) = canvas(11, 0.5 * len(arms) + 2, ncols=2, sharey=True)
-    ys = range(len(arms))
     _stacked(left, arms, {"changed_to_1": "0 → 1", "changed_to_0": "1 → 0"})
-    _stacked(
-        right,
-        arms,
-        {"false_positives": "false positives", "false_negatives": "false negatives"},
-    )
-    left.set_yticks(ys, [each["left_out"] or "nothing left out" for each in arms])
+    wrong = {"false_positives": "false positives", "false_negatives": "false negatives"}
+    _stacked(right, arms, wrong)
+    left.set_yticks(range(len(arms)), _names(arms))
     left.invert_yaxis()
     left.set(xlabel="labels other than with all examples")
     right.set(xlabel=f"wrong labels on {results['items']['held_out']} held-out items")
@@ -144,14 +143,8 @@ def metrics_left_out(results: Results) -> Figure:
     arms = results["ablation"]
     if not arms:
         return nothing("No example was remembered, so none can be left out.")
-    figure, axes = canvas()
-    by_metric(axes, [results["runs"][each["run"]]["metrics"] for each in arms])
-    names = [each["left_out"] or "nothing left out" for each in arms]
-    axes.set_xticks(range(len(names)), names, rotation=20, ha="right")
-    axes.set(ylabel="on held-out items", ylim=(-0.03, 1.03))
-    majority_line(axes, results)
-    legend(axes)
-    return figure
+    metrics = run_metrics(results, arms)
+    return metrics_plot(results, metrics, _names(arms), rotation=20, ha="right")
 
 
 def roc_sizes(results: Results) -> Figure:

@@ -106,6 +106,28 @@ def majority_line(axes: Axes, results: Results) -> None:
     )  # fmt: skip
 
 
+def metrics_plot(
+    results: Results,
+    runs: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    xlabel: str = "",
+    **ticks: Any,
+) -> Figure:
+    """Return a plot of the metrics of runs, beside always giving the commonest label."""
+    figure, axes = canvas()
+    by_metric(axes, runs)
+    axes.set_xticks(range(len(names)), names, **ticks)
+    axes.set(xlabel=xlabel, ylabel="on held-out items", ylim=(-0.03, 1.03))
+    majority_line(axes, results)
+    legend(axes)
+    return figure
+
+
+def run_metrics(results: Results, entries: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return the metrics of the run that each entry names."""
+    return [results["runs"][each["run"]]["metrics"] for each in entries]
+
+
 def legend(axes: Axes, title: str | None = None) -> None:
     """Put a legend beside the axes, if anything has a label."""
     if axes.get_legend_handles_labels()[0]:

@@ -18,12 +18,12 @@ from allure_sweep.ablation_plots import (
 from allure_sweep.drawing import (
     COLOURS,
     Results,
-    by_metric,
     canvas,
     legend,
     line,
-    majority_line,
+    metrics_plot,
     nothing,
+    run_metrics,
     spread,
     style,
 )
@@ -46,14 +46,9 @@ class Plot(NamedTuple):
 
 def sweep(results: Results) -> Figure:
     """Draw the metrics over the number of examples."""
-    figure, axes = canvas()
     sizes = results["sizes"]
-    by_metric(axes, [each["metrics"] for each in sizes])
-    axes.set_xticks(range(len(sizes)), [_size(each) for each in sizes])
-    axes.set(xlabel="examples", ylabel="on held-out items", ylim=(-0.03, 1.03))
-    majority_line(axes, results)
-    legend(axes)
-    return figure
+    metrics = [each["metrics"] for each in sizes]
+    return metrics_plot(results, metrics, [_size(each) for each in sizes], "examples")
 
 
 def _size(each: Mapping[str, Any]) -> str:
@@ -80,32 +75,19 @@ def systems(results: Results) -> Figure:
 
 def instructions(results: Results) -> Figure:
     """Draw what each part of the prompt adds."""
-    figure, axes = canvas()
     entries = results["instructions"]
-    by_metric(axes, [results["runs"][each["run"]]["metrics"] for each in entries])
-    names = [each["name"] for each in entries]
-    axes.set_xticks(range(len(names)), [n if not k else f"+ {n}" for k, n in enumerate(names)])
-    axes.set(ylabel="on held-out items", ylim=(-0.03, 1.03))
-    majority_line(axes, results)
-    legend(axes)
-    return figure
+    names = [
+        f"+ {each['name']}" if place else each["name"] for place, each in enumerate(entries)
+    ]
+    return metrics_plot(results, run_metrics(results, entries), names)
 
 
 def curve(results: Results) -> Figure:
     """Draw the metrics over the number of training items that were audited."""
-    figure, axes = canvas()
     points = results["learning_curve"]
-    by_metric(axes, [results["runs"][each["run"]]["metrics"] for each in points])
     names = [f"{each['audited']}\n({each['examples']})" for each in points]
-    axes.set_xticks(range(len(names)), names)
-    axes.set(
-        xlabel="training items audited (examples remembered)",
-        ylabel="on held-out items",
-        ylim=(-0.03, 1.03),
-    )
-    majority_line(axes, results)
-    legend(axes)
-    return figure
+    title = "training items audited (examples remembered)"
+    return metrics_plot(results, run_metrics(results, points), names, title)
 
 
 def skills(results: Results) -> Figure:
