@@ -19,7 +19,7 @@ from langchain_core.outputs import ChatGeneration, Generation
 
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.cli.messages import MISUSED, end_stopped, error_console
-from langchain_judges.cli.options import BaseUrl, Concurrency, Model
+from langchain_judges.cli.options import SECONDS, BaseUrl, Concurrency, Model
 from langchain_judges.errors import JudgeError
 
 __all__ = ["BaseUrl", "Concurrency", "Data", "Limit", "Model", "Out", "Seed"]
@@ -142,7 +142,7 @@ _Chat = TypeVar("_Chat", bound=BaseChatModel)
 
 
 def shared_model(
-    name: str, base_url: str | None, out: Path, timeout: float | None = None
+    name: str, base_url: str | None, out: Path, timeout: float = SECONDS
 ) -> tuple[BaseChatModel, Replies]:
     """Return a model, and the replies in a study's folder from which it answers first."""
     replies = Replies(out / "replies.jsonl")

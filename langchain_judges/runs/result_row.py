@@ -17,7 +17,7 @@ ResultRow = dict[str, Any]
 method's own results."""
 
 
-class Outcome(TypedDict, total=False):
+class AnyVerdict(TypedDict, total=False):
     """A verdict of either kind; of a written text only failures and usage."""
 
     preference: Preference | None
@@ -31,10 +31,10 @@ class Outcome(TypedDict, total=False):
     usage: Usage
 
 
-def outcome_of(result: Mapping[str, Any]) -> Outcome:
+def outcome_of(result: Mapping[str, Any]) -> AnyVerdict:
     """Return where a result has failures and usage: its verdict, or a written row itself."""
     is_text = kind_of_result(result) == "task"
-    return cast("Outcome", result if is_text else result.get("verdict") or {})
+    return cast("AnyVerdict", result if is_text else result.get("verdict") or {})
 
 
 def judged_row(result: Mapping[str, Any]) -> bool:
@@ -44,7 +44,7 @@ def judged_row(result: Mapping[str, Any]) -> bool:
     return answer_of(outcome_of(result)) is not None
 
 
-def answer_of(verdict: Outcome) -> Label | None:
+def answer_of(verdict: AnyVerdict) -> Label | None:
     """Return the preference or the label of a verdict; None if it has neither."""
     return verdict.get("preference", verdict.get("label"))
 

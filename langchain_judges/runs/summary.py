@@ -10,7 +10,7 @@ from itertools import combinations
 from langchain_judges.rows.kinds import kind_of_result
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.runs.result_row import (
-    Outcome,
+    AnyVerdict,
     ResultRow,
     answer_of,
     judged_row,
@@ -181,7 +181,7 @@ class Summary:
 _LEAST_LABELLED = 10
 
 
-def cause_of(verdict: Outcome) -> str:
+def cause_of(verdict: AnyVerdict) -> str:
     """Return the reason why a row could not be judged: its first failure."""
     first = next(iter(verdict.get("failures") or []), None)
     if first is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -18,7 +19,29 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, PrivateAttr
 
 
-class FakeChatModel(BaseChatModel):
+class PlainModel(BaseChatModel):
+    """A chat model that a test can have: it needs a reply alone, to a request in plain text."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @abstractmethod
+    def _reply(
+        self, messages: list[BaseMessage], stop: list[str] | None, settings: dict[str, Any]
+    ) -> AIMessage:
+        """Return the reply to messages, with the keywords of the call."""
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        message = self._reply(messages, stop, kwargs)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+class FakeChatModel(PlainModel):
     """A chat model that replies by a script and records what it was asked.
 
     It is asked in plain text, as a model that knows neither tools nor structured output; see
@@ -26,16 +49,14 @@ class FakeChatModel(BaseChatModel):
     unless it is a message that says otherwise.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    replies: Sequence[Any] | Callable[[str], Any]
+    replies: Sequence[object] | Callable[[str], object]
     """What it replies: a list, of which each call takes the next, or a function of the prompt.
     A reply is a text, a dictionary (sent as JSON), a message, or an exception, which is raised.
     """
     _prompts: list[str] = PrivateAttr(default_factory=list)
     _messages: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
     _settings: list[dict[str, Any]] = PrivateAttr(default_factory=list)
-    _lock: Any = PrivateAttr(default_factory=threading.Lock)
+    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     @property
     def prompts(self) -> list[str]:
@@ -56,27 +77,23 @@ class FakeChatModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "fake"
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    def _reply(
+        self, messages: list[BaseMessage], stop: list[str] | None, settings: dict[str, Any]
+    ) -> AIMessage:
         prompt = "\n---\n".join(message.text for message in messages)
         with self._lock:
             number = len(self._prompts)
             self._prompts.append(prompt)
             self._messages.append(messages)
-            self._settings.append(kwargs)
+            self._settings.append(settings)
         reply = scripted(self.replies, number, prompt)
         if isinstance(reply, Exception):
             raise reply
-        message = self._message(reply, kwargs)
+        message = self._message(reply, settings)
         if message.usage_metadata is None:
             usage = UsageMetadata(input_tokens=7, output_tokens=3, total_tokens=10)
             message = message.model_copy(update={"usage_metadata": usage})
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        return message
 
     def _message(self, reply: Any, settings: Mapping[str, Any]) -> AIMessage:
         if isinstance(reply, AIMessage):
@@ -108,11 +125,17 @@ class FakeToolModel(FakeChatModel):
         return AIMessage("", tool_calls=[call])
 
 
+_Request = TypeVar("_Request")
+_Answer = TypeVar("_Answer")
+
+
 class ScriptEnded(LookupError):
     """A fake was asked more often than its list has replies."""
 
 
-def scripted(script: Sequence[Any] | Callable[[Any], Any], number: int, request: Any) -> Any:
+def scripted(
+    script: Sequence[_Answer] | Callable[[_Request], _Answer], number: int, request: _Request
+) -> _Answer:
     """Return the reply of a script to a call; calls are counted from 0."""
     if callable(script):
         return script(request)

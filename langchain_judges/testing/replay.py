@@ -9,15 +9,16 @@ import threading
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from pydantic import ConfigDict, PrivateAttr
+from langchain_core.messages.ai import UsageMetadata
+from pydantic import PrivateAttr
+from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import model_name, resolve_model
+from langchain_judges.testing.model import PlainModel
 
 _METADATA = ("finish_reason", "stop_reason", "logprobs")
 """What of a reply's metadata says how to read it; the rest, such as ids, is not recorded."""
@@ -34,7 +35,33 @@ class NotRecorded(LookupError):
     """Read by judges as a refusal of every call: a run ends instead of failing row by row."""
 
 
-class ReplayChatModel(BaseChatModel):
+class RecordedRequest(TypedDict):
+    """What a model is asked, as plain data."""
+
+    messages: list[list[object]]
+    """Type and content of each message."""
+    settings: dict[str, object]
+    """The keywords of the call, such as a temperature or a seed."""
+
+
+class RecordedReply(TypedDict):
+    """What a model replied."""
+
+    text: str
+    usage: NotRequired[UsageMetadata | None]
+    metadata: NotRequired[dict[str, object] | None]
+
+
+class RecordedCall(RecordedRequest):
+    """A line of a recorded file."""
+
+    key: str
+    model: str
+    date: str
+    reply: RecordedReply
+
+
+class ReplayChatModel(PlainModel):
     """A chat model that gives recorded replies, found by the whole request.
 
     A request is its messages and the keywords of its call, such as a temperature or a seed. One
@@ -47,14 +74,12 @@ class ReplayChatModel(BaseChatModel):
         FileNotFoundError: When it is asked and there is no such file.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     path: Path
     """A file of JSON lines, as `RecordingChatModel` writes it."""
-    _entries: dict[str, dict[str, Any]] | None = PrivateAttr(default=None)
+    _entries: dict[str, RecordedCall] | None = PrivateAttr(default=None)
 
     @property
-    def recorded(self) -> list[dict[str, Any]]:
+    def recorded(self) -> list[RecordedCall]:
         """The lines of the file: `key`, `model`, `date`, `messages`, `settings` and `reply`."""
         return list(self._read().values())
 
@@ -62,34 +87,28 @@ class ReplayChatModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "replay"
 
-    def _read(self) -> dict[str, dict[str, Any]]:
+    def _read(self) -> dict[str, RecordedCall]:
         if self._entries is None:
             self._entries = entries_of(self.path)
         return self._entries
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        request = request_of(messages, stop, kwargs)
+    def _reply(
+        self, messages: list[BaseMessage], stop: list[str] | None, settings: dict[str, Any]
+    ) -> AIMessage:
+        request = request_of(messages, stop, settings)
         entry = self._read().get(key_of(request))
         if entry is None:
             raise NotRecorded(_refusal(request, self.recorded, self.path))
-        return _result(entry["reply"])
+        return _message(entry["reply"])
 
 
-class RecordingChatModel(BaseChatModel):
+class RecordingChatModel(PlainModel):
     """A chat model that asks another one and writes requests and replies to a file.
 
     What the file already holds is not asked again, so a run that was stopped resumes where it
     stopped. It is asked in plain text, as `ReplayChatModel` is, so that both get the same
     requests.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     model: str | BaseChatModel
     """The model to ask: a chat model, or a name as the judges take it."""
@@ -99,22 +118,18 @@ class RecordingChatModel(BaseChatModel):
     """How the file calls the model; by default its name."""
     not_sent: Sequence[str] = ()
     """Keywords that the model does not take, such as `seed`: recorded, but not sent on."""
-    _entries: dict[str, dict[str, Any]] | None = PrivateAttr(default=None)
+    _entries: dict[str, RecordedCall] | None = PrivateAttr(default=None)
     _chat: BaseChatModel | None = PrivateAttr(default=None)
-    _lock: Any = PrivateAttr(default_factory=threading.Lock)
+    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     @property
     def _llm_type(self) -> str:
         return "recording"
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        request = request_of(messages, stop, kwargs)
+    def _reply(
+        self, messages: list[BaseMessage], stop: list[str] | None, settings: dict[str, Any]
+    ) -> AIMessage:
+        request = request_of(messages, stop, settings)
         key = key_of(request)
         with self._lock:
             if self._entries is None:
@@ -123,20 +138,22 @@ class RecordingChatModel(BaseChatModel):
             entry, chat = self._entries.get(key), self._chat
         if entry is None:
             assert chat is not None  # noqa: S101 - for the type checker: resolved above
-            options = {name: each for name, each in kwargs.items() if name not in self.not_sent}
+            options = {
+                name: each for name, each in settings.items() if name not in self.not_sent
+            }
             reply = chat.invoke(messages, stop=stop, **options)
             entry = self._record(key, request, reply, chat)
-        return _result(entry["reply"])
+        return _message(entry["reply"])
 
     def _record(
-        self, key: str, request: dict[str, Any], reply: AIMessage, chat: BaseChatModel
-    ) -> dict[str, Any]:
+        self, key: str, request: RecordedRequest, reply: AIMessage, chat: BaseChatModel
+    ) -> RecordedCall:
         metadata = {
             name: reply.response_metadata[name]
             for name in _METADATA
             if reply.response_metadata.get(name) is not None
         }
-        entry = {
+        entry: RecordedCall = {
             "key": key,
             "model": self.answered_by or model_name(chat),
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -153,8 +170,8 @@ class RecordingChatModel(BaseChatModel):
 
 
 def request_of(
-    messages: Sequence[BaseMessage], stop: Sequence[str] | None, settings: Mapping[str, Any]
-) -> dict[str, Any]:
+    messages: Sequence[BaseMessage], stop: Sequence[str] | None, settings: Mapping[str, object]
+) -> RecordedRequest:
     """Return a request as plain data: what the model is shown, and the keywords of the call."""
     options = {**settings, **({"stop": list(stop)} if stop else {})}
     return {
@@ -163,13 +180,13 @@ def request_of(
     }
 
 
-def key_of(request: Mapping[str, Any]) -> str:
+def key_of(request: RecordedRequest) -> str:
     """Return the hash by which a request is found."""
     text = json.dumps([request["messages"], request["settings"]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def entries_of(path: Path) -> dict[str, dict[str, Any]]:
+def entries_of(path: Path) -> dict[str, RecordedCall]:
     """Return the lines of a recorded file by the hash of their request.
 
     The hash is computed from the request, so a file edited by hand cannot answer another one.
@@ -179,25 +196,22 @@ def entries_of(path: Path) -> dict[str, dict[str, Any]]:
     return {key_of(entry): entry for entry in entries}
 
 
-def _result(reply: Mapping[str, Any]) -> ChatResult:
-    message = AIMessage(
+def _message(reply: RecordedReply) -> AIMessage:
+    return AIMessage(
         reply["text"],
         usage_metadata=reply.get("usage"),
-        response_metadata=dict(reply.get("metadata") or {}),
+        response_metadata=reply.get("metadata") or {},
     )
-    return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def _refusal(
-    request: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], path: Path
-) -> str:
+def _refusal(request: RecordedRequest, entries: Sequence[RecordedRequest], path: Path) -> str:
     """Say where a request differs from the nearest one in the file, and how to record it."""
     how = _HOW.format(path=str(path))
     if not entries:
         return f"{path} holds no recorded reply. {how}"
     text = _text(request)
 
-    def likeness(entry: Mapping[str, Any]) -> float:
+    def likeness(entry: RecordedRequest) -> float:
         return SequenceMatcher(None, text, _text(entry)).quick_ratio()
 
     nearest = _text(max(entries, key=likeness))
@@ -210,6 +224,6 @@ def _refusal(
     )
 
 
-def _text(request: Mapping[str, Any]) -> str:
+def _text(request: RecordedRequest) -> str:
     messages = "\n".join(str(content) for _, content in request["messages"])
     return f"{messages}\n{json.dumps(request['settings'], sort_keys=True)}"

@@ -67,9 +67,13 @@ class ServerReply:
     """Whether the connection is closed without an answer."""
 
 
-def reply(
-    content: str | Mapping[str, Any] | AIMessage | None, finish: str = "stop", **message: Any
-) -> ServerReply:
+ReplyContent = str | Mapping[str, object] | AIMessage | None
+"""What a reply says; a dictionary is sent as JSON."""
+ServerAnswer = ServerReply | ReplyContent
+"""What a script answers to a request."""
+
+
+def reply(content: ReplyContent, finish: str = "stop", **message: Any) -> ServerReply:
     """Return a chat completion.
 
     Args:
@@ -97,7 +101,7 @@ def reply(
     return ServerReply(payload={**kind, "choices": [choice], "usage": usage})
 
 
-def _text(content: str | Mapping[str, Any] | AIMessage | None) -> str | None:
+def _text(content: ReplyContent) -> str | None:
     if isinstance(content, AIMessage):
         return content.text
     return json.dumps(content) if isinstance(content, Mapping) else content
@@ -127,7 +131,9 @@ class FakeModelServer:
     """
 
     def __init__(
-        self, replies: Sequence[Any] | Callable[[ServerCall], Any], delay: float = 0.0
+        self,
+        replies: Sequence[ServerAnswer] | Callable[[ServerCall], ServerAnswer],
+        delay: float = 0.0,
     ) -> None:
         """Note the script; nothing listens before the block is entered."""
         self.replies = replies
@@ -145,7 +151,7 @@ class FakeModelServer:
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> FakeModelServer:
         """Start to listen."""
@@ -209,7 +215,7 @@ class FakeModelServer:
     async def _request(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Answer one request; False if the connection is to be closed."""
+        """ServerAnswer one request; False if the connection is to be closed."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         fields = (line.partition(":") for line in head[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in fields}
