@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
@@ -19,8 +18,8 @@ from pydantic import BaseModel
 from langchain_judges.asking.channel import ReplyRequest
 from langchain_judges.asking.journal import key_of
 from langchain_judges.asking.ledger import LEDGER
-from langchain_judges.asking.question import Asking, Question, Reply
-from langchain_judges.asking.replies.reading import Problem, read
+from langchain_judges.asking.question import Asking, Question, Reply, StoredReply
+from langchain_judges.asking.replies.reading import Problem, ReplyData, read
 from langchain_judges.asking.reply_cache import cache_key, cached_reply, keep_reply
 from langchain_judges.asking.schema import json_schema
 from langchain_judges.asking.sending import send
@@ -88,7 +87,7 @@ def ask(
 def recorded(
     question: Question,
     value: object,
-    result: Mapping[str, Any],
+    result: Mapping[str, object],
     *,
     unit: str,
     order: Order | None = None,
@@ -106,7 +105,7 @@ def recorded(
     """
     sampling = question.channel.sampling(question.sampled, seed)
     config = Asking(question, unit, order, seed).config(sampling)
-    task: RunnableLambda[Any, Any] = RunnableLambda(lambda _: dict(result))
+    task: RunnableLambda[object, object] = RunnableLambda(lambda _: dict(result))
     return Effect(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))
 
 
@@ -122,65 +121,63 @@ def _journalled(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]
     """Take the reply that an earlier run has paid for, before a kill even, or ask."""
     question = asking.question
     messages = _with_media(question.prompt.format_messages(**variables))
+    journal = question.journal if question.journal and question.journal.saver else None
     replies = ledger.replies if (ledger := LEDGER.get()) else None
-    has_saver = question.journal is not None and question.journal.saver is not None
-    if replies is None and not has_saver:
-        return (yield from _answer(asking, messages, variables))
+    if journal is None and replies is None:
+        return (yield from _cached(asking, messages, variables))
 
-    def ask_now() -> Steps[dict[str, Any]]:
-        reply = yield from _answer(asking, messages, variables)
-        return {
-            "data": reply.data,
-            "failures": reply.failures,
-            "usage": reply.usage,
-            "measured": reply.measured,
-            "problem": reply.problem and list(reply.problem),
-        }
+    def ask_now() -> Steps[StoredReply]:
+        reply = yield from _cached(asking, messages, variables)
+        return reply.stored()
 
     key = key_of(question.method, question.step, asking.unit, *cache_key(asking, messages))
-    if question.journal is not None and has_saver:
-        entry = yield from question.journal.once(key, ask_now, _is_good)
+    if journal is not None:
+        entry = yield from journal.once(key, ask_now, _is_good)
     elif replies is not None and (entry := replies.take(key)) is None:
         entry = yield from ask_now()
         if _is_good(entry):
             replies.keep(key, entry)
-    problem = entry["problem"] and Problem(*entry["problem"])
-    return Reply(
-        entry["data"], entry["failures"], entry["usage"], None, entry["measured"], problem
-    )
+    return Reply.of(entry)
 
 
-def _is_good(entry: Mapping[str, Any]) -> bool:
+def _is_good(entry: StoredReply) -> bool:
     return bool(entry["usage"]["calls"]) and not entry["failures"]
 
 
-def _answer(
+def _cached(
     asking: Asking, messages: list[BaseMessage], variables: Mapping[str, object]
 ) -> Steps[Reply]:
+    """Take the reply that the cache has, or ask and put it there if it is usable as a whole."""
+    cache = asking.question.cache
+    if cache is None:
+        return (yield from _checked(asking, messages, variables))
+    key = cache_key(asking, messages)
+    reply = yield from cached_reply(cache, key, asking)
+    if reply is None:
+        reply = yield from _checked(asking, messages, variables)
+        if reply.data is not None and reply.problem is None:
+            yield from keep_reply(cache, key, reply)
+    return reply
+
+
+def _checked(
+    asking: Asking, messages: list[BaseMessage], variables: Mapping[str, object]
+) -> Steps[Reply]:
+    """Send the messages, check the reply, and ask for a repair where it cannot be used."""
     question = asking.question
-    key = cache_key(asking, messages) if question.cache else None
-    if key and (entry := (yield from cached_reply(question, key))) is not None:
-        asking.cost["cached_calls"] = 1
-        asking.lacking.update(entry["asked_without"])
-        reply = asking.reply(entry["data"], None)
-        reply.measured = entry["measured"]
-        return reply
     repairs_to_go = question.repairs
     material = [str(variables[name]) for name in _JUDGED if variables.get(name)]
     while True:
-        message, request, failed = yield from send(asking, messages)
+        message, request, failure = yield from send(asking, messages)
         if message is None:
-            return asking.reply(None, failed)
-        data, wrong = read(message, question.shape, question.parse, request.tool, material)
-        if wrong is None:
-            reply = _measured(asking, message, data)
-            if key:
-                yield from keep_reply(question, key, reply)
-            return reply
-        if wrong.reason in _NO_REPAIR or not repairs_to_go:
-            return _salvaged(asking, message, request, material, wrong)
+            return asking.reply(None, failure)
+        data, problem = read(message, question.shape, question.parse, request.tool, material)
+        if problem is None:
+            return _measured(asking, message, data)
+        if problem.reason in _NO_REPAIR or not repairs_to_go:
+            return _salvaged(asking, message, request, material, problem)
         repairs_to_go -= 1
-        messages = _repair(messages, message, wrong, question.shape)
+        messages = _repair(messages, message, problem, question.shape)
 
 
 def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -201,7 +198,7 @@ def _salvaged(
     material: Sequence[str],
     problem: Problem,
 ) -> Reply:
-    """Return what can be used of a reply that stayed unusable; never kept in a cache."""
+    """Return what can be used of a reply that stayed unusable."""
     question = asking.question
     if question.partial and problem.reason not in _NO_REPAIR:
         data, _ = read(message, question.partial, question.parse, request.tool, material)
@@ -212,7 +209,7 @@ def _salvaged(
     return asking.reply(None, problem)
 
 
-def _measured(asking: Asking, message: AIMessage, data: dict[str, Any] | None) -> Reply:
+def _measured(asking: Asking, message: AIMessage, data: ReplyData | None) -> Reply:
     reply = asking.reply(data, None, message)
     if asking.question.measure and data is not None:
         reply.measured = asking.question.measure(message, data)

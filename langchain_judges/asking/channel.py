@@ -49,6 +49,10 @@ _AS_JSON = (
 )
 
 
+Sampling = dict[str, float]
+"""Sampling parameters and what else a call wants of tokens, as models take them."""
+
+
 class ReplyRequest(NamedTuple):
     """What is called, and with which keywords, to ask for one reply."""
 
@@ -79,7 +83,7 @@ class _Place(NamedTuple):
     """A model as one event loop uses it, and the requests prepared for it."""
 
     model: BaseChatModel
-    requests: dict[Any, ReplyRequest]
+    requests: dict[tuple[object, ...], ReplyRequest]
 
 
 class Channel:
@@ -126,14 +130,14 @@ class Channel:
         self._outside = _Place(with_plain_json(self.model), {})
         self._places: dict[asyncio.AbstractEventLoop, _Place] = {}
 
-    def sampling(self, sampled: bool, seed: int | None) -> dict[str, Any]:
+    def sampling(self, sampled: bool, seed: int | None) -> Sampling:
         """Return the sampling parameters that a call binds."""
         wanted = self.wanted_sampling(sampled, seed)
         return {key: value for key, value in wanted.items() if key not in self.refused}
 
-    def wanted_sampling(self, sampled: bool, seed: int | None) -> dict[str, Any]:
+    def wanted_sampling(self, sampled: bool, seed: int | None) -> Sampling:
         """Return the sampling parameters that a call would bind if the model took them all."""
-        parameters: dict[str, Any] = {}
+        parameters: Sampling = {}
         if self.temperature is not None:
             parameters["temperature"] = self.temperature
         elif getattr(self.model, "temperature", None) is None:
@@ -145,7 +149,7 @@ class Channel:
     def request(
         self,
         shape: type[BaseModel],
-        sampling: dict[str, Any],
+        sampling: Sampling,
         *,
         logprobs: bool = False,
         alternatives: int = 0,
@@ -234,7 +238,7 @@ class Channel:
         _LOG.warning("The model %r %s.", model_name(self.model), what)
 
     def _with(
-        self, model: BaseChatModel, sampling: dict[str, Any]
+        self, model: BaseChatModel, sampling: Sampling
     ) -> tuple[BaseChatModel, dict[str, Any]]:
         """Split sampling parameters into what is set on the model and what is passed along.
 
@@ -242,7 +246,7 @@ class Channel:
         those that declare a field honour it.
         """
         # Without a seed LangChain's cache would answer every sample with the first.
-        own: dict[str, Any] = {"cache": False} if "seed" in self.refused else {}
+        own: dict[str, object] = {"cache": False} if "seed" in self.refused else {}
         if self.kin:
             return (model.model_copy(update=own) if own else model), dict(sampling)
         fields = type(model).model_fields

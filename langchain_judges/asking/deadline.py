@@ -6,7 +6,6 @@ import asyncio
 import threading
 from concurrent.futures import Future
 from contextvars import copy_context
-from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
@@ -41,8 +40,8 @@ def _late(seconds: float) -> TimeoutError:
     return TimeoutError(f"no whole reply within {seconds:g} seconds")
 
 
-def _in_thread(effect: Effect, seconds: float) -> Any:
-    result: Future[Any] = Future()
+def _in_thread(effect: Effect, seconds: float) -> object:
+    result: Future[object] = Future()
     context = copy_context()
 
     def call() -> None:
@@ -60,7 +59,7 @@ def _in_thread(effect: Effect, seconds: float) -> Any:
         raise _late(seconds) from None
 
 
-async def _in_loop(effect: Effect, seconds: float) -> Any:
+async def _in_loop(effect: Effect, seconds: float) -> object:
     try:
         async with asyncio.timeout(seconds) as scope:
             return await effect.later()

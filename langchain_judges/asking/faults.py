@@ -10,7 +10,7 @@ import math
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -105,7 +105,7 @@ _NO_CHOICES = ("'NoneType' object is not iterable", "null value for 'choices'")
 """What the OpenAI client raises, as a TypeError, for a body without a reply."""
 
 
-def error_under_200(error: Exception) -> dict[str, Any] | None:
+def error_under_200(error: Exception) -> Mapping[str, object] | None:
     """Return the error that a server sent with the status of a success; empty if it is lost.
 
     Routers do so when the provider behind them fails after they have begun to answer.

@@ -24,7 +24,7 @@ from langchain_judges.asking.steps import Effect, Steps
 T = TypeVar("T")
 
 
-def _always(_: Any) -> bool:
+def _always(_: object) -> bool:
     return True
 
 
@@ -32,7 +32,7 @@ class _Page(NamedTuple):
     """The journal of one thread."""
 
     config: RunnableConfig
-    entries: dict[str, Any]
+    entries: dict[str, object]
 
 
 @dataclass
@@ -97,7 +97,7 @@ class ThreadJournal:
         )
 
 
-def key_of(*parts: Any) -> str:
+def key_of(*parts: object) -> str:
     """Return the key of what follows from some plain data."""
     data = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:32]

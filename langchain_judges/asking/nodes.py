@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Overwrite, Send
@@ -16,6 +16,9 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Node, Steps, Update, together
 from langchain_judges.orders import Order
+
+S = TypeVar("S")
+"""What a node works on: the graph's state, or what a branch was sent."""
 
 Next = Sequence[Send] | Sequence[str] | str
 """Where a graph goes from a node."""
@@ -33,11 +36,13 @@ class Route(Runnable[Any, Any]):
         self._function = function
         self.name: str = function.__name__
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Next:
+    def invoke(self, input: object, config: RunnableConfig | None = None, **_: Any) -> Next:
         """Return the next nodes."""
         return self._function(input)
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Next:
+    async def ainvoke(
+        self, input: object, config: RunnableConfig | None = None, **_: Any
+    ) -> Next:
         """Return the next nodes, in the running event loop."""
         return self._function(input)
 
@@ -57,7 +62,7 @@ class Call:
     """Set for one sample of many."""
 
 
-def plain(function: Callable[[Any], Update], events: Mapping[str, str]) -> Node:
+def plain(function: Callable[[S], Update], events: Mapping[str, str]) -> Node:
     """Return a node that waits for nothing: a function from state to update.
 
     LangGraph itself would run a plain function in a thread for asynchronous callers.
@@ -67,7 +72,7 @@ def plain(function: Callable[[Any], Update], events: Mapping[str, str]) -> Node:
         events: State keys whose items are streamed one by one, and what an item is called.
     """
 
-    def steps(state: Any) -> Steps[Update]:
+    def steps(state: S) -> Steps[Update]:
         return function(state)
         yield  # a generator that yields nothing
 
@@ -76,8 +81,8 @@ def plain(function: Callable[[Any], Update], events: Mapping[str, str]) -> Node:
 
 
 def asks(
-    call: Callable[[Any], Call],
-    read: Callable[[Any, Reply], Update],
+    call: Callable[[S], Call],
+    read: Callable[[S, Reply], Update],
     events: Mapping[str, str],
 ) -> Node:
     """Return a node that asks once.
@@ -91,7 +96,7 @@ def asks(
         events: State keys whose items are streamed one by one, and what an item is called.
     """
 
-    def steps(state: Any) -> Steps[Update]:
+    def steps(state: S) -> Steps[Update]:
         request = call(state)
         reply = yield from ask(
             request.question,
@@ -152,9 +157,9 @@ def in_one(
     return steps
 
 
-def _nothing(_: Any) -> Update:
+def _nothing(_: object) -> Update:
     return {}
 
 
-def _added(updates: Sequence[Update], key: str) -> list[Any]:
+def _added(updates: Sequence[Update], key: str) -> list[object]:
     return [one for update in updates for one in update.get(key, ())]

@@ -11,12 +11,13 @@ from langchain_core.messages import AIMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
-from langchain_judges.asking.channel import Channel
+from langchain_judges.asking.channel import Channel, Sampling
 from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.ledger import LEDGER
 from langchain_judges.asking.models import model_name
-from langchain_judges.asking.replies.reading import Parse, Problem
+from langchain_judges.asking.replies.reading import Parse, Problem, ReplyData
 from langchain_judges.orders import Order
 from langchain_judges.verdict import (
     Failure,
@@ -25,6 +26,9 @@ from langchain_judges.verdict import (
     no_step_usage,
     no_usage,
 )
+
+Measurements = dict[str, Any]
+"""What was read of a reply itself beside its data, by name: plain JSON."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Question:
     """Reads a reply in plain words, for models that ignore the format."""
     partial: type[BaseModel] | None = None
     """A laxer shape, to save what can be read of a reply that stays unusable."""
-    measure: Callable[[AIMessage, dict[str, Any]], dict[str, Any]] | None = None
+    measure: Callable[[AIMessage, ReplyData], Measurements] | None = None
     """Reads what only the reply itself tells, such as token log-probabilities, of the data
     that were read from it."""
     measured_as: str = ""
@@ -64,19 +68,47 @@ class Question:
     """Where every good reply is written before the graph uses it."""
 
 
+class StoredReply(TypedDict):
+    """A reply as a journal holds it: plain JSON."""
+
+    data: ReplyData | None
+    failures: list[Failure]
+    usage: Usage
+    measured: Measurements
+    problem: list[Any] | None
+    """Its reason and its detail."""
+
+
 @dataclass
 class Reply:
     """The checked data of a reply, or None and why; and what it cost."""
 
-    data: dict[str, Any] | None
+    data: ReplyData | None
     failures: list[Failure]
     usage: Usage
     message: AIMessage | None = None
     """The reply itself; None where there is none, or a cache answered."""
-    measured: dict[str, Any] = field(default_factory=dict)
+    measured: Measurements = field(default_factory=dict)
     """What `Question.measure` read."""
     problem: Problem | None = None
     """What was wrong with a reply of which only a part is used."""
+
+    def stored(self) -> StoredReply:
+        """Return it as a journal holds it, without its message."""
+        return {
+            "data": self.data,
+            "failures": self.failures,
+            "usage": self.usage,
+            "measured": self.measured,
+            "problem": list(self.problem) if self.problem else None,
+        }
+
+    @classmethod
+    def of(cls, entry: StoredReply) -> Reply:
+        """Return the reply that a journal holds."""
+        problem = Problem(*entry["problem"]) if entry["problem"] else None
+        parts = entry["data"], entry["failures"], entry["usage"]
+        return cls(*parts, None, entry["measured"], problem)
 
 
 @dataclass
@@ -101,7 +133,7 @@ class Asking:
 
     def reply(
         self,
-        data: dict[str, Any] | None,
+        data: ReplyData | None,
         problem: Problem | None,
         message: AIMessage | None = None,
     ) -> Reply:
@@ -128,7 +160,7 @@ class Asking:
             usage["asked_without"] = sorted(self.lacking)
         return usage
 
-    def config(self, sampling: dict[str, Any]) -> RunnableConfig:
+    def config(self, sampling: Sampling) -> RunnableConfig:
         """Return the run's name, tags and metadata, as LangSmith shows them."""
         question = self.question
         name = ":".join(filter(None, [question.label or question.step, self.unit]))

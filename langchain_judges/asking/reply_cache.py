@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from langchain_core.caches import BaseCache
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import Generation
 
-from langchain_judges.asking.question import Asking, Question, Reply
+from langchain_judges.asking.question import Asking, Reply
 from langchain_judges.asking.replies.reading import check
 from langchain_judges.asking.schema import json_schema
 from langchain_judges.asking.steps import Effect, Steps
@@ -30,29 +30,28 @@ def cache_key(asking: Asking, messages: list[BaseMessage]) -> tuple[str, str]:
     return prompt, json.dumps(call, sort_keys=True, default=str)
 
 
-def cached_reply(question: Question, key: tuple[str, str]) -> Steps[dict[str, Any] | None]:
-    """Return the data and measurements that the cache has for a call, if they still fit."""
-    cache = question.cache
-    assert cache is not None  # noqa: S101 - for the type checker: only called with a cache
+def cached_reply(cache: BaseCache, key: tuple[str, str], asking: Asking) -> Steps[Reply | None]:
+    """Return the reply that a cache has for a call, if it still fits."""
     generations = yield Effect(lambda: cache.lookup(*key), lambda: cache.alookup(*key))
     if not generations:
         return None
     try:
         entry = json.loads(generations[0].text)
-        data, _ = check(entry["data"], question.shape)
+        data, _ = check(entry["data"], asking.question.shape)
     except (ValueError, TypeError, KeyError):
         return None
     if data is None:
         return None
-    extra = {"measured": entry.get("measured") or {}}
-    return {"data": data, "asked_without": entry.get("asked_without") or [], **extra}
+    asking.cost["cached_calls"] = 1
+    asking.lacking.update(entry.get("asked_without") or [])
+    reply = asking.reply(data, None)
+    reply.measured = entry.get("measured") or {}
+    return reply
 
 
-def keep_reply(question: Question, key: tuple[str, str], reply: Reply) -> Steps[None]:
-    """Put a good reply into the cache."""
-    cache = question.cache
-    assert cache is not None  # noqa: S101 - for the type checker: only called with a cache
-    entry: dict[str, Any] = {"data": reply.data, "measured": reply.measured}
+def keep_reply(cache: BaseCache, key: tuple[str, str], reply: Reply) -> Steps[None]:
+    """Put a good reply into a cache."""
+    entry: dict[str, object] = {"data": reply.data, "measured": reply.measured}
     if lacking := reply.usage.get("asked_without"):
         entry["asked_without"] = lacking
     value = [Generation(text=json.dumps(entry, ensure_ascii=False))]

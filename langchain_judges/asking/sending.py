@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel
 
-from langchain_judges.asking.channel import Channel, ReplyRequest
+from langchain_judges.asking.channel import Channel, ReplyRequest, Sampling
 from langchain_judges.asking.complaints import complaint_of
 from langchain_judges.asking.deadline import within
 from langchain_judges.asking.faults import (
@@ -32,9 +31,7 @@ from langchain_judges.asking.question import Asking
 from langchain_judges.asking.replies.reading import Problem
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import ModelAccessError
-from langchain_judges.verdict import (
-    StepUsage,
-)
+from langchain_judges.verdict import StepUsage
 
 ATTEMPTS = 4
 """How often a request is sent if errors that can pass keep it from being answered."""
@@ -108,7 +105,7 @@ def _call(
     asking: Asking,
     request: ReplyRequest,
     messages: list[BaseMessage],
-    sampling: dict[str, Any],
+    sampling: Sampling,
 ) -> Steps[AIMessage]:
     """Make one call through the gate and book what it cost."""
     config = asking.config(sampling)
@@ -157,7 +154,7 @@ def _denied(error: Exception, channel: Channel) -> ModelAccessError | None:
     return None
 
 
-def _message(result: Any) -> AIMessage:
+def _message(result: object) -> AIMessage:
     """Return the raw reply, whichever rung it came by."""
     if isinstance(result, AIMessage):
         return result

@@ -22,15 +22,15 @@ T = TypeVar("T")
 Update = dict[str, Any]
 """What a node of a graph returns: the state keys that it changes."""
 
-NODE_INPUT: ContextVar[Any] = ContextVar("NODE_INPUT", default=None)
+NODE_INPUT: ContextVar[object] = ContextVar("NODE_INPUT", default=None)
 """What the running node works on, where images and files of the judged texts are found."""
 
 
 class Effect(NamedTuple):
     """A wait for the outside world, as both kinds of callers can perform it."""
 
-    now: Callable[[], Any]
-    later: Callable[[], Awaitable[Any]]
+    now: Callable[[], object]
+    later: Callable[[], Awaitable[object]]
 
 
 Steps = Generator[Effect, Any, T]
@@ -91,7 +91,7 @@ async def _in_tasks(parts: list[Steps[T]]) -> list[T]:
 
 
 @contextmanager
-def _input_scope(input: Any) -> Iterator[None]:
+def _input_scope(input: object) -> Iterator[None]:
     before = NODE_INPUT.set(input)
     try:
         yield
@@ -119,19 +119,19 @@ class Node(Runnable[Any, Update]):
         self._events = events
         self.name: str = steps.__name__
 
-    def drive(self, input: Any, step: str) -> Steps[Update]:
+    def drive(self, input: object, step: str) -> Steps[Update]:
         """Do what the node does, and tell what came of it under the name of a step."""
         update = yield from self._steps(input)
         tell_update(step, update, self._events)
         return update
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Update:
+    def invoke(self, input: object, config: RunnableConfig | None = None, **_: Any) -> Update:
         """Run the node, waiting in this thread."""
         with _input_scope(input):
             return run(self.drive(input, self._step(config)))
 
     async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **_: Any
+        self, input: object, config: RunnableConfig | None = None, **_: Any
     ) -> Update:
         """Run the node, waiting in the running event loop."""
         with _input_scope(input):

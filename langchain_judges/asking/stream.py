@@ -29,14 +29,14 @@ class Event(TypedDict):
     """The result as the judge's state holds it; of a reply `{"failures", "usage"}`."""
 
 
-def tell(kind: str, step: str, data: Any, unit: str = "") -> None:
+def tell(kind: str, step: str, data: object, unit: str = "") -> None:
     """Send an event to the stream of the graph that is running, if there is one."""
     if writer := _writer():
         event: Event = {"kind": kind, "step": step, "unit": unit, "data": data}
         writer(event)
 
 
-def tell_update(step: str, update: Mapping[str, Any], events: Mapping[str, str]) -> None:
+def tell_update(step: str, update: Mapping[str, object], events: Mapping[str, str]) -> None:
     """Tell every result among the state keys that a node changed.
 
     Args:
@@ -56,7 +56,7 @@ def tell_update(step: str, update: Mapping[str, Any], events: Mapping[str, str])
         tell(kind, step, part)
 
 
-def _writer() -> Callable[[Any], None] | None:
+def _writer() -> Callable[[Event], None] | None:
     try:
         return get_stream_writer()
     except (RuntimeError, KeyError):  # not inside a graph

@@ -43,7 +43,7 @@ class Secrets:
             text = text.replace(value, MASK)
         return text
 
-    def mask_data(self, data: Any) -> Any:
+    def mask_data(self, data: object) -> object:
         """Return JSON data with stars for every secret in its texts."""
         if isinstance(data, str):
             return self.mask(data)
@@ -64,7 +64,7 @@ def _values(model: BaseChatModel) -> Iterator[str]:
             yield from _of_field(name, value)
 
 
-def _of_field(name: str, value: Any) -> Iterator[str]:
+def _of_field(name: str, value: object) -> Iterator[str]:
     """Yield the secrets that one setting of a model holds."""
     if isinstance(value, SecretStr):
         value = value.get_secret_value()

@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_judges.rows.texts import without_lone_surrogates
 
@@ -37,7 +37,7 @@ class TextObject(NamedTuple):
 
     start: int
     end: int
-    value: dict[str, Any]
+    value: dict[str, object]
 
 
 class Objects(NamedTuple):
@@ -49,9 +49,9 @@ class Objects(NamedTuple):
     object inside of it is no answer."""
 
 
-def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def _members(members: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object's members; where one is given twice, both must say the same."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for name, value in members:
         same = name not in values or values[name] == value
         values[name] = value if same else CONTRADICTION
@@ -71,7 +71,7 @@ DECODER = json.JSONDecoder(
 """Reads JSON as `json` does, but neither contradictions nor numbers that cannot be written."""
 
 
-def too_deep(data: Any) -> bool:
+def too_deep(data: object) -> bool:
     """Say whether data is nested deeper than any reply that is asked for."""
     level = [data]
     for _ in range(_DEEPEST):

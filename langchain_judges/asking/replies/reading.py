@@ -23,7 +23,10 @@ from langchain_judges.asking.replies.prose import own_words, quoted
 from langchain_judges.rows.texts import is_blank, without_lone_surrogates
 from langchain_judges.verdict import FailureReason
 
-Parse = Callable[[str], dict[str, Any] | None]
+ReplyData = dict[str, Any]
+"""What was read of a reply: what `Question.shape` dumps, or might after a check."""
+
+Parse = Callable[[str], ReplyData | None]
 """Reads a reply in plain words; None if it does not say what was asked."""
 
 _CUT = {"length", "max_tokens", "max_output_tokens", "model_length"}
@@ -49,7 +52,7 @@ class Problem(NamedTuple):
     detail: str
 
 
-Reading = tuple[dict[str, Any], None] | tuple[None, Problem]
+Reading = tuple[ReplyData, None] | tuple[None, Problem]
 """The checked data of a reply, or what is wrong with it."""
 
 
@@ -86,14 +89,14 @@ def read(
     return _read_text(text, shape, parse, material)
 
 
-def _arguments(message: AIMessage, tool: str | None) -> list[Any]:
+def _arguments(message: AIMessage, tool: str | None) -> list[object]:
     """Return what every call of a tool was given, as the model wrote it where that is known."""
     raw = {
         call.get("id"): (call.get("function") or {}).get("arguments")
         for call in message.additional_kwargs.get("tool_calls") or []
         if isinstance(call, dict)
     }
-    arguments: list[Any] = []
+    arguments: list[object] = []
     for call in message.tool_calls:
         if call["name"] == tool:
             # Client libraries keep the last of two members with one name.
@@ -172,9 +175,7 @@ def _is_cut(answer_text: str, json_objects: Objects, shape: type[BaseModel]) -> 
     return began or bool(set(json_objects.broken) & shape.model_fields.keys())
 
 
-def _contradicts(
-    prose_data: dict[str, Any], data: dict[str, Any], shape: type[BaseModel]
-) -> bool:
+def _contradicts(prose_data: ReplyData, data: ReplyData, shape: type[BaseModel]) -> bool:
     """Say whether two readings differ in more than explanations."""
     value, _ = check(prose_data, shape)
     decisive = [
@@ -187,10 +188,10 @@ def _contradicts(
 
 
 def _fitting(
-    values: Sequence[Any], shape: type[BaseModel]
-) -> tuple[list[dict[str, Any]], Problem | None]:
+    values: Sequence[object], shape: type[BaseModel]
+) -> tuple[list[ReplyData], Problem | None]:
     """Return the different readings that fit a shape, and what is wrong with the last other."""
-    fitting: list[dict[str, Any]] = []
+    fitting: list[ReplyData] = []
     problem = None
     for data in values:
         value, wrong = check(data, shape)
@@ -200,13 +201,13 @@ def _fitting(
     return fitting, problem
 
 
-def _only(fitting: Sequence[dict[str, Any]]) -> Reading:
+def _only(fitting: Sequence[ReplyData]) -> Reading:
     if len(fitting) == 1:
         return fitting[0], None
     return None, Problem("unparsable", f"{len(fitting)} different answers in one reply")
 
 
-def check(data: Any, shape: type[BaseModel]) -> Reading:
+def check(data: object, shape: type[BaseModel]) -> Reading:
     """Return data that fits a shape and its allowed values, or what is wrong with it."""
     if too_deep(data):
         return None, Problem("unparsable", "the reply is nested too deep")
