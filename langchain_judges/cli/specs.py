@@ -37,7 +37,7 @@ def described_by(path: Path | None, flags: Mapping[str, Any]) -> dict[str, Any] 
         return None
     if both := [flag for flag, value in flags.items() if value]:
         raise OptionError(f"--spec says what the judge is; leave {', '.join(both)} out")
-    from langchain_judges.methods.registry import read_spec
+    from langchain_judges.methods.specs import read_spec
 
     return read_spec(path)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NotRequired
+from typing import Any, NamedTuple
 
 from langgraph.errors import GraphBubbleUp
-from typing_extensions import TypedDict
 
 from langchain_judges.asking.faults import diagnosis
 from langchain_judges.asking.steps import Effect, Steps
@@ -14,23 +13,9 @@ from langchain_judges.errors import InputError, JudgeError, ModelAccessError
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.marks import Kind
 from langchain_judges.methods.members import Member
+from langchain_judges.methods.opinions import Opinion
 from langchain_judges.methods.pairs import pair_of
-from langchain_judges.verdict import Failure, FailureReason, Preference, Usage, no_usage
-
-
-class Opinion(TypedDict):
-    """What one member decided."""
-
-    member: str
-    preference: NotRequired[Preference | None]
-    """Of a judge of pairs; None: not judged."""
-    label: NotRequired[int | float | str | None]
-    """Of a judge of one text; None: not judged."""
-    score: float | None
-    confidence: float | None
-    flipped: NotRequired[bool | None]
-    rationale: str
-    calls: int
+from langchain_judges.verdict import Failure, FailureReason, Usage, no_usage
 
 
 class MemberJudgment(NamedTuple):
@@ -45,13 +30,13 @@ class MemberJudgment(NamedTuple):
     """What it found by each criterion, where it judges by several."""
 
 
-def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[MemberJudgment]:
+def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> Steps[MemberJudgment]:
     """Ask a member about a row; what goes wrong with it is its failure, not the row's.
 
     Raises:
         JudgeError: The run was stopped, or the provider refuses the key.
     """
-    judge: Any = member.judge
+    judge = member.judge
     field = "preference" if kind == "pair" else "label"
     try:
         result = yield Effect(
@@ -64,12 +49,8 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, Any]) -> Steps[Memb
         problem = diagnosis(exc)
         invalid = isinstance(exc, InputError)
         reason: FailureReason = "invalid_input" if invalid else problem.reason
-        failure: Failure = {
-            "step": "ask",
-            "unit": "",
-            "reason": reason,
-            "detail": problem.detail[:500],
-        }
+        detail = problem.detail[:500]
+        failure: Failure = {"step": "ask", "unit": "", "reason": reason, "detail": detail}
         verdict: dict[str, Any] = {field: None, "failures": [failure]}
         result = {}
     else:
@@ -98,7 +79,7 @@ def _ends_all(exc: Exception) -> bool:
     return own or isinstance(exc, GraphBubbleUp)
 
 
-def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, Any]:
+def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:
     """Return the row that a state holds, as members are given it."""
     more = {name: state.get(name) for name in ("id", "group", "family")}
     row = {**pair_of(state), **more} if kind == "pair" else item_of(state)

@@ -33,7 +33,7 @@ class Budget:
     most: int | None = None
     spare: str = ""
     """The option that gets what n leaves over, plus one."""
-    also: Mapping[str, Any] = field(default_factory=dict)
+    also: Mapping[str, object] = field(default_factory=dict)
     """Options that go with it."""
 
 

@@ -17,7 +17,7 @@ SHARED = ("instructions", "temperature", "repairs", "cache", "memory", "recall",
 """Options that go to each member which is made here; a ready judge has its own."""
 
 _UNSET = {"methods": None, "repairs": 1, "allow_leak": False}
-Named = str | Mapping[str, Any]
+Named = str | Mapping[str, object]
 """A method by name, or as a spec without a model: `{"method", "options"?, "preset"?}`."""
 
 
@@ -56,7 +56,7 @@ class Combination(JudgeOptions):
         """Return the options without those of its members, in whose specs they stand."""
         return self.model_copy(update=dict.fromkeys(SHARED, None) | _UNSET)
 
-    def shared(self) -> dict[str, Any]:
+    def shared(self) -> dict[str, object]:
         """Return the options that were given for each member which is made here."""
         return {name: getattr(self, name) for name in SHARED if name in self.model_fields_set}
 

@@ -8,6 +8,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.marks import memory_of, unwrapped
 from langchain_judges.methods.members import Member
+from langchain_judges.methods.specs import JudgeSpec
 
 
 class Memories(NamedTuple):
@@ -25,7 +26,7 @@ class CombinedGraph(JudgeGraph):
         return cast("tuple[Member, ...]", self.model)
 
     @property
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> JudgeSpec:
         """The judge as plain JSON, with the spec of each member under `model`.
 
         Raises:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_judges.rows.kinds import kind_of_verdict
 
-TableCells = Mapping[str, Any]
-Sketch = Callable[[Mapping[str, Any]], list[Any]]
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+TableCells = Mapping[str, object]
+Sketch = Callable[[Mapping[str, Any]], "list[RenderableType]"]
 """From a result to what a terminal shows of it: `rich` renderables; empty where the result
 holds nothing of the method's own."""
 
@@ -29,7 +33,7 @@ class EvidenceTable(NamedTuple):
     """From the result and the value of the key to the rows; default the value itself."""
 
 
-def scores_by_criterion(row: Mapping[str, Any]) -> list[Any]:
+def scores_by_criterion(row: Mapping[str, Any]) -> list[RenderableType]:
     """Sketch sub-scores: a line for each criterion, a column for each order, or the label."""
     from rich.table import Table
     from rich.text import Text
@@ -59,7 +63,7 @@ def scores_by_criterion(row: Mapping[str, Any]) -> list[Any]:
     return [table]
 
 
-def _labels(subscores: Sequence[Mapping[str, Any]]) -> Any:
+def _labels(subscores: Sequence[Mapping[str, Any]]) -> Table:
     """Sketch the labels of one text by each criterion."""
     from rich.table import Table
     from rich.text import Text

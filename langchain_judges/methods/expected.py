@@ -27,7 +27,7 @@ Chances = dict[str, float]
 
 
 def score_chances(
-    message: AIMessage, data: Mapping[str, Any], scale: tuple[int, int]
+    message: AIMessage, data: Mapping[str, object], scale: tuple[int, int]
 ) -> dict[str, list[Chances]]:
     """Return the probabilities of both scores of each criterion that a reply scores.
 

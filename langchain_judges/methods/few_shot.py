@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Annotated, Any, NotRequired, Self
+from typing import Annotated, NotRequired, Self
 
 import yaml
 from pydantic import model_validator
@@ -88,7 +88,7 @@ class FewShot(TwoOrders):
     shots: Annotated[int, ClientMost(20)] = 0
     """Number of worked examples shown first; 0 to 5 of ours."""
     examples: Annotated[
-        Sequence[Mapping[str, Any]] | None,
+        Sequence[Mapping[str, object]] | None,
         Rule("a list of worked examples, each a dictionary as in `WORKED`"),
     ] = None
     """Your own worked examples instead, in the form of `few_shot.WORKED`."""
@@ -105,14 +105,14 @@ class FewShot(TwoOrders):
 
 
 def worked_examples(
-    shots: int, examples: Sequence[Mapping[str, Any]] | None = None
+    shots: int, examples: Sequence[Mapping[str, object]] | None = None
 ) -> list[WorkedExample]:
     """Return the first `shots` worked examples, ours or the caller's.
 
     Raises:
         OptionError: There are not so many, or one lacks a field.
     """
-    pool: Sequence[Mapping[str, Any]] = WORKED if examples is None else examples
+    pool: Sequence[Mapping[str, object]] = WORKED if examples is None else examples
     if not isinstance(pool, list | tuple):
         raise OptionError(f"`examples` must be a list, got {pool!r}")
     whole = isinstance(shots, int) and not isinstance(shots, bool)

@@ -20,6 +20,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.protocol import Memory
 from langchain_judges.methods.graph_input import arguments, read_input
 from langchain_judges.methods.options import GraphOptions
+from langchain_judges.methods.specs import JudgeSpec
 from langchain_judges.options import for_clients
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return list(self.prompts.values())
 
     @property
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> JudgeSpec:
         """The judge as plain JSON: `{"method", "model", "options"}`; `build` makes it again.
 
         Options with their default are left out. No key stands in it: the process that builds
@@ -155,7 +156,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             return parts
         return self._aclosed_after(parts, self.journal, merge_configs(self.config, config))
 
-    def _read(self, source: object) -> Any:
+    def _read(self, source: object) -> object:
         return read_input(source, self.builder.input_schema, self.most_characters)
 
     def _closed_after(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import cache
-from typing import Any, NotRequired, cast, get_origin, get_type_hints
+from typing import Any, NotRequired, get_origin, get_type_hints
 
 from langgraph.types import Command
 from pydantic import BaseModel, create_model, model_validator
@@ -15,7 +15,7 @@ from langchain_judges.errors import InputError
 from langchain_judges.rows.messages import plain_row
 
 
-def read_input(source: object, schema: Any, most: int | None) -> Any:
+def read_input(source: object, schema: Any, most: int | None) -> object:
     """Return what a judge is given as a row with every field of its input.
 
     Args:
@@ -29,7 +29,7 @@ def read_input(source: object, schema: Any, most: int | None) -> Any:
     """
     if source is None or isinstance(source, Command):
         return source
-    needed, optional = _fields(cast("Hashable", schema))
+    needed, optional = _fields(schema)
     if isinstance(source, BaseModel) or (is_dataclass(source) and not isinstance(source, type)):
         # The state of a graph that this judge is a node of; it may have fields of its own.
         state = {name: getattr(source, name, None) for name in (*needed, *optional)}
@@ -49,7 +49,7 @@ def read_input(source: object, schema: Any, most: int | None) -> Any:
     return row
 
 
-def check_length(name: str, data: Any, most: int) -> None:
+def check_length(name: str, data: object, most: int) -> None:
     """Check how long plain data is, written as JSON.
 
     Raises:

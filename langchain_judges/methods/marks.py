@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
 from langchain_judges.errors import OptionError
+from langchain_judges.memory.protocol import Memory
 from langchain_judges.rows.kinds import kind_in
 
 Kind = Literal["pair", "item"]
@@ -30,7 +31,7 @@ def metadata_of(runnable: object) -> dict[str, Any]:
     return dict(own)
 
 
-def memory_of(runnable: object) -> Any:
+def memory_of(runnable: object) -> Memory | None:
     """Return the memory that a graph's verdicts depend on, or None."""
     return getattr(unwrapped(runnable), "memory", None)
 
@@ -41,7 +42,7 @@ def is_local(runnable: object) -> bool:
     return any("file" in identity for identity in models.values())
 
 
-def kind_of(judge: Any) -> Kind:
+def kind_of(judge: object) -> Kind:
     """Say whether a judge takes a `Pair` or an `Item`, by what it declares.
 
     Raises:
@@ -55,7 +56,7 @@ def kind_of(judge: Any) -> Kind:
     # What is wrapped around a graph may not know the graph's own schema.
     schemas = (each.get_input_jsonschema() for each in (judge, unwrapped(judge)))
     properties = (schema.get("properties") for schema in schemas)
-    fields: dict[str, Any] = next(filter(None, properties), {})
+    fields: Mapping[str, object] = next(filter(None, properties), {})
     kind = kind_in(fields)
     if kind == "pair" or kind == "item":
         return kind
@@ -66,7 +67,7 @@ def kind_of(judge: Any) -> Kind:
     )
 
 
-def scale_of(judge: Any) -> tuple[float, float] | None:
+def scale_of(judge: object) -> tuple[float, float] | None:
     """Return the lowest and the highest score of a judge; None: not known.
 
     A judge of this package that labels one text by numbers scores on the scale of its labels.
@@ -80,7 +81,7 @@ def scale_of(judge: Any) -> tuple[float, float] | None:
     return (min(numbers), max(numbers)) if numbers else (0, 1)
 
 
-def marks_of(judge: Any) -> dict[str, Any]:
+def marks_of(judge: Runnable[Any, Any]) -> dict[str, Any]:
     """Return what a judge is: method, models by name, prompt version."""
     metadata = metadata_of(judge)
     marks: dict[str, Any] = {"method": str(metadata.get("method") or judge.get_name())}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langgraph.constants import END, START
 from langgraph.types import Overwrite
 
-from langchain_judges.asking.nodes import Route, plain
+from langchain_judges.asking.nodes import Next, Route, plain
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.marks import Kind, metadata_of
 from langchain_judges.methods.setup import SPARE_THREADS
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 from langchain_judges.methods.combination import SHARED, Combination
 from langchain_judges.methods.members import Member
 
+RowState = TypeVar("RowState", bound=Mapping[str, Any])
+
 
 @dataclass(frozen=True)
 class Start:
@@ -34,7 +36,7 @@ class Start:
     kind: Kind
     lists: tuple[str, ...]
     """State keys that its nodes add to."""
-    empty: Mapping[str, Any]
+    empty: Mapping[str, object]
     """Other state keys as they are before it begins."""
 
     def begin(self, state: Mapping[str, Any]) -> Update:
@@ -50,7 +52,10 @@ class Start:
 
 
 def begin(
-    graph: StateGraph[Any, Any, Any, Any], start: Start, first: Any, targets: Sequence[str]
+    graph: StateGraph[Any, Any, Any, Any],
+    start: Start,
+    first: Callable[[RowState], Next],
+    targets: Sequence[str],
 ) -> None:
     """Add the node with which every judgment by members begins.
 
@@ -63,14 +68,17 @@ def begin(
     graph.add_node("begin", plain(start.begin, {}))
     graph.add_edge(START, "begin")
 
-    def unless_even(state: Any) -> Any:
+    def unless_even(state: RowState) -> Next:
         return END if state.get("verdict") else first(state)
 
     graph.add_conditional_edges("begin", Route(unless_even), [*targets, END])
 
 
 def finish(
-    options: Combination, members: tuple[Member, ...], kind: Kind, builder: Any, **marks: Any
+    options: Combination,
+    members: tuple[Member, ...],
+    kind: Kind,
+    builder: StateGraph[Any, Any, Any, Any],
 ) -> CombinedGraph:
     """Compile a graph of members and mark it with what decides its verdicts.
 
@@ -79,7 +87,6 @@ def finish(
         members: The judges that it asks.
         kind: What they judge.
         builder: The `StateGraph`.
-        **marks: More plain data that decides verdicts, beside the options.
     """
     # Loaded on use: to check options and count calls takes no graph.
     from langchain_judges.methods.combined import CombinedGraph
@@ -96,7 +103,7 @@ def finish(
     metadata = {
         "method": options.method,
         "takes": kind,
-        "options": {**plain_options, **marks, "members": list(map(_mark, member_metadata))},
+        "options": {**plain_options, "members": list(map(_mark, member_metadata))},
         "model": {
             f"{member.name}: {step}": identity
             for member, own in zip(members, member_metadata, strict=True)

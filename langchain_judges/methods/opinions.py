@@ -1,19 +1,40 @@
-"""What each member of a judge made of judges said: a table and a sketch."""
+"""What each member of a judge made of judges said: its form, a table and a sketch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from langchain_judges.methods.evidence import EvidenceTable, Sketch, TableCells
+from langchain_judges.verdict import Preference
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
-def _cells(_: Mapping[str, Any], opinions: Any) -> Sequence[TableCells]:
+class Opinion(TypedDict):
+    """What one member decided."""
+
+    member: str
+    preference: NotRequired[Preference | None]
+    """Of a judge of pairs; None: not judged."""
+    label: NotRequired[int | float | str | None]
+    """Of a judge of one text; None: not judged."""
+    score: float | None
+    confidence: float | None
+    flipped: NotRequired[bool | None]
+    rationale: str
+    calls: int
+
+
+def _cells(_: Mapping[str, object], opinions: Sequence[Opinion]) -> Sequence[TableCells]:
     """Return a line for each member; a preference and a label stand in one column."""
     return [{**each, "said": _said_by(each)} for each in opinions]
 
 
-def _said_by(opinion: Mapping[str, Any]) -> str:
+def _said_by(opinion: Opinion) -> str:
     value = opinion.get("preference", opinion.get("label"))
     return "not judged" if value is None else str(value)
 
@@ -38,7 +59,7 @@ def opinion_sketch(key: str, *more: str) -> Sketch:
         *more: Further fields to show.
     """
 
-    def sketch(row: Mapping[str, Any]) -> list[Any]:
+    def sketch(row: Mapping[str, Any]) -> list[RenderableType]:
         from rich.table import Table
         from rich.text import Text
 

@@ -111,7 +111,7 @@ class GraphOptions(Options):
         return self.calls()
 
 
-def _memory(value: Any) -> Any:
+def _memory(value: object) -> object:
     if value is not None and not is_memory(value):
         raise ValueError
     return value

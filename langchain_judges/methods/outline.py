@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.marks import Kind, one_kind
-from langchain_judges.methods.registry import COMBINATIONS, METHODS, check_spec, options_of
+from langchain_judges.methods.registry import COMBINATIONS, METHODS, options_of
+from langchain_judges.methods.specs import checked_spec
 
 if TYPE_CHECKING:
     from langchain_judges.methods.combination import Combination
@@ -49,10 +50,10 @@ def outline(spec: Mapping[str, Any]) -> Outline:
     Raises:
         OptionError: A field or an option is not allowed, or members do not fit together.
     """
-    check_spec(spec)
-    method, model = spec["method"], spec["model"]
+    judge = checked_spec(spec)
+    method, model = judge["method"], judge["model"]
     options = options_of(
-        METHODS | COMBINATIONS, method, spec.get("preset"), spec.get("options") or {}
+        METHODS | COMBINATIONS, method, judge.get("preset"), judge.get("options") or {}
     )
     if method not in COMBINATIONS:
         own = cast("JudgeOptions", options)

@@ -116,7 +116,7 @@ class PairSteps:
     """The steps of a judge of pairs; a method adds its own."""
 
     setup: Setup
-    empty: ClassVar[Mapping[str, Any]] = {}
+    empty: ClassVar[Mapping[str, object]] = {}
     """State keys of the method as they are before it begins."""
     lists: ClassVar[tuple[str, ...]] = ()
     """State keys of the method that parallel calls add to."""

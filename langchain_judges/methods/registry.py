@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
@@ -12,6 +10,7 @@ from langchain_judges.errors import OptionError, did_you_mean
 from langchain_judges.methods.budgets import fit
 from langchain_judges.methods.lazy import Lazy
 from langchain_judges.methods.marks import Kind
+from langchain_judges.methods.specs import checked_spec
 
 if TYPE_CHECKING:
     from langchain_judges.methods.combination import Combination, MembersLike, Named
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 Methods = Mapping[str, "type[GraphOptions]"]
 """Methods by name; a method is the class of its options."""
 
+T = TypeVar("T")
 OwnOptions = TypeVar("OwnOptions", bound="JudgeOptions")
 Builder = Callable[[Any, Any], "JudgeGraph"]
 """Makes a judge of checked options and a model."""
@@ -86,11 +86,10 @@ def method_of(name: str) -> type[JudgeOptions]:
     Raises:
         OptionError: There is no such method.
     """
-    method: type[JudgeOptions] = named(METHODS | COMBINATIONS, name, "method")
-    return method
+    return named(METHODS | COMBINATIONS, name, "method")
 
 
-def kind_of_rows(name: str, options: Mapping[str, Any]) -> Kind:
+def kind_of_rows(name: str, options: Mapping[str, object]) -> Kind:
     """Return what a judge takes that is named with its options: pairs or single texts.
 
     Raises:
@@ -114,7 +113,7 @@ def leaf_of(spec: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     return spec["method"], spec.get("preset"), dict(spec.get("options") or {})
 
 
-def _methods_in(name: str, options: Mapping[str, Any]) -> Sequence[Named]:
+def _methods_in(name: str, options: Mapping[str, object]) -> Sequence[Named]:
     """Return how the models are asked of which a judge is made."""
     methods = options.get("methods")
     if isinstance(methods, list | tuple) and methods:
@@ -184,7 +183,7 @@ def register(kind: type[OwnOptions], builder: Callable[[OwnOptions, Any], JudgeG
     BUILDERS[kind.method] = builder
 
 
-def build(spec: Mapping[str, Any]) -> JudgeGraph:
+def build(spec: Mapping[str, object]) -> JudgeGraph:
     """Create the judge that a spec describes, as `judge.spec` returned it.
 
     Args:
@@ -196,71 +195,31 @@ def build(spec: Mapping[str, Any]) -> JudgeGraph:
         OptionError: A field is missing or unknown, or an option is not allowed.
         ModelSetupError: The model cannot be made.
     """
-    check_spec(spec)
-    method, model, preset = spec["method"], spec["model"], spec.get("preset")
-    options = options_of(METHODS | COMBINATIONS, method, preset, spec.get("options") or {})
+    checked = checked_spec(spec)
+    method, model, preset = checked["method"], checked["model"], checked.get("preset")
+    options = options_of(METHODS | COMBINATIONS, method, preset, checked.get("options") or {})
     if not isinstance(model, Mapping) or method in COMBINATIONS:
         return BUILDERS[method](options, model)
-    judge = BUILDERS[method](options, model_of_spec(cast("ModelSpec", model)))
-    judge.model = cast("ModelSpec", model)
+    model_spec = cast("ModelSpec", model)
+    judge = BUILDERS[method](options, model_of_spec(model_spec))
+    judge.model = model_spec
     return judge
 
 
-def check_spec(spec: Mapping[str, Any]) -> None:
-    """Check that plain JSON has the form of a judge; its options are not looked at.
-
-    Raises:
-        OptionError: A field is missing or unknown, or has the wrong type.
-    """
-    names = set(spec) if isinstance(spec, Mapping) else set()
-    if not {"method", "model"} <= names or names - {"method", "model", "options", "preset"}:
-        raise OptionError(
-            'a spec is {"method", "model", "options", "preset"}, the first two required; '
-            f"got {sorted(map(str, names)) or spec!r}"
-        )
-    options, preset = spec.get("options"), spec.get("preset")
-    if not isinstance(options, Mapping | None) or not all(map(_is_text, options or ())):
-        raise OptionError(f"the `options` of a spec must be an object, got {options!r}")
-    if not _is_text(spec["method"]) or not isinstance(preset, str | None):
-        wrong = preset if _is_text(spec["method"]) else spec["method"]
-        raise OptionError(f"`method` and `preset` of a spec must be texts, got {wrong!r}")
-
-
-def read_spec(path: Path) -> dict[str, Any]:
-    """Return the judge that a file describes, as `build` takes it.
-
-    Raises:
-        OptionError: The file cannot be read, or holds no spec.
-    """
-    try:
-        spec = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as exc:
-        raise OptionError(f"{path} cannot be read as JSON: {exc}") from exc
-    if not isinstance(spec, dict) or "method" not in spec:
-        raise OptionError(f'{path} must hold {{"method", "model", "options"}}')
-    return spec
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 def options_of(
-    table: Methods, method: str, preset: str | None, options: Mapping[str, Any]
+    table: Methods, method: str, preset: str | None, options: Mapping[str, object]
 ) -> GraphOptions:
     """Return the checked options of a method, those of a preset beneath.
 
     Raises:
         OptionError: The method, preset or an option is unknown.
     """
-    kind: type[GraphOptions] = named(table, method, "method")
-    preset_options = (
-        dict(named(kind.presets, preset, f"preset of {method!r}")) if preset else {}
-    )
+    kind = named(table, method, "method")
+    preset_options = named(kind.presets, preset, f"preset of {method!r}") if preset else {}
     return kind(**{**preset_options, **options})
 
 
-def named(table: Mapping[str, Any], name: str, what: str) -> Any:
+def named(table: Mapping[str, T], name: str, what: str) -> T:
     """Return what stands under a name, or raise `OptionError` with all names."""
     if name in table:
         return table[name]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from langchain_judges.methods.setup import Setup
 
+OrderState = TypeVar("OrderState")
 O = TypeVar("O", bound="TwoOrders")  # noqa: E741
 
 SecondOrder = Annotated[
@@ -171,8 +172,8 @@ def add_second_order(
     graph: StateGraph[Any, Any, Any, Any],
     setup: Setup,
     asking: tuple[str, Node],
-    weigh: Callable[[Any], Update],
-    ask: Callable[[Any], Next],
+    weigh: Callable[[OrderState], Update],
+    ask: Callable[[OrderState], Next],
     after: str,
 ) -> None:
     """Add the nodes that weigh the first order and ask the second one where it is due.
@@ -188,7 +189,7 @@ def add_second_order(
     name, node = asking
     again = f"{name}_second"
 
-    def second(state: Any) -> Next:
+    def second(state: OrderState) -> Next:
         works = [send for send in ask(state) if isinstance(send, Send)]
         return [Send(again, send.arg) for send in works] or after
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
@@ -26,8 +26,11 @@ from langchain_judges.rows.trajectories import RESULT_CHARACTERS, cut_results
 from langchain_judges.verdict import Failure
 
 if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+
     from langchain_judges.methods.graph import JudgeGraph
 
+NodeInput = TypeVar("NodeInput")
 SPARE_THREADS = 8
 """Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
 waits for what is streamed."""
@@ -108,7 +111,7 @@ class Setup:
             **more,
         )
 
-    def unseen(self, row: Mapping[str, Any]) -> list[Failure]:
+    def unseen(self, row: Mapping[str, object]) -> list[Failure]:
         """Return why a row cannot be judged: it holds what one of the models does not take.
 
         Args:
@@ -124,7 +127,7 @@ class Setup:
                 ]
         return []
 
-    def cut(self, row: Mapping[str, Any]) -> list[Failure]:
+    def cut(self, row: Mapping[str, object]) -> list[Failure]:
         """Return what a verdict says of tool results that were cut when a row was read.
 
         Args:
@@ -142,21 +145,23 @@ class Setup:
             if (number := cut_results(text))
         ]
 
-    def plain(self, function: Callable[[Any], Update]) -> Node:
+    def plain(self, function: Callable[[NodeInput], Update]) -> Node:
         """Return a node that waits for nothing: a function from state to update."""
         return nodes.plain(function, self.options.events)
 
     def asks(
-        self, call: Callable[[Any], nodes.Call], read: Callable[[Any, Reply], Update]
+        self,
+        call: Callable[[NodeInput], nodes.Call],
+        read: Callable[[NodeInput, Reply], Update],
     ) -> Node:
         """Return a node that asks once; see `asking.nodes.asks`."""
         return nodes.asks(call, read, self.options.events)
 
-    def node(self, steps: Callable[[Any], Steps[Update]]) -> Node:
+    def node(self, steps: Callable[[NodeInput], Steps[Update]]) -> Node:
         """Return a node that asks several times, or decides while it asks."""
         return Node(steps, self.options.events)
 
-    def finish(self, builder: Any, **marks: Any) -> JudgeGraph:
+    def finish(self, builder: StateGraph[Any, Any, Any, Any], **marks: object) -> JudgeGraph:
         """Compile a graph and mark it with what decides its verdicts.
 
         Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 from typing_extensions import TypedDict
@@ -229,12 +229,12 @@ def _condenses(text: str, whole: str) -> bool:
     return 2 * len(text) < len(whole) and shared >= _SHARED * len(words) > 0
 
 
-def _checked(task: Any) -> Any:
+def _checked(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
     read_task(task)
     return task
 
 
-def _checked_or_auto(task: Any) -> Any:
+def _checked_or_auto(task: str | Mapping[str, str]) -> str | Mapping[str, str]:
     return task if task == "auto" else _checked(task)
 
 

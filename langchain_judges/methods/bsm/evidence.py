@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from langchain_judges.methods.bsm.replies import OrderResult
 from langchain_judges.methods.evidence import SUBSCORES, EvidenceTable, TableCells
 
 
-def _orders(_: Mapping[str, Any], by_order: Mapping[str, Any]) -> Sequence[TableCells]:
+def _orders(
+    _: Mapping[str, object], by_order: Mapping[str, OrderResult | None]
+) -> Sequence[TableCells]:
     return [
-        {"order": order, "preference": (result or {}).get("preference")}
+        {"order": order, "preference": result and result["preference"]}
         for order, result in by_order.items()
     ]
 

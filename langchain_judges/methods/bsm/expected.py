@@ -29,7 +29,7 @@ def unmeasured(options: BSM, work: SolveWork, reply: Reply) -> Update:
 
 def confidence(
     options: BSM,
-    by_order: Mapping[Any, OrderResult],
+    by_order: Mapping[Order, OrderResult],
     verdict: Verdict,
     subscores: Sequence[PlanScore],
     weights: CellWeights,

@@ -7,7 +7,6 @@ consists of the score alone.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 _BULLET = re.compile(r"(?:\d{1,2}[.)]|[-*•])\s+(?P<text>\S.*)")
 _NAMED = re.compile(
@@ -30,7 +29,7 @@ _BOUND = re.compile(
 _SLOTS = {"1": 1, "A": 1, "2": 2, "B": 2}
 
 
-def parse_plan(text: str) -> dict[str, Any] | None:
+def parse_plan(text: str) -> dict[str, list[dict[str, str]]] | None:
     r"""Read a bulleted or numbered list of criteria; lines between belong to the one before.
 
     A plan without bullets has a line `Name: description` for each of several criteria.
@@ -71,7 +70,7 @@ def _criterion(item: str) -> dict[str, str]:
     return {"name": name, "description": description.strip("*_` ")}
 
 
-def parse_scores(text: str) -> dict[str, Any] | None:
+def parse_scores(text: str) -> dict[str, object] | None:
     r"""Read two scores, by the name of the response or as two lines of a number alone.
 
     >>> parse_scores("Assistant A: 4/5\nAssistant B: 2 out of 5\nA is clearer.")

@@ -29,7 +29,7 @@ class BSMState(PairState, total=False):
     written_reference: str | None
     """The pair's own reference, or the one that `reference_model` wrote."""
     subscores: Gathered[PlanScore]
-    by_order: dict[str, OrderResult]
+    by_order: dict[Order, OrderResult]
     due: list[PlanLine] | None
     """The criteria that are solved next; only where `adaptive`."""
     not_asked: list[str]
@@ -40,7 +40,7 @@ class BSMResult(PairResult):
 
     criteria: list[PlanLine]
     subscores: list[PlanScore]
-    by_order: dict[str, OrderResult]
+    by_order: dict[Order, OrderResult]
     not_asked: list[str]
     """Criteria that nobody was asked about, for they could not change the verdict
     (`adaptive=True`)."""

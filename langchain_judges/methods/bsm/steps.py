@@ -200,7 +200,7 @@ class BSMSteps(PlanSteps):
         if quorum(own, criteria, cells):
             verdict, lead = not_judged([], add_usage([])), None
         else:
-            totals: dict[str, OrderResult] = {order: order_totals(order, cells, weights)}
+            totals: dict[Order, OrderResult] = {order: order_totals(order, cells, weights)}
             verdict = decide(own, cells, weights, totals, [], add_usage([]))
             verdict |= confidence(own, totals, verdict, state["subscores"], weights)
             lead = abs(2 * (verdict["score"] or 0.0) - 1)
@@ -215,7 +215,7 @@ class BSMSteps(PlanSteps):
         cells = self._cells(state, own)
         weights = weights_of(own, criteria)
         missing = quorum(own, criteria, cells)
-        by_order: dict[str, OrderResult] = {}
+        by_order: dict[Order, OrderResult] = {}
         if missing is None:
             by_order = {order: order_totals(order, cells, weights) for order in own.order_list}
         if by_order and own.merge == "model":

@@ -92,7 +92,7 @@ def decide(
     options: BSM,
     cells: ScoreCells,
     weights: CellWeights,
-    by_order: Mapping[str, OrderResult],
+    by_order: Mapping[Order, OrderResult],
     failures: list[Failure],
     usage: Usage,
 ) -> Verdict:
@@ -138,7 +138,7 @@ def _points(preferences: Sequence[Preference]) -> float:
 def _rationale(
     preference: Preference,
     totals: Mapping[str, float],
-    by_order: Mapping[str, OrderResult],
+    by_order: Mapping[Order, OrderResult],
     cells: ScoreCells,
     weights: CellWeights,
 ) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from langchain_core.prompts import ChatPromptTemplate
 
@@ -25,7 +25,7 @@ class Baseline(TwoOrders):
 
     evidence: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
     reply: ClassVar[Reads] = "forced_label"
-    result: ClassVar[type[Any]] = DirectResult
+    result: ClassVar[type[DirectResult]] = DirectResult
     noun: ClassVar[str] = "response"
     weighs_choice: ClassVar[bool] = False
     """Whether the choice counts as much as its tokens are likely (DRPE, equation 4)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from langchain_core.messages import AIMessage
 
@@ -46,13 +45,13 @@ def label_of(text: str) -> SpokenLabel | None:
     return spoken_label(text, _FORMS)
 
 
-def spoken_choice(text: str) -> dict[str, Any] | None:
+def spoken_choice(text: str) -> dict[str, object] | None:
     """Read a reply in plain words into the shape that JSON replies have."""
     choice = label_of(text)
     return {"explanation": choice.before, "preference": choice.label} if choice else None
 
 
-def spoken_scores(text: str) -> dict[str, Any] | None:
+def spoken_scores(text: str) -> dict[str, object] | None:
     r"""Read two scores in plain words: one line `7 4`, or `Response 1: 7` for each.
 
     A score below zero, a broken one, or two that differ for one response are none.
@@ -94,7 +93,7 @@ def _whole(number: str) -> int:
     return int(re.split(r"[./\s]", number)[0])
 
 
-def measure(message: AIMessage, data: Mapping[str, Any]) -> dict[str, Any]:
+def measure(message: AIMessage, data: Mapping[str, object]) -> dict[str, float]:
     """Return the probabilities of a reply's label, and of explanation and label together.
 
     Each is the length-normalised probability of its own tokens; what the model gave no
@@ -109,7 +108,7 @@ def measure(message: AIMessage, data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: confidence.value for name, confidence in measured.items() if confidence}
 
 
-def _spans(text: str, data: Mapping[str, Any]) -> list[Span]:
+def _spans(text: str, data: Mapping[str, object]) -> list[Span]:
     """Return where the explanation and, last, the label stand; empty if there is none."""
     json_places = json_spans(text, data)
     if ("preference",) in json_places:

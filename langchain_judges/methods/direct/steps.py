@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -88,7 +88,7 @@ class BaselineSteps(PairSteps):
         )
 
     @property
-    def measure(self) -> Callable[[AIMessage, dict[str, Any]], dict[str, Any]]:
+    def measure(self) -> Callable[[AIMessage, dict[str, Any]], Mapping[str, object]]:
         """What is read off the tokens of a reply: label probabilities, or those of scores."""
         if self.own.by_mean:
             return partial(score_chances, scale=self.own.grades)

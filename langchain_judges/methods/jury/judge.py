@@ -14,7 +14,7 @@ from langchain_judges.asking.nodes import plain
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.reminder import RememberedPair
-from langchain_judges.methods.ask_member import Opinion, ask_member, row_of
+from langchain_judges.methods.ask_member import ask_member, row_of
 from langchain_judges.methods.combination import MembersLike
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.jury.options import Jury, MemberWeights
@@ -22,6 +22,7 @@ from langchain_judges.methods.jury.tally import Ballots, label_verdict, pair_ver
 from langchain_judges.methods.marks import Kind, metadata_of
 from langchain_judges.methods.members import Member, kind_of_members, read_members
 from langchain_judges.methods.members_graph import Start, begin, finish
+from langchain_judges.methods.opinions import Opinion
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import factory
 from langchain_judges.verdict import Item, add_usage

@@ -19,10 +19,10 @@ from langchain_judges.methods.registry import (
     build,
     load_judge,
     method_of,
-    read_spec,
     within_budget,
 )
 from langchain_judges.methods.sc2.aspect_files import AspectsLike, read_aspects
+from langchain_judges.methods.specs import read_spec
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
