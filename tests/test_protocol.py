@@ -13,7 +13,7 @@ from sc2_sets import SETS, dealt, parted, read
 from typer.testing import CliRunner
 
 from langchain_judges.asking.models import resolve_model
-from langchain_judges.datasets.summaries import DIMENSIONS
+from langchain_judges.datasets.summeval import DIMENSIONS
 from langchain_judges.errors import InputError
 from langchain_judges.testing import reply
 from tests.conftest import DATA

@@ -11,7 +11,7 @@ import pytest
 from bsm_figures import figures, human_agreement, plan_likeness
 from protocols import Replies, sharing
 
-from langchain_judges.datasets.chat import MT_BENCH_CATEGORIES
+from langchain_judges.datasets.mt_bench import MT_BENCH_CATEGORIES
 from langchain_judges.methods.registry import METHODS
 from tests.fakes import FakeChatModel, judged_by
 from tests.model_server import responses, scores

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langchain_judges import report
-from langchain_judges.datasets.tables import cell_row
+from langchain_judges.datasets.tables import TableForm
 from langchain_judges.errors import InputError
 from langchain_judges.report.bars import gates
 from langchain_judges.rows.labels import check_countable
@@ -96,7 +96,7 @@ def test_judges_are_compared_by_their_criteria():
 
 def test_columns_of_a_table_are_labels_by_criterion():
     record = {"input": "q", "output": "t", "label.facts": "4", "flow": "", "label.tone": "warm"}
-    row = cell_row(record, 0, {"label.flow": "flow"})
+    row = TableForm({"label.flow": "flow"}).cell_row(record, 0)
     assert row["labels"] == {"facts": 4, "tone": "warm"}
 
 

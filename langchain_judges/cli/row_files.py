@@ -36,7 +36,7 @@ def checked(
         errors.print(problem, style="red", markup=False)
         raise typer.Exit(MISUSED)
     rows = file.count()
-    _name_bad(file, "row" if there else "line", errors)
+    _name_bad(file, errors)
     if file.bad and not skip_bad:
         errors.print(
             f"{len(file.bad)} of {rows + len(file.bad)} rows are bad; nothing was asked. "
@@ -59,14 +59,14 @@ def checked(
     return rows
 
 
-def _name_bad(file: PairsFile, what: str, errors: Console) -> None:
+def _name_bad(file: PairsFile, errors: Console) -> None:
     if len(file.bad) > 1 and len({problem for _, problem in file.bad}) == 1:
         (first, problem), more = file.bad[0], len(file.bad) - 1
-        line = f"{file.path}, {what} {first} and {more:,} more: {problem}"
+        line = f"{file.path}, {file.noun} {first} and {more:,} more: {problem}"
         errors.print(line, markup=False)
         return
     for number, problem in file.bad[:20]:
-        errors.print(f"{file.path}, {what} {number}: {problem}", markup=False)
+        errors.print(f"{file.path}, {file.noun} {number}: {problem}", markup=False)
     if len(file.bad) > 20:
         errors.print(f"… and {len(file.bad) - 20} more bad lines")
 

@@ -47,13 +47,21 @@ Auto-J and SummEval's paired annotations) on the schema.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from langchain_judges.datasets import chat, items, retrieval, summaries
+from langchain_judges.datasets import (
+    dialogues,
+    instructions,
+    items,
+    mt_bench,
+    retrieval,
+    summaries,
+    summeval,
+)
 from langchain_judges.datasets.items import answer_matches
 from langchain_judges.datasets.recorded import ratings, recorded
 from langchain_judges.datasets.replay import recorded_judge, replay
@@ -61,7 +69,7 @@ from langchain_judges.datasets.retrieval import trec_triplets
 from langchain_judges.datasets.rows import RowStream, shown
 from langchain_judges.datasets.source import Source
 from langchain_judges.datasets.summaries import news_choice
-from langchain_judges.datasets.tables import Columns, table_rows
+from langchain_judges.datasets.tables import Columns, TableForm
 from langchain_judges.errors import OptionError, did_you_mean
 
 __all__ = [
@@ -79,24 +87,24 @@ __all__ = [
 ]
 
 _SETS: dict[str, Callable[..., RowStream]] = {
-    "autoj": chat.auto_j,
+    "autoj": instructions.auto_j,
     "bbc2022": partial(summaries.news, dataset="bbc2022"),
     "cnn2022": partial(summaries.news, dataset="cnn2022"),
     "cogeval": items.cogeval,
     "commongen_hard": items.commongen_hard,
-    "fastchat_mtbench": chat.mt_bench_questions,
+    "fastchat_mtbench": mt_bench.mt_bench_questions,
     "goyal_news2022": summaries.news,
-    "hh_harmless": chat.hh_harmless,
-    "hh_helpful": chat.hh,
-    "judgebench": chat.judge_bench,
-    "llmbar": chat.llmbar,
-    "mt_bench": chat.mt_bench,
-    "mtbench_human200": chat.mt_bench_200,
-    "pandalm": chat.pandalm,
-    "rewardbench2": chat.reward_bench_2,
-    "summeval": summaries.summeval,
-    "summeval12": summaries.summeval,
-    "summeval16": summaries.summeval,
+    "hh_harmless": dialogues.hh_harmless,
+    "hh_helpful": dialogues.hh,
+    "judgebench": instructions.judge_bench,
+    "llmbar": instructions.llmbar,
+    "mt_bench": mt_bench.mt_bench,
+    "mtbench_human200": mt_bench.mt_bench_200,
+    "pandalm": instructions.pandalm,
+    "rewardbench2": instructions.reward_bench_2,
+    "summeval": summeval.summeval,
+    "summeval12": summeval.summeval,
+    "summeval16": summeval.summeval,
     "tldr_cnndm": summaries.tldr_cnndm,
     "tldr_reddit": summaries.tldr_reddit,
     "trec_news": retrieval.trec_news,
@@ -139,8 +147,7 @@ def load(
             files; None reads it from the hub, where the table above says `hub`.
         seed: Of the slots and of every draw.
         **options: Of the set, such as `form="candidates"` for summaries: keywords of its
-            reader in `chat.py`, `summaries.py`, `items.py` or `retrieval.py`; of a table
-            `columns` and `labels`, see `rows`.
+            reader in this folder; of a table `columns` and `labels`, see `rows`.
 
     Raises:
         OptionError: The name or an option is unknown, or the set is nowhere to be read.
@@ -179,7 +186,7 @@ def rows(
     *,
     labels: Mapping[Any, str] | None = None,
     seed: int = 0,
-) -> Iterator[dict[str, Any]]:
+) -> RowStream:
     """Read rows from a table, from the folder of a known set, or from a set by its name.
 
     Args:
@@ -204,7 +211,7 @@ def rows(
     """
     path = Path(source)
     if path.is_file():
-        return table_rows(path, columns, labels=labels, seed=seed)
+        return TableForm(columns, labels, seed).rows(path)
     if columns is not None or labels is not None:
         raise OptionError(f"`columns` and `labels` are for a table; {source} is no file")
     if path.is_dir():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from langchain_judges.datasets.rows import RowStream
-from langchain_judges.datasets.source import NO_TEXT, Source
+from langchain_judges.datasets.source import NO_TEXT, Source, SourceRecord
 
 
 def answer_matches(
@@ -61,11 +61,11 @@ def cogeval(source: Source, seed: int) -> RowStream:
         }
 
 
-def _task_of(record: Mapping[str, Any]) -> str:
+def _task_of(record: SourceRecord) -> str:
     return f"{record['graph']}/{record['domain']}/{record['condition']}"
 
 
-def _by_answer(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def _by_answer(records: Iterable[SourceRecord]) -> dict[str, str]:
     """Return the first of the tasks that each one shares an accepted answer with."""
     first: dict[str, str] = {}
     by_answer: dict[str, str] = {}

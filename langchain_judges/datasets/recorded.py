@@ -21,62 +21,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from typing_extensions import TypedDict
-
-from langchain_judges.datasets.source import Source, by_number
+from langchain_judges.datasets import recorded_pairs as pairs
+from langchain_judges.datasets import recorded_texts as texts
+from langchain_judges.datasets.recorded_pairs import Recorded
+from langchain_judges.datasets.recorded_texts import Graded, Rating
+from langchain_judges.datasets.source import Source
 from langchain_judges.errors import OptionError
-from langchain_judges.orders import Order
-from langchain_judges.rows.files import read_table
-from langchain_judges.verdict import Preference
 
+SourceReader = TypeVar("SourceReader")
 
-class Recorded(TypedDict):
-    """One recorded verdict on a pair, in one order."""
-
-    id: str
-    """The row's id, as `load` gives it."""
-    judge: str
-    setting: str
-    """The prompt or protocol."""
-    order: Order
-    """`AB` showed A first."""
-    preference: Preference | None
-    """By identity of the text; None: the reply could not be read."""
-    raw: str | None
-    """The reply, where the source has it."""
-
-
-class Graded(TypedDict):
-    """One recorded grade of one text."""
-
-    id: str
-    judge: str
-    setting: str
-    label: int
-    expected: list[str]
-    """Every accepted answer."""
-    raw: str | None
-    """The graded answer."""
-
-
-class Rating(TypedDict):
-    """One recorded rating of one text on a scale."""
-
-    id: str
-    """As the `candidates` and `items` of the set have it."""
-    judge: str
-    setting: str
-    dimension: str
-    group: str
-    system: str
-    score: float | None
-    raw: str | None
-
-
-Records = Iterator[Recorded]
-SourceReader = Callable[[Source], Iterator[Any]]
+_VERDICTS: Mapping[str, Callable[[Source], Iterator[Recorded] | Iterator[Graded]]] = {
+    "autoj": pairs.auto_j,
+    "cogeval": texts.cogeval,
+    "judgebench": pairs.judge_bench,
+    "llmbar": pairs.llmbar,
+    "mtbench_human200": pairs.mt_bench_200,
+    "mtbench_position_bias": pairs.position_bias,
+    "pandalm": pairs.pandalm,
+    "summeval12": pairs.head_to_head,
+}
+_RATINGS: Mapping[str, Callable[[Source], Iterator[Rating]]] = {"summeval12": texts.summeval12}
+_ONE_FILE_SETS = {"autoj", "judgebench"}
+"""Sets of which a file of verdicts can be named in place of the folder."""
 
 
 def recorded(
@@ -123,7 +91,7 @@ def ratings(name: str, path: str | PathLike[str] | None = None) -> Iterator[Rati
     return _reader(_RATINGS, name, "ratings")(_source(name, path))
 
 
-def _reader(table: dict[str, SourceReader], name: str, what: str) -> SourceReader:
+def _reader(table: Mapping[str, SourceReader], name: str, what: str) -> SourceReader:
     by_letters = {_letters(source): reader for source, reader in table.items()}
     if _letters(name) not in by_letters:
         raise OptionError(f"there are recorded {what} of {sorted(table)!r}, not {name!r}")
@@ -135,227 +103,7 @@ def _letters(name: str) -> str:
 
 
 def _source(name: str, path: str | PathLike[str] | None) -> Source:
-    one_file = _letters(name) in _OF_ONE_FILE and path is not None and Path(path).is_file()
+    one_file = _letters(name) in _ONE_FILE_SETS and path is not None and Path(path).is_file()
     if path is None or not (one_file or Path(path).is_dir()):
         raise OptionError(f"recorded verdicts of {name!r} are read from a folder, got {path!r}")
     return Source(name, Path(path))
-
-
-def _both_orders(record: Mapping[str, Any], key: str, setting: str) -> Records:
-    """Yield the verdicts of both orders; the source gives them by identity already."""
-    orders: tuple[tuple[Order, str], ...] = (("AB", "12"), ("BA", "21"))
-    for order, numbers in orders:
-        yield _verdict(record, key, setting, order, numbers)
-
-
-def _verdict(
-    record: Mapping[str, Any], key: str, setting: str, order: Order, numbers: str
-) -> Recorded:
-    preference = by_number(record[f"verdict_{numbers}"])
-    return {
-        "id": key,
-        "judge": record["judge"],
-        "setting": setting,
-        "order": order,
-        "preference": preference,  # type: ignore[typeddict-item]
-        "raw": record.get(f"raw_{numbers}"),
-    }
-
-
-def _llmbar(source: Source) -> Records:
-    raw = {_llmbar_key(record): record for record in source.lines("judgments_raw.jsonl.gz")}
-    for record in source.lines("verdicts_all.jsonl.gz"):
-        key = f"llmbar:{record['set']}:{record['idx']}"
-        recording = raw.get(_llmbar_key(record), {})
-        replies = {name: recording.get(name) for name in ("raw_12", "raw_21")}
-        yield from _both_orders(record | replies, key, record["strategy"])
-
-
-def _llmbar_key(record: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(record[name] for name in ("set", "idx", "judge", "strategy"))
-
-
-def _mt_bench_200(source: Source) -> Records:
-    for record in source.lines("judgments.jsonl.gz"):
-        key = f"mtbench_human200:{record['idx']}"
-        yield from _both_orders(record, key, record["strategy"])
-
-
-def _position_bias(source: Source) -> Records:
-    for record in source.lines("judgments_full.jsonl.gz"):
-        key = f"mtbench_position_bias:{record['question_id']}:{record['model_2']}"
-        yield from _both_orders(record, key, "full")
-    for record in source.lines("repetition.jsonl.gz"):
-        straight = record["A"] == _VICUNA
-        key = (
-            f"mtbench_position_bias:{record['question_id']}:{record['B' if straight else 'A']}"
-        )
-        for number, letter in enumerate(record["verdicts"], 1):
-            yield {
-                "id": key,
-                "judge": record["judge"],
-                "setting": f"repetition {number}",
-                "order": "AB" if straight else "BA",
-                "preference": _shown_letter(letter, straight),
-                "raw": record["raw_1"] if number == 1 else None,
-            }
-
-
-_VICUNA = "vicuna-13b-v1.3"
-
-
-def _shown_letter(letter: object, straight: bool) -> Preference | None:
-    """Map a letter, which names a slot, to the text that stood there."""
-    if letter == "C":
-        return "tie"
-    if letter not in ("A", "B"):
-        return None
-    return "A" if (letter == "A") == straight else "B"
-
-
-_OF_ONE_FILE = {"autoj", "judgebench"}
-"""Sets of which a file of verdicts can be named in place of the folder."""
-_DECISIONS: dict[str, Preference] = {"A>B": "A", "B>A": "B", "A=B": "tie"}
-_SWAPPED: dict[Preference, Preference] = {"A": "B", "B": "A", "tie": "tie"}
-_ORDERS: tuple[Order, Order] = ("AB", "BA")
-
-
-def _judge_bench(source: Source) -> Records:
-    pattern = "dataset=judgebench,*judge_name=*.jsonl"
-    files = [*source.matching(f"outputs/{pattern}"), *source.matching(pattern)]
-    if source.path is not None and source.path.is_file() and "judge_name=" in source.path.name:
-        files = [source.path]
-    if not files:
-        raise OptionError(
-            f"'judgebench' is read from outputs/{pattern}; {source.path} has none"
-        )
-    for file in files:
-        fields = dict(part.split("=", 1) for part in file.stem.split(",") if "=" in part)
-        for record in read_table(file):
-            for order, judgment in zip(_ORDERS, record["judgments"], strict=False):
-                yield _judge_bench_verdict(record, fields, order, judgment or {})
-
-
-def _judge_bench_verdict(
-    record: Mapping[str, Any],
-    fields: Mapping[str, str],
-    order: Order,
-    recording: Mapping[str, Any],
-) -> Recorded:
-    preference = _DECISIONS.get(recording.get("decision") or "")
-    reply = recording.get("judgment")
-    reply = reply.get("response") if isinstance(reply, Mapping) else reply
-    return {
-        "id": f"judgebench:{record['pair_id']}",
-        "judge": fields["judge_model"],
-        "setting": fields["judge_name"],
-        "order": order,
-        "preference": _in_order(preference, order),
-        "raw": reply if isinstance(reply, str) else None,
-    }
-
-
-_AUTO_J_FILES: dict[Order, str] = {
-    "AB": "pairwise_example_output.jsonl",
-    "BA": "pairwise_exchange_example_output.jsonl",
-}
-
-
-def _in_order(preference: Preference | None, order: Order) -> Preference | None:
-    """Return who is preferred, of a preference of slots in one order."""
-    return _SWAPPED[preference] if preference and order == "BA" else preference
-
-
-def _auto_j(source: Source) -> Records:
-    files = _AUTO_J_FILES
-    if source.path is not None and source.path.is_file():
-        # Of a file of one's own the name says the order, as in the source.
-        order: Order = "BA" if "exchange" in source.path.name else "AB"
-        files = {order: source.path.name}
-    for order, file in files.items():
-        for number, record in enumerate(source.lines(file, f"data/outputs/{file}")):
-            # The exchanged file names the text by the slot it was shown in.
-            slots: dict[Any, Preference] = {0: "A", 1: "B", 2: "tie"}
-            preference = slots.get(record["output"])
-            yield {
-                "id": f"autoj:{number}",
-                "judge": "auto-j",
-                "setting": "pairwise",
-                "order": order,
-                "preference": _in_order(preference, order),
-                "raw": None,
-            }
-
-
-def _pandalm(source: Source) -> Records:
-    for record in source.lines("pandalm_testset.jsonl.gz"):
-        for judge, reply in record["judges"].items():
-            yield {
-                "id": f"pandalm:{record['idx']}",
-                "judge": judge,
-                "setting": "testset-v1",
-                "order": "AB",
-                "preference": by_number(reply["verdict"]),  # type: ignore[typeddict-item]
-                "raw": reply["reason"],
-            }
-
-
-def _head_to_head(source: Source) -> Records:
-    for record in source.lines("h2h_gpt35.jsonl.gz"):
-        systems = (record["model_1"], record["model_2"])
-        # `load` calls the system with the lower number A.
-        swap = int(systems[0][1:]) > int(systems[1][1:])
-        first, second = reversed(systems) if swap else systems
-        key = f"summeval12:{record['id']}:{first}:{second}"
-        for verdict in _both_orders(record, key, record["dim"]):
-            yield _turned(verdict) if swap else verdict
-
-
-def _turned(verdict: Recorded) -> Recorded:
-    swapped: dict[Any, Any] = {"A": "B", "B": "A", "AB": "BA", "BA": "AB"}
-    preference = verdict["preference"]
-    return {
-        **verdict,
-        "order": swapped[verdict["order"]],
-        "preference": swapped.get(preference, preference),
-    }
-
-
-def _cogeval(source: Source) -> Iterator[Graded]:
-    for record in source.lines("verdicts_all.jsonl.gz"):
-        yield {
-            "id": f"cogeval:{record['path']}",
-            "judge": "gpt_rubric",
-            "setting": record["condition"],
-            "label": int(record["judge_score"] >= 1),
-            "expected": record["expected"],
-            "raw": record["parsed"],
-        }
-
-
-def _summeval12(source: Source) -> Iterator[Rating]:
-    for file in ("ratings_openai.jsonl.gz", "ratings_llama2_70b.jsonl.gz"):
-        for record in source.lines(file):
-            yield {
-                "id": f"summeval12:{record['id']}:{record['model_id']}",
-                "judge": record["judge"],
-                "setting": record["protocol"],
-                "dimension": record["dim"],
-                "group": record["id"],
-                "system": record["model_id"],
-                "score": record["score"],
-                "raw": record["raw"],
-            }
-
-
-_VERDICTS: dict[str, SourceReader] = {
-    "autoj": _auto_j,
-    "cogeval": _cogeval,
-    "judgebench": _judge_bench,
-    "llmbar": _llmbar,
-    "mtbench_human200": _mt_bench_200,
-    "mtbench_position_bias": _position_bias,
-    "pandalm": _pandalm,
-    "summeval12": _head_to_head,
-}
-_RATINGS: dict[str, SourceReader] = {"summeval12": _summeval12}

@@ -10,8 +10,9 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from langchain_judges.datasets.source import SourceRecord
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.orders import ORDER_NAMES, OrderRule, combine, disagree, orders_of
+from langchain_judges.orders import ORDER_NAMES, Order, OrderRule, combine, disagree, orders_of
 from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.verdict import (
     Failure,
@@ -27,8 +28,8 @@ _POINTS: dict[Preference, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 
 def replay(
-    records: Iterable[Mapping[str, Any]],
-    rows: Iterable[Mapping[str, Any]] = (),
+    records: Iterable[SourceRecord],
+    rows: Iterable[SourceRecord] = (),
     *,
     orders: OrderRule = "strict",
 ) -> Iterator[dict[str, Any]]:
@@ -53,7 +54,7 @@ def replay(
     """
     rule_orders = orders_of(orders)
     row_of = {row["id"]: row for row in rows}
-    judges: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
+    judges: dict[tuple[str, str], dict[str, list[SourceRecord]]] = {}
     for record in records:
         own = judges.setdefault((record["judge"], record["setting"]), {})
         own.setdefault(record["id"], []).append(record)
@@ -80,29 +81,26 @@ def _digest(text: str) -> str:
 
 
 def _outcome(
-    records: Sequence[Mapping[str, Any]], rule_orders: Sequence[str], rule: OrderRule
-) -> dict[str, Any]:
+    records: Sequence[SourceRecord], rule_orders: Sequence[Order], rule: OrderRule
+) -> dict[str, object]:
     if kind_of_verdict(records[0]) == "item":
         return {"verdict": _graded(records[0])}
-    by_order = {r["order"]: r for r in records if r["order"] in rule_orders}
-    if len(by_order) < sum(record["order"] in rule_orders for record in records):
+    own = [record for record in records if record["order"] in rule_orders]
+    by_order = {order: r for order in rule_orders for r in own if r["order"] == order}
+    if len(by_order) < len(own):
         raise InputError(f"{records[0]['id']!r} has two verdicts in the same order")
     return {
         "verdict": _verdict(by_order, rule),
-        "by_order": {
-            order: {"preference": by_order[order]["preference"]}
-            for order in rule_orders
-            if order in by_order
-        },
+        "by_order": {order: {"preference": r["preference"]} for order, r in by_order.items()},
     }
 
 
-def _verdict(by_order: Mapping[str, Mapping[str, Any]], rule: OrderRule) -> Verdict:
+def _verdict(by_order: Mapping[Order, SourceRecord], rule: OrderRule) -> Verdict:
     answers = {order: record["preference"] for order, record in by_order.items()}
     failures: list[Failure] = [
         {
             "step": "recorded",
-            "unit": ORDER_NAMES[order],  # type: ignore[index]
+            "unit": ORDER_NAMES[order],
             "reason": "unparsable",
             "detail": "the source could not read this reply",
         }
@@ -128,7 +126,7 @@ def _verdict(by_order: Mapping[str, Mapping[str, Any]], rule: OrderRule) -> Verd
     }
 
 
-def _graded(record: Mapping[str, Any]) -> LabelVerdict:
+def _graded(record: SourceRecord) -> LabelVerdict:
     return {
         "label": record["label"],
         "score": float(record["label"]),
@@ -144,7 +142,7 @@ def _graded(record: Mapping[str, Any]) -> LabelVerdict:
 class RecordedJudge(Runnable[dict[str, Any], dict[str, Any]]):
     """Answers a pair by the verdict recorded under its id; made by `recorded_judge`."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, rows: Iterable[SourceRecord]) -> None:
         """Keep the rows of one judge."""
         self._by_id = {row["id"]: row for row in rows}
 
@@ -165,7 +163,7 @@ class RecordedJudge(Runnable[dict[str, Any], dict[str, Any]]):
 
 
 def recorded_judge(
-    records: Iterable[Mapping[str, Any]], *, orders: OrderRule = "strict"
+    records: Iterable[SourceRecord], *, orders: OrderRule = "strict"
 ) -> Runnable[dict[str, Any], dict[str, Any]]:
     """Create a judge that answers by recorded verdicts, found by the pair's `id`.
 

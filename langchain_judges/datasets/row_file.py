@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, ClassVar, cast
 
 from langchain_judges.asking.tokens import bytes_of
+from langchain_judges.datasets import knows, rows
+from langchain_judges.datasets.rows import RowStream
+from langchain_judges.datasets.tables import Columns, TableForm
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.rows.checks import check_pair
+from langchain_judges.rows.files import read_table
 from langchain_judges.rows.texts import texts_read
 
 ValueCheck = Callable[[object], None]
-
-
+"""Raises `InputError` for a bad row."""
 _TABLES = {".csv", ".json", ".parquet", ".tsv"}
 
 
@@ -28,13 +31,15 @@ class PairsFile:
         path: The file.
         limit: Most good rows to take; None for all.
         check: Raises `InputError` for a bad row.
-        columns: Field of a row → its column, as `datasets.rows` takes them.
+        form: How the records of a table become rows.
     """
 
     path: Path
     limit: int | None = None
     check: ValueCheck = check_pair
-    columns: Mapping[str, str] | None = None
+    form: TableForm = field(default_factory=TableForm)
+    noun: ClassVar[str] = "line"
+    """What a row is called where a bad one is named."""
     repeated: int = 0
     """Good rows found by `count` whose id an earlier row has."""
     size: int = 0
@@ -62,46 +67,46 @@ class PairsFile:
         self.repeated = with_id - len(ids)
         return good
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> RowStream:
         """Yield the good rows, read as they are wanted."""
         return self._rows([])
 
-    def _rows(self, bad: list[tuple[int, str]]) -> Iterator[dict[str, Any]]:
+    def _rows(self, bad: list[tuple[int, str]]) -> RowStream:
         good = 0
+        for number, record in self._records():
+            if self.limit is not None and good >= self.limit:
+                return
+            try:
+                row = self._row(record, number)
+                self.check(row)
+            except InputError as exc:
+                bad.append((number, str(exc)))
+            else:
+                yield row
+                good += 1
+
+    def _records(self) -> Iterator[tuple[int, Any]]:
+        """Yield what may be a row with its number from 1: here the lines that are not empty."""
         with self._open() as file:
-            for number, line in self._lines(file):
-                if self.limit is not None and good >= self.limit:
-                    return
-                if not line.strip():
-                    continue
-                try:
-                    yield self._row(line, number)
-                    good += 1
-                except InputError as exc:
-                    bad.append((number, str(exc)))
+            try:
+                for number, line in enumerate(file, 1):
+                    text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                    if number == 1 and text.strip() == b"[":
+                        raise InputError(
+                            f"{self.path} is a JSON array; put one object on each line."
+                        )
+                    if text.strip():
+                        yield number, text
+            except (OSError, EOFError) as exc:
+                raise InputError(f"{self.path} cannot be read: {exc}") from exc
 
-    def _lines(self, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    def _row(self, record: Any, number: int) -> Any:
+        """Return the row of a line; JSON that is no object is left to the check."""
         try:
-            for number, line in enumerate(file, 1):
-                if number == 1 and line.strip() == b"[":
-                    raise InputError(
-                        f"{self.path} is a JSON array; put one object on each line."
-                    )
-                yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-        except (OSError, EOFError) as exc:
-            raise InputError(f"{self.path} cannot be read: {exc}") from exc
-
-    def _row(self, line: bytes, number: int) -> dict[str, Any]:
-        from langchain_judges.datasets.tables import as_row
-
-        try:
-            row = json.loads(line)
+            row = json.loads(record)
         except (ValueError, RecursionError) as exc:
             raise InputError(f"not JSON ({exc})") from exc
-        if isinstance(row, dict):
-            row = as_row(row, number - 1, self.columns)
-        self.check(row)
-        return cast("dict[str, Any]", row)
+        return self.form.row(row, number - 1) if isinstance(row, dict) else row
 
     def _open(self) -> IO[bytes]:
         try:
@@ -112,50 +117,46 @@ class PairsFile:
             raise InputError(f"{self.path} cannot be read: {exc.strerror}.") from exc
 
 
+class PairsTable(PairsFile):
+    """The rows of a table: CSV, TSV, JSON or Parquet."""
+
+    noun: ClassVar[str] = "row"
+
+    def _records(self) -> Iterator[tuple[int, Any]]:
+        return enumerate(read_table(self.path), 1)
+
+    def _row(self, record: Any, number: int) -> Any:
+        return self.form.cell_row(record, number - 1)
+
+
 class PairsSet(PairsFile):
-    """The rows of a public set, by its name or folder, or of a table (CSV, TSV, Parquet)."""
+    """The rows of a public set, by its name or folder."""
 
-    def _rows(self, bad: list[tuple[int, str]]) -> Iterator[dict[str, Any]]:
-        from langchain_judges.datasets.tables import cell_row
+    noun: ClassVar[str] = "row"
 
-        good = 0
-        table = self.path.is_file()
-        for number, record in enumerate(self._records(table), 1):
-            if self.limit is not None and good >= self.limit:
-                return
-            try:
-                row = cell_row(record, number - 1, self.columns) if table else record
-                self.check(row)
-            except InputError as exc:
-                bad.append((number, str(exc)))
-            else:
-                yield row
-                good += 1
+    def _records(self) -> Iterator[tuple[int, Any]]:
+        return enumerate(rows(self.path), 1)
 
-    def _records(self, table: bool) -> Iterator[dict[str, Any]]:
-        from langchain_judges.datasets import rows
-        from langchain_judges.rows.files import read_table
-
-        return read_table(self.path) if table else rows(self.path)
+    def _row(self, record: Any, number: int) -> Any:
+        return record
 
 
 def open_rows(
     path: Path,
     limit: int | None = None,
     check: ValueCheck = check_pair,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
 ) -> PairsFile:
     """Return what reads the rows of a path: JSONL, a table, or a set by its name or folder.
 
     Raises:
         OptionError: `columns` names no field of a row, or the path is a set.
     """
-    from langchain_judges.datasets import knows
-    from langchain_judges.datasets.tables import check_columns
-
-    check_columns(columns)
+    form = TableForm(columns)
     if columns and knows(path):
         raise OptionError(f"columns are named for a table; {path} is a known set")
+    if knows(path):
+        return PairsSet(path, limit, check)
     ending = Path(path.stem if path.suffix == ".gz" else path).suffix
     table = path.is_file() and ending in _TABLES
-    return (PairsSet if table or knows(path) else PairsFile)(path, limit, check, columns)
+    return (PairsTable if table else PairsFile)(path, limit, check, form)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from langchain_judges.datasets.source import NO_TEXT, coin
+from langchain_judges.datasets.source import NO_TEXT, SourceRecord, by_number, coin
 from langchain_judges.rows.texts import Text
 from langchain_judges.verdict import Preference
 
@@ -14,8 +14,19 @@ RowStream = Iterator[dict[str, Any]]
 """Rows of pairs (`Row`), or items (`Item`), as plain dictionaries."""
 
 
+def numbered(record: SourceRecord, key: str) -> dict[str, Any]:
+    """Return the pair of a record with `output_1`, `output_2` and the better one's number."""
+    return {
+        "id": key,
+        "input": record["input"],
+        "output_a": record["output_1"],
+        "output_b": record["output_2"],
+        "label": by_number(record["label"]),
+    }
+
+
 def shuffled(
-    seed: int, key: str, better: Text, worse: Text, systems: Sequence[Any] | None = None
+    seed: int, key: str, better: Text, worse: Text, systems: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Return the fields of a pair whose source puts the better text first.
 
@@ -45,7 +56,7 @@ def shown(text: Text) -> Text:
 
 
 def plurality(votes: Sequence[Preference]) -> Preference:
-    """Return the commonest vote; votes that tie are a tie."""
+    """Return the most frequent vote; votes that tie are a tie."""
     counts = Counter(votes).most_common(2)
     if len(counts) > 1 and counts[0][1] == counts[1][1]:
         return "tie"

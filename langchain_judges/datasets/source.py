@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_judges.errors import OptionError, needs
 from langchain_judges.rows.files import read_table
+from langchain_judges.verdict import Preference
 
 SourceRecord = Mapping[str, Any]
 """One record as its source has it."""
@@ -125,6 +126,12 @@ def coin(seed: int, key: str) -> bool:
     return hashlib.sha256(f"{seed}|{key}".encode()).digest()[0] % 2 == 1
 
 
-def by_number(value: object, first: object = 1, second: object = 2) -> str | None:
-    """Map the number of the preferred text to A or B, 0 to a tie, anything else to None."""
-    return {first: "A", second: "B", 0: "tie"}.get(value)
+def by_number(value: object, *, swap: bool = False) -> Preference | None:
+    """Map the number of the preferred text to A or B, 0 to a tie, anything else to None.
+
+    Args:
+        value: 1, 2 or 0.
+        swap: Whether the source's second text is A.
+    """
+    names: dict[object, Preference] = {0: "tie", 2 if swap else 1: "A", 1 if swap else 2: "B"}
+    return names.get(value)
