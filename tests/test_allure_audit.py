@@ -25,7 +25,6 @@ from langchain_judges.asking.steps import run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.memory.modes import MEANINGS
 from langchain_judges.methods.allure.audit.auditors import resolve_auditor
-from langchain_judges.methods.allure.audit.graph import AuditOptions
 from langchain_judges.methods.allure.audit.holdout import (
     balanced_accuracy,
     cases_of,
@@ -34,6 +33,7 @@ from langchain_judges.methods.allure.audit.holdout import (
     split_by_group,
 )
 from langchain_judges.methods.allure.audit.modes import read_modes
+from langchain_judges.methods.allure.audit.options import AuditOptions
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 from tests.memories import ListMemory, example
@@ -433,7 +433,8 @@ def test_an_audit_and_the_metrics_measure_a_judge_alike():
 
 def test_a_judge_that_always_says_right_is_no_better_than_chance():
     items = planning(4)
-    measured = measure(cases_of(items, {item["id"]: {"label": 1} for item in items}))
+    verdicts: Any = {item["id"]: {"label": 1} for item in items}
+    measured = measure(cases_of(items, verdicts))
     assert (measured["accuracy"], measured["majority"]) == (0.5, 0.5)
     assert measured["balanced_accuracy"] == 0.5
 
@@ -639,7 +640,13 @@ def test_a_model_that_audits_is_told_by_what_the_judge_was_to_label():
 def test_of_a_judge_without_a_reason_or_rubric_the_auditor_is_shown_neither():
     answer = {"reason": "No.", "answer": "check_wrong", "mode": "none"}
     auditor = FakeChatModel(replies=lambda _: answer)
-    ask = resolve_auditor(auditor, read_modes(None), AuditOptions())
+    ask = resolve_auditor(
+        auditor,
+        AuditOptions(),
+        labels=(0, 1),
+        modes=read_modes(None),
+        journal=ThreadJournal(None),
+    )
     item = {"id": "a", "input": "Hello?", "output": "Go away.", "expected": "Hello!"}
     doubt: Any = {
         "id": "a",
@@ -650,7 +657,7 @@ def test_of_a_judge_without_a_reason_or_rubric_the_auditor_is_shown_neither():
         "rationale": "",
     }
     doubt |= {"proposed": 0, "why": "a rule says so", "check": "mine", "mode": None}
-    run(ask([doubt], (0, 1), [], ThreadJournal(None)))
+    run(ask([doubt]))
     assert "<judge-" not in auditor.prompts[0]
     assert "was to label by" not in auditor.prompts[0]
 

@@ -34,7 +34,8 @@ from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.failures import FailureMemory
 from langchain_judges.methods.allure import create_allure_judge
-from langchain_judges.methods.allure.audit.graph import AuditOptions, create_allure_audit
+from langchain_judges.methods.allure.audit.graph import create_allure_audit
+from langchain_judges.methods.allure.audit.options import AuditOptions
 from langchain_judges.methods.allure.options import ALLURE
 from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.graph_input import check_length

@@ -18,8 +18,6 @@ from langchain_judges.methods.rubric.replies import Explain
 Instruct = Literal["bare", "criteria", "steps"]
 """What the prompt contains besides the labels: nothing, the criteria, or also steps."""
 
-Again = Literal["families", "all"]
-"""Which items a round of an audit judges again: those of families that learnt, or all."""
 
 _PAPER = {"recall": "all", "explain": "none", "show_task": False}
 

@@ -7,9 +7,9 @@ tried again when the memory has changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from langgraph.types import Overwrite, Send
 
@@ -21,6 +21,8 @@ from langchain_judges.methods.allure.audit.holdout import (
     cases_of,
     fall_risk,
 )
+from langchain_judges.methods.allure.audit.options import AuditOptions
+from langchain_judges.methods.allure.audit.review import AuditedExample
 from langchain_judges.methods.allure.audit.state import (
     AdmissionTrial,
     AuditState,
@@ -29,10 +31,7 @@ from langchain_judges.methods.allure.audit.state import (
     Waiting,
 )
 from langchain_judges.methods.items import item_of
-from langchain_judges.verdict import Label
-
-Unmeasured = Literal["wait", "admit"]
-"""What becomes of examples that no item of dev can be shown."""
+from langchain_judges.verdict import Item, Label
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,7 @@ class Reach:
     everywhere: bool
     """Whether the judge may be shown examples of any family."""
 
-    def touched(
-        self, items: Sequence[Mapping[str, Any]], families: set[Any]
-    ) -> list[Mapping[str, Any]]:
+    def touched(self, items: Sequence[Item], families: set[str | None]) -> list[Item]:
         """Return the items that may be shown examples of some families.
 
         An item without a family is shown examples of any.
@@ -66,37 +63,31 @@ class Admission:
     reach: Reach
     """On dev."""
     labels: tuple[Label, ...]
-    truth: str
-    admit: Literal["round", "example"]
-    unmeasured: Unmeasured
-    risk: float
-    seed: int
-    lanes: int
-    """Tasks that try a batch at the same time."""
+    own: AuditOptions
 
-    def queued(self, examples: Sequence[dict[str, Any]], state: AuditState) -> Update:
+    def queued(self, examples: Sequence[AuditedExample], state: AuditState) -> Update:
         """Queue what was accepted, and what waits and may now be admitted."""
-        batches = [[each] for each in examples] if self.admit == "example" else [[*examples]]
+        one_by_one = self.own.admit == "example"
+        batches = [[each] for each in examples] if one_by_one else [[*examples]]
         retried, waiting = self._due(state["waiting"])
         return {"queue": [b for b in (*batches, retried) if b], "waiting": waiting}
 
-    def _due(self, waiting: Sequence[Waiting]) -> tuple[list[dict[str, Any]], list[Waiting]]:
+    def _due(self, waiting: Sequence[Waiting]) -> tuple[list[AuditedExample], list[Waiting]]:
         """Return the examples to try again, and what still waits."""
-        version = str(self.memory.version)
+        version = self.memory.version
         due = [w for w in waiting if w["why"] == "fell" and w["memory_version"] != version]
         return [each["example"] for each in due], [each for each in waiting if each not in due]
 
     def next_batch(self, state: AuditState) -> str:
-        """Go on with the next examples, or measure the round."""
+        """Try the next examples, or measure the round."""
         return "stage" if state["queue"] else "measure"
 
-    def stage(self, state: AuditState) -> Steps[Update]:
+    def stage(self, state: AuditState) -> Update:
         """Take the next examples; those that dev cannot measure wait, if they must."""
-        yield from ()
         batch, *rest = state["queue"]
-        unseen = [each for each in batch if state["dev"] and not self._is_repeat(each, state)]
+        unseen = [each for each in batch if state["dev"] and not self._is_measured(each, state)]
         waiting = [*state["waiting"]]
-        if self.unmeasured == "wait":
+        if self.own.unmeasured == "wait":
             batch = [each for each in batch if each not in unseen]
             waiting += [self._held_back(each, "unmeasured") for each in unseen]
         return {
@@ -106,22 +97,21 @@ class Admission:
             "trial_verdicts": Overwrite({}),
         }
 
-    def _is_repeat(self, example: Mapping[str, Any], state: AuditState) -> bool:
-        return bool(self.reach.touched(state["dev"], {example.get("family")}))
+    def _is_measured(self, example: AuditedExample, state: AuditState) -> bool:
+        """Return whether an item of dev may be shown an example."""
+        return bool(self.reach.touched(state["dev"], {example["family"]}))
 
     def _held_back(
-        self, example: dict[str, Any], why: Literal["fell", "unmeasured"]
+        self, example: AuditedExample, why: Literal["fell", "unmeasured"]
     ) -> Waiting:
-        return {"example": example, "why": why, "memory_version": str(self.memory.version)}
+        return {"example": example, "why": why, "memory_version": self.memory.version}
 
     def on_trial(self, state: AuditState) -> list[Send] | str:
-        """Send the items of dev that the examples may change, in as many parts as lanes."""
-        families = {example.get("family") for example in state["batch"]}
-        items = [
-            {"id": item["id"], "item": item_of(item)}
-            for item in self.reach.touched(state["dev"], families)
-        ]
-        parts = [items[lane :: self.lanes] for lane in range(self.lanes)]
+        """Send the items of dev that the examples may change, in parts for parallel tasks."""
+        families = {example["family"] for example in state["batch"]}
+        items = [item_of(item) for item in self.reach.touched(state["dev"], families)]
+        lanes = self.own.max_concurrency
+        parts = [items[lane::lanes] for lane in range(lanes)]
         batches: list[Batch] = [
             {"items": part, "examples": state["batch"]} for part in parts if part
         ]
@@ -152,17 +142,17 @@ class Admission:
         batch, verdicts = state["batch"], state["trial_verdicts"]
         before = self._cases(state["dev"], state["dev_verdicts"])
         after = self._cases(state["dev"], {**state["dev_verdicts"], **verdicts})
-        unseen = {str(e.get("family") or "") for e in batch if not self._is_repeat(e, state)}
-        fell = fall_risk(before, after, self.seed) if verdicts else None
+        unseen = {e["family"] or "" for e in batch if not self._is_measured(e, state)}
+        fell = fall_risk(before, after, self.own.seed) if verdicts else None
         trial: AdmissionTrial = {
             "round": state["round"],
             "examples": [],
-            "sources": [str(example.get("source")) for example in batch],
+            "sources": [example["source"] for example in batch],
             "before": balanced_accuracy(before),
             "after": balanced_accuracy(after),
             "risk": fell,
             "unmeasured": sorted(unseen),
-            "admitted": fell is None or fell <= self.risk,
+            "admitted": fell is None or fell <= self.own.risk,
         }
         usages = [verdict["usage"] for verdict in verdicts.values()]
         return trial, {
@@ -185,5 +175,5 @@ class Admission:
         retried, still = self._due(waiting)
         return {**update, "queue": [retried] if retried else [], "waiting": still}
 
-    def _cases(self, items: Sequence[Mapping[str, Any]], verdicts: VerdictsById) -> list[Case]:
-        return cases_of(items, verdicts, self.labels, self.truth)
+    def _cases(self, items: Sequence[Item], verdicts: VerdictsById) -> list[Case]:
+        return cases_of(items, verdicts, self.labels, self.own.truth)

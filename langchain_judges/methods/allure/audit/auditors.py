@@ -35,15 +35,13 @@ from langchain_judges.verdict import Label, Usage
 Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]
 """`"human"`, a model, or a function from a proposal to an answer."""
 
-Audit = Callable[
-    [Sequence[AuditProposal], Sequence[Label], Sequence[Mode], ThreadJournal],
-    Steps[tuple[list[AuditDecision], list[Usage]]],
-]
-"""Decides proposals, and says what that cost."""
+Audited = tuple[list[AuditDecision], list[Usage]]
+"""Decisions, and what they cost."""
+Audit = Callable[[Sequence[AuditProposal]], Steps[Audited]]
+"""Decides proposals."""
 
 _AT_A_TIME = 8
 """Proposals that a model audits at the same time."""
-
 
 Standard = Callable[[Mapping[str, Any]], str]
 """Says by what the audited judge labels an item; empty where that is not known."""
@@ -67,46 +65,47 @@ def standard_of(judge: object) -> Standard:
 
 def resolve_auditor(
     auditor: Auditor,
-    modes: Sequence[Mode],
     options: GraphOptions,
+    *,
+    labels: Sequence[Label],
+    modes: Sequence[Mode],
+    journal: ThreadJournal,
     standard: Standard = lambda _: "",
 ) -> Audit:
     """Return who decides.
 
     Args:
         auditor: `"human"`, a model, or a function.
-        modes: The failure modes there are.
-        standard: Tells a model by what the judge labels.
         options: Hold a replacement for the prompt of a model, and how it is asked again.
+        labels: What a label may be.
+        modes: The failure modes there are.
+        journal: Holds what a model has answered.
+        standard: Tells a model by what the judge labels.
 
     Raises:
         OptionError: It is nobody.
         ModelSetupError: The model cannot be made.
     """
     if auditor == "human":
-        return by_people
+        return partial(_by_people, labels=labels, modes=modes)
     if isinstance(auditor, BaseChatModel) or (isinstance(auditor, str) and auditor.strip()):
-        return _by_model(auditor, modes, options, standard)
+        return _by_model(_question(auditor, modes, options), labels, modes, journal, standard)
     if callable(auditor):
-        return _by_function(auditor)
+        return partial(_by_function, function=auditor, labels=labels)
     raise OptionError(f"`auditor` must be 'human', a function or a chat model, got {auditor!r}")
 
 
-def by_people(
-    proposals: Sequence[AuditProposal],
-    labels: Sequence[Label],
-    modes: Sequence[Mode],
-    journal: ThreadJournal,
-) -> Steps[tuple[list[AuditDecision], list[Usage]]]:
+def _by_people(
+    proposals: Sequence[AuditProposal], labels: Sequence[Label], modes: Sequence[Mode]
+) -> Steps[Audited]:
     """Interrupt the graph with all proposals, until each of them has an answer.
 
     Answers may come in several parts; what is missing or cannot be read is asked again,
     with the problems beside it.
     """
     yield from ()
-    del journal  # a person is not paid by the call
     open_proposals = list(proposals)
-    answers_read: list[AuditDecision] = []
+    decisions: list[AuditDecision] = []
     problems: list[str] = []
     while open_proposals:
         reply = interrupt(
@@ -121,43 +120,36 @@ def by_people(
             }
         )
         try:
-            decisions, problems = read_answers(reply, open_proposals, labels, "human")
+            new, problems = read_answers(reply, open_proposals, labels, "human")
         except InputError as exc:
-            decisions, problems = [], [str(exc)]
-        answers_read += decisions
-        answered_ids = {decision["id"] for decision in answers_read}
-        open_proposals = [
-            proposal for proposal in open_proposals if proposal["id"] not in answered_ids
-        ]
-    return answers_read, []
+            new, problems = [], [str(exc)]
+        decisions += new
+        ids = {decision["id"] for decision in decisions}
+        open_proposals = [each for each in open_proposals if each["id"] not in ids]
+    return decisions, []
 
 
-def _by_function(function: Callable[[AuditProposal], Any]) -> Audit:
+def _by_function(
+    proposals: Sequence[AuditProposal],
+    function: Callable[[AuditProposal], object],
+    labels: Sequence[Label],
+) -> Steps[Audited]:
+    """Ask a function about each proposal."""
     name = getattr(function, "__name__", type(function).__name__)
 
-    async def later(proposal: AuditProposal) -> Any:
+    async def later(proposal: AuditProposal) -> object:
         answer = function(proposal)
         return await answer if inspect.isawaitable(answer) else answer
 
-    def audit(
-        proposals: Sequence[AuditProposal],
-        labels: Sequence[Label],
-        modes: Sequence[Mode],
-        journal: ThreadJournal,
-    ) -> Steps[tuple[list[AuditDecision], list[Usage]]]:
-        del modes, journal
-        answers: dict[str, Any] = {}
-        for proposal in proposals:
-            answers[proposal["id"]] = yield Effect(
-                lambda proposal=proposal: function(proposal),  # type: ignore[misc]
-                lambda proposal=proposal: later(proposal),  # type: ignore[misc]
-            )
-        answers_read, problems = read_answers(answers, proposals, labels, name)
-        if problems:
-            raise InputError(f"the auditor {name}: {problems[0]}")
-        return answers_read, []
-
-    return audit
+    answers: dict[str, object] = {}
+    for proposal in proposals:
+        answers[proposal["id"]] = yield Effect(
+            partial(function, proposal), partial(later, proposal)
+        )
+    decisions, problems = read_answers(answers, proposals, labels, name)
+    if problems:
+        raise InputError(f"the auditor {name}: {problems[0]}")
+    return decisions, []
 
 
 def _question(
@@ -177,15 +169,15 @@ def _question(
 
 
 def _by_model(
-    model: str | BaseChatModel,
+    question: Question,
+    labels: Sequence[Label],
     modes: Sequence[Mode],
-    options: GraphOptions,
+    journal: ThreadJournal,
     standard: Standard,
 ) -> Audit:
-    question = _question(model, modes, options)
     name = str(question.channel.identity["name"])
 
-    def one(proposal: AuditProposal) -> Steps[tuple[dict[str, Any], Usage]]:
+    def answer(proposal: AuditProposal) -> Steps[tuple[dict[str, object], Usage]]:
         variables = _variables(proposal, modes, standard(proposal["item"]))
         reply = yield from ask(question, variables, unit=str(proposal["id"]))
         if reply.data is None:
@@ -195,25 +187,19 @@ def _by_model(
         fields = {"answer": reply.data["answer"], "note": reply.data["reason"]}
         return {**fields, "mode": None if mode == "none" else mode}, reply.usage
 
-    def audit(
-        proposals: Sequence[AuditProposal],
-        labels: Sequence[Label],
-        modes: Sequence[Mode],
-        journal: ThreadJournal,
-    ) -> Steps[tuple[list[AuditDecision], list[Usage]]]:
-        del modes
-        answers: dict[str, Any] = {}
+    def audit(proposals: Sequence[AuditProposal]) -> Steps[Audited]:
+        answers: dict[str, dict[str, object]] = {}
         usages: list[Usage] = []
         for start in range(0, len(proposals), _AT_A_TIME):
             some = proposals[start : start + _AT_A_TIME]
             keys = [key_of("audit", question.version, name, each) for each in some]
-            calls = [partial(one, each) for each in some]
+            calls = [partial(answer, each) for each in some]
             replies = yield from together(list(map(journal.once, keys, calls)))
-            for proposal, (answer, usage) in zip(some, replies, strict=True):
-                answers[proposal["id"]] = answer
+            for proposal, (fields, usage) in zip(some, replies, strict=True):
+                answers[proposal["id"]] = fields
                 usages.append(usage)
-        answers_read, _ = read_answers(answers, proposals, labels, name)
-        return answers_read, usages
+        decisions, _ = read_answers(answers, proposals, labels, name)
+        return decisions, usages
 
     return audit
 

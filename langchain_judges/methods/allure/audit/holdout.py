@@ -14,11 +14,12 @@ from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.allure.audit.checks import nearest
+from langchain_judges.methods.allure.audit.review import AuditItem
 from langchain_judges.rows.texts import group_by_task
-from langchain_judges.verdict import Label
+from langchain_judges.verdict import Label, LabelVerdict
 
-HeldOut = TypeVar("HeldOut", bound=Mapping[str, Any])
-Case = tuple[Hashable, Any, Any]
+HeldOut = TypeVar("HeldOut", bound=Mapping[str, object])
+Case = tuple[Hashable, Label, Label | None]
 """A group, the true label, and the judge's label (None: not judged)."""
 
 _RESAMPLES = 2000
@@ -82,20 +83,20 @@ def split_by_group(
     )
 
 
-def group_of(item: Mapping[str, Any], number: int, field: str = "group") -> Hashable:
+def group_of(item: Mapping[str, object], number: int, field: str = "group") -> Hashable:
     """Return an item's group; without one the item is a group of its own."""
     name = item.get(field)
     return ("alone", number) if name in (None, "") else str(name)
 
 
-def grouped_by_task(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def grouped_by_task(items: Sequence[AuditItem]) -> list[AuditItem]:
     """Return items of which those without a group are grouped by their task.
 
     Nothing is grouped where all items have the same task, such as a rubric's question.
     """
     tasks = [group_by_task(item["input"], item.get("source")) for item in items]
     if len(set(tasks)) < 2:
-        return [dict(item) for item in items]
+        return list(items)
     return [
         {**item, "group": item.get("group") or task}
         for item, task in zip(items, tasks, strict=True)
@@ -104,7 +105,7 @@ def grouped_by_task(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def cases_of(
     items: Sequence[Mapping[str, Any]],
-    verdicts: Mapping[str, Mapping[str, Any]],
+    verdicts: Mapping[str, LabelVerdict],
     labels: Sequence[Label] = (0, 1),
     truth: str = "label",
 ) -> list[Case]:

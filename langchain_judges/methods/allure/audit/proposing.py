@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from langchain_judges.methods.allure.audit.modes import Mode, corpus_of, suggest_mode
-from langchain_judges.methods.allure.audit.review import AuditProposal
-from langchain_judges.methods.allure.audit.state import AuditState
+from langchain_judges.methods.allure.audit.review import AuditItem, AuditProposal
+from langchain_judges.methods.allure.audit.state import AuditState, PlainDoubt
 
 UNDOUBTED = "no rule doubts this label; it was drawn to see whether the judge is right"
 """Told to the auditor of a label that was drawn."""
@@ -37,8 +36,8 @@ def proposals_of(
 
 def _proposal(
     state: AuditState,
-    item: dict[str, Any],
-    doubt: Mapping[str, Any],
+    item: AuditItem,
+    doubt: PlainDoubt,
     check: str,
     mode: str | None,
 ) -> AuditProposal:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, NotRequired, get_args
 
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged, with_source
-from langchain_judges.verdict import Label
+from langchain_judges.verdict import Item, Label
 
 AuditAnswer = Literal["accept", "reject", "label", "mode", "check_wrong"]
 """What an auditor answers: the proposed label is right; nothing to learn here;
@@ -27,13 +27,20 @@ _ALIASES = {
 }
 
 
+class AuditItem(Item):
+    """An item of an audit, which has an id by then, and may have its true label."""
+
+    label: NotRequired[Label]
+    """The true label; the option `truth` may name another field."""
+
+
 class AuditProposal(TypedDict):
     """A label that a check doubts, or one drawn among the others, for an auditor to decide."""
 
     id: str
     """The item's id."""
     round: int
-    item: dict[str, Any]
+    item: AuditItem
     """The item, with what people know of it."""
     label: Label
     """What the judge said."""
@@ -64,8 +71,29 @@ class AuditDecision(TypedDict):
     check: str
 
 
+class AuditedExample(TypedDict):
+    """The example that a decision makes of a proposal, as a memory takes it."""
+
+    family: str | None
+    input: str
+    output: str
+    expected: str | list[str] | None
+    wrong: Label
+    corrected: Label | None
+    mode: str | None
+    mode_meaning: str | None
+    source: str
+    group: str | None
+    round: int
+    auditor: str
+    note: str
+
+
 def read_answers(
-    answer_list: Any, proposals: Sequence[AuditProposal], labels: Sequence[Label], auditor: str
+    answer_list: object,
+    proposals: Sequence[AuditProposal],
+    labels: Sequence[Label],
+    auditor: str,
 ) -> tuple[list[AuditDecision], list[str]]:
     """Return the decisions that some answers amount to, and what is wrong with the rest.
 
@@ -90,14 +118,14 @@ def read_answers(
     return list(decided.values()), problems
 
 
-def _listed(answers: Any) -> list[tuple[str, Any]]:
+def _listed(answers: object) -> list[tuple[str, object]]:
     if isinstance(answers, Mapping) and isinstance(answers.get("answers"), list | Mapping):
         answers = answers["answers"]
     if isinstance(answers, Mapping):
         return [(str(own), answer) for own, answer in answers.items()]
     if not isinstance(answers, list):
         raise InputError(f"answers are a list or a mapping by id, got {answers!r}")
-    lines = []
+    lines: list[tuple[str, object]] = []
     for answer in answers:
         if not isinstance(answer, Mapping) or "id" not in answer:
             raise InputError(f"an answer needs the `id` of its proposal, got {answer!r}")
@@ -106,7 +134,7 @@ def _listed(answers: Any) -> list[tuple[str, Any]]:
 
 
 def resolve(
-    proposal: AuditProposal, reply: Any, labels: Sequence[Label], auditor: str
+    proposal: AuditProposal, reply: object, labels: Sequence[Label], auditor: str
 ) -> AuditDecision:
     """Return what an answer to a proposal amounts to.
 
@@ -115,7 +143,7 @@ def resolve(
     Raises:
         InputError: The answer or its label is none of those allowed.
     """
-    fields: Mapping[str, Any] = reply if isinstance(reply, Mapping) else {"answer": reply}
+    fields: Mapping[str, object] = reply if isinstance(reply, Mapping) else {"answer": reply}
     answer = _answer(fields.get("answer"))
     label = _label(fields, answer, proposal, labels)
     mode = proposal["mode"]
@@ -147,7 +175,7 @@ def _answer(value: object) -> AuditAnswer:
 
 
 def _label(
-    fields: Mapping[str, Any],
+    fields: Mapping[str, object],
     answer: AuditAnswer,
     proposal: AuditProposal,
     labels: Sequence[Label],
@@ -169,7 +197,7 @@ def _label(
 
 def example_of(
     proposal: AuditProposal, decision: AuditDecision, meanings: Mapping[str, str]
-) -> dict[str, Any]:
+) -> AuditedExample:
     """Return the example that a decision makes of a proposal, as a memory keeps it.
 
     Args:
@@ -220,7 +248,7 @@ def to_jsonl(
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def from_jsonl(text: str) -> list[dict[str, Any]]:
+def from_jsonl(text: str) -> list[dict[str, object]]:
     """Return the answers in what `to_jsonl` wrote, once it is filled in.
 
     A line whose `answer` is still empty is no answer.

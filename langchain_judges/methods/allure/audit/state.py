@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.methods.allure.audit.holdout import Measured
-from langchain_judges.methods.allure.audit.review import AuditDecision, AuditProposal
-from langchain_judges.verdict import Item, LabelVerdict, Usage
+from langchain_judges.methods.allure.audit.review import (
+    AuditDecision,
+    AuditedExample,
+    AuditItem,
+    AuditProposal,
+)
+from langchain_judges.verdict import Item, Label, LabelVerdict, Usage
 
 Stopped = Literal["max_rounds", "nothing_new", "no_gain"]
 """Why a loop ended: its last round, a round that taught nothing, or no gain on dev."""
@@ -19,7 +23,7 @@ VerdictsById = dict[str, LabelVerdict]
 """Verdicts by the id of their item."""
 
 
-def _both(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def _both(old: VerdictsById, new: VerdictsById) -> VerdictsById:
     return {**old, **new}
 
 
@@ -76,17 +80,23 @@ class AdmissionTrial(TypedDict):
 class Waiting(TypedDict):
     """An accepted example that has not entered the memory."""
 
-    example: dict[str, Any]
+    example: AuditedExample
     why: Literal["fell", "unmeasured"]
     """Dev fell with it; or no item of dev can be shown it."""
     memory_version: str
     """Of the memory it was last tried with."""
 
 
+class PlainDoubt(TypedDict):
+    """What a check doubts, as `Doubt` says it."""
+
+    label: Label
+    why: str
+
+
 class EvaluationWork(TypedDict):
     """Input of one parallel evaluation."""
 
-    id: str
     part: Literal["verdicts", "dev_verdicts"]
     item: Item
 
@@ -94,9 +104,8 @@ class EvaluationWork(TypedDict):
 class Batch(TypedDict):
     """Input of a part of a trial, judged one after the other."""
 
-    items: list[dict[str, Any]]
-    """Each with `id` and `item`."""
-    examples: list[dict[str, Any]]
+    items: list[Item]
+    examples: list[AuditedExample]
     """What is on trial."""
 
 
@@ -110,23 +119,25 @@ class AuditInput(TypedDict):
 class AuditState(AuditInput, total=False):
     """State of the graph."""
 
-    pool: list[dict[str, Any]]
-    dev: list[dict[str, Any]]
+    pool: list[AuditItem]
+    """What is audited; every item has an id."""
+    dev: list[AuditItem]
+    """What is held out."""
     round: int
     stale: list[str]
     """Ids whose verdicts the last round may have changed."""
     verdicts: Annotated[VerdictsById, _both]
     dev_verdicts: Annotated[VerdictsById, _both]
     trial_verdicts: Annotated[VerdictsById, _both]
-    doubts: dict[str, dict[str, Any]]
+    doubts: dict[str, PlainDoubt]
     dev_before: Measured | None
     proposals: list[AuditProposal]
     decisions: list[AuditDecision]
-    queue: list[list[dict[str, Any]]]
+    queue: list[list[AuditedExample]]
     """Accepted examples that are still to be tried, in batches."""
-    batch: list[dict[str, Any]]
+    batch: list[AuditedExample]
     """What is on trial."""
-    learnt: list[dict[str, Any]]
+    learnt: list[AuditedExample]
     """What entered the memory in this round."""
     trials: list[AdmissionTrial]
     examples: list[str]
