@@ -29,8 +29,7 @@ from allure_sweep.run import OWN, SweepFailed, SweepStopped, run_sweep
 from protocols import in_flight, inside, named, program, shared_model
 from rich.console import Console
 
-from langchain_judges.cli.messages import FAILED, SPENT, address_of, error_console, tell_refusal
-from langchain_judges.cli.options import (
+from langchain_judges.cli.flags import (
     SECONDS,
     DryRun,
     KeepFailed,
@@ -38,6 +37,7 @@ from langchain_judges.cli.options import (
     Settings,
     Timeout,
 )
+from langchain_judges.cli.messages import FAILED, SPENT, address_of, error_console, tell_refusal
 from langchain_judges.cli.settings import check_settable, set_options
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.registry import METHODS

@@ -18,8 +18,8 @@ from langchain_core.messages import message_to_dict, messages_from_dict
 from langchain_core.outputs import ChatGeneration, Generation
 
 from langchain_judges.asking.models import resolve_model
+from langchain_judges.cli.flags import SECONDS, BaseUrl, Concurrency, Model
 from langchain_judges.cli.messages import MISUSED, end_stopped, error_console
-from langchain_judges.cli.options import SECONDS, BaseUrl, Concurrency, Model
 from langchain_judges.errors import JudgeError
 
 __all__ = ["BaseUrl", "Concurrency", "Data", "Limit", "Model", "Out", "Seed"]

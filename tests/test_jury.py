@@ -18,8 +18,9 @@ from langchain_judges import (
     load_judge,
 )
 from langchain_judges.cli import app
+from langchain_judges.cli.flag_groups import JudgeFlags
+from langchain_judges.cli.named_judge import model_spec
 from langchain_judges.cli.row_files import check_of
-from langchain_judges.cli.specs import model_spec
 from langchain_judges.errors import ModelAccessError, OptionError
 from langchain_judges.methods.registry import COMBINATIONS, leaf_of
 from langchain_judges.options import check_client, for_clients
@@ -270,7 +271,7 @@ def test_models_of_a_spec_are_asked_by_the_methods_that_it_names(monkeypatch):
 
 def test_processes_on_ray_are_told_each_model_of_a_jury(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    models = model_spec("jury", "openai:a, openai:b", None, 9.0, None)
+    models = model_spec(JudgeFlags("openai:a, openai:b", "jury"))
     jury = build({"method": "jury", "model": models})
     assert [each["model"]["name"] for each in jury.spec["model"]] == ["openai:a", "openai:b"]
 
@@ -280,6 +281,16 @@ def test_a_file_of_a_jury_holds_labels_as_its_members_say_them(tmp_path):
     item = {**ITEM, "label": "1"}
     check(item)
     assert item["label"] == 1
+
+
+def test_trust_reads_the_labels_of_a_jury_as_its_members_say_them(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**ITEM, "label": "7"}))
+    words = ["--model", "openai:a,openai:b", "--method", "jury", "--dry-run"]
+    result = CliRunner().invoke(
+        app, ["trust", str(path), *words, "--set", 'methods=["allure"]']
+    )
+    assert (result.exit_code, "`label` must be one of 0, 1" in result.stderr) == (2, True)
 
 
 def test_a_run_is_priced_member_by_member(tmp_path):

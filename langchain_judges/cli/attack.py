@@ -3,55 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from langchain_judges.cli.estimates import Amount, tell_calls, tell_dry_run
+from langchain_judges.cli.flag_groups import DryRunFlags, ModelJudgeFlags
+from langchain_judges.cli.flags import Concurrency, MaxCalls, Results
 from langchain_judges.cli.messages import (
     INTERRUPTED,
-    address_of,
     error_console,
     refusals_as_exits,
     table_console,
     tell_stopped,
 )
-from langchain_judges.cli.options import (
-    SECONDS,
-    BaseUrl,
-    Concurrency,
-    DryRun,
-    DryRunPrices,
-    MaxCalls,
-    Method,
-    Model,
-    ModelSettings,
-    Preset,
-    Results,
-    Settings,
-    Timeout,
-)
+from langchain_judges.cli.named_judge import named_judge
 from langchain_judges.cli.running import run_rows
-from langchain_judges.cli.specs import named_judge
+from langchain_judges.cli.unfolding import Without, unfolded
 
 
-def attack(  # noqa: PLR0913 - one parameter for each option
-    model: Model,
-    method: Method = "bsm",
+@dataclass(frozen=True)
+class AttackRunFlags:
+    """How far the run goes, and where its verdicts are stored."""
+
+    out: Results = None
+    max_concurrency: Concurrency = None
+    max_calls: MaxCalls = None
+
+
+@unfolded
+def attack(
+    judge: Annotated[ModelJudgeFlags, Without("spec", "memory")],
+    run: AttackRunFlags,
+    plan: DryRunFlags,
     per_family: Annotated[
         int,
         typer.Option(min=1, help="Forged texts of each of ten families; there are 20 to 100."),
     ] = 5,
-    out: Results = None,
-    preset: Preset = None,
-    option: Settings = None,
-    model_set: ModelSettings = None,
-    base_url: BaseUrl = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = SECONDS,
-    max_calls: MaxCalls = None,
-    prices: DryRunPrices = None,
-    dry_run: DryRun = False,
 ) -> None:
     """Let forged texts beg, threaten and imitate replies, and count how often they win.
 
@@ -59,27 +48,27 @@ def attack(  # noqa: PLR0913 - one parameter for each option
     one text see it alone. Beside its rate stands that of the wrong answers without a forged
     text (`control`). No reply is decided by what it quotes; what wins here won the model over.
     """
-    errors, address = error_console(), address_of(model, base_url)
-    with refusals_as_exits(errors, address):
+    errors = error_console()
+    with refusals_as_exits(errors, judge.address):
         from langchain_judges.runs.studies.attack import forged_rows
 
-        named = named_judge(None, method, model, preset, option, base_url, timeout, model_set)
-        plan = named.outline(errors if dry_run else None)
-        rows = list(forged_rows(plan.kind, per_family))
-        if dry_run:
-            tell_dry_run(plan, Amount.of(rows), prices, errors)
+        named = named_judge(judge)
+        outline = named.outline(errors if plan.dry_run else None)
+        rows = list(forged_rows(outline.kind, per_family))
+        if plan.dry_run:
+            tell_dry_run(outline, Amount.of(rows), plan.prices, errors)
             return
         # Loaded here: a dry run needs nothing of it.
         from langchain_judges.methods.marks import scale_of
 
-        judge = named.build()
-        tell_calls(method, plan.kind, plan.calls, len(rows), errors, is_local=plan.is_local)
-        limits = {"out": out, "max_concurrency": concurrency, "max_calls": max_calls}
+        built = named.build()
+        kind, calls, local = outline.kind, outline.calls, outline.is_local
+        tell_calls(outline.method, kind, calls, len(rows), errors, is_local=local)
         results: list[dict[str, Any]] = []
-        _, stopped = asyncio.run(run_rows(judge, rows, limits, False, results.append))
-        _show(results, float((scale_of(judge) or (0, 1))[1]))
+        _, stopped = asyncio.run(run_rows(built, rows, vars(run), False, results.append))
+        _show(results, float((scale_of(built) or (0, 1))[1]))
     if stopped:
-        tell_stopped(errors, saved=out is not None)
+        tell_stopped(errors, saved=run.out is not None)
         raise typer.Exit(INTERRUPTED)
 
 

@@ -4,139 +4,146 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.audit_session import Elsewhere, Session, opened, write_text
-from langchain_judges.cli.estimates import Amount, tell_dry_run, warn_of_size
-from langchain_judges.cli.judges import build_judge, chat_model, open_memory
+from langchain_judges.cli.audit_session import ElsewhereFlags, Session, opened, write_text
+from langchain_judges.cli.chat_models import chat_model, check_model
+from langchain_judges.cli.estimates import tell_dry_run, warn_of_size
+from langchain_judges.cli.flag_groups import DryRunFlags, ModelJudgeFlags, RowFlags
+from langchain_judges.cli.flags import Concurrency
 from langchain_judges.cli.keys import read_key
-from langchain_judges.cli.messages import (
-    INTERRUPTED,
-    address_of,
-    error_console,
-    refusals_as_exits,
-)
-from langchain_judges.cli.options import (
-    SECONDS,
-    BaseUrl,
-    Concurrency,
-    DryRun,
-    DryRunPrices,
-    Limit,
-    Model,
-    Preset,
-    Settings,
-    SkipBad,
-    Timeout,
-)
+from langchain_judges.cli.messages import INTERRUPTED, error_console, refusals_as_exits
+from langchain_judges.cli.named_judge import named_judge, open_memory
 from langchain_judges.cli.review import Desk, Review
-from langchain_judges.cli.row_files import checked, kept_apart, rows_of
-from langchain_judges.cli.settings import setting
-from langchain_judges.cli.specs import check_model, named_judge
+from langchain_judges.cli.row_files import checked, judge_rows, kept_apart
+from langchain_judges.cli.settings import setting, settings_as_flags
+from langchain_judges.cli.unfolding import Without, unfolded
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.rows.console import InertConsole
 from langchain_judges.rows.printable import inert_json
 
+if TYPE_CHECKING:
+    from langchain_judges.methods.allure.audit.checks import Check
 
-def audit(  # noqa: PLR0913 - one parameter for each option
-    items: Annotated[Path, typer.Argument(help="JSONL file with input, output, expected.")],
-    model: Model,
-    memory: Annotated[Path, typer.Option(help="Folder of the memory; made if missing.")],
-    check: Annotated[
-        str, typer.Option(help="The check that finds likely mistakes.")
-    ] = "normalised_sequence",
+
+@dataclass(frozen=True)
+class AllureFlags(ModelJudgeFlags):
+    """The judge that is audited."""
+
+    method: str = "allure"
+
+
+@dataclass(frozen=True)
+class AuditFlags:
+    """How an audit goes, and where it is stored."""
+
+    memory: Annotated[Path, typer.Option(help="Folder of the memory; made if missing.")]
+    check: Annotated[str, typer.Option(help="The check that finds likely mistakes.")] = (
+        "normalised_sequence"
+    )
     check_option: Annotated[
         list[str] | None,
         typer.Option("--check-set", metavar="NAME=VALUE", help="An option of the check."),
-    ] = None,
-    auditor: Annotated[
-        str, typer.Option(help="human, or the name of a model that audits.")
-    ] = "human",
+    ] = None
+    auditor: Annotated[str, typer.Option(help="human, or the name of a model that audits.")] = (
+        "human"
+    )
     dev: Annotated[
         float | None, typer.Option(help="Share of the items to hold out, by group.")
-    ] = None,
-    max_rounds: Annotated[int, typer.Option(min=1, help="Most rounds.")] = 5,
+    ] = None
+    max_rounds: Annotated[int, typer.Option(min=1, help="Most rounds.")] = 5
     patience: Annotated[
         int, typer.Option(min=1, help="Stop after this many rounds without a gain.")
-    ] = 2,
-    truth: Annotated[str, typer.Option(help="Field with an item's true label.")] = "label",
-    export: Annotated[
-        Path | None, typer.Option("--export", help="Write the proposals here and stop.")
-    ] = None,
-    answers: Annotated[
-        Path | None, typer.Option("--import", help="Read answers from an exported file.")
-    ] = None,
-    send_to: Annotated[
-        str | None,
-        typer.Option("--send-to", help="Put the proposals into this LangSmith queue; stop."),
-    ] = None,
-    read_from: Annotated[
-        str | None, typer.Option("--read-from", help="Read answers from this LangSmith queue.")
-    ] = None,
+    ] = 2
+    truth: Annotated[str, typer.Option(help="Field with an item's true label.")] = "label"
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the whole result, as JSON.")
-    ] = None,
-    preset: Preset = None,
-    option: Settings = None,
-    base_url: BaseUrl = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = SECONDS,
-    limit: Limit = None,
-    skip_bad: SkipBad = False,
-    prices: DryRunPrices = None,
-    dry_run: DryRun = False,
+    ] = None
+    max_concurrency: Concurrency = None
     restart: Annotated[
         bool, typer.Option("--restart", help="Start again after this audit has finished.")
-    ] = False,
+    ] = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides an audit beside its check, as `create_allure_audit` takes it."""
+        names = ("auditor", "dev", "max_rounds", "patience", "truth")
+        return {name: getattr(self, name) for name in names}
+
+
+@unfolded
+def audit(
+    items: Annotated[Path, typer.Argument(help="JSONL file with input, output, expected.")],
+    judge: Annotated[AllureFlags, Without("method", "spec", "model_set", "memory")],
+    flags: AuditFlags,
+    elsewhere: ElsewhereFlags,
+    table: Annotated[RowFlags, Without("column")],
+    plan: DryRunFlags,
 ) -> None:
     """Audit a judge's labels, one doubtful label a screen; the same command resumes.
 
     Exit codes: 0 done or waiting for answers, 2 wrong use or refused, 130 Ctrl-C.
     """
     errors = error_console()
-    settings = {"auditor": auditor, "dev": dev, "max_rounds": max_rounds}
-    settings |= {"patience": patience, "truth": truth}
-    with refusals_as_exits(errors, address_of(model, base_url)), _ctrl_c_as_exit(errors):
-        kept_apart([items], [export, out])
-        named = named_judge(None, "allure", model, preset, option, base_url, timeout)
-        doubts = make_check(check, check_option or [])
-        file = rows_of(items, "allure", limit, None, preset, named.options)
-        number = checked(file, skip_bad, errors, "item to judge")
+    with refusals_as_exits(errors, judge.address), _ctrl_c_as_exit(errors):
+        kept_apart([items], [elsewhere.export, flags.out])
+        named = named_judge(judge)
+        check = make_check(flags.check, flags.check_option or [])
+        file = judge_rows(items, named.rows_like, table)
+        good = checked(file, table.skip_bad, errors, "item to judge")
         warn_of_size(file.longest, errors)
-        if dry_run:
-            plan = named.outline(errors)
-            tell_dry_run(plan, Amount(file, number, file.size), prices, errors)
-            _tell_rounds(number * plan.calls, settings, errors)
+        if plan.dry_run:
+            outline = named.outline(errors)
+            tell_dry_run(outline, good.amount, plan.prices, errors)
+            _tell_rounds(good.number * outline.calls, flags, errors)
             return
-        # Loaded here: a dry run needs nothing of it.
-        from langchain_judges.runs.in_flight import places_of
-
-        rows, store = list(file), open_memory(memory)
-        chat = chat_model(model, base_url, timeout)
-        built = build_judge("allure", chat, preset, named.options, memory=store)
-        decisions = json.dumps([check_option, {**settings, "check": check}], sort_keys=True)
-        # How many are judged at once decides nothing: a slower run resumes this audit.
-        settings |= {"check": doubts, "max_concurrency": concurrency or places_of(built)}
-        with opened(built, store, memory, rows, settings, decisions) as session:
-            elsewhere = Elsewhere(export, answers, send_to, read_from)
-            _go(session, errors, elsewhere, restart=restart)
-            _show(session, out)
+        with _session(judge, named.options, flags, check, list(good)) as session:
+            _go(session, errors, elsewhere, restart=flags.restart)
+            _show(session, flags.out)
 
 
-def _tell_rounds(calls: int, settings: Mapping[str, Any], errors: Console) -> None:
+@contextmanager
+def _session(
+    judge: AllureFlags,
+    options: Mapping[str, Any],
+    flags: AuditFlags,
+    check: Check,
+    items: list[dict[str, Any]],
+) -> Iterator[Session]:
+    """Open the audit of some items, which the folder of the memory stores."""
+    # Loaded here: a dry run needs nothing of it.
+    from langchain_judges.methods.registry import load_judge
+    from langchain_judges.runs.in_flight import places_of
+
+    store = open_memory(flags.memory)
+    chat = chat_model(judge.model, judge.base_url, judge.timeout)
+    with settings_as_flags(options):
+        built = load_judge("allure", chat, preset=judge.preset, **options, memory=store)
+    decisions = json.dumps(
+        [flags.check_option, {**flags.settings, "check": flags.check}], sort_keys=True
+    )
+    # How many are judged at once decides nothing: a slower run resumes this audit.
+    places = flags.max_concurrency or places_of(built)
+    settings = {**flags.settings, "check": check, "max_concurrency": places}
+    with opened(built, store, flags.memory, items, settings, decisions) as session:
+        yield session
+
+
+def _tell_rounds(calls: int, flags: AuditFlags, errors: Console) -> None:
     """Say what the rounds after the first may ask, and the auditor if it is a model."""
-    rounds, auditor = settings["max_rounds"], settings["auditor"]
+    rounds, auditor = flags.max_rounds, flags.auditor
     errors.print(
         f"That is the first round; a later one judges again what its examples may change, so "
         f"{rounds} rounds make at most {rounds * calls:,} calls."
     )
-    if settings["dev"] is not None:
+    if flags.dev is not None:
         errors.print("Beside these, examples are tried on the items held out by --dev.")
     if auditor != "human":
         check_model({"name": auditor}, errors)
@@ -155,7 +162,7 @@ def _ctrl_c_as_exit(errors: Console) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from exc
 
 
-def make_check(name: str, settings: list[str]) -> Any:
+def make_check(name: str, settings: list[str]) -> Check:
     """Return a check by its name and options.
 
     Raises:
@@ -164,7 +171,7 @@ def make_check(name: str, settings: list[str]) -> Any:
     from langchain_judges.methods.allure.audit.checks import CHECKS
     from langchain_judges.methods.registry import named
 
-    make = named(CHECKS, name, "check")
+    make: Callable[..., Check] = named(CHECKS, name, "check")
     values = dict(setting(each, "--check-set") for each in settings)
     takes = list(inspect.signature(make).parameters)
     if unknown := [option for option in values if option not in takes]:
@@ -177,7 +184,7 @@ def make_check(name: str, settings: list[str]) -> Any:
         raise OptionError(f"the check {name!r}: {exc}") from exc
 
 
-def _go(session: Session, errors: Console, elsewhere: Elsewhere, *, restart: bool) -> None:
+def _go(session: Session, errors: Console, elsewhere: ElsewhereFlags, *, restart: bool) -> None:
     """Work until the audit ends, or people are to answer later."""
     reads = elsewhere.answers is not None or elsewhere.read_from is not None
     if session.result is not None and not restart:
@@ -196,7 +203,7 @@ def _go(session: Session, errors: Console, elsewhere: Elsewhere, *, restart: boo
             return
 
 
-def _import(session: Session, elsewhere: Elsewhere, errors: Console) -> None:
+def _import(session: Session, elsewhere: ElsewhereFlags, errors: Console) -> None:
     if session.waiting is None:
         raise InputError("this audit has no open proposals")
     answers = elsewhere.read(session.waiting)

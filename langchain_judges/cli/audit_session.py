@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 
@@ -102,13 +103,22 @@ def opened(
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class ElsewhereFlags:
     """Where people review, if not here: files, or annotation queues of LangSmith."""
 
-    export: Path | None = None
-    answers: Path | None = None
-    send_to: str | None = None
-    read_from: str | None = None
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Write the proposals here and stop.")
+    ] = None
+    answers: Annotated[
+        Path | None, typer.Option("--import", help="Read answers from an exported file.")
+    ] = None
+    send_to: Annotated[
+        str | None,
+        typer.Option("--send-to", help="Put the proposals into this LangSmith queue; stop."),
+    ] = None
+    read_from: Annotated[
+        str | None, typer.Option("--read-from", help="Read answers from this LangSmith queue.")
+    ] = None
 
     def read(self, request: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         """Return the answers that people gave elsewhere; None if none are to be read.

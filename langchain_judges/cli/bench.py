@@ -2,90 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from langchain_judges.cli.contests import (
+    LineUpFlags,
+    PairRows,
     announce,
-    names_in,
+    labelled_pairs,
     pair_methods,
     print_comparison,
-    settings_by_method,
 )
-from langchain_judges.cli.estimates import warn_of_size
-from langchain_judges.cli.judges import chat_model
-from langchain_judges.cli.messages import (
-    address_of,
-    ctrl_c_as_exit,
-    error_console,
-    refusals_as_exits,
-)
-from langchain_judges.cli.options import (
-    SECONDS,
-    Aspects,
-    BaseUrl,
-    Columns,
-    Concurrency,
-    DryRun,
-    KeepFailed,
-    Limit,
-    MethodSettings,
-    Model,
-    PairRows,
-    Prices,
-    Shots,
-    SkipBad,
-    Strict,
-    Timeout,
-)
-from langchain_judges.cli.row_files import Sized, check_labelled_pair, checked, named_columns
-from langchain_judges.cli.settings import set_options, settings_as_flags
-from langchain_judges.datasets.row_file import open_rows
+from langchain_judges.cli.flag_groups import ModelFlags, RowFlags, RunFlags
+from langchain_judges.cli.messages import ctrl_c_as_exit, error_console, refusals_as_exits
+from langchain_judges.cli.unfolding import Without, unfolded
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from langchain_judges.runs.studies.line_up import Contestant
 
 
-def bench(  # noqa: PLR0913 - one parameter for each option
-    pairs: PairRows,
-    model: Model,
+@dataclass(frozen=True)
+class BenchFlags(LineUpFlags):
+    """The methods and judges that take part, and with which settings."""
+
     methods: Annotated[
         str | None,
         typer.Option(
             help="Names of methods, separated by commas; default: all that judge pairs, a "
             "cascade of relative and bsm, and a jury of three methods."
         ),
-    ] = None,
-    spec: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="A judge of yours as JSON, such as a calibrated cascade; repeatable."
-        ),
-    ] = None,
+    ] = None
     budget_calls: Annotated[
         int,
         typer.Option(
             min=1, help="Calls for a pair within which methods run beside their own cost."
         ),
-    ] = 16,
-    prices: Prices = None,
-    shots: Shots = 0,
-    aspects: Aspects = None,
+    ] = 16
+    spec: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A judge of yours as JSON, such as a calibrated cascade; repeatable."
+        ),
+    ] = None
+
+
+@unfolded
+def bench(
+    pairs: PairRows,
+    model: ModelFlags,
+    contest: BenchFlags,
+    *,
     out: Annotated[
         Path,
         typer.Option(
             "--out", "-o", help="Directory for results, bench.json and bench.html; resumable."
         ),
     ] = Path("bench"),
-    option: MethodSettings = None,
-    column: Columns = None,
-    base_url: BaseUrl = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = SECONDS,
-    limit: Limit = None,
-    dry_run: DryRun = False,
-    skip_bad: SkipBad = False,
-    keep_failed: KeepFailed = False,
-    strict: Strict = False,
+    rows: RowFlags,
+    run: Annotated[RunFlags, Without("max_calls", "max_tokens")],
 ) -> None:
     """Run every method on labelled rows and draw agreement against cost on a page.
 
@@ -97,39 +77,42 @@ def bench(  # noqa: PLR0913 - one parameter for each option
     """
     from langchain_judges.report.pareto import comparison_page
     from langchain_judges.runs.studies.comparison import compare, save
-    from langchain_judges.runs.studies.line_up import at_own_cost, line_up, of_specs
 
-    errors, address = error_console(), address_of(model, base_url)
-    with refusals_as_exits(errors, address), ctrl_c_as_exit(errors):
-        names = names_in(methods) if methods else [*pair_methods(), "cascade", "jury"]
-        settings = settings_by_method("bench", names, option or [])
-        file = open_rows(pairs, limit, check_labelled_pair, named_columns(column))
-        rows = checked(file, skip_bad, errors)
-        warn_of_size(file.longest, errors)
-        chat = chat_model(model, base_url, timeout, dry_run=dry_run)
-        common: dict[str, Any] = {"shots": shots, "options": settings}
-        common["aspects"] = names_in(aspects) if aspects else None
-        with settings_as_flags(set_options(option or [])):
-            within, skipped = line_up(names, chat, budget=budget_calls, **common)
-            contestants = at_own_cost(names, chat, within, budget_calls, common)
-        contestants += of_specs(spec or [])
-        taking_part = {each["method"] for each in contestants}
-        skipped = {name: why for name, why in skipped.items() if name not in taking_part}
-        announce(contestants, skipped, rows, errors)
-        if dry_run:
+    errors = error_console()
+    with refusals_as_exits(errors, model.address), ctrl_c_as_exit(errors):
+        names = contest.names([*pair_methods(), "cascade", "jury"])
+        settings = contest.settings("bench", names)
+        good = labelled_pairs(pairs, rows, errors)
+        chat = model.chat(dry_run=run.dry_run)
+        contestants, skipped = _line_up(names, chat, contest, settings)
+        announce(contestants, skipped, good.number, errors)
+        if run.dry_run:
             return
         comparison = compare(
             contestants,
-            Sized(file, rows),
-            budget=budget_calls,
+            good,
+            budget=contest.budget_calls,
             skipped=skipped,
-            prices=prices and str(prices),
             out=out,
-            max_concurrency=concurrency,
-            keep_failed=keep_failed,
+            **run.options(),
         )
         save(comparison, out / "bench.json")
         page = out / "bench.html"
         page.write_text(comparison_page(comparison, pairs.name), encoding="utf-8")
-    print_comparison(comparison, errors, address, strict=strict)
+    print_comparison(comparison, errors, model.address, strict=run.strict)
     errors.print(f"The picture is in {page}.", markup=False)
+
+
+def _line_up(
+    names: Sequence[str], chat: BaseChatModel, contest: BenchFlags, settings: dict[str, Any]
+) -> tuple[list[Contestant], dict[str, str]]:
+    """Return who takes part at its own cost or at the budget, and why others do not."""
+    from langchain_judges.runs.studies.line_up import at_own_cost, line_up, of_specs
+
+    budget = contest.budget_calls
+    with contest.refusals():
+        within, skipped = line_up(names, chat, budget=budget, **settings)
+        contestants = at_own_cost(names, chat, within, budget, settings)
+    contestants += of_specs(contest.spec or [])
+    taking_part = {each["method"] for each in contestants}
+    return contestants, {name: why for name, why in skipped.items() if name not in taking_part}

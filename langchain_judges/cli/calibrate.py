@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from langchain_judges.cli.estimates import Amount, tell_dry_run, warn_of_size
-from langchain_judges.cli.messages import (
-    address_of,
-    ctrl_c_as_exit,
-    error_console,
-    refusals_as_exits,
-)
-from langchain_judges.cli.options import (
-    SECONDS,
-    BaseUrl,
-    Columns,
-    Concurrency,
-    DryRun,
-    DryRunPrices,
-    KeepFailed,
-    Limit,
-    ModelSettings,
-    OptionalModel,
-    Results,
-    Settings,
-    SkipBad,
-    Spec,
-    Timeout,
-    flag,
-)
-from langchain_judges.cli.row_files import Sized, check_file, checked, rows_of
-from langchain_judges.cli.specs import named_judge
+from langchain_judges.cli.estimates import tell_dry_run, warn_of_size
+from langchain_judges.cli.flag_groups import DryRunFlags, JudgeFlags, RowFlags
+from langchain_judges.cli.flags import Concurrency, KeepFailed, Results, flag
+from langchain_judges.cli.messages import ctrl_c_as_exit, error_console, refusals_as_exits
+from langchain_judges.cli.named_judge import named_judge
+from langchain_judges.cli.row_files import check_file, checked, judge_rows
+from langchain_judges.cli.unfolding import Without, unfolded
 from langchain_judges.runs.options import CalibrationOptions
 
+if TYPE_CHECKING:
+    from langchain_judges.methods.combined import CombinedGraph
 
-def calibrate(  # noqa: PLR0913 - one parameter for each option
+
+@dataclass(frozen=True)
+class CascadeFlags(JudgeFlags):
+    """The cascade: a spec of it, or its models."""
+
+    method: str = "cascade"
+
+
+@dataclass(frozen=True)
+class CalibrationFlags:
+    """What is promised, and how the verdicts that tell it are got."""
+
+    agreement: Annotated[float, flag("agreement", of=CalibrationOptions)] = 0.9
+    delta: Annotated[float, flag("delta", of=CalibrationOptions)] = 0.1
+    by_last: Annotated[bool, flag("by_last", "--by-last", of=CalibrationOptions)] = False
+    out: Results = None
+    max_concurrency: Concurrency = None
+    keep_failed: KeepFailed = False
+
+
+@unfolded
+def calibrate(
     rows: Annotated[
         Path,
         typer.Argument(help="JSONL, CSV, TSV or Parquet file of rows with a label."),
@@ -46,23 +50,10 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
     save: Annotated[
         Path, typer.Option(help="Where the calibrated cascade is written, as JSON.")
     ],
-    model: OptionalModel = None,
-    spec: Spec = None,
-    agreement: Annotated[float, flag("agreement", of=CalibrationOptions)] = 0.9,
-    delta: Annotated[float, flag("delta", of=CalibrationOptions)] = 0.1,
-    by_last: Annotated[bool, flag("by_last", "--by-last", of=CalibrationOptions)] = False,
-    out: Results = None,
-    column: Columns = None,
-    option: Settings = None,
-    model_set: ModelSettings = None,
-    base_url: BaseUrl = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = SECONDS,
-    limit: Limit = None,
-    prices: DryRunPrices = None,
-    dry_run: DryRun = False,
-    skip_bad: SkipBad = False,
-    keep_failed: KeepFailed = False,
+    judge: Annotated[CascadeFlags, Without("method", "preset", "memory")],
+    calibration: CalibrationFlags,
+    table: RowFlags,
+    plan: DryRunFlags,
 ) -> None:
     """Find the thresholds of a cascade; the same command with --out resumes where it stopped.
 
@@ -71,41 +62,32 @@ def calibrate(  # noqa: PLR0913 - one parameter for each option
 
     Exit codes: 0 done, 2 wrong use or refused, 130 Ctrl-C.
     """
-    errors, address = error_console(), address_of(model, base_url)
-    with refusals_as_exits(errors, address):
+    errors = error_console()
+    with refusals_as_exits(errors, judge.address):
         check_file("--save", save)
-        named = named_judge(spec, "cascade", model, None, option, base_url, timeout, model_set)
-        method, preset, options = named.rows_like
-        file = rows_of(rows, method, limit, column, preset, options)
-        number = checked(file, skip_bad, errors, "row to judge")
+        named = named_judge(judge)
+        file = judge_rows(rows, named.rows_like, table)
+        good = checked(file, table.skip_bad, errors, "row to judge")
         warn_of_size(file.longest, errors)
-        if dry_run:
-            amount = Amount(file, number, file.size)
-            tell_dry_run(named.outline(errors), amount, prices, errors)
+        if plan.dry_run:
+            tell_dry_run(named.outline(errors), good.amount, plan.prices, errors)
             return
         # Loaded here: a dry run needs nothing of it.
         from langchain_judges.runs.studies.calibration import calibrate_cascade
 
-        with ctrl_c_as_exit(errors, saved=out is not None):
-            calibrated: Any = calibrate_cascade(
-                named.build(),
-                Sized(file, number),
-                agreement=agreement,
-                delta=delta,
-                by_last=by_last,
-                out=out,
-                max_concurrency=concurrency,
-                keep_failed=keep_failed,
-            )
+        with ctrl_c_as_exit(errors, saved=calibration.out is not None):
+            cascade = cast("CombinedGraph", named.build())  # which is checked there
+            calibrated = calibrate_cascade(cascade, good, **vars(calibration))
         text = json.dumps(calibrated.spec, indent=2, ensure_ascii=False) + "\n"
         save.write_text(text, encoding="utf-8")
     _print_thresholds(calibrated, save)
 
 
-def _print_thresholds(cascade: Any, path: Path) -> None:
+def _print_thresholds(cascade: CombinedGraph, path: Path) -> None:
     """Print from which certainty on each judge decides, and how much it then decides."""
-    calibration = cascade.options.calibration
-    gates, shares = cascade.options.thresholds, calibration["shares"]
+    options = cascade.spec["options"]
+    calibration, gates = options["calibration"], options["thresholds"]
+    shares = calibration["shares"]
     for place, member in enumerate(cascade.members):
         if place == len(gates):
             typer.echo(f"{member.name}: decides the rest")

@@ -4,20 +4,91 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from langchain_judges.cli.judges import kind_of
+from langchain_judges.cli.estimates import warn_of_size
+from langchain_judges.cli.flag_groups import RowFlags
 from langchain_judges.cli.messages import FAILED, table_console, tell_undone
-from langchain_judges.cli.settings import check_settable, set_options
+from langchain_judges.cli.row_files import CheckedRows, check_labelled_pair, checked, rows_of
+from langchain_judges.cli.settings import check_settable, set_options, settings_as_flags
 from langchain_judges.errors import OptionError, did_you_mean
 
+if TYPE_CHECKING:
+    from langchain_judges.runs.studies.comparison import Comparison
+    from langchain_judges.runs.studies.line_up import Contestant
 
-def names_in(text: str) -> list[str]:
-    """Return the names that an option gives, separated by commas."""
+PairRows = Annotated[
+    Path,
+    typer.Argument(
+        help="JSONL, CSV, TSV or Parquet file with input, output_a, output_b; or a public "
+        "data set, by its name or folder."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class LineUpFlags:
+    """The methods that take part, and with which settings."""
+
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Names of methods, separated by commas; default: all that judge pairs."
+        ),
+    ] = None
+    budget_calls: Annotated[
+        int, typer.Option(min=1, help="Most calls that a method may make for a pair.")
+    ] = 16
+    shots: Annotated[
+        int, typer.Option(min=0, help="Worked examples for every method that shows some.")
+    ] = 0
+    aspects: Annotated[
+        str | None, typer.Option(help="Aspects to compare by, separated by commas.")
+    ] = None
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="An option of one method: METHOD.NAME=VALUE, VALUE as JSON."
+        ),
+    ] = None
+
+    def names(self, default: list[str]) -> list[str]:
+        """Return the names of the methods."""
+        return _names_in(self.methods) if self.methods else default
+
+    def settings(self, command: str, names: Sequence[str]) -> dict[str, Any]:
+        """Return the settings of the methods, as `line_up` takes them.
+
+        Raises:
+            OptionError: A method labels single texts, or `--set` names none that takes part
+                or no option of it.
+        """
+        return {
+            "shots": self.shots,
+            "aspects": _names_in(self.aspects) if self.aspects else None,
+            "options": settings_by_method(command, names, self.option or []),
+        }
+
+    def refusals(self) -> AbstractContextManager[None]:
+        """Let a refusal name the options as `--set` does."""
+        return settings_as_flags(set_options(self.option or []))
+
+
+def _names_in(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def labelled_pairs(path: Path, flags: RowFlags, errors: Console) -> CheckedRows:
+    """Return the pairs of a table or set; stop where there are bad ones."""
+    pairs = checked(rows_of(path, check_labelled_pair, flags), flags.skip_bad, errors)
+    warn_of_size(pairs.file.longest, errors)
+    return pairs
 
 
 def pair_methods() -> list[str]:
@@ -41,9 +112,9 @@ def settings_by_method(
         OptionError: A method labels single texts or takes no part, or there is no such
             option.
     """
-    from langchain_judges.methods.registry import COMBINATIONS, METHODS
+    from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows
 
-    if single := [name for name in names if kind_of(name) == "item"]:
+    if single := [name for name in names if kind_of_rows(name, {}) == "item"]:
         raise OptionError(
             f"`{command}` is for judges of pairs, and {', '.join(single)} labels single texts; "
             "`trust --verdicts` puts finished runs of such judges side by side"
@@ -66,7 +137,7 @@ def settings_by_method(
 
 
 def announce(
-    contestants: Sequence[Any], skipped: Mapping[str, str], rows: int, errors: Console
+    contestants: Sequence[Contestant], skipped: Mapping[str, str], rows: int, errors: Console
 ) -> None:
     """Print what each method asks at most, and which take no part."""
     from langchain_judges.methods.marks import is_local
@@ -87,7 +158,7 @@ def announce(
 
 
 def print_comparison(
-    comparison: Mapping[str, Any], errors: Console, address: str, *, strict: bool
+    comparison: Comparison, errors: Console, address: str, *, strict: bool
 ) -> None:
     """Print the results of every method, and exit with 1 if nothing was judged."""
     from langchain_judges.report.side_by_side import comparison_table

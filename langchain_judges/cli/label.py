@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from langchain_judges.cli.flag_groups import RowFlags
 from langchain_judges.cli.keys import read_key
 from langchain_judges.cli.messages import error_console, refusals_as_exits
-from langchain_judges.cli.options import Columns, Limit, SkipBad
-from langchain_judges.cli.row_files import check_file, checked, kept_apart, named_columns
-from langchain_judges.datasets.row_file import open_rows
+from langchain_judges.cli.row_files import (
+    check_file,
+    check_known_of,
+    checked,
+    kept_apart,
+    rows_of,
+)
+from langchain_judges.cli.unfolding import unfolded
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.kinds import kind_of_row
 
 
-def label(  # noqa: PLR0913 - one parameter for each option
-    data: Annotated[str, typer.Argument(help="Rows to label: a table or a known set.")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; added to if it is there.")
-    ],
+@dataclass(frozen=True)
+class LabellingFlags:
+    """Which rows are shown, how many, and what a person may answer."""
+
     verdicts: Annotated[
         list[Path] | None,
         typer.Option(
@@ -29,15 +35,22 @@ def label(  # noqa: PLR0913 - one parameter for each option
             help="Results of a judge: doubtful rows come first, and the labels correct its "
             "win rate; repeat it for several judges.",
         ),
-    ] = None,
-    budget: Annotated[int, typer.Option(min=1, help="How many rows to label now.")] = 20,
+    ] = None
+    budget: Annotated[int, typer.Option(min=1, help="How many rows to label now.")] = 20
     labels: Annotated[
         str, typer.Option(help="Labels of single texts, one digit each, such as 01 or 12345.")
-    ] = "01",
-    seed: Annotated[int, typer.Option(help="Of the choice of rows and of slots.")] = 0,
-    column: Columns = None,
-    limit: Limit = None,
-    skip_bad: SkipBad = False,
+    ] = "01"
+    seed: Annotated[int, typer.Option(help="Of the choice of rows and of slots.")] = 0
+
+
+@unfolded
+def label(
+    data: Annotated[str, typer.Argument(help="Rows to label: a table or a known set.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Labelled rows, JSONL; added to if it is there.")
+    ],
+    labelling: LabellingFlags,
+    table: RowFlags,
 ) -> None:
     """Label rows at a terminal; each answer is in the file before the next row is shown.
 
@@ -49,24 +62,23 @@ def label(  # noqa: PLR0913 - one parameter for each option
     """
     # Loaded on use: statistics and methods cost more than the other commands together.
     from langchain_judges.cli.labelling import LabelDesk, LabelFile, doubts, estimate
-    from langchain_judges.cli.trust import check_known_of
     from langchain_judges.metrics import label_next
     from langchain_judges.report.rows import read_verdicts
 
-    errors = error_console()
+    errors, labels, seed = error_console(), labelling.labels, labelling.seed
     with refusals_as_exits(errors):
         if not labels.isdigit() or len(set(labels)) != len(labels):
             raise OptionError(f"--labels must be different digits, got {labels!r}")
+        paths = labelling.verdicts or []
         check_file("--out", out)
-        kept_apart([Path(data), *(verdicts or [])], [out])
-        file = open_rows(Path(data), limit, check_known_of, named_columns(column or []))
-        checked(file, skip_bad, errors, "row")
-        rows = list(file)
-        runs = [run for path in verdicts or [] for run in read_verdicts(path).values()]
+        kept_apart([Path(data), *paths], [out])
+        file = rows_of(Path(data), check_known_of, table)
+        rows = list(checked(file, table.skip_bad, errors, "row"))
+        runs = [run for path in paths for run in read_verdicts(path).values()]
         desk = LabelDesk(errors, read_key, labels, seed)
         answers = LabelFile(out, rows)
         scores, strata = doubts(rows, runs)
-        places = label_next(scores, answers.points(), strata, budget, seed=seed)
+        places = label_next(scores, answers.points(), strata, labelling.budget, seed=seed)
     added = desk.go_through(rows, places, answers)
     counts = Counter(str(row["label"]) for row in answers.rows)
     shares = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
+from langchain_judges.cli.flags import Columns
 from langchain_judges.cli.messages import error_console, refusals_as_exits
-from langchain_judges.cli.options import Columns
 from langchain_judges.cli.row_files import named_columns
+from langchain_judges.cli.unfolding import unfolded
 from langchain_judges.errors import OptionError
 from langchain_judges.rows.console import InertConsole
 
@@ -18,26 +21,17 @@ USUAL = 0.2
 """The disagreement of two good judges that are not of one family, where none is named."""
 
 
-def power(  # noqa: PLR0913 - one parameter for each option
-    data: Annotated[
-        str | None,
-        typer.Argument(help="The judged rows, with labels if any; needs --verdicts."),
-    ] = None,
+@dataclass(frozen=True)
+class JudgesFlags:
+    """How far the two judges are apart: by their verdicts, or by a number."""
+
     verdicts: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="<path>",
             help="Results of a judge; name two, and their disagreement is counted.",
         ),
-    ] = None,
-    lead: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            max=1,
-            help="How much more often one is right, such as 0.05.",
-        ),
-    ] = None,
+    ] = None
     disagreement: Annotated[
         float | None,
         typer.Option(
@@ -45,14 +39,36 @@ def power(  # noqa: PLR0913 - one parameter for each option
             max=1,
             help="Share of rows on which one alone is right; default: 0.2.",
         ),
-    ] = None,
+    ] = None
+    column: Columns = None
+
+
+@dataclass(frozen=True)
+class PowerFlags:
+    """What the test is to find, and how surely."""
+
+    lead: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1,
+            help="How much more often one is right, such as 0.05.",
+        ),
+    ] = None
     chance: Annotated[
         float, typer.Option("--power", min=0.01, max=0.999, help="How often to find the lead.")
-    ] = 0.8,
-    level: Annotated[
-        float, typer.Option(min=0.0001, max=0.5, help="Level of the test.")
-    ] = 0.05,
-    column: Columns = None,
+    ] = 0.8
+    level: Annotated[float, typer.Option(min=0.0001, max=0.5, help="Level of the test.")] = 0.05
+
+
+@unfolded
+def power(
+    judges: JudgesFlags,
+    test: PowerFlags,
+    data: Annotated[
+        str | None,
+        typer.Argument(help="The judged rows, with labels if any; needs --verdicts."),
+    ] = None,
 ) -> None:
     """Say how many labels it takes to find out which of two judges is better.
 
@@ -64,20 +80,30 @@ def power(  # noqa: PLR0913 - one parameter for each option
 
     errors, console = error_console(), InertConsole(highlight=False, soft_wrap=True)
     with refusals_as_exits(errors):
-        if data is not None and not verdicts:
-            raise OptionError("rows alone are not enough: name two judges by --verdicts")
-        if column and data is None:
-            raise OptionError("--column is for a table: name the judged rows")
-        if verdicts and (len(verdicts) != 2 or disagreement is not None):
-            raise OptionError("name --verdicts twice, or --disagreement")
-        apart = _counted(data, verdicts, column or [], console) if verdicts else disagreement
-        share = USUAL if apart is None else apart
-        leads = [each for each in LEADS if each <= share] if lead is None else [lead]
-        needed = {each: labels_needed(each, share, chance, level=level) for each in leads}
+        share = _disagreement(data, judges, console)
+        leads = [test.lead] if test.lead else [lead for lead in LEADS if lead <= share]
+        chance, level = test.chance, test.level
+        needed = {lead: labels_needed(lead, share, chance, level=level) for lead in leads}
     _print(needed, share, chance, console)
 
 
-def _counted(data: str | None, verdicts: list[Path], columns: list[str], console: Any) -> float:
+def _disagreement(data: str | None, judges: JudgesFlags, console: Console) -> float:
+    """Return the share of rows on which one judge alone is right."""
+    verdicts = judges.verdicts
+    if data is not None and not verdicts:
+        raise OptionError("rows alone are not enough: name two judges by --verdicts")
+    if judges.column and data is None:
+        raise OptionError("--column is for a table: name the judged rows")
+    if not verdicts:
+        return USUAL if judges.disagreement is None else judges.disagreement
+    if len(verdicts) != 2 or judges.disagreement is not None:
+        raise OptionError("name --verdicts twice, or --disagreement")
+    return _counted(data, verdicts, judges.column, console)
+
+
+def _counted(
+    data: str | None, verdicts: list[Path], columns: list[str] | None, console: Console
+) -> float:
     """Count how far two judges are apart, and say it."""
     from langchain_judges.datasets.row_file import open_rows
     from langchain_judges.report.planning import how_far_apart
@@ -102,11 +128,11 @@ def _counted(data: str | None, verdicts: list[Path], columns: list[str], console
     return apart.disagreement
 
 
-def _print(needed: dict[float, int], share: float, chance: float, console: Any) -> None:
+def _print(needed: dict[float, int], share: float, chance: float, console: Console) -> None:
     console.print(
         f"Labels to find a lead in {100 * chance:.0f} of 100 samples, where one judge alone is "
         f"right on {100 * share:.0f} % of rows:"
     )
-    for each, labels in needed.items():
-        console.print(f"  {100 * each:5.1f} points  {labels:>9,} labels")
+    for lead, labels in needed.items():
+        console.print(f"  {100 * lead:5.1f} points  {labels:>9,} labels")
     console.print("Rows that share a question count as one: label that many questions.")

@@ -3,48 +3,68 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from langchain_judges.cli.estimates import Amount, longest_of, tell_dry_run, warn_of_size
+from langchain_judges.cli.flag_groups import DryRunFlags, JudgeFlags
+from langchain_judges.cli.flags import Columns, Concurrency, KeepFailed, Method, Results
 from langchain_judges.cli.messages import (
     FAILED,
-    address_of,
     ctrl_c_as_exit,
     error_console,
     refusals_as_exits,
     table_console,
 )
-from langchain_judges.cli.options import (
-    SECONDS,
-    BaseUrl,
-    Columns,
-    Concurrency,
-    DryRun,
-    DryRunPrices,
-    KeepFailed,
-    Method,
-    ModelSettings,
-    OptionalModel,
-    Preset,
-    Results,
-    Settings,
-    Spec,
-    Timeout,
-)
+from langchain_judges.cli.named_judge import named_judge
 from langchain_judges.cli.row_files import check_file, named_columns
-from langchain_judges.cli.specs import named_judge
+from langchain_judges.cli.unfolding import Without, unfolded
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from langchain_judges.methods.outline import Outline
+    from langchain_judges.runs.studies.rank import Ranking
 
 
-def rank(  # noqa: PLR0913 - one parameter for each option
+@dataclass(frozen=True)
+class PairJudgeFlags(JudgeFlags):
+    """The judge of two outputs."""
+
+    method: Method = "relative"
+
+
+@dataclass(frozen=True)
+class TaskFlags:
+    """The tasks of a table that are taken."""
+
+    column: Columns = None
+    limit: Annotated[int | None, typer.Option(min=1, help="Take the first tasks only.")] = None
+
+
+@dataclass(frozen=True)
+class RankingFlags:
+    """How the order is found, and where the verdicts are stored."""
+
+    budget: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most comparisons; by default until the order is settled."),
+    ] = None
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.999, help="Of the intervals that must part.")
+    ] = 0.95
+    seed: Annotated[int, typer.Option(min=0, help="Of the tasks drawn and the slots.")] = 0
+    out: Results = None
+    max_concurrency: Concurrency = None
+    keep_failed: KeepFailed = False
+
+
+@unfolded
+def rank(
     data: Annotated[
         Path,
         typer.Argument(
@@ -52,32 +72,13 @@ def rank(  # noqa: PLR0913 - one parameter for each option
             "task, or input, system and output of each text."
         ),
     ],
-    model: OptionalModel = None,
-    method: Method = "relative",
-    budget: Annotated[
-        int | None,
-        typer.Option(min=1, help="Most comparisons; by default until the order is settled."),
-    ] = None,
-    confidence: Annotated[
-        float, typer.Option(min=0.5, max=0.999, help="Of the intervals that must part.")
-    ] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, help="Of the tasks drawn and the slots.")] = 0,
-    out: Results = None,
+    judge: Annotated[PairJudgeFlags, Without("memory")],
+    tasks: TaskFlags,
+    ranking: RankingFlags,
+    plan: DryRunFlags,
     json_out: Annotated[
         Path | None, typer.Option("--json", help="Write the ranking as JSON too.")
     ] = None,
-    preset: Preset = None,
-    spec: Spec = None,
-    option: Settings = None,
-    model_set: ModelSettings = None,
-    base_url: BaseUrl = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = SECONDS,
-    column: Columns = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first tasks only.")] = None,
-    prices: DryRunPrices = None,
-    dry_run: DryRun = False,
-    keep_failed: KeepFailed = False,
 ) -> None:
     """Rank systems by their outputs; the same command with --out resumes where it stopped.
 
@@ -85,36 +86,32 @@ def rank(  # noqa: PLR0913 - one parameter for each option
 
     Exit codes: 0 done, 1 nothing was judged, 2 wrong use or refused, 130 Ctrl-C.
     """
-    errors, address = error_console(), address_of(model, base_url)
-    with refusals_as_exits(errors, address):
+    errors = error_console()
+    with refusals_as_exits(errors, judge.address):
         check_file("--json", json_out)
-        named = named_judge(spec, method, model, preset, option, base_url, timeout, model_set)
-        rows = outputs_of(data, column, limit)
-        if dry_run:
-            plan = named.outline(errors)
-            _tell_comparisons(plan, rows, budget, prices, errors)
+        named = named_judge(judge)
+        rows = outputs_of(data, tasks.column, tasks.limit)
+        if plan.dry_run:
+            _tell_comparisons(named.outline(errors), rows, ranking.budget, plan.prices, errors)
             return
         # Loaded here: a dry run needs nothing of it.
-        from langchain_judges.report.ranking import ranking_table
         from langchain_judges.runs.studies.rank import pairs_of, tasks_of
         from langchain_judges.runs.studies.rank import rank as rank_systems
 
         warn_of_size(longest_of(pairs_of(tasks_of(rows))), errors)
-        with ctrl_c_as_exit(errors, saved=out is not None):
-            ranking = rank_systems(
-                rows,
-                named.build(),
-                budget=budget,
-                confidence=confidence,
-                seed=seed,
-                out=out,
-                max_concurrency=concurrency,
-                keep_failed=keep_failed,
-                progress=False,
-            )
-    table_console().print(ranking_table(ranking))
+        with ctrl_c_as_exit(errors, saved=ranking.out is not None):
+            result = rank_systems(rows, named.build(), progress=False, **vars(ranking))
+    _print_ranking(result, errors)
     if json_out is not None:
-        json_out.write_text(json.dumps(ranking, indent=2, ensure_ascii=False) + "\n")
+        json_out.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+    if result["not_judged"] == result["comparisons"]:
+        raise typer.Exit(FAILED)
+
+
+def _print_ranking(ranking: Ranking, errors: Console) -> None:
+    from langchain_judges.report.ranking import ranking_table
+
+    table_console().print(ranking_table(ranking))
     comparisons, possible = ranking["comparisons"], ranking["possible"]
     errors.print(
         f"{comparisons:,} of {possible:,} possible comparisons ({comparisons / possible:.0%}), "
@@ -123,8 +120,6 @@ def rank(  # noqa: PLR0913 - one parameter for each option
         f"{'settled' if ranking['settled'] else 'not settled'}.",
         markup=False,
     )
-    if ranking["not_judged"] == comparisons:
-        raise typer.Exit(FAILED)
 
 
 def outputs_of(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import typer
 from rich.console import Console
 
+from langchain_judges.cli.estimates import Amount
+from langchain_judges.cli.flag_groups import RowFlags
 from langchain_judges.cli.hints import hint
 from langchain_judges.cli.messages import MISUSED
 from langchain_judges.cli.settings import json_hint
@@ -21,10 +24,31 @@ from langchain_judges.rows.files import nearest_file
 from langchain_judges.rows.labels import check_annotations
 
 
+@dataclass(frozen=True)
+class CheckedRows:
+    """The good rows of a file, read as they are wanted."""
+
+    file: PairsFile
+    number: int
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows."""
+        return iter(self.file)
+
+    def __length_hint__(self) -> int:
+        """Return how many there are: runs show how far they are."""
+        return self.number
+
+    @property
+    def amount(self) -> Amount:
+        """How much they are, for an estimate."""
+        return Amount(self.file, self.number, self.file.size)
+
+
 def checked(
     file: PairsFile, skip_bad: bool, errors: Console, work: str = "pair to judge"
-) -> int:
-    """Return how many good rows there are; stop, or list them, where there are bad ones."""
+) -> CheckedRows:
+    """Return the good rows; list the bad ones, and stop unless they are to be left out."""
     there = isinstance(file, PairsSet)
     if not there and not file.path.exists():
         nearest = nearest_file(file.path, set_names()) or "."
@@ -56,7 +80,7 @@ def checked(
             f"Rows with the id of an earlier row: {file.repeated:,}; each counts as a row.",
             style="yellow",
         )
-    return rows
+    return CheckedRows(file, rows)
 
 
 def _name_bad(file: PairsFile, errors: Console) -> None:
@@ -71,17 +95,22 @@ def _name_bad(file: PairsFile, errors: Console) -> None:
         errors.print(f"… and {len(file.bad) - 20} more bad lines")
 
 
-def rows_of(
-    path: Path,
-    method: str,
-    limit: int | None,
-    columns: Sequence[str] | None = None,
-    preset: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+def rows_of(path: Path, check: ValueCheck, flags: RowFlags) -> PairsFile:
+    """Return the rows of a table or set that the flags choose, yet unread."""
+    return open_rows(path, flags.limit, check, named_columns(flags.column))
+
+
+def judge_rows(
+    path: Path, judge: tuple[str, str | None, Mapping[str, Any]], flags: RowFlags
 ) -> PairsFile:
-    """Return the rows that a method judges, pairs or items, yet unread."""
-    check = check_of(method, preset, settings or {})
-    return open_rows(path, limit, check, named_columns(columns))
+    """Return the rows that a judge takes, pairs or items, yet unread.
+
+    Args:
+        path: The table or set.
+        judge: Its method, preset and options.
+        flags: Which rows.
+    """
+    return rows_of(path, check_of(*judge), flags)
 
 
 def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> ValueCheck:
@@ -134,6 +163,17 @@ def check_labelled_pair(row: object) -> None:
     """
     check_pair(row)
     check_annotations(cast("dict[str, Any]", row))
+
+
+def check_known_of(row: object) -> None:
+    """Check what people know of a row whose verdict is there already.
+
+    Raises:
+        InputError: It is no object, or a label cannot be used.
+    """
+    if not isinstance(row, dict):
+        raise InputError(f"a row must be an object, got {type(row).__name__}")
+    check_annotations(row)
 
 
 def named_columns(
@@ -189,18 +229,3 @@ def check_file(flag: str, path: Path | None) -> None:
         raise OptionError(f"{flag} must name a file, and {path} is a folder")
     if not path.parent.is_dir():
         raise OptionError(f"{flag} must name a file in a folder; there is no {path.parent}")
-
-
-class Sized:
-    """Rows read as they are wanted, whose number is known."""
-
-    def __init__(self, file: PairsFile, rows: int) -> None:
-        """Promise that `file` yields so many rows."""
-        self._file = file
-        self._rows = rows
-
-    def __iter__(self) -> Any:
-        return iter(self._file)
-
-    def __length_hint__(self) -> int:
-        return self._rows

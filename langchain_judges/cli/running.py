@@ -22,16 +22,19 @@ from langchain_judges.cli.messages import (
 from langchain_judges.rows.console import InertConsole
 
 if TYPE_CHECKING:
+    from langchain_judges.runs.result_row import ResultRow
     from langchain_judges.runs.summary import Summary
+    from langchain_judges.runs.workload import Judge, Rows
 
 
 def run_to_the_end(
-    worker: Any,
-    rows: Any,
+    worker: Judge,
+    rows: Rows,
     options: dict[str, Any],
     show: bool,
+    *,
     strict: bool,
-    address: str = "",
+    address: str,
 ) -> None:
     """Run a judge or writer over the rows and leave with the code that tells the end."""
     summary, interrupted = asyncio.run(run_rows(worker, rows, options, show))
@@ -61,13 +64,13 @@ def leave_with(
 
 
 async def run_rows(
-    judge: Any,
-    pairs: Any,
+    worker: Judge,
+    rows: Rows,
     options: dict[str, Any],
     show: bool,
-    collect: Callable[[dict[str, Any]], object] | None = None,
-) -> tuple[Any, bool]:
-    """Run the judge over the pairs; return the summary and whether Ctrl-C ended it.
+    collect: Callable[[ResultRow], object] | None = None,
+) -> tuple[Summary, bool]:
+    """Run a judge or writer over the rows; return the summary and whether Ctrl-C ended it.
 
     `collect` gets every row as it comes.
     """
@@ -75,7 +78,7 @@ async def run_rows(
     from langchain_judges.runs.many import ajudge_many
 
     console = InertConsole(highlight=False)
-    run = ajudge_many(judge, pairs, **options)
+    run = ajudge_many(worker, rows, **options)
     pressed: list[int] = []
 
     def interrupt() -> None:
