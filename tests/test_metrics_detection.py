@@ -147,7 +147,10 @@ def test_auc_is_how_often_a_positive_scores_higher() -> None:
     assert auc(SCORES, TRUTH) == pytest.approx(sk.roc_auc_score(TRUTH, SCORES))
     assert auc(-SCORES, TRUTH) == pytest.approx(1 - auc(SCORES, TRUTH))
     assert auc(SAID, TRUTH) == pytest.approx(balanced_accuracy(SAID, TRUTH))
-    verdicts = [{"label": 1, "score": 0.9}, {"label": 0, "score": None, "failures": []}]
+    verdicts: list[Any] = [
+        {"label": 1, "score": 0.9},
+        {"label": 0, "score": None, "failures": []},
+    ]
     assert auc([*verdicts, 0.1], [1, 1, 0]).n_failed == {"not_judged": 1}
 
 

@@ -7,249 +7,112 @@ number (a `float`) that carries its interval, `n`, and what was left out, by rea
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from langchain_judges.metrics.agreement import (
-        accuracy,
-        majority_agreement,
-        majority_vote,
-        order_accuracy,
-        order_agreement,
-        vote_agreement,
-    )
-    from langchain_judges.metrics.alttest import (
-        alt_test,
-    )
-    from langchain_judges.metrics.arena import (
-        style_controlled_strengths,
-    )
-    from langchain_judges.metrics.bias import (
-        length_bias,
-        lesser_bias,
-        list_bias,
-        markdown_bias,
-        perturbation_bias,
-        position_bias,
-        self_enhancement,
-    )
-    from langchain_judges.metrics.calibration import (
-        abstention_curve,
-        calibrated_scores,
-        confidence_calibration,
-        verdict_entropy,
-    )
-    from langchain_judges.metrics.comparisons import (
-        benjamini_yekutieli,
-        holm,
-        mcnemar,
-        sign_flip_test,
-    )
-    from langchain_judges.metrics.corrected_rates import corrected_rate, rogan_gladen
-    from langchain_judges.metrics.correlation import (
-        correlate,
-        kendall,
-        pairwise_accuracy,
-        pearson,
-        spearman,
-        williams_test,
-    )
-    from langchain_judges.metrics.detection import (
-        balanced_accuracy,
-        classification,
-        f1,
-        matthews,
-        precision,
-        recall,
-    )
-    from langchain_judges.metrics.doubt import (
-        certainty,
-    )
-    from langchain_judges.metrics.fewlabels import (
-        neyman_allocation,
-        post_stratified_mean,
-        ppi_mean,
-        ppi_plus_plus_mean,
-        stratified_ppi_mean,
-    )
-    from langchain_judges.metrics.intervals import (
-        clustered_standard_error,
-        mean,
-        paired_difference,
-        rate,
-        sample_noise,
-        wilson_interval,
-    )
-    from langchain_judges.metrics.people import (
-        beside_people,
-        oracle_agreement,
-        people_agreement,
-    )
-    from langchain_judges.metrics.power import (
-        label_next,
-        labels_needed,
-        power_of_lead,
-    )
-    from langchain_judges.metrics.ranking import (
-        bradley_terry,
-    )
-    from langchain_judges.metrics.raters import (
-        cohen_kappa,
-        confusion,
-        fleiss_kappa,
-        krippendorff_alpha,
-    )
-    from langchain_judges.metrics.rates import (
-        failure_rates,
-        first_slot_baseline,
-        length_baseline,
-        majority_baseline,
-        tie_rate,
-        win_rate,
-    )
-    from langchain_judges.metrics.resampling import (
-        bootstrap,
-        paired_bootstrap,
-    )
-    from langchain_judges.metrics.result import (
-        Interval,
-        Result,
-        Significance,
-    )
-    from langchain_judges.metrics.selective import (
-        binomial_upper_bound,
-        selective_cascade,
-        selective_threshold,
-    )
-    from langchain_judges.metrics.signals import (
-        auc,
-        delong_test,
-        detect_signal,
-        hard_label_auc,
-        signal_detection,
-    )
-    from langchain_judges.metrics.slots import (
-        calibrated_slots,
-        slot_probabilities,
-    )
-    from langchain_judges.metrics.studies import (
-        decision_aid,
-        decision_aid_by_arm,
-        plan_overlap,
-    )
-    from langchain_judges.metrics.style import (
-        equal_length_win_rate,
-        length_slope,
-        preference_slopes,
-        style_features,
-        style_slopes,
-    )
-    from langchain_judges.metrics.truth import (
-        dawid_skene,
-        transitivity,
-    )
-    from langchain_judges.metrics.voters import (
-        effective_voters,
-        learned_weights,
-    )
-
-# Resolved on first use: scipy costs a second to load.
-_HOMES = {
-    "Interval": "result",
-    "Result": "result",
-    "Significance": "result",
-    "abstention_curve": "calibration",
-    "accuracy": "agreement",
-    "alt_test": "alttest",
-    "auc": "signals",
-    "balanced_accuracy": "detection",
-    "benjamini_yekutieli": "comparisons",
-    "beside_people": "people",
-    "binomial_upper_bound": "selective",
-    "bootstrap": "resampling",
-    "bradley_terry": "ranking",
-    "calibrated_scores": "calibration",
-    "calibrated_slots": "slots",
-    "certainty": "doubt",
-    "classification": "detection",
-    "clustered_standard_error": "intervals",
-    "cohen_kappa": "raters",
-    "confidence_calibration": "calibration",
-    "confusion": "raters",
-    "corrected_rate": "corrected_rates",
-    "correlate": "correlation",
-    "dawid_skene": "truth",
-    "decision_aid": "studies",
-    "decision_aid_by_arm": "studies",
-    "delong_test": "signals",
-    "detect_signal": "signals",
-    "effective_voters": "voters",
-    "equal_length_win_rate": "style",
-    "f1": "detection",
-    "failure_rates": "rates",
-    "first_slot_baseline": "rates",
-    "fleiss_kappa": "raters",
-    "hard_label_auc": "signals",
-    "holm": "comparisons",
-    "kendall": "correlation",
-    "krippendorff_alpha": "raters",
-    "label_next": "power",
-    "labels_needed": "power",
-    "learned_weights": "voters",
-    "length_baseline": "rates",
-    "length_bias": "bias",
-    "length_slope": "style",
-    "lesser_bias": "bias",
-    "list_bias": "bias",
-    "majority_agreement": "agreement",
-    "majority_baseline": "rates",
-    "majority_vote": "agreement",
-    "markdown_bias": "bias",
-    "matthews": "detection",
-    "mcnemar": "comparisons",
-    "mean": "intervals",
-    "neyman_allocation": "fewlabels",
-    "oracle_agreement": "people",
-    "order_accuracy": "agreement",
-    "order_agreement": "agreement",
-    "paired_bootstrap": "resampling",
-    "paired_difference": "intervals",
-    "pairwise_accuracy": "correlation",
-    "pearson": "correlation",
-    "people_agreement": "people",
-    "perturbation_bias": "bias",
-    "plan_overlap": "studies",
-    "position_bias": "bias",
-    "post_stratified_mean": "fewlabels",
-    "power_of_lead": "power",
-    "ppi_mean": "fewlabels",
-    "ppi_plus_plus_mean": "fewlabels",
-    "precision": "detection",
-    "preference_slopes": "style",
-    "rate": "intervals",
-    "recall": "detection",
-    "rogan_gladen": "corrected_rates",
-    "sample_noise": "intervals",
-    "selective_cascade": "selective",
-    "selective_threshold": "selective",
-    "self_enhancement": "bias",
-    "sign_flip_test": "comparisons",
-    "signal_detection": "signals",
-    "slot_probabilities": "slots",
-    "spearman": "correlation",
-    "stratified_ppi_mean": "fewlabels",
-    "style_controlled_strengths": "arena",
-    "style_features": "style",
-    "style_slopes": "style",
-    "tie_rate": "rates",
-    "transitivity": "truth",
-    "verdict_entropy": "calibration",
-    "vote_agreement": "agreement",
-    "williams_test": "correlation",
-    "wilson_interval": "intervals",
-    "win_rate": "rates",
-}
+from langchain_judges.metrics.agreement import (
+    accuracy,
+    majority_agreement,
+    majority_vote,
+    order_accuracy,
+    order_agreement,
+    vote_agreement,
+)
+from langchain_judges.metrics.alttest import alt_test
+from langchain_judges.metrics.arena import style_controlled_strengths
+from langchain_judges.metrics.bias import (
+    length_bias,
+    lesser_bias,
+    list_bias,
+    markdown_bias,
+    perturbation_bias,
+    position_bias,
+    self_enhancement,
+)
+from langchain_judges.metrics.calibration import (
+    abstention_curve,
+    calibrated_scores,
+    confidence_calibration,
+    verdict_entropy,
+)
+from langchain_judges.metrics.comparisons import (
+    benjamini_yekutieli,
+    holm,
+    mcnemar,
+    sign_flip_test,
+)
+from langchain_judges.metrics.corrected_rates import corrected_rate, rogan_gladen
+from langchain_judges.metrics.correlation import (
+    correlate,
+    kendall,
+    pairwise_accuracy,
+    pearson,
+    spearman,
+    williams_test,
+)
+from langchain_judges.metrics.detection import (
+    balanced_accuracy,
+    classification,
+    f1,
+    matthews,
+    precision,
+    recall,
+)
+from langchain_judges.metrics.doubt import certainty
+from langchain_judges.metrics.fewlabels import (
+    neyman_allocation,
+    post_stratified_mean,
+    ppi_mean,
+    ppi_plus_plus_mean,
+    stratified_ppi_mean,
+)
+from langchain_judges.metrics.intervals import (
+    clustered_standard_error,
+    mean,
+    paired_difference,
+    rate,
+    sample_noise,
+    wilson_interval,
+)
+from langchain_judges.metrics.people import beside_people, oracle_agreement, people_agreement
+from langchain_judges.metrics.power import label_next, labels_needed, power_of_lead
+from langchain_judges.metrics.ranking import bradley_terry
+from langchain_judges.metrics.raters import (
+    cohen_kappa,
+    confusion,
+    fleiss_kappa,
+    krippendorff_alpha,
+)
+from langchain_judges.metrics.rates import (
+    failure_rates,
+    first_slot_baseline,
+    length_baseline,
+    majority_baseline,
+    tie_rate,
+    win_rate,
+)
+from langchain_judges.metrics.resampling import bootstrap, paired_bootstrap
+from langchain_judges.metrics.result import Interval, Result, Significance
+from langchain_judges.metrics.selective import (
+    binomial_upper_bound,
+    selective_cascade,
+    selective_threshold,
+)
+from langchain_judges.metrics.signals import (
+    auc,
+    delong_test,
+    detect_signal,
+    hard_label_auc,
+    signal_detection,
+)
+from langchain_judges.metrics.slots import calibrated_slots, slot_probabilities
+from langchain_judges.metrics.studies import decision_aid, decision_aid_by_arm, plan_overlap
+from langchain_judges.metrics.style import (
+    equal_length_win_rate,
+    length_slope,
+    preference_slopes,
+    style_features,
+    style_slopes,
+)
+from langchain_judges.metrics.truth import dawid_skene, transitivity
+from langchain_judges.metrics.voters import effective_voters, learned_weights
 
 __all__ = [
     "Interval",
@@ -346,15 +209,3 @@ __all__ = [
     "wilson_interval",
     "win_rate",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__

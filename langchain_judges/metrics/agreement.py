@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Literal, TypeVar
 
 from langchain_judges.metrics.inputs import (
     NO_LABEL,
+    GroupKeys,
+    Judgment,
+    RightLabels,
+    Votes,
     as_list,
     as_votes,
+    flat,
     is_missing,
     one_of,
     same_length,
+    take,
     value_of,
+    votes_of,
 )
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Result
 from langchain_judges.orders import combine
-from langchain_judges.verdict import Preference
+from langchain_judges.verdict import Label
+
+T = TypeVar("T")
 
 Errors = Literal["wrong", "drop"]
 """Whether a failed judgment counts as a wrong one, as in the papers, or is left out."""
@@ -33,43 +42,42 @@ OrdersRule = Literal["both_right", "mean_of_orders", "sign_of_sum", "strict"]
 
 def share(
     hits: Iterable[float | None],
-    failed: Counter[str],
-    errors: str,
-    groups: Iterable[Any] | None,
-    confidence: float,
+    failed: Mapping[str, int],
+    *,
+    errors: Errors = "drop",
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
 ) -> Result:
     """Return the share of hits; None is a failed judgment, and `failed` says why those did."""
     one_of("errors", errors, Errors)
     counts = [0.0 if hit is None and errors == "wrong" else hit for hit in hits]
     agreement = rate(counts, groups=groups, confidence=confidence)
     if not agreement.n:
-        why = "no judged items" if failed.total() else "no items"
+        why = "no judged items" if any(failed.values()) else "no items"
         return Result.undefined(why, n_failed=failed)
-    return agreement.with_failed(failed)
+    return agreement.replace(n_failed=failed)
 
 
 def labelled(
-    judge: Iterable[Any], labels: Iterable[Any], groups: Iterable[Any] | None
-) -> tuple[list[tuple[Any, Any]], Counter[str], list[Any] | None]:
+    judge: Iterable[Judgment], labels: Iterable[T | None], groups: GroupKeys
+) -> tuple[list[tuple[Label | None, T]], Counter[str], list[Hashable] | None]:
     """Return (judgment or None, label) of the labelled items, what failed, their groups."""
-    answers, truths = as_list(judge), as_list(labels)
-    clusters = None if groups is None else as_list(groups)
+    answers, truths, clusters = as_list(judge), as_list(labels), as_list(groups)
     same_length(judge=answers, labels=truths, groups=clusters)
-    indices = [index for index, label in enumerate(truths) if not is_missing(label)]
-    read = [value_of(answers[index]) for index in indices]
-    failed = Counter(reason for value, reason in read if value is None)
-    if len(indices) < len(truths):
-        failed[NO_LABEL] = len(truths) - len(indices)
-    pairs = [(value, truths[index]) for index, (value, _) in zip(indices, read, strict=True)]
-    return pairs, failed, clusters and [clusters[index] for index in indices]
+    items = [(index, label) for index, label in enumerate(truths) if not is_missing(label)]
+    readings = [value_of(answers[index]) for index, _ in items]
+    failed = Counter(reason for value, reason in readings if value is None)
+    failed[NO_LABEL] = len(truths) - len(items)
+    pairs = [(value, label) for (value, _), (_, label) in zip(readings, items, strict=True)]
+    return pairs, failed, take(clusters, [index for index, _ in items])
 
 
 def accuracy(
-    preferences: Iterable[Any],
-    labels: Iterable[Any],
+    preferences: Iterable[Judgment],
+    labels: RightLabels,
     errors: Errors = "wrong",
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return the share of items on which the judge says what the label says: correct / all.
@@ -92,7 +100,7 @@ def accuracy(
     """
     pairs, failed, clusters = labelled(preferences, labels, groups)
     hits = [None if value is None else float(value == label) for value, label in pairs]
-    return share(hits, failed, errors, clusters, confidence)
+    return share(hits, failed, errors=errors, groups=clusters, confidence=confidence)
 
 
 class OrderAgreement(Result):
@@ -107,11 +115,11 @@ class OrderAgreement(Result):
 
 
 def order_agreement(
-    first: Iterable[Any],
-    second: Iterable[Any],
+    first: Iterable[Judgment],
+    second: Iterable[Judgment],
     errors: Errors = "wrong",
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> OrderAgreement:
     """Return the share of items on which both orders give the same answer.
@@ -132,15 +140,19 @@ def order_agreement(
     """
     pairs, failed = in_both_orders(first, second)
     hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
-    agreement = share(hits, failed, errors, groups, confidence)
+    agreement = share(hits, failed, errors=errors, groups=groups, confidence=confidence)
     alike = sum(one == other for one, other in pairs)
-    more = {"with_unread": alike / len(pairs) if pairs else math.nan}
-    return OrderAgreement(float(agreement), **{**agreement.__dict__, **more})
+    with_unread = alike / len(pairs) if pairs else math.nan
+    return OrderAgreement(agreement, **vars(agreement), with_unread=with_unread)
+
+
+Answers = tuple[Label | None, Label | None]
+"""What a judge says of an item in either order; None where it failed."""
 
 
 def in_both_orders(
-    first: Iterable[Any], second: Iterable[Any]
-) -> tuple[list[tuple[Any, Any]], Counter[str]]:
+    first: Iterable[Judgment], second: Iterable[Judgment]
+) -> tuple[list[Answers], Counter[str]]:
     """Return what both orders say of each item, and why those that failed did."""
     ours, theirs = as_list(first), as_list(second)
     same_length(first=ours, second=theirs)
@@ -154,13 +166,13 @@ def in_both_orders(
 
 
 def order_accuracy(  # noqa: PLR0913 - what is measured, and two knobs of its interval
-    first: Iterable[Any],
-    second: Iterable[Any],
-    labels: Iterable[Any],
+    first: Iterable[Judgment],
+    second: Iterable[Judgment],
+    labels: RightLabels,
     rule: OrdersRule = "both_right",
     errors: Errors = "wrong",
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return the accuracy of a judge that was asked in both orders, by one of the rules in use.
@@ -180,19 +192,20 @@ def order_accuracy(  # noqa: PLR0913 - what is measured, and two knobs of its in
     """
     one_of("rule", rule, OrdersRule)
     ours, theirs, truths = as_list(first), as_list(second), as_list(labels)
-    clusters = None if groups is None else as_list(groups)
+    clusters = as_list(groups)
     same_length(first=ours, second=theirs, labels=truths, groups=clusters)
     indices = [index for index, label in enumerate(truths) if not is_missing(label)]
-    pairs, failed = in_both_orders([ours[i] for i in indices], [theirs[i] for i in indices])
-    if len(indices) < len(truths):
-        failed[NO_LABEL] = len(truths) - len(indices)
+    pairs, failed = in_both_orders(take(ours, indices), take(theirs, indices))
+    failed[NO_LABEL] = len(truths) - len(indices)
     hits = [
-        _score(rule, pair, truths[i], errors) for pair, i in zip(pairs, indices, strict=True)
+        _score(rule, pair, label, errors)
+        for pair, label in zip(pairs, take(truths, indices), strict=True)
     ]
-    return share(hits, failed, errors, clusters and [clusters[i] for i in indices], confidence)
+    own = take(clusters, indices)
+    return share(hits, failed, errors=errors, groups=own, confidence=confidence)
 
 
-def _score(rule: str, pair: tuple[Any, Any], label: Any, errors: str) -> float | None:
+def _score(rule: OrdersRule, pair: Answers, label: object, errors: Errors) -> float | None:
     if None in pair and (errors == "drop" or rule in ("sign_of_sum", "strict")):
         return None
     right = [bool(answer == label) for answer in pair]
@@ -200,11 +213,12 @@ def _score(rule: str, pair: tuple[Any, Any], label: Any, errors: str) -> float |
         return float(all(right))
     if rule == "mean_of_orders":
         return sum(right) / 2
-    outcome = combine("strict" if rule == "strict" else "lenient", pair)
+    preferences: Any = pair
+    outcome = combine("strict" if rule == "strict" else "lenient", preferences)
     return float(bool(outcome == label))
 
 
-def majority_vote(votes: Iterable[Preference | None]) -> Preference | None:
+def majority_vote(votes: Iterable[Label | None] | Label | None) -> Label | None:
     """Return the answer with most votes; equal counts are a tie, no votes None.
 
     Source: the majority variant of Saha et al. 2023 (Table 9); equal counts are our reading.
@@ -216,12 +230,12 @@ def majority_vote(votes: Iterable[Preference | None]) -> Preference | None:
 
 
 def vote_agreement(
-    preferences: Iterable[Any],
-    votes: Iterable[Sequence[Preference | None]],
+    preferences: Iterable[Judgment],
+    votes: Votes,
     *,
     ties: Ties = "keep",
     errors: Errors = "wrong",
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return the share of people's votes that the judge's verdict matches, each on its own.
@@ -243,28 +257,27 @@ def vote_agreement(
     Source: "Ag" of Saha et al. 2023; Zheng et al. 2023 (MT-Bench), `compute_agreement`.
     """
     one_of("ties", ties, Ties)
-    people = [as_votes(votes_of_row) for votes_of_row in as_list(votes)]
-    labels = [row or None for row in people]
-    clusters = range(len(people)) if groups is None else groups
-    pairs, failed, keys = labelled(preferences, labels, clusters)
-    hits: list[float | None] = []
-    spread: list[Any] = []
-    for (value, row), key in zip(pairs, keys or [], strict=True):
-        for vote in row:
-            if ties == "drop" and "tie" in (vote, value):
-                continue
-            hits.append(None if value is None else float(vote == value))
-            spread.append(key)
-    return share(hits, failed, errors, spread, confidence)
+    people = [own or None for own in votes_of(votes)]
+    pairs, failed, keys = labelled(preferences, people, groups)
+    rows = [
+        [
+            None if value is None else float(vote == value)
+            for vote in own
+            if ties == "keep" or "tie" not in (vote, value)
+        ]
+        for value, own in pairs
+    ]
+    hits, clusters = flat(rows, keys)
+    return share(hits, failed, errors=errors, groups=clusters, confidence=confidence)
 
 
 def majority_agreement(
-    preferences: Iterable[Any],
-    votes: Iterable[Sequence[Preference | None]],
+    preferences: Iterable[Judgment],
+    votes: Votes,
     *,
     ties: Ties = "keep",
     errors: Errors = "wrong",
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return the share of items on which the judge agrees with the majority of the votes.
@@ -274,13 +287,13 @@ def majority_agreement(
     Source: Saha et al. 2023, Table 9.
     """
     one_of("ties", ties, Ties)
-    answers, labels = as_list(preferences), [majority_vote(row) for row in as_list(votes)]
-    clusters = None if groups is None else as_list(groups)
+    answers, labels = as_list(preferences), [majority_vote(own) for own in as_list(votes)]
+    clusters = as_list(groups)
     same_length(preferences=answers, votes=labels, groups=clusters)
     if ties == "drop":
         indices = [
             i for i, label in enumerate(labels) if "tie" not in (label, value_of(answers[i])[0])
         ]
-        answers, labels = [answers[i] for i in indices], [labels[i] for i in indices]
-        clusters = clusters and [clusters[i] for i in indices]
+        answers, labels = take(answers, indices), take(labels, indices)
+        clusters = take(clusters, indices)
     return accuracy(answers, labels, errors, groups=clusters, confidence=confidence)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from langchain_judges.metrics.comparisons import benjamini_yekutieli
-from langchain_judges.metrics.inputs import (
-    Floats,
-    one_of,
-    same_length,
-    values_of,
-)
+from langchain_judges.metrics.inputs import Floats, Judgment, one_of, same_length, values_of
 from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.verdict import Label
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -44,15 +42,15 @@ class AltTest(Findings):
     """ρ: the mean probability that the judge is at least as good as an annotator."""
     passed: bool | None
     """ω ≥ 0.5; None if no annotator has enough items."""
-    annotators: dict[Any, Annotator]
+    annotators: Mapping[Hashable, Annotator]
     n: int
     """Annotators that were tested."""
     n_failed: dict[str, int]
 
 
 def alt_test(
-    judge: Iterable[Any],
-    annotations: dict[Any, Sequence[Any]],
+    judge: Iterable[Judgment],
+    annotations: Mapping[Name, Sequence[Judgment]],
     epsilon: float = 0.2,
     *,
     score: str = "accuracy",
@@ -84,15 +82,14 @@ def alt_test(
     tested = {
         name: pairs for name, pairs in contests.items() if len(pairs) >= max(2, least_items)
     }
-    failures = {**failed}
-    if len(tested) < len(rows):
-        failures["annotator_with_few_items"] = len(rows) - len(tested)
+    failed["annotator_with_few_items"] = len(rows) - len(tested)
+    failures = dict(+failed)
     if not tested:
         nobody = Result.undefined("no annotator has enough items", n_failed=failures)
         return AltTest(nobody, nobody, None, {}, 0, failures)
     p_values = [_shortfall_p(pairs[:, 0] - pairs[:, 1], epsilon) for pairs in tested.values()]
     rejected = benjamini_yekutieli(p_values, level).rejected
-    advantages = {
+    advantages: dict[Hashable, Annotator] = {
         name: Annotator(Result(float(own), n=len(pairs)), float(theirs), p, hit)
         for (name, pairs), p, hit in zip(tested.items(), p_values, rejected, strict=True)
         for own, theirs in [pairs.mean(axis=0)]
@@ -104,27 +101,33 @@ def alt_test(
     return AltTest(wins, lead, omega >= 0.5, advantages, n, failures)
 
 
-def _contests(name: Any, answers: list[Any], rows: dict[Any, list[Any]], score: str) -> Floats:
+def _contests(
+    name: Name,
+    answers: Sequence[Label | None],
+    rows: Mapping[Name, Sequence[Label | None]],
+    score: str,
+) -> Floats:
     """Return W^f and W^h (columns) of the items that judge, annotator and another answered."""
     pairs = []
-    for index, (answer_of_judge, own) in enumerate(zip(answers, rows[name], strict=True)):
-        others = [row[index] for who, row in rows.items() if who != name]
-        others = [answer for answer in others if answer is not None]
-        if answer_of_judge is None or own is None or not others:
+    for index, (answer, own) in enumerate(zip(answers, rows[name], strict=True)):
+        answers_of_all = ((who, row[index]) for who, row in rows.items())
+        others = [each for who, each in answers_of_all if who != name and each is not None]
+        if answer is None or own is None or not others:
             continue
-        ours, theirs = (_closeness(answer, others, score) for answer in (answer_of_judge, own))
+        ours, theirs = (_closeness(each, others, score) for each in (answer, own))
         pairs.append((float(ours >= theirs), float(theirs >= ours)))
     return np.asarray(pairs)
 
 
-def _closeness(answer: Any, others: Sequence[Any], score: str) -> float:
+def _closeness(answer: Label, others: Sequence[Label], score: str) -> float:
     if score == "accuracy":
-        return sum(bool(answer == other) for other in others) / len(others)
-    return -math.sqrt(sum(float(answer - other) ** 2 for other in others) / len(others))
+        return sum(answer == other for other in others) / len(others)
+    squares = [(float(answer) - float(other)) ** 2 for other in others]
+    return -math.sqrt(sum(squares) / len(squares))
 
 
 def _shortfall_p(lead: Floats, epsilon: float) -> float:
     """Return the one-sided p of mean(W^h − W^f) ≥ ε, by Student's t."""
     if np.ptp(lead) == 0:
         return 0.0 if -lead[0] < epsilon else 1.0
-    return float(stats.ttest_1samp(-lead, epsilon, alternative="less").pvalue)
+    return float(scipy.stats.ttest_1samp(-lead, epsilon, alternative="less").pvalue)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import as_list, is_missing, same_length
+from langchain_judges.metrics.inputs import (
+    GroupKeys,
+    IntervalOptions,
+    Judgment,
+    Systems,
+    as_list,
+    is_missing,
+    same_length,
+)
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.metrics.style import preference_slopes, style_gaps
 
@@ -27,12 +34,12 @@ class StyleControlled(Findings):
 
 
 def style_controlled_strengths(
-    preferences: Iterable[Any],
-    systems: Iterable[tuple[Any, Any]],
+    preferences: Iterable[Judgment],
+    systems: Systems,
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> StyleControlled:
     """Fit the strengths of systems, and what length, lists, headers and bold win beside them.
@@ -57,31 +64,28 @@ def style_controlled_strengths(
     Source: style control of Chatbot Arena (Li, Angelopoulos & Chiang 2024); the features are
     those of `style_slopes`.
     """
-    answers, wrote = as_list(preferences), [tuple(pair) for pair in as_list(systems)]
+    answers, authors = as_list(preferences), as_list(systems)
     gaps = style_gaps(outputs_a, outputs_b)
-    same_length(preferences=answers, systems=wrote, **gaps)
-    complete = [not any(map(is_missing, pair)) for pair in wrote]
-    if same := next(
-        (p for p, ok in zip(wrote, complete, strict=True) if ok and p[0] == p[1]), None
-    ):
+    same_length(preferences=answers, systems=authors, **gaps)
+    pairs = [
+        None if is_missing(first) or is_missing(second) else (first, second)
+        for first, second in authors
+    ]
+    if same := next((pair for pair in pairs if pair and pair[0] == pair[1]), None):
         raise InputError(f"a pair needs two systems, got {same!r}")
-    names = sorted({name for p, ok in zip(wrote, complete, strict=True) if ok for name in p})
+    names = sorted({name for pair in pairs if pair for name in pair})
     if len(names) < 2:
         raise InputError(f"strengths need two systems, got {names!r}")
-    keys = None if groups is None else as_list(groups)
-    settings: dict[str, Any] = {"groups": keys, "confidence": confidence}
+    options: IntervalOptions = {"groups": as_list(groups), "confidence": confidence}
 
-    def fit(last: Any) -> dict[str, Result]:
+    def fit(last: str) -> dict[str, Result]:
         # Strengths add up to 0: the last one is minus all others.
-        sides: dict[str, Any] = {
-            f"system {name}": [
-                float((a == name) - (b == name) - (a == last) + (b == last)) if ok else None
-                for (a, b), ok in zip(wrote, complete, strict=True)
-            ]
+        sides = {
+            f"system {name}": [pair and _lead(pair, name) - _lead(pair, last) for pair in pairs]
             for name in names
             if name != last
         }
-        return preference_slopes(answers, {**sides, **gaps}, **settings)
+        return preference_slopes(answers, {**sides, **gaps}, **options)
 
     slopes = fit(names[-1])
     strengths = {name: slopes[f"system {name}"] for name in names[:-1]}
@@ -90,3 +94,8 @@ def style_controlled_strengths(
     first = slopes["intercept"]
     style = {name: slopes[name] for name in gaps}
     return StyleControlled(ranked, style, first, first.n, dict(first.n_failed))
+
+
+def _lead(pair: tuple[str, str], name: str) -> float:
+    """Return 1 where a system wrote A, −1 where it wrote B, and 0 elsewhere."""
+    return float((pair[0] == name) - (pair[1] == name))

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 from langchain_judges.errors import OptionError
-from langchain_judges.metrics.agreement import in_both_orders, majority_vote, share
+from langchain_judges.metrics.agreement import Answers, in_both_orders, majority_vote, share
 from langchain_judges.metrics.inputs import (
+    GroupKeys,
+    IntervalOptions,
+    Judgment,
+    RightLabels,
+    Systems,
+    Votes,
     as_list,
-    as_votes,
+    flat,
     match,
     one_of,
     same_length,
+    take,
     value_of,
     values_of,
+    votes_of,
 )
 from langchain_judges.metrics.intervals import paired_difference, rate
 from langchain_judges.metrics.result import Findings, Result
@@ -52,11 +60,11 @@ class PositionBias(Findings):
 
 
 def position_bias(
-    first: Iterable[Any],
-    second: Iterable[Any],
+    first: Iterable[Judgment],
+    second: Iterable[Judgment],
     *,
-    repeats: Iterable[Sequence[Any]] | None = None,
-    groups: Iterable[Any] | None = None,
+    repeats: Iterable[Iterable[Judgment]] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> PositionBias:
     """Measure position bias, with the noise of mere repetition subtracted where it is known.
@@ -78,48 +86,38 @@ def position_bias(
     2024 (arXiv 2410.02736) for subtracting it.
     """
     pairs, failed = in_both_orders(first, second)
-    keys = list(range(len(pairs))) if groups is None else as_list(groups)
-    settings: dict[str, Any] = {"groups": None if groups is None else keys}
-    settings["confidence"] = confidence
-
-    def of(hits: list[float | None]) -> Result:
-        return share(hits, failed, "drop", **settings)
-
-    whole = [None not in pair for pair in pairs]
-    flips = [float(p[0] != p[1]) if ok else None for p, ok in zip(pairs, whole, strict=True)]
-    slots = [
-        (float(winner == slot), key)
-        for pair, ok, key in zip(pairs, whole, keys, strict=True)
-        for winner, slot in zip(pair, "AB", strict=True)
-        if ok and winner != "tie"
-    ]
+    options: IntervalOptions = {"groups": as_list(groups), "confidence": confidence}
+    flips = _hits(pairs, lambda pair: pair[0] != pair[1])
+    flip_rate = share(flips, failed, **options)
+    winners = [[] if None in pair else _slots(pair) for pair in pairs]
+    hits, clusters = flat(winners, options["groups"])
     noise = excess = None
     if repeats is not None:
         changes = [_change_share(row) for row in repeats]
         same_length(first=pairs, repeats=changes)
-        noise = rate(changes, **settings)
-        excess = paired_difference(flips, changes, **settings)
+        noise = rate(changes, **options)
+        excess = paired_difference(flips, changes, **options)
     return PositionBias(
-        flip_rate=of(flips),
-        toward_first=of(_same(pairs, whole, ("A", "B"))),
-        toward_second=of(_same(pairs, whole, ("B", "A"))),
-        first_slot_rate=share(
-            [hit for hit, _ in slots], failed, "drop", [key for _, key in slots], confidence
-        ),
+        flip_rate=flip_rate,
+        toward_first=share(_hits(pairs, lambda pair: pair == ("A", "B")), failed, **options),
+        toward_second=share(_hits(pairs, lambda pair: pair == ("B", "A")), failed, **options),
+        first_slot_rate=share(hits, failed, groups=clusters, confidence=confidence),
         repetition_noise=noise,
         excess=excess,
     )
 
 
-def _same(
-    pairs: Sequence[tuple[Any, Any]], whole: Sequence[bool], target: tuple[str, str]
-) -> list[float | None]:
-    return [
-        float(pair == target) if ok else None for pair, ok in zip(pairs, whole, strict=True)
-    ]
+def _hits(pairs: Iterable[Answers], holds: Callable[[Answers], bool]) -> list[float | None]:
+    """Return whether something holds of the answers in both orders; None if one failed."""
+    return [None if None in pair else float(holds(pair)) for pair in pairs]
 
 
-def _change_share(answers: Sequence[Any]) -> float | None:
+def _slots(pair: Answers) -> list[float]:
+    """Return for each winner whether it stood in the first slot."""
+    return [float(side == slot) for side, slot in zip(pair, "AB", strict=True) if side != "tie"]
+
+
+def _change_share(answers: Iterable[Judgment]) -> float | None:
     """Return how many of the pairs of repeated answers differ; None if there is no pair."""
     values = [value for value in values_of(answers)[0] if value is not None]
     pairs = list(combinations(values, 2))
@@ -139,11 +137,11 @@ class PerturbationBias(Findings):
 
 
 def perturbation_bias(
-    original: Iterable[Any],
-    perturbed: Iterable[Any],
-    repeated: Iterable[Any],
+    original: Iterable[Judgment],
+    perturbed: Iterable[Judgment],
+    repeated: Iterable[Judgment],
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> PerturbationBias:
     """Measure the effect of a change that should not matter, repetition noise subtracted.
@@ -157,28 +155,32 @@ def perturbation_bias(
 
     Source: Ye et al. 2024 (CALM, arXiv 2410.02736), robustness and consistency rates.
     """
-    settings: dict[str, Any] = {"groups": None if groups is None else as_list(groups)}
-    settings["confidence"] = confidence
+    options: IntervalOptions = {"groups": as_list(groups), "confidence": confidence}
     base = as_list(original)
-    shares = []
+    columns, shares = [], []
     for others in (perturbed, repeated):
         pairs, failed = in_both_orders(base, others)
-        unchanged = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
-        shares.append((unchanged, share(unchanged, failed, "drop", **settings)))
-    (changed, robustness), (again, consistency) = shares
-    return PerturbationBias(
-        robustness, consistency, paired_difference(again, changed, **settings)
-    )
+        unchanged = _hits(pairs, lambda pair: pair[0] == pair[1])
+        columns.append(unchanged)
+        shares.append(share(unchanged, failed, **options))
+    excess = paired_difference(columns[1], columns[0], **options)
+    return PerturbationBias(shares[0], shares[1], excess)
+
+
+class LesserBiasOptions(IntervalOptions, total=False):
+    """What `lesser_bias` and its kin take beside preferences, votes and texts."""
+
+    unit: BiasUnit
 
 
 def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
-    preferences: Iterable[Any],
-    votes: Iterable[Any],
+    preferences: Iterable[Judgment],
+    votes: Votes,
     amounts_a: Iterable[float],
     amounts_b: Iterable[float],
     *,
     unit: BiasUnit = "vote",
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return how often the judge turns away from the text that has less, but people prefer.
@@ -201,43 +203,33 @@ def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
     Source: "LB" of Saha et al. 2023, with any amount in the place of length.
     """
     one_of("unit", unit, BiasUnit)
-    columns = [as_list(c) for c in (preferences, votes, amounts_a, amounts_b)]
-    same_length(preferences=columns[0], votes=columns[1], amounts=columns[2], and_b=columns[3])
-    keys = list(range(len(columns[0]))) if groups is None else as_list(groups)
-    same_length(preferences=columns[0], groups=keys)
-    hits: list[float | None] = []
-    clusters: list[Any] = []
-    failed: Counter[str] = Counter()
-    for number, (answer, people, a, b) in enumerate(zip(*columns, strict=True)):
+    answers, people = as_list(preferences), votes_of(votes)
+    a_column, b_column, clusters = as_list(amounts_a), as_list(amounts_b), as_list(groups)
+    same_length(preferences=answers, votes=people, amounts=a_column, and_b=b_column)
+    same_length(preferences=answers, groups=clusters)
+    rows: list[list[float | None]] = []
+    failed = Counter[str]()
+    for answer, own, a, b in zip(answers, people, a_column, b_column, strict=True):
         lesser = "A" if a < b else "B"
-        cast = _votes(people, unit).count(lesser) if a != b else 0
+        ballots = [majority_vote(own)] if unit == "sample" else own
+        count = ballots.count(lesser) if a != b else 0
         value, reason = value_of(answer)
-        if not cast:
-            continue
-        if value is None:
+        if count and value is None:
             failed[reason] += 1
-        hits += [None if value is None else float(value != lesser)] * cast
-        clusters += [keys[number]] * cast
+        rows.append([None if value is None else float(value != lesser)] * count)
+    hits, keys = flat(rows, clusters)
     if not any(hit is not None for hit in hits):
         return Result.undefined("the lesser text is never the preferred one", n_failed=failed)
     alone = groups is None and unit == "sample"
-    return share(hits, failed, "drop", None if alone else clusters, confidence)
+    return share(hits, failed, groups=None if alone else keys, confidence=confidence)
 
 
-def _votes(value: Any, unit: str) -> list[Any]:
-    votes = as_votes(value)
-    return [majority_vote(votes)] if unit == "sample" else votes
-
-
-def length_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
-    preferences: Iterable[Any],
-    votes: Iterable[Any],
+def length_bias(
+    preferences: Iterable[Judgment],
+    votes: Votes,
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
-    *,
-    unit: BiasUnit = "vote",
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
+    **options: Unpack[LesserBiasOptions],
 ) -> Result:
     """Return how often the judge does not prefer the shorter text where people do: "LB".
 
@@ -246,47 +238,36 @@ def length_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
         votes: As for `lesser_bias`.
         lengths_a: The length of text A; the paper does not name its unit, use characters.
         lengths_b: The length of text B in the same unit.
-        unit: `vote`, as the paper's denominators show, or `sample`.
-        groups: As for `lesser_bias`.
-        confidence: The level of the interval.
+        options: As for `lesser_bias`; of its units the paper's denominators show `vote`.
 
     Source: Saha et al. 2023, section 4. It does not part bias from plain error: see
     `length_slope`.
     """
-    settings: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
-    return lesser_bias(preferences, votes, lengths_a, lengths_b, **settings)
+    return lesser_bias(preferences, votes, lengths_a, lengths_b, **options)
 
 
-def list_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
-    preferences: Iterable[Any],
-    votes: Iterable[Any],
+def list_bias(
+    preferences: Iterable[Judgment],
+    votes: Votes,
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
-    *,
-    unit: BiasUnit = "vote",
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
+    **options: Unpack[LesserBiasOptions],
 ) -> Result:
     """Return `lesser_bias` by the number of list items in the texts."""
-    amounts = [[list_items(text) for text in texts] for texts in (outputs_a, outputs_b)]
-    settings: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
-    return lesser_bias(preferences, votes, *amounts, **settings)
+    a, b = map(list_items, outputs_a), map(list_items, outputs_b)
+    return lesser_bias(preferences, votes, a, b, **options)
 
 
-def markdown_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
-    preferences: Iterable[Any],
-    votes: Iterable[Any],
+def markdown_bias(
+    preferences: Iterable[Judgment],
+    votes: Votes,
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
-    *,
-    unit: BiasUnit = "vote",
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
+    **options: Unpack[LesserBiasOptions],
 ) -> Result:
     """Return `lesser_bias` by all the markdown in the texts: headers, lists, bold, code."""
-    amounts = [[markdown_marks(text) for text in texts] for texts in (outputs_a, outputs_b)]
-    settings: dict[str, Any] = {"unit": unit, "groups": groups, "confidence": confidence}
-    return lesser_bias(preferences, votes, *amounts, **settings)
+    a, b = map(markdown_marks, outputs_a), map(markdown_marks, outputs_b)
+    return lesser_bias(preferences, votes, a, b, **options)
 
 
 @dataclass(frozen=True)
@@ -304,12 +285,12 @@ class SelfEnhancement(Findings):
 
 
 def self_enhancement(
-    preferences: Iterable[Any],
-    labels: Iterable[Any],
-    systems: Iterable[tuple[str, str]],
+    preferences: Iterable[Judgment],
+    labels: RightLabels,
+    systems: Systems,
     own: str | Iterable[str],
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> SelfEnhancement:
     """Measure whether a judge favours the texts of its own model, or of its family.
@@ -334,32 +315,30 @@ def self_enhancement(
     al. 2024 (arXiv 2404.13076).
     """
     names = {own} if isinstance(own, str) else set(own)
-    preferred, truths, wrote = as_list(preferences), as_list(labels), list(systems)
-    keys = list(range(len(preferred))) if groups is None else as_list(groups)
-    same_length(preferences=preferred, labels=truths, systems=wrote, groups=keys)
+    answers, truths, authors = as_list(preferences), as_list(labels), list(systems)
+    clusters = as_list(groups)
+    same_length(preferences=answers, labels=truths, systems=authors, groups=clusters)
     if votes := next((label for label in truths if isinstance(label, list | tuple)), None):
         raise OptionError(
             f"`labels` must hold one answer for each item, got the votes {votes!r}; take their "
             "majority first"
         )
-    sides = [[name in names for name in pair] for pair in wrote]
-    indices = [i for i, (a, b) in enumerate(sides) if a != b]
-    mine = ["A" if sides[i][0] else "B" for i in indices]
-    both = match([preferred[i] for i in indices], [truths[i] for i in indices])
-    settings: dict[str, Any] = {"confidence": confidence, "groups": None}
-    if groups is not None:
-        settings["groups"] = [keys[indices[i]] for i in both.indices]
+    sides = [(a in names, b in names) for a, b in authors]
+    mixed = [index for index, (a, b) in enumerate(sides) if a != b]
+    cases = match(take(answers, mixed), take(truths, mixed))
+    indices = take(mixed, cases.indices)
+    mine = ["A" if sides[index][0] else "B" for index in indices]
+    options: IntervalOptions = {"groups": take(clusters, indices), "confidence": confidence}
     points = [
-        [_points(answer, mine[i]) for answer, i in zip(answers, both.indices, strict=True)]
-        for answers in (both.judge, both.truth)
+        [
+            0.5 if answer == "tie" else float(answer == side)
+            for answer, side in zip(column, mine, strict=True)
+        ]
+        for column in cases.columns
     ]
-    right = [float(a == b) for a, b in zip(both.judge, both.truth, strict=True)]
+    right = [float(a == b) for a, b in zip(*cases.columns, strict=True)]
     agreement, ours, theirs = (
-        share(hits, both.failed, "drop", **settings) for hits in (right, *points)
+        share(hits, cases.failed, **options) for hits in (right, *points)
     )
-    gap = paired_difference(*points, **settings)
-    return SelfEnhancement(agreement, ours, theirs, gap.with_failed(both.failed))
-
-
-def _points(answer: Any, side: str) -> float:
-    return 0.5 if answer == "tie" else float(answer == side)
+    gap = paired_difference(points[0], points[1], **options)
+    return SelfEnhancement(agreement, ours, theirs, gap.replace(n_failed=cases.failed))

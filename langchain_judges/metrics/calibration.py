@@ -7,14 +7,29 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import log
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import as_list, is_missing, same_length, value_of
+from langchain_judges.metrics.inputs import (
+    NO_CONFIDENCE,
+    NO_LABEL,
+    GroupKeys,
+    IntervalOptions,
+    Judgment,
+    RightLabels,
+    as_floats,
+    as_list,
+    bare,
+    cases_of,
+    confidences_of,
+    is_missing,
+    same_length,
+    value_of,
+)
 from langchain_judges.metrics.intervals import mean, rate
 from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.metrics.signals import auc
 from langchain_judges.orders import prefer
 from langchain_judges.verdict import Preference
 
@@ -70,7 +85,7 @@ def verdict_entropy(verdicts: Iterable[Preference | None]) -> float | None:
     """
     counts = Counter(verdict for verdict in verdicts if not is_missing(verdict))
     shares = [count / counts.total() for count in counts.values()]
-    return -sum(share * log(share) for share in shares) + 0.0 if shares else None
+    return -sum(share * math.log(share) for share in shares) + 0.0 if shares else None
 
 
 class Bin(NamedTuple):
@@ -104,11 +119,11 @@ LEAST_IN_BIN = 20
 
 
 def confidence_calibration(
-    answers: Iterable[Any],
-    labels: Iterable[Any],
+    answers: Iterable[Judgment],
+    labels: RightLabels,
     confidences: Iterable[float | None] | None = None,
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Calibration:
     """Hold a judge's confidence against how often it is right.
@@ -134,47 +149,33 @@ def confidence_calibration(
     return _calibration(items, failed, groups is not None, confidence)
 
 
-_Item = tuple[float, float, Any]
+_Item = tuple[float, float, int]
 """Confidence, whether the answer is right (1 or 0), and group."""
 
 
 def _with_confidence(
-    answers: Iterable[Any],
-    labels: Iterable[Any],
+    answers: Iterable[Judgment],
+    labels: RightLabels,
     confidences: Iterable[float | None] | None,
-    groups: Iterable[Any] | None,
+    groups: GroupKeys,
 ) -> tuple[list[_Item], Counter[str]]:
     """Return the items that have all that is needed, least confident first."""
-    answer_list, truth = as_list(answers), as_list(labels)
-    sure = (
-        [value_of(each, "confidence")[0] for each in answer_list]
-        if confidences is None
-        else as_list(confidences)
-    )
-    keys = list(range(len(answer_list))) if groups is None else as_list(groups)
-    same_length(answers=answer_list, labels=truth, confidences=sure, groups=keys)
-    failed = Counter[str]()
-    items: list[_Item] = []
-    for answer, label, chance, key in zip(answer_list, truth, sure, keys, strict=True):
-        value, reason = value_of(answer)
-        if is_missing(label):
-            failed["no_label"] += 1
-        elif value is None:
-            failed[reason] += 1
-        elif is_missing(chance):
-            failed["no_confidence"] += 1
-        elif not 0 <= chance <= 1:
-            raise InputError(f"a confidence must lie in [0, 1], got {chance!r}")
-        else:
-            items.append((float(chance), float(value == label), key))
-    return sorted(items, key=lambda item: item[0]), failed
+    judgments, truths = as_list(answers), as_list(labels)
+    chances, clusters = confidences_of(judgments, confidences), as_list(groups)
+    same_length(answers=judgments, labels=truths, confidences=chances, groups=clusters)
+    values = [value_of(judgment) for judgment in judgments]
+    cases = cases_of([bare(truths, NO_LABEL), values, bare(chances, NO_CONFIDENCE)])
+    right = [float(answer == label) for label, answer, _ in zip(*cases.columns, strict=True)]
+    sure = as_floats(cases.columns[2])
+    if outside := [float(chance) for chance in sure if not 0 <= chance <= 1]:
+        raise InputError(f"a confidence must lie in [0, 1], got {outside[0]!r}")
+    items = zip(sure.tolist(), right, cases.clusters(clusters).tolist(), strict=True)
+    return sorted(items, key=lambda item: item[0]), cases.failed
 
 
 def _calibration(
     items: list[_Item], failed: Counter[str], clustered: bool, confidence: float
 ) -> Calibration:
-    from langchain_judges.metrics.signals import auc
-
     if not items:
         none = Result.undefined("no answer has a confidence", n_failed=failed)
         return Calibration(none, none, none, [], 0, dict(failed))
@@ -187,13 +188,16 @@ def _calibration(
         right = rate([hit for _, hit, _ in part], groups=own, confidence=confidence)
         bins.append(Bin(fmean(chance for chance, *_ in part), right))
     gap = sum(each.agreement.n * abs(each.confidence - each.agreement) for each in bins)
-    chances, hits, keys = ([item[place] for item in items] for place in range(3))
-    settings: dict[str, Any] = {"groups": keys if clustered else None, "confidence": confidence}
+    chances, hits, keys = zip(*items, strict=True)
+    options: IntervalOptions = {
+        "groups": keys if clustered else None,
+        "confidence": confidence,
+    }
     squares = [(chance - hit) ** 2 for chance, hit in zip(chances, hits, strict=True)]
     why = "above 0 by chance alone"
     ece = Result(gap / len(items), n=len(items), n_failed=failed, no_interval=why)
-    brier = mean(squares, **settings).with_failed(failed)
-    ranked = auc(chances, hits, **settings).with_failed(failed)
+    brier = mean(squares, **options).replace(n_failed=failed)
+    ranked = auc(chances, hits, **options).replace(n_failed=failed)
     return Calibration(ece, brier, ranked, bins, len(items), dict(failed))
 
 
@@ -210,12 +214,12 @@ def _ends(chances: Sequence[float], count: int) -> list[int]:
 
 
 def abstention_curve(
-    answers: Iterable[Any],
-    labels: Iterable[Any],
+    answers: Iterable[Judgment],
+    labels: RightLabels,
     confidences: Iterable[float | None] | None = None,
     shares: Sequence[float] = (1.0, 0.75, 0.5, 0.25),
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> list[tuple[float, Result]]:
     """Return how often a judge is right on its surest answers.
@@ -238,8 +242,8 @@ def abstention_curve(
     curve = []
     for share in shares if items else ():
         least = items[-max(1, math.ceil(share * len(items)))][0]
-        hits = [hit for chance, hit, _ in items if chance >= least]
-        keys = None if groups is None else [key for chance, _, key in items if chance >= least]
-        result = rate(hits, groups=keys, confidence=confidence)
-        curve.append((len(hits) / len(items), result))
+        part = [item for item in items if item[0] >= least]
+        keys = None if groups is None else [key for *_, key in part]
+        result = rate([hit for _, hit, _ in part], groups=keys, confidence=confidence)
+        curve.append((len(part) / len(items), result))
     return curve

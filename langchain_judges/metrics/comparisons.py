@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics.inputs import (
     Floats,
+    GroupKeys,
+    Ints,
+    Judgment,
+    RightLabels,
     as_floats,
-    as_list,
-    group_numbers,
     match,
-    number_pairs,
 )
 from langchain_judges.metrics.result import Significance
 
@@ -29,7 +31,7 @@ class McNemar(Significance):
 
 
 def mcnemar(
-    first: Iterable[Any], second: Iterable[Any], *, groups: Iterable[Any] | None = None
+    first: Iterable[Judgment], second: RightLabels, *, groups: GroupKeys = None
 ) -> McNemar:
     """Test whether two judges are right equally often on the same items, exactly.
 
@@ -46,23 +48,25 @@ def mcnemar(
 
     Source: McNemar 1947; with clusters Fisher's (1935) permutation of pairs.
     """
-    answers = as_list(first)
-    both = match(answers, second)
-    hits = [(bool(a), bool(b)) for a, b in zip(both.judge, both.truth, strict=True)]
-    counts = {
-        "only_first": hits.count((True, False)),
-        "only_second": hits.count((False, True)),
-    }
-    settings: dict[str, Any] = {"alternative": "two-sided", "n_failed": both.failed, **counts}
+    cases = match(first, second)
+    hits = [(bool(a), bool(b)) for a, b in zip(*cases.columns, strict=True)]
+    only_first, only_second = hits.count((True, False)), hits.count((False, True))
+    outcome = partial(
+        McNemar,
+        n=cases.n,
+        alternative="two-sided",
+        n_failed=cases.failed,
+        only_first=only_first,
+        only_second=only_second,
+    )
     if not hits:
-        return McNemar(math.nan, math.nan, n=0, reason="no items in common", **settings)
-    numbered = group_numbers(groups, both.indices, len(answers))
-    leads = as_floats(np.bincount(numbered, [float(a) - float(b) for a, b in hits]))
-    return McNemar(min(counts.values()), _flipped_p(leads), n=both.n, **settings)
+        return outcome(math.nan, math.nan, reason="no items in common")
+    leads = np.bincount(cases.clusters(groups), [float(a) - float(b) for a, b in hits])
+    return outcome(min(only_first, only_second), _flipped_p(as_floats(leads)))
 
 
 def sign_flip_test(
-    first: Iterable[Any], second: Iterable[Any], *, groups: Iterable[Any] | None = None
+    first: Iterable[Judgment], second: RightLabels, *, groups: GroupKeys = None
 ) -> Significance:
     """Test whether two judges score alike on the same items, by changing their sides.
 
@@ -83,13 +87,13 @@ def sign_flip_test(
     Source: Fisher 1935, The Design of Experiments, section 21. All ways are counted at once by
     the characteristic function Π cos(t · lead).
     """
-    a, b, indices, failed = number_pairs(first, second)
-    settings: dict[str, Any] = {"alternative": "two-sided", "n_failed": failed, "n": len(a)}
-    if not len(a):
-        return Significance(math.nan, math.nan, reason="no items in common", **settings)
-    numbered = group_numbers(groups, indices, len(indices) + failed.total())
-    leads = as_floats(np.bincount(numbered, a - b))
-    return Significance(float((a - b).mean()), _flipped_p(leads), **settings)
+    cases = match(first, second, "score")
+    outcome = partial(Significance, n=cases.n, alternative="two-sided", n_failed=cases.failed)
+    if not cases.n:
+        return outcome(math.nan, math.nan, reason="no items in common")
+    a, b = cases.floats()
+    leads = as_floats(np.bincount(cases.clusters(groups), a - b))
+    return outcome(float((a - b).mean()), _flipped_p(leads))
 
 
 FINEST_GRID = 2**18
@@ -106,7 +110,7 @@ def _flipped_p(leads: Floats) -> float:
     if len(sizes) == 1:
         size = int(counts[0])
         wins = (size + total // int(sizes[0])) // 2
-        return float(min(1.0, 2 * stats.binom.sf(wins - 1, size, 0.5)))
+        return float(min(1.0, 2 * scipy.stats.binom.sf(wins - 1, size, 0.5)))
     # The sums have a period that none of them reaches.
     period = 2 * reach + 1
     turns = 2 * np.pi * np.arange(period) / period
@@ -119,13 +123,15 @@ def _flipped_p(leads: Floats) -> float:
     return float(min(1.0, max(2 * beyond, smallest)))
 
 
-def _on_a_grid(leads: Floats) -> Any:
+def _on_a_grid(leads: Floats) -> Ints:
     """Return leads as whole numbers: exactly where they are shares of a few votes."""
     for parts in (1, 2, 3, 4, 5, 6, 12, 60, 420):
         steps = leads * parts
         if np.abs(steps).sum() < FINEST_GRID and np.abs(steps - steps.round()).max() < 1e-6:
-            return steps.round().astype(np.int64)
-    return (leads * (FINEST_GRID / np.abs(leads).sum())).round().astype(np.int64)
+            break
+    else:
+        steps = leads * (FINEST_GRID / np.abs(leads).sum())
+    return np.asarray(steps.round(), dtype=np.int64)
 
 
 class Adjusted(NamedTuple):

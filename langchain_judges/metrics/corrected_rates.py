@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.inputs import (
+    Judgment,
+    RightLabels,
+    complete,
+    match,
     must_be_binary,
-    number_pairs,
-    numbers,
 )
-from langchain_judges.metrics.intervals import check_confidence
-from langchain_judges.metrics.intervals import normal_quantile as quantile
+from langchain_judges.metrics.intervals import check_confidence, normal_quantile
 from langchain_judges.metrics.result import Interval, Result
 
 
@@ -66,14 +66,13 @@ def rogan_gladen(  # noqa: PLR0913 - three rates, and the counts behind them
         value,
         n=n,
         se=math.sqrt(variance) / power,
-        interval=_fieller_interval(rates, counts, quantile(confidence)),
+        interval=_fieller_interval(rates, counts, normal_quantile(confidence)),
     )
 
 
-_Three = tuple[float, float, float]
-
-
-def _contrast(rates: _Three, counts: _Three, theta: float) -> tuple[float, float]:
+def _contrast(
+    rates: Sequence[float], counts: Sequence[float], theta: float
+) -> tuple[float, float]:
     """Return p − θ q1 − (1 − θ)(1 − q0), which is 0 at the true θ, and its variance."""
     p, q0, q1 = rates
     v, v0, v1 = (r * (1 - r) / count for r, count in zip(rates, counts, strict=True))
@@ -81,14 +80,14 @@ def _contrast(rates: _Three, counts: _Three, theta: float) -> tuple[float, float
     return gap, v + theta**2 * v1 + (1 - theta) ** 2 * v0
 
 
-def _fieller_interval(rates: _Three, counts: _Three, z: float) -> Interval:
+def _fieller_interval(rates: Sequence[float], counts: Sequence[float], z: float) -> Interval:
     """Return the rates in [0, 1] that are nearly as likely as the likeliest one there."""
     added = (z * z, 2.0, 2.0)
-    smooth: Any = [
+    smooth = [
         (r * count + more / 2) / (count + more)
         for r, count, more in zip(rates, counts, added, strict=True)
     ]
-    sizes: Any = [count + more for count, more in zip(counts, added, strict=True)]
+    sizes = [count + more for count, more in zip(counts, added, strict=True)]
     p, q0, q1 = smooth
     power, shift = q0 + q1 - 1, p + q0 - 1
     if power <= 0:
@@ -103,13 +102,13 @@ def _fieller_interval(rates: _Three, counts: _Three, z: float) -> Interval:
     if a <= 0:
         return Interval(0.0, 1.0)
     half = math.sqrt(max(0.0, b * b - a * c)) / a
-    return Interval(max(0.0, b / a - half), min(1.0, b / a + half))
+    return Interval.around(b / a, half).within(0.0, 1.0)
 
 
 def corrected_rate(
-    judged: Iterable[Any],
-    calibration_judged: Iterable[Any],
-    calibration_labels: Iterable[Any],
+    judged: Iterable[Judgment],
+    calibration_judged: Iterable[Judgment],
+    calibration_labels: RightLabels,
     *,
     confidence: float = 0.95,
 ) -> Result:
@@ -126,21 +125,23 @@ def corrected_rate(
 
     Source: Rogan & Gladen 1978; Lee et al. 2025; the interval as in `rogan_gladen`.
     """
-    values, _, failed = numbers(judged, "label")
-    f, y, _, missing = number_pairs(calibration_judged, calibration_labels, "label")
+    cases = complete(judged, field="label")
+    calibration = match(calibration_judged, calibration_labels, "label")
+    (values,), (f, y) = cases.floats(), calibration.floats()
     must_be_binary(values, f, y)
+    failed = cases.failed + calibration.failed
     positives, negatives = int((y == 1).sum()), int((y == 0).sum())
-    if not len(values) or not positives or not negatives:
-        why = "no judged items" if not len(values) else "a class is absent from calibration"
-        return Result.undefined(why, n=len(values), n_failed=failed + missing)
+    if not cases.n or not positives or not negatives:
+        why = "a class is absent from calibration" if cases.n else "no judged items"
+        return Result.undefined(why, n=cases.n, n_failed=failed)
     right1, right0 = int(((f == 1) & (y == 1)).sum()), int(((f == 0) & (y == 0)).sum())
     corrected = rogan_gladen(
         float(values.mean()),
         right0 / negatives,
         right1 / positives,
-        n=len(values),
+        n=cases.n,
         n_negative=negatives,
         n_positive=positives,
         confidence=confidence,
     )
-    return corrected.with_failed(failed + missing)
+    return corrected.replace(n_failed=failed)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Literal, Unpack
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.inputs import (
     Floats,
+    GroupKeys,
+    IntervalOptions,
     Ints,
-    group_numbers,
-    number_pairs,
+    Judgment,
+    RightLabels,
+    match,
     one_of,
 )
-from langchain_judges.metrics.intervals import check_confidence, mean
+from langchain_judges.metrics.intervals import check_confidence, mean, student_quantile
 from langchain_judges.metrics.resampling import Correlation, jackknife_error
 from langchain_judges.metrics.result import Interval, Result, Significance
 
@@ -26,61 +30,49 @@ Alternative = Literal["greater", "less", "two-sided"]
 
 
 def pearson(
-    judge: Iterable[Any],
-    human: Iterable[Any],
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
+    judge: Iterable[Judgment], human: RightLabels, **options: Unpack[IntervalOptions]
 ) -> Result:
     """Return Pearson's r of the judge's scores with people's, over all items.
 
     Args:
         judge: One score for each item (or verdicts, whose `score` is read); None is left out.
         human: People's score of the same items, in any unit.
-        groups: The cluster of each item; the interval is then a jackknife's over groups.
-        confidence: The level of the interval, by Fisher's z.
+        options: `groups`, the cluster of each item, over which the interval is then a
+            jackknife's; and `confidence`, the level of the interval, by Fisher's z.
 
     Source: `scipy.stats.pearsonr`. The papers print its absolute value.
     """
-    return correlate(judge, human, "pearson", groups=groups, confidence=confidence)
+    return correlate(judge, human, "pearson", **options)
 
 
 def spearman(
-    judge: Iterable[Any],
-    human: Iterable[Any],
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
+    judge: Iterable[Judgment], human: RightLabels, **options: Unpack[IntervalOptions]
 ) -> Result:
     """Return Spearman's ρ over all items; arguments as for `pearson`.
 
     Source: `scipy.stats.spearmanr`; interval by Bonett & Wright 2000.
     """
-    return correlate(judge, human, "spearman", groups=groups, confidence=confidence)
+    return correlate(judge, human, "spearman", **options)
 
 
 def kendall(
-    judge: Iterable[Any],
-    human: Iterable[Any],
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
+    judge: Iterable[Judgment], human: RightLabels, **options: Unpack[IntervalOptions]
 ) -> Result:
     """Return Kendall's τ_b (ties allowed) over all items; arguments as for `pearson`.
 
     Source: `scipy.stats.kendalltau`; the interval by a jackknife of Fisher's z, for ratings
     have ties, which formulas for its variance leave out.
     """
-    return correlate(judge, human, "kendall", groups=groups, confidence=confidence)
+    return correlate(judge, human, "kendall", **options)
 
 
 def correlate(
-    judge: Iterable[Any],
-    human: Iterable[Any],
+    judge: Iterable[Judgment],
+    human: RightLabels,
     kind: Correlation = "pearson",
     *,
     level: Level = "global",
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return the correlation of the judge's scores with people's at one of three levels.
@@ -105,23 +97,18 @@ def correlate(
     """
     one_of("kind", kind, Correlation)
     one_of("level", level, Level)
-    x, y, indices, failed = number_pairs(judge, human)
+    cases = match(judge, human, "score")
+    x, y = cases.floats()
+    clusters = None if groups is None else cases.clusters(groups)
     if level == "global":
-        return _global(kind, x, y, _clusters(groups, indices, failed), confidence, failed)
-    if groups is None:
+        return _global(kind, x, y, clusters, confidence, cases.failed)
+    if clusters is None:
         raise OptionError(f"`level` {level!r} needs `groups`")
-    numbered = group_numbers(groups, indices, len(indices) + failed.total())
     if level == "group":
-        return _within_groups(kind, x, y, numbered, confidence, failed)
-    counts = np.bincount(numbered) if len(numbered) else np.zeros(0)
-    means = [np.bincount(numbered, side) / counts if len(side) else side for side in (x, y)]
-    return _global(kind, means[0], means[1], None, confidence, failed)
-
-
-def _clusters(groups: Iterable[Any] | None, indices: Ints, failed: Any) -> Ints | None:
-    if groups is None:
-        return None
-    return group_numbers(groups, indices, len(indices) + failed.total())
+        return _within_groups(kind, x, y, clusters, confidence, cases.failed)
+    if cases.n:
+        x, y = (np.bincount(clusters, side) / np.bincount(clusters) for side in (x, y))
+    return _global(kind, x, y, None, confidence, cases.failed)
 
 
 def _coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str | None]:
@@ -131,15 +118,20 @@ def _coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str | None]:
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return math.nan, "all values of a side are equal"
     compute = {
-        "pearson": stats.pearsonr,
-        "spearman": stats.spearmanr,
-        "kendall": stats.kendalltau,
+        "pearson": scipy.stats.pearsonr,
+        "spearman": scipy.stats.spearmanr,
+        "kendall": scipy.stats.kendalltau,
     }[kind]
     return float(compute(x, y).statistic), None
 
 
 def _global(
-    kind: Correlation, x: Floats, y: Floats, clusters: Ints | None, level: float, failed: Any
+    kind: Correlation,
+    x: Floats,
+    y: Floats,
+    clusters: Ints | None,
+    level: float,
+    failed: Mapping[str, int],
 ) -> Result:
     check_confidence(level)
     value, why = _coefficient(kind, x, y)
@@ -156,9 +148,9 @@ def _global(
         # Ratings are not normal, and normal scores need not be worse off for it by much.
         normal = _normal_error(kind, value, len(x))
         error, freedom = (normal, math.inf) if normal > error else (error, freedom)
-    half = error * float(stats.t.ppf((1 + level) / 2, freedom))
-    ends = Interval(*(math.tanh(math.atanh(value) + end) for end in (-half, half)))
-    return Result(value, n=len(x), n_failed=failed, interval=ends)
+    low, high = Interval.around(math.atanh(value), error * student_quantile(level, freedom))
+    interval = Interval(math.tanh(low), math.tanh(high))
+    return Result(value, n=len(x), n_failed=failed, interval=interval)
 
 
 def _normal_error(kind: str, r: float, n: int) -> float:
@@ -186,22 +178,19 @@ def _fisher_error(
 
 
 def _within_groups(
-    kind: str, x: Floats, y: Floats, groups: Ints, level: float, failed: Any
+    kind: str, x: Floats, y: Floats, groups: Ints, level: float, failed: Mapping[str, int]
 ) -> Result:
     count = int(groups.max()) + 1 if len(groups) else 0
     coefficients = [_coefficient(kind, x[groups == g], y[groups == g])[0] for g in range(count)]
     defined = [value for value in coefficients if value == value]
-    failures = dict(failed)
-    if len(defined) < count:
-        failures["constant_group"] = count - len(defined)
+    failures = {**failed, "constant_group": count - len(defined)}
     if not defined:
         return Result.undefined("no group in which both sides vary", n_failed=failures)
     averaged = mean(defined, confidence=level)
-    interval = averaged.interval
-    if interval:
-        interval = Interval(max(-1.0, interval.low), min(1.0, interval.high))
-    settings: dict[str, Any] = {"n": len(defined), "n_failed": failures, "interval": interval}
-    return Result(averaged, se=averaged.se, **settings)
+    interval = averaged.interval and averaged.interval.within(-1.0, 1.0)
+    return Result(
+        averaged, n=len(defined), n_failed=failures, interval=interval, se=averaged.se
+    )
 
 
 class Williams(Significance):
@@ -249,22 +238,22 @@ def williams_test(
     a, b = abs(r12), abs(r13)
     c = r23 * math.copysign(1, r12) * math.copysign(1, r13)
     k = 1 - a * a - b * b - c * c + 2 * a * b * c
-    settings: dict[str, Any] = {"n": n, "alternative": alternative, "df": n - 3}
+    outcome = partial(Williams, n=n, alternative=alternative, df=n - 3)
     why = "fewer than four items" if n < 4 else None
     if k <= 1e-12:
         why = why or "K is not positive: the three correlations cannot hold together"
     if why:
-        settings |= {"p_one_sided": math.nan, "p_two_sided": math.nan}
-        return Williams(math.nan, math.nan, reason=why, **settings)
+        nan = math.nan
+        return outcome(nan, nan, reason=why, p_one_sided=nan, p_two_sided=nan)
     below = 2 * k * (n - 1) / (n - 3) + ((a + b) ** 2 / 4) * (1 - c) ** 3
     t = (a - b) * math.sqrt((n - 1) * (1 + c)) / math.sqrt(below)
     p = {
-        "greater": float(stats.t.sf(t, n - 3)),
-        "less": float(stats.t.cdf(t, n - 3)),
-        "two-sided": float(2 * stats.t.sf(abs(t), n - 3)),
+        "greater": float(scipy.stats.t.sf(t, n - 3)),
+        "less": float(scipy.stats.t.cdf(t, n - 3)),
+        "two-sided": float(2 * scipy.stats.t.sf(abs(t), n - 3)),
     }
-    settings |= {"p_one_sided": p["greater"], "p_two_sided": p["two-sided"]}
-    return Williams(t, p[alternative], **settings)
+    one_sided, two_sided = p["greater"], p["two-sided"]
+    return outcome(t, p[alternative], p_one_sided=one_sided, p_two_sided=two_sided)
 
 
 class PairwiseAccuracy(Result):
@@ -274,7 +263,7 @@ class PairwiseAccuracy(Result):
 
 
 def pairwise_accuracy(
-    judge: Iterable[Any], human: Iterable[Any], *, tie_band: float | None = None
+    judge: Iterable[Judgment], human: RightLabels, *, tie_band: float | None = None
 ) -> PairwiseAccuracy:
     """Return the share of pairs of items that the judge orders as people do, ties included.
 
@@ -290,10 +279,12 @@ def pairwise_accuracy(
 
     Source: Deutsch, Foster & Freitag 2023 (arXiv 2305.14324), acc_eq with tie calibration.
     """
-    x, y, _, failed = number_pairs(judge, human)
-    if len(x) < 2:
+    cases = match(judge, human, "score")
+    failed = cases.failed
+    if cases.n < 2:
         undefined = "fewer than two items"
         return PairwiseAccuracy.undefined(undefined, n_failed=failed, tie_band=math.nan)
+    x, y = cases.floats()
     i, j = np.triu_indices(len(x), 1)
     gap, human_sign = x[i] - x[j], np.sign(y[i] - y[j])
     width, pairs = np.abs(gap), len(gap)

@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from langchain_judges.metrics.agreement import Errors, accuracy, share
 from langchain_judges.metrics.inputs import (
+    Cases,
     Floats,
-    Matched,
+    GroupKeys,
+    IntervalOptions,
+    Judgment,
+    RightLabels,
     as_list,
-    group_numbers,
-    is_missing,
     match,
     one_of,
+    take,
+    value_of,
 )
 from langchain_judges.metrics.raters import classes_of
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.metrics.tables import Tables, count_tables, mean_recall, table_interval
+from langchain_judges.verdict import Label
 
-_UNREAD = object()
+_UNREAD: Any = object()
+"""The class of what was not judged, which is never right."""
+
+
+class DrawnOptions(IntervalOptions, total=False):
+    """What metrics take whose interval is drawn."""
+
+    seed: int
+    """Of the interval's draws."""
 
 
 def precision(
-    judge: Iterable[Any],
-    labels: Iterable[Any],
-    positive: Any = 1,
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
+    judge: Iterable[Judgment],
+    labels: RightLabels,
+    positive: Label = 1,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return how often the judge is right where it says `positive`.
 
@@ -40,94 +51,84 @@ def precision(
         judge: A label for each item, or verdicts or rows; None is left out and counted.
         labels: The right label of each item.
         positive: The class that is looked for.
-        groups: The cluster of each item, for the interval.
-        confidence: The level of the interval.
+        options: `groups`, the cluster of each item, and `confidence`, the level, of the
+            interval.
 
     Returns:
         The share in [0, 1] of the `n` items the judge calls positive; NaN if it calls none so.
     """
-    return _part(judge, labels, positive, 0, groups, confidence)
+    cases = match(judge, labels)
+    answers, truth = cases.columns
+    if positive not in answers:
+        return Result.undefined(f"the judge never says {positive!r}", n_failed=cases.failed)
+    return _share_of_class(cases, answers, truth, positive, **options)
 
 
 def recall(
-    judge: Iterable[Any],
-    labels: Iterable[Any],
-    positive: Any = 1,
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
+    judge: Iterable[Judgment],
+    labels: RightLabels,
+    positive: Label = 1,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return how many of the items that are `positive` the judge calls so.
 
     Arguments as for `precision`. The result is a share of the `n` items whose label is
     positive; NaN if there is none. `positive=0` gives the specificity.
     """
-    return _part(judge, labels, positive, 1, groups, confidence)
+    cases = match(judge, labels)
+    answers, truth = cases.columns
+    if positive not in truth:
+        return Result.undefined(f"no label is {positive!r}", n_failed=cases.failed)
+    return _share_of_class(cases, truth, answers, positive, **options)
 
 
-def _part(
-    judge: Iterable[Any],
-    labels: Iterable[Any],
-    positive: Any,
-    side: int,
-    groups: Iterable[Any] | None,
-    confidence: float,
+def _share_of_class(
+    cases: Cases,
+    column: list[Label],
+    other: list[Label],
+    positive: Label,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
 ) -> Result:
-    both, clusters = _matched(judge, labels, groups)
-    rows = list(zip(both.judge, both.truth, strict=True))
-    positions = [i for i, row in enumerate(rows) if row[side] == positive]
-    if not positions:
-        who = "no label is" if side else "the judge never says"
-        return Result.undefined(f"{who} {positive!r}", n_failed=both.failed)
-    hits = [float(rows[i][1 - side] == positive) for i in positions]
-    keys = None if groups is None else [int(clusters[i]) for i in positions]
-    return share(hits, both.failed, "drop", keys, confidence)
-
-
-def _matched(
-    judge: Iterable[Any], labels: Iterable[Any], groups: Iterable[Any] | None
-) -> tuple[Matched, Any]:
-    answers = as_list(judge)
-    both = match(answers, labels)
-    return both, group_numbers(groups, both.indices, len(answers))
+    """Return how often one column is `positive` where another one is."""
+    indices = [index for index, label in enumerate(column) if label == positive]
+    hits = [float(label == positive) for label in take(other, indices)]
+    clusters = None if groups is None else cases.clusters(groups)[indices]
+    return share(hits, cases.failed, groups=clusters, confidence=confidence)
 
 
 def f1(
-    judge: Iterable[Any],
-    labels: Iterable[Any],
-    positive: Any = 1,
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
+    judge: Iterable[Judgment],
+    labels: RightLabels,
+    positive: Label = 1,
+    **options: Unpack[DrawnOptions],
 ) -> Result:
     """Return the harmonic mean of precision and recall, with its interval.
 
-    Arguments as for `precision`; NaN if neither label nor judge is ever `positive`.
+    Arguments as for `precision`, and the `seed` of the interval's draws; NaN if neither label
+    nor judge is ever `positive`.
 
     Source: `sklearn.metrics.f1_score`.
     """
     from sklearn.metrics import f1_score
 
-    both, clusters = _matched(judge, labels, groups)
-    truth = [label == positive for label in both.truth]
-    answers = [label == positive for label in both.judge]
+    cases = match(judge, labels)
+    columns: list[list[Label]] = [
+        [label == positive for label in column] for column in cases.columns
+    ]
+    answers, truth = columns
     if not any(truth) and not any(answers):
-        return _undefined(both, f"neither label nor judge is ever {positive!r}")
+        return _undefined(cases, f"neither label nor judge is ever {positive!r}")
     value = float(f1_score(truth, answers))
-    binary = Matched(answers, truth, both.indices, both.failed)
-    numbered = None if groups is None else clusters
-    return _with_interval(value, binary, [False, True], numbered, _f1, confidence, seed)
+    binary = replace(cases, columns=columns)
+    return _with_interval(value, binary, [False, True], _f1, **options)
 
 
 def balanced_accuracy(
-    judge: Iterable[Any],
-    labels: Iterable[Any],
+    judge: Iterable[Judgment],
+    labels: RightLabels,
     errors: Errors = "drop",
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
+    **options: Unpack[DrawnOptions],
 ) -> Result:
     """Return the mean of the recalls of all classes, with its interval.
 
@@ -138,9 +139,8 @@ def balanced_accuracy(
         judge: A label for each item, or verdicts or rows; None was not judged.
         labels: The right label of each item; an item without one (None) is left out.
         errors: `drop` leaves a failed judgment out, `wrong` counts it as wrong.
-        groups: The cluster of each item; for the interval.
-        confidence: The level of the interval.
-        seed: Of the interval's draws.
+        options: `groups`, the cluster of each item, and `confidence`, the level, of the
+            interval, and the `seed` of its draws.
 
     Returns:
         The mean in [0, 1] over `n` items; NaN if the labels have fewer than two classes.
@@ -151,36 +151,24 @@ def balanced_accuracy(
     from sklearn.metrics import recall_score
 
     one_of("errors", errors, Errors)
-    judge_labels = as_list(judge)
-    both = match(judge_labels, labels)
+    judgments, truths = as_list(judge), as_list(labels)
+    cases = match(judgments, truths)
     if errors == "wrong":
-        both = _with_unread(judge_labels, as_list(labels), both)
-    clusters = group_numbers(groups, both.indices, len(judge_labels))
-    labelled = classes_of(both.truth)
+        unread = [_UNREAD if value_of(each)[0] is None else each for each in judgments]
+        cases = replace(match(unread, truths), failed=cases.failed)
+    answers, truth = cases.columns
+    labelled = classes_of(truth)
     if len(labelled) < 2:
-        return _undefined(both, "the labels have fewer than two classes")
-    classes = labelled + [c for c in classes_of(both.judge) if c not in labelled]
-    truth, answers = ([classes.index(v) for v in side] for side in (both.truth, both.judge))
-    value = float(recall_score(truth, answers, labels=range(len(labelled)), average="macro"))
-    numbered = None if groups is None else clusters
-    return _with_interval(
-        value,
-        both,
-        classes,
-        numbered,
-        partial(mean_recall, classes=len(labelled)),
-        confidence,
-        seed,
-    )
+        return _undefined(cases, "the labels have fewer than two classes")
+    classes = labelled + [each for each in classes_of(answers) if each not in labelled]
+    coded = ([classes.index(label) for label in column] for column in (truth, answers))
+    value = float(recall_score(*coded, labels=range(len(labelled)), average="macro"))
+    statistic = partial(mean_recall, classes=len(labelled))
+    return _with_interval(value, cases, classes, statistic, **options)
 
 
 def matthews(
-    judge: Iterable[Any],
-    labels: Iterable[Any],
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
+    judge: Iterable[Judgment], labels: RightLabels, **options: Unpack[DrawnOptions]
 ) -> Result:
     """Return Matthews' correlation coefficient (MCC), of two classes or more.
 
@@ -191,44 +179,43 @@ def matthews(
     """
     from sklearn.metrics import matthews_corrcoef
 
-    both, clusters = _matched(judge, labels, groups)
-    if len(set(both.truth)) < 2 or len(set(both.judge)) < 2:
-        return _undefined(both, "labels or judge have fewer than two classes")
-    classes = classes_of([*both.truth, *both.judge])
-    coded = [[classes.index(v) for v in side] for side in (both.truth, both.judge)]
+    cases = match(judge, labels)
+    answers, truth = cases.columns
+    if len(set(truth)) < 2 or len(set(answers)) < 2:
+        return _undefined(cases, "labels or judge have fewer than two classes")
+    classes = classes_of([*truth, *answers])
+    coded = ([classes.index(label) for label in column] for column in (truth, answers))
     value = float(matthews_corrcoef(*coded))
-    numbered = None if groups is None else clusters
-    return _with_interval(value, both, classes, numbered, _matthews, confidence, seed)
+    return _with_interval(value, cases, classes, _matthews, **options)
 
 
-def _with_unread(judge_labels: list[Any], labels: list[Any], both: Matched) -> Matched:
-    """Take in what was not judged, as a class of its own that is never right."""
-    by_index = dict(zip(both.indices.tolist(), both.judge, strict=True))
-    indices = [i for i in range(len(judge_labels)) if not is_missing(labels[i])]
-    answers = [by_index.get(index, _UNREAD) for index in indices]
-    truth = [labels[index] for index in indices]
-    return Matched(answers, truth, np.asarray(indices, dtype=np.int64), both.failed)
-
-
-def _undefined(both: Matched, why: str) -> Result:
-    return Result.undefined(why if both.n else "no items", n=both.n, n_failed=both.failed)
+def _undefined(cases: Cases, reason: str) -> Result:
+    return cases.undefined(reason if cases.n else "no items")
 
 
 def _with_interval(  # noqa: PLR0913 - a value, its table and how to draw
     value: float,
-    both: Matched,
-    classes: list[Any],
-    clusters: Any,
+    cases: Cases,
+    classes: list[Label],
     statistic: Callable[[Tables], Floats],
-    confidence: float,
-    seed: int,
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> Result:
     place = {label: index for index, label in enumerate(classes)}
-    rows, columns = ([place[v] for v in side] for side in (both.truth, both.judge))
+    columns, rows = ([place[label] for label in column] for column in cases.columns)
+    clusters = None if groups is None else cases.clusters(groups)
     tables = count_tables(rows, columns, len(classes), clusters)
-    settings: dict[str, Any] = {"clustered": clusters is not None, "confidence": confidence}
-    interval = table_interval(tables, statistic, value, seed=seed, **settings)
-    return Result(value, n=both.n, n_failed=both.failed, **interval)
+    interval = table_interval(
+        tables,
+        statistic,
+        value,
+        clustered=clusters is not None,
+        confidence=confidence,
+        seed=seed,
+    )
+    return Result(value, n=cases.n, n_failed=cases.failed, **interval)
 
 
 def _f1(tables: Tables) -> Floats:
@@ -262,11 +249,11 @@ class Classification(Findings):
 
 
 def classification(
-    judge: Iterable[Any],
-    labels: Iterable[Any],
-    positive: Any = 1,
+    judge: Iterable[Judgment],
+    labels: RightLabels,
+    positive: Label = 1,
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Classification:
     """Return everything that a table of two classes tells; arguments as for `precision`.
@@ -274,19 +261,21 @@ def classification(
     All labels but `positive` are taken as one class. Failed judgments are left out
     everywhere, from the accuracy too.
     """
-    judge_labels = as_list(judge)
-    both = match(judge_labels, labels)
-    keys = None if groups is None else group_numbers(groups, both.indices, len(judge_labels))
-    answers, truth = ([int(v == positive) for v in side] for side in (both.judge, both.truth))
-    settings: dict[str, Any] = {"groups": keys, "confidence": confidence}
-    figures = Classification(
-        accuracy=accuracy(answers, truth, **settings),
-        balanced_accuracy=balanced_accuracy(answers, truth, **settings),
-        precision=precision(answers, truth, **settings),
-        recall=recall(answers, truth, **settings),
-        f1=f1(answers, truth, **settings),
-        specificity=recall(answers, truth, 0, **settings),
-        matthews=matthews(answers, truth, **settings),
+    cases = match(judge, labels)
+    answers, truth = ([int(label == positive) for label in column] for column in cases.columns)
+    options: IntervalOptions = {
+        "groups": None if groups is None else cases.clusters(groups),
+        "confidence": confidence,
+    }
+    parts = {
+        "accuracy": accuracy(answers, truth, **options),
+        "balanced_accuracy": balanced_accuracy(answers, truth, **options),
+        "precision": precision(answers, truth, **options),
+        "recall": recall(answers, truth, **options),
+        "f1": f1(answers, truth, **options),
+        "specificity": recall(answers, truth, 0, **options),
+        "matthews": matthews(answers, truth, **options),
+    }
+    return Classification(
+        **{name: part.replace(n_failed=cases.failed) for name, part in parts.items()}
     )
-    parts = {name: part.with_failed(both.failed) for name, part in vars(figures).items()}
-    return Classification(**parts)

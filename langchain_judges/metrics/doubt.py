@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def certainty(verdict: Mapping[str, Any]) -> float | None:
+def certainty(verdict: Mapping[str, object]) -> float | None:
     """Return how sure a verdict is, from 0 to 1.
 
     Its confidence, where the method gives one (label probability, agreement of samples or of a
@@ -23,7 +23,7 @@ def certainty(verdict: Mapping[str, Any]) -> float | None:
     >>> certainty({"preference": "A", "confidence": None, "flipped": False, "score": 0.9})
     0.8
     """
-    own = verdict.get("verdict", verdict) or {}
+    own: Any = verdict.get("verdict", verdict) or {}
     answer = own.get("preference", own.get("label"))
     if answer is None:
         return None

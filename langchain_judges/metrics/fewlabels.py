@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.inputs import (
     Floats,
+    Judgment,
+    RightLabels,
     as_list,
+    complete,
+    match,
     must_be_binary,
-    number_pairs,
-    numbers,
     same_length,
+    take,
 )
-from langchain_judges.metrics.intervals import check_confidence
-from langchain_judges.metrics.intervals import normal_quantile as quantile
+from langchain_judges.metrics.intervals import check_confidence, normal_quantile
 from langchain_judges.metrics.result import Interval, Result
 
 
@@ -36,9 +38,9 @@ class PredictionPowered(Result):
 
 
 def ppi_mean(
-    labels: Iterable[Any],
-    judged: Iterable[Any],
-    judged_unlabelled: Iterable[Any],
+    labels: RightLabels,
+    judged: Iterable[Judgment],
+    judged_unlabelled: Iterable[Judgment],
     *,
     lam: float | None = 1.0,
     confidence: float = 0.95,
@@ -66,26 +68,21 @@ def ppi_mean(
     authors' package, ppi-python, have n.
     """
     check_confidence(confidence)
-    f, y, _, failed = number_pairs(judged, labels)
-    unlabelled, _, unlabelled_failures = numbers(judged_unlabelled)
-    settings: dict[str, Any] = {"n": len(y), "n_failed": failed + unlabelled_failures}
-    settings["n_unlabelled"] = len(unlabelled)
-    if len(y) < 2 or len(unlabelled) < 2:
+    labelled, rest = match(judged, labels, "score"), complete(judged_unlabelled)
+    failed = labelled.failed + rest.failed
+    result = partial(PredictionPowered, n=labelled.n, n_failed=failed, n_unlabelled=rest.n)
+    if labelled.n < 2 or rest.n < 2:
         why = "fewer than two labelled or unlabelled items"
-        return PredictionPowered.undefined(why, lam=math.nan, **settings)
+        return result(math.nan, reason=why, lam=math.nan)
+    (f, y), (unlabelled,) = labelled.floats(), rest.floats()
     weight = _best_lambda(y, f, unlabelled) if lam is None else float(lam)
     value = float(np.mean(weight * unlabelled) + np.mean(y - weight * f))
-    variance = np.var(y - weight * f, ddof=1) / len(y)
-    variance += weight**2 * np.var(unlabelled, ddof=1) / len(unlabelled)
-    return PredictionPowered(
-        value, lam=weight, **settings, **_normal(value, variance, confidence)
+    se = math.sqrt(
+        np.var(y - weight * f, ddof=1) / len(y)
+        + weight**2 * np.var(unlabelled, ddof=1) / len(unlabelled)
     )
-
-
-def _normal(value: float, variance: Any, confidence: float) -> dict[str, Any]:
-    se = math.sqrt(float(variance))
-    half = quantile(confidence) * se
-    return {"se": se, "interval": Interval(value - half, value + half)}
+    interval = Interval.around(value, normal_quantile(confidence) * se)
+    return result(value, se=se, interval=interval, lam=weight)
 
 
 def _best_lambda(y: Floats, f: Floats, unlabelled: Floats) -> float:
@@ -97,9 +94,9 @@ def _best_lambda(y: Floats, f: Floats, unlabelled: Floats) -> float:
 
 
 def ppi_plus_plus_mean(
-    labels: Iterable[Any],
-    judged: Iterable[Any],
-    judged_unlabelled: Iterable[Any],
+    labels: RightLabels,
+    judged: Iterable[Judgment],
+    judged_unlabelled: Iterable[Judgment],
     *,
     confidence: float = 0.95,
 ) -> PredictionPowered:
@@ -120,11 +117,11 @@ def ppi_plus_plus_mean(
 
 
 def stratified_ppi_mean(
-    labels: Iterable[Any],
-    judged: Iterable[Any],
-    strata: Iterable[Any],
-    judged_unlabelled: Iterable[Any],
-    strata_unlabelled: Iterable[Any],
+    labels: RightLabels,
+    judged: Iterable[Judgment],
+    strata: Iterable[Hashable],
+    judged_unlabelled: Iterable[Judgment],
+    strata_unlabelled: Iterable[Hashable],
     *,
     confidence: float = 0.95,
 ) -> PredictionPowered:
@@ -147,32 +144,34 @@ def stratified_ppi_mean(
     Source: Fisch et al. 2024 (arXiv 2406.04291).
     """
     check_confidence(confidence)
-    columns = [as_list(c) for c in (labels, judged, strata)]
-    others = [as_list(c) for c in (judged_unlabelled, strata_unlabelled)]
-    same_length(labels=columns[0], judged=columns[1], strata=columns[2])
-    same_length(judged_unlabelled=others[0], strata_unlabelled=others[1])
-    counts = Counter(others[1])
+    y, f, strata = as_list(labels), as_list(judged), as_list(strata)
+    pool, pool_strata = as_list(judged_unlabelled), as_list(strata_unlabelled)
+    same_length(labels=y, judged=f, strata=strata)
+    same_length(judged_unlabelled=pool, strata_unlabelled=pool_strata)
+    counts = Counter(pool_strata)
     parts, failed = [], Counter[str]()
     for stratum, count in counts.items():
-        rows = [row for row in zip(*columns, strict=True) if row[2] == stratum]
-        pool = [f for f, where in zip(*others, strict=True) if where == stratum]
-        part = ppi_plus_plus_mean([r[0] for r in rows], [r[1] for r in rows], pool)
+        own = [index for index, key in enumerate(strata) if key == stratum]
+        rest = [each for each, key in zip(pool, pool_strata, strict=True) if key == stratum]
+        part = ppi_plus_plus_mean(take(y, own), take(f, own), rest)
         parts.append((count / counts.total(), part))
         failed.update(part.n_failed)
-    settings: dict[str, Any] = {
-        "n": sum(part.n for _, part in parts),
-        "n_failed": failed,
-        "n_unlabelled": sum(part.n_unlabelled for _, part in parts),
-    }
-    if set(columns[2]) - set(counts):
+    result = partial(
+        PredictionPowered,
+        n=sum(part.n for _, part in parts),
+        n_failed=failed,
+        n_unlabelled=sum(part.n_unlabelled for _, part in parts),
+    )
+    if set(strata) - set(counts):
         raise InputError("every stratum of the labelled items must occur unlabelled too")
     if not parts or any(part.reason for _, part in parts):
         why = "a stratum has fewer than two labelled or unlabelled items"
-        return PredictionPowered.undefined(why, lam=math.nan, **settings)
+        return result(math.nan, reason=why, lam=math.nan)
     value = sum(weight * float(part) for weight, part in parts)
-    variance = sum((weight * (part.se or 0.0)) ** 2 for weight, part in parts)
+    se = math.sqrt(sum((weight * (part.se or 0.0)) ** 2 for weight, part in parts))
+    interval = Interval.around(value, normal_quantile(confidence) * se)
     lam = sum(weight * part.lam for weight, part in parts)
-    return PredictionPowered(value, lam=lam, **settings, **_normal(value, variance, confidence))
+    return result(value, se=se, interval=interval, lam=lam)
 
 
 def neyman_allocation(
@@ -183,7 +182,7 @@ def neyman_allocation(
     Args:
         sizes: The strata's sizes, in any unit.
         deviations: Per stratum the standard deviation of label − λ · judgment, from a pilot.
-        budget: Labels in all, at least two for each stratum.
+        budget: RightLabels in all, at least two for each stratum.
 
     Returns:
         Counts that add up to `budget`, in proportion to size · deviation, at least two each.
@@ -207,9 +206,9 @@ def neyman_allocation(
 
 
 def post_stratified_mean(
-    labels: Iterable[Any],
-    judged: Iterable[Any],
-    judged_all: Iterable[Any],
+    labels: RightLabels,
+    judged: Iterable[Judgment],
+    judged_all: Iterable[Judgment],
     *,
     confidence: float = 0.95,
 ) -> Result:
@@ -230,19 +229,20 @@ def post_stratified_mean(
     Source: Chen et al. 2026; post-stratification as in Cochran 1977.
     """
     check_confidence(confidence)
-    f, y, _, failed = number_pairs(judged, labels, "label")
-    everything, _, all_failures = numbers(judged_all, "label")
+    labelled, cases = match(judged, labels, "label"), complete(judged_all, field="label")
+    (f, y), (everything,) = labelled.floats(), cases.floats()
     must_be_binary(f, everything)
-    settings: dict[str, Any] = {"n": len(y), "n_failed": failed + all_failures}
+    result = partial(Result, n=labelled.n, n_failed=labelled.failed + cases.failed)
     parts = [y[f == value] for value in (0, 1)]
-    if not len(everything) or min(map(len, parts)) < 2:
-        return Result.undefined(
-            "fewer than two labels where the judge says 0, or 1", **settings
-        )
+    if not cases.n or min(map(len, parts)) < 2:
+        why = "fewer than two labels where the judge says 0, or 1"
+        return result(math.nan, reason=why)
     p = float(everything.mean())
     mu = [float(part.mean()) for part in parts]
     value = (1 - p) * mu[0] + p * mu[1]
     variance = (mu[1] - mu[0]) ** 2 * p * (1 - p) / len(everything)
     for share, part in zip((1 - p, p), parts, strict=True):
         variance += share**2 * float(np.var(part, ddof=1)) / len(part)
-    return Result(value, **settings, **_normal(value, variance, confidence))
+    se = math.sqrt(variance)
+    interval = Interval.around(value, normal_quantile(confidence) * se)
+    return result(value, se=se, interval=interval)

@@ -3,36 +3,94 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import TypedDict, TypeIs
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.metrics.result import Result
+from langchain_judges.verdict import Label
+
+T = TypeVar("T")
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+Judgment = Label | Mapping[str, object] | None
+"""What a judge says of an item: a bare preference, label or number; a verdict; or a row that
+holds one under `verdict`. None is a failed judgment."""
+
+RightLabels = Iterable[Label | None]
+"""The right answer to each item, as people give it; None where there is none."""
+
+Votes = Iterable[Label | Sequence[Label | None] | None]
+"""The votes of people on each item, or its only vote."""
+
+GroupKeys = Iterable[Hashable] | None
+"""The cluster of each item, such as its question; None: each item is its own."""
+
+Systems = Iterable[Sequence[str | None]]
+"""Who wrote A and who wrote B, for each pair; None where it is not known."""
+
+ValueOrReason = tuple[Label | None, str]
+"""A value, and the reason that counts where it is missing."""
+
 NOT_JUDGED = "not_judged"
 NO_LABEL = "no_label"
+NO_CONFIDENCE = "no_confidence"
+
+
+class IntervalOptions(TypedDict, total=False):
+    """What metrics with an interval take, by the names that they share."""
+
+    groups: GroupKeys
+    confidence: float
+    """The level of the interval."""
 
 
 @dataclass(frozen=True)
-class Matched:
-    """The items on which both sides said something, and why the others are left out."""
+class Cases:
+    """The items on which nothing is missing, and why the others are left out."""
 
-    judge: list[Any]
-    truth: list[Any]
+    columns: list[list[Label]]
     indices: Ints
-    """Positions of the kept items in what was given."""
+    """Positions of these items in what was given."""
     failed: Counter[str]
+    size: int
+    """How many items were given."""
 
     @property
     def n(self) -> int:
-        """How many items are kept."""
+        """How many items there are."""
         return len(self.indices)
+
+    def floats(self) -> list[Floats]:
+        """Return the columns as numbers."""
+        return [as_floats(column) for column in self.columns]
+
+    def clusters(self, groups: GroupKeys) -> Ints:
+        """Number the groups of these items from 0; an item without a group is its own.
+
+        Args:
+            groups: One key for each item that was given, or None.
+        """
+        if groups is None:
+            return np.arange(self.n, dtype=np.int64)
+        keys = as_list(groups)
+        if len(keys) != self.size:
+            counts = f"{len(keys)} for {self.size} items"
+            raise InputError(f"one group for each item is needed: {counts}")
+        order: dict[Hashable, int] = {}
+        names = [object() if is_missing(keys[i]) else keys[i] for i in self.indices]
+        return np.asarray([order.setdefault(name, len(order)) for name in names], np.int64)
+
+    def undefined(self, reason: str) -> Result:
+        """Return NaN for what these items do not define, and why."""
+        return Result.undefined(reason, n=self.n, n_failed=self.failed)
 
 
 def one_of(name: str, value: object, allowed: Any) -> None:
@@ -44,7 +102,7 @@ def one_of(name: str, value: object, allowed: Any) -> None:
         )
 
 
-def same_length(**columns: Sequence[Any] | None) -> None:
+def same_length(**columns: Sized | None) -> None:
     """Refuse arguments that do not speak of the same items."""
     sizes = {name: len(values) for name, values in columns.items() if values is not None}
     if len(set(sizes.values())) > 1:
@@ -52,26 +110,56 @@ def same_length(**columns: Sequence[Any] | None) -> None:
         raise InputError(f"one value for each item is needed: {counts}")
 
 
-def as_list(values: Iterable[Any]) -> list[Any]:
+@overload
+def as_list(values: None) -> None: ...
+@overload
+def as_list(values: Iterable[T]) -> list[T]: ...
+def as_list(values: Iterable[T] | None) -> list[T] | None:
     """Return plain Python values of a list, an array, a table of pandas or an iterator.
 
     Raises:
         InputError: It is a mapping, of which only the keys would be read.
     """
+    if values is None:
+        return None
     if isinstance(values, Mapping):
         raise InputError("one value for each item is needed, in order: got a mapping")
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
-    return values.tolist() if hasattr(values, "tolist") else list(values)
+    plain: list[T] = values.tolist() if hasattr(values, "tolist") else list(values)
+    return plain
 
 
-def as_votes(value: Any) -> list[Any]:
+@overload
+def take(column: None, indices: Iterable[int]) -> None: ...
+@overload
+def take(column: Sequence[T], indices: Iterable[int]) -> list[T]: ...
+def take(column: Sequence[T] | None, indices: Iterable[int]) -> list[T] | None:
+    """Return the values at some positions; a column that was left out stays so."""
+    return None if column is None else [column[index] for index in indices]
+
+
+def flat(rows: Sequence[Sequence[T]], groups: GroupKeys) -> tuple[list[T], list[Hashable]]:
+    """Return the values of all rows, and the cluster of each: by default its row."""
+    keys = range(len(rows)) if groups is None else as_list(groups)
+    same_length(votes=rows, groups=keys)
+    clusters = [key for row, key in zip(rows, keys, strict=True) for _ in row]
+    return [value for row in rows for value in row], clusters
+
+
+def votes_of(votes: Votes) -> list[list[Label]]:
+    """Return people's votes on each item, without the missing ones."""
+    return [as_votes(own) for own in as_list(votes)]
+
+
+def as_votes(votes: Label | Iterable[Label | None] | None) -> list[Label]:
     """Return people's votes on one item, of which a bare label is one; missing ones are out."""
-    alone = isinstance(value, str) or not isinstance(value, Iterable)
-    return [vote for vote in ([value] if alone else as_list(value)) if not is_missing(vote)]
+    if isinstance(votes, str) or not isinstance(votes, Iterable):
+        votes = [votes]
+    return [vote for vote in as_list(votes) if not is_missing(vote)]
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> TypeIs[None]:
     """Say whether a value stands for nothing: None, NaN or pandas' NA."""
     if value is None or isinstance(value, (str, int)):
         return value is None
@@ -80,7 +168,7 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in {"NAType", "NaTType"}
 
 
-def value_of(item: Any, field: str | None = None) -> tuple[Any, str]:
+def value_of(item: Judgment, field: str | None = None) -> ValueOrReason:
     """Return what a judgment says, and the reason if it says nothing.
 
     Args:
@@ -88,73 +176,113 @@ def value_of(item: Any, field: str | None = None) -> tuple[Any, str]:
         field: The verdict's field to read, such as `score`; by default its preference,
             or the label of a judge of one text.
     """
+    value: Any = item
+    reason = NOT_JUDGED
     if isinstance(item, Mapping):
-        verdict = item.get("verdict", item) or {}
+        verdict: Any = item.get("verdict", item) or {}
         names = (field,) if field else ("preference", "label")
         value = next((verdict[name] for name in names if name in verdict), None)
         failures = verdict.get("failures") or []
         reason = failures[0]["reason"] if failures else NOT_JUDGED
-    else:
-        value, reason = item, NOT_JUDGED
     return (None if is_missing(value) else value), reason
 
 
-POINTS = {"A": 1.0, "tie": 0.5, "B": 0.0}
+def confidences_of(
+    judgments: Iterable[Judgment], confidences: Iterable[float | None] | None
+) -> list[float | None]:
+    """Return the confidence in each judgment; None reads it from the verdicts."""
+    if confidences is not None:
+        return as_list(confidences)
+    values: list[Any] = [value_of(judgment, "confidence")[0] for judgment in judgments]
+    return values
+
+
+POINTS: dict[object, float] = {"A": 1.0, "tie": 0.5, "B": 0.0}
 """How far an answer prefers A."""
 
 
-def points_of(value: Any) -> float:
+def points_of(value: Label) -> float:
     """Return how far an answer prefers A, in [0, 1]: a side, a tie, or a graded preference.
 
     Raises:
         OptionError: It is neither a side nor a number in [0, 1].
     """
-    graded = isinstance(value, int | float | np.number) and 0 <= value <= 1
-    if not graded:
-        one_of("preferences", value, POINTS)
-    return float(value) if graded else POINTS[value]
+    if isinstance(value, int | float | np.number) and 0 <= value <= 1:
+        return float(value)
+    one_of("preferences", value, POINTS)
+    return POINTS[value]
 
 
-def values_of(items: Iterable[Any], field: str | None = None) -> tuple[list[Any], Counter[str]]:
+def values_of(
+    items: Iterable[Judgment], field: str | None = None
+) -> tuple[list[Label | None], Counter[str]]:
     """Return what each judgment says, None where nothing, and the reasons of those."""
-    read = [value_of(item, field) for item in as_list(items)]
-    return [v for v, _ in read], Counter(reason for v, reason in read if v is None)
+    readings = [value_of(item, field) for item in as_list(items)]
+    failed = Counter(reason for value, reason in readings if value is None)
+    return [value for value, _ in readings], failed
 
 
-def match(judge: Iterable[Any], truth: Iterable[Any], field: str | None = None) -> Matched:
-    """Pair judgments with people's answers; leave out and count what lacks either."""
-    answers, truths = as_list(judge), [None if is_missing(t) else t for t in as_list(truth)]
+def complete(*columns: Iterable[Judgment], field: str = "score") -> Cases:
+    """Read columns of judgments; leave out and count the items that lack one.
+
+    Args:
+        columns: One judgment for each item, such as a number or a verdict.
+        field: The verdict's field to read.
+    """
+    lists = [as_list(column) for column in columns]
+    same_length(**{f"column {number}": column for number, column in enumerate(lists, 1)})
+    return cases_of([[value_of(item, field) for item in column] for column in lists])
+
+
+def match(judge: Iterable[Judgment], truth: RightLabels, field: str | None = None) -> Cases:
+    """Pair judgments with people's answers; leave out and count what lacks either.
+
+    The first column is the judge's, the second people's.
+    """
+    answers, truths = as_list(judge), as_list(truth)
     same_length(judge=answers, truth=truths)
-    failed: Counter[str] = Counter()
-    indices, ours, theirs = [], [], []
-    for index, (item, answer) in enumerate(zip(answers, truths, strict=True)):
-        value, reason = value_of(item, field)
-        if answer is None:
-            failed[NO_LABEL] += 1
-        elif value is None:
-            failed[reason] += 1
-        else:
-            indices.append(index)
-            ours.append(value)
-            theirs.append(answer)
-    return Matched(ours, theirs, np.asarray(indices, dtype=np.int64), failed)
+    return match_all([answers], truths, field)
 
 
-def numbers(values: Iterable[Any], field: str = "score") -> tuple[Floats, Ints, Counter[str]]:
-    """Return the numbers there are, their positions, and the reasons of what is missing."""
-    read, failed = values_of(values, field)
-    indices = [index for index, value in enumerate(read) if value is not None]
-    floats = as_floats(read[index] for index in indices)
-    return floats, np.asarray(indices, dtype=np.int64), failed
+def match_all(
+    judgments: Sequence[Sequence[Judgment]],
+    truth: Sequence[Label | None],
+    field: str | None = None,
+) -> Cases:
+    """Return `match` of several columns of judgments; people's answers are the last column."""
+    columns = [[value_of(item, field) for item in column] for column in judgments]
+    # Labels come first, for where both are missing the label counts as missing.
+    cases = cases_of([bare(truth, NO_LABEL), *columns])
+    return replace(cases, columns=[*cases.columns[1:], cases.columns[0]])
 
 
-def as_floats(values: Iterable[Any]) -> Floats:
+def bare(values: Iterable[Label | None], reason: str) -> list[ValueOrReason]:
+    """Return bare values as they are read, with the reason of those that are missing."""
+    return [(None if is_missing(value) else value, reason) for value in values]
+
+
+def cases_of(columns: Sequence[Sequence[ValueOrReason]]) -> Cases:
+    """Return the items on which nothing is missing; the first missing value says why."""
+    missing = [
+        next((reason for value, reason in row if value is None), None)
+        for row in zip(*columns, strict=True)
+    ]
+    indices = [index for index, reason in enumerate(missing) if reason is None]
+    values = [
+        [value for index in indices if (value := column[index][0]) is not None]
+        for column in columns
+    ]
+    failed = Counter(reason for reason in missing if reason is not None)
+    return Cases(values, np.asarray(indices, dtype=np.int64), failed, len(missing))
+
+
+def as_floats(values: Iterable[object]) -> Floats:
     """Return numbers as an array.
 
     Raises:
         InputError: One is not a number, or infinite.
     """
-    items = list(values)
+    items: list[Any] = list(values)
     try:
         floats = np.asarray(items, dtype=float).reshape(len(items))
     except (TypeError, ValueError) as exc:
@@ -162,37 +290,6 @@ def as_floats(values: Iterable[Any]) -> Floats:
     if not np.isfinite(floats).all():
         raise InputError("numbers must be finite; None stands for a missing one")
     return floats
-
-
-def group_numbers(groups: Iterable[Any] | None, indices: Ints, size: int) -> Ints:
-    """Number the groups of the kept items from 0; an item without a group is its own.
-
-    Args:
-        groups: One key for each item as it was given, or None.
-        indices: Positions of the items that count.
-        size: How many items were given.
-    """
-    if groups is None:
-        return np.arange(len(indices), dtype=np.int64)
-    keys = as_list(groups)
-    if len(keys) != size:
-        raise InputError(f"one group for each item is needed: {len(keys)} for {size} items")
-    order: dict[Any, int] = {}
-    names = [object() if is_missing(keys[i]) else keys[i] for i in indices]
-    return np.asarray([order.setdefault(key, len(order)) for key in names], dtype=np.int64)
-
-
-def number_pairs(
-    first: Iterable[Any], second: Iterable[Any], field: str = "score"
-) -> tuple[Floats, Floats, Ints, Counter[str]]:
-    """Return two columns of numbers without the items that lack either, as `match` does."""
-    both = match(first, second, field)
-    return (
-        as_floats(both.judge),
-        as_floats(both.truth),
-        both.indices,
-        both.failed,
-    )
 
 
 def must_be_binary(*columns: Floats) -> None:

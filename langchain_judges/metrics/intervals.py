@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.inputs import (
     Floats,
+    GroupKeys,
     Ints,
-    group_numbers,
-    number_pairs,
-    numbers,
+    Judgment,
+    RightLabels,
+    complete,
+    match,
 )
 from langchain_judges.metrics.result import Interval, Result
 
@@ -28,7 +31,12 @@ def check_confidence(confidence: float) -> None:
 
 def normal_quantile(confidence: float) -> float:
     """Return how many standard errors the interval reaches to either side: 1.96 for 0.95."""
-    return float(stats.norm.ppf((1 + confidence) / 2))
+    return float(scipy.stats.norm.ppf((1 + confidence) / 2))
+
+
+def student_quantile(confidence: float, freedom: float) -> float:
+    """Return `normal_quantile` by Student's t, of an error with some degrees of freedom."""
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
 
 
 def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Interval:
@@ -53,16 +61,20 @@ def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Int
         raise InputError(f"`successes` must lie between 0 and `n`, got {successes!r} of {n!r}")
     if n == 0:
         return Interval(math.nan, math.nan)
-    p, z = successes / n, normal_quantile(confidence)
-    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    low, high = wilson(successes / n, n, normal_quantile(confidence))
     # Its ends at none and at all are exact; rounding must not leave the value outside.
-    low, high = middle - half, middle + half
     return Interval(low if successes else 0.0, high if successes < n else 1.0)
 
 
+def wilson(p: float, n: float, z: float) -> Interval:
+    """Return Wilson's interval of a share of n items that is z standard errors wide."""
+    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    return Interval.around(middle, half)
+
+
 def rate(
-    hits: Iterable[Any], *, groups: Iterable[Any] | None = None, confidence: float = 0.95
+    hits: Iterable[Judgment], *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> Result:
     """Return the share of hits with its interval.
 
@@ -79,20 +91,21 @@ def rate(
 
     Source: Wilson 1927; for clusters Miller 2024 (arXiv 2411.00640) and Dean & Pagano 2015.
     """
-    scores, indices, failed = numbers(hits)
-    if not len(scores):
-        return Result.undefined("no items", n_failed=failed)
+    cases = complete(hits)
+    (scores,) = cases.floats()
+    if not cases.n:
+        return cases.undefined("no items")
     if scores.min() < 0 or scores.max() > 1:
         raise InputError("a rate needs values between 0 and 1")
-    p, n = float(scores.mean()), len(scores)
-    numbered = group_numbers(groups, indices, len(scores) + failed.total())
-    units, se = int(numbered.max()) + 1, _standard_error(scores, numbered)
+    p, n, clusters = float(scores.mean()), cases.n, cases.clusters(groups)
+    units, se = int(clusters.max()) + 1, _standard_error(scores, clusters)
     if groups is None and np.isin(scores, (0, 1)).all():
         interval = wilson_interval(p * n, n, confidence)
     else:
         freedom = math.inf if groups is None else units - 1
         interval = _effective_wilson(scores, se, units, freedom, confidence)
-    return Result(p, n=n, n_failed=failed, interval=interval, se=se if units > 1 else None)
+    error = se if units > 1 else None
+    return Result(p, n=n, n_failed=cases.failed, interval=interval, se=error)
 
 
 def _clustered_se(values: Floats, groups: Ints) -> float:
@@ -123,16 +136,10 @@ def _effective_wilson(
         # units may balance each other by luck.
         variance = se**2 if se**2 >= alone else min(alone, se**2 + 0.5 / (n * units))
         effective = p * (1 - p) / variance
-    z = float(stats.t.ppf((1 + level) / 2, freedom))
-    centre = (p + z * z / (2 * effective)) / (1 + z * z / effective)
-    half = math.sqrt(p * (1 - p) / effective + z * z / (4 * effective**2))
-    half *= z / (1 + z * z / effective)
-    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+    return wilson(p, effective, student_quantile(level, freedom)).within(0.0, 1.0)
 
 
-def clustered_standard_error(
-    values: Iterable[Any], groups: Iterable[Any] | None = None
-) -> Result:
+def clustered_standard_error(values: Iterable[Judgment], groups: GroupKeys = None) -> Result:
     """Return the standard error of a mean whose items come in clusters.
 
     `SE² = (1/n²) Σ_c (Σ_{i∈c} (s_i − s̄))²`. Without `groups` it is the usual s / √n.
@@ -143,20 +150,18 @@ def clustered_standard_error(
 
     Source: Miller 2024, arXiv 2411.00640, section 2.2.
     """
-    floats, indices, failed = numbers(values)
-    if len(floats) < 2:
-        return Result.undefined("fewer than two items", n=len(floats), n_failed=failed)
-    if groups is None:
-        alone = _standard_error(floats, np.arange(len(floats)))
-        return Result(alone, n=len(floats), n_failed=failed)
-    numbered = group_numbers(groups, indices, len(floats) + failed.total())
-    if numbered.max() == 0:
-        return Result.undefined("only one cluster", n=len(floats), n_failed=failed)
-    return Result(_clustered_se(floats, numbered), n=len(floats), n_failed=failed)
+    cases = complete(values)
+    if cases.n < 2:
+        return cases.undefined("fewer than two items")
+    (floats,), clusters = cases.floats(), cases.clusters(groups)
+    if clusters.max() == 0:
+        return cases.undefined("only one cluster")
+    compute = _standard_error if groups is None else _clustered_se
+    return Result(compute(floats, clusters), n=cases.n, n_failed=cases.failed)
 
 
 def mean(
-    values: Iterable[Any], *, groups: Iterable[Any] | None = None, confidence: float = 0.95
+    values: Iterable[Judgment], *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> Result:
     """Return a mean with Student's interval, over clusters if `groups` are given.
 
@@ -167,15 +172,20 @@ def mean(
 
     Source: Miller 2024, arXiv 2411.00640.
     """
-    floats, indices, failed = numbers(values)
-    if not len(floats):
-        return Result.undefined("no items", n_failed=failed)
-    numbered = group_numbers(groups, indices, len(floats) + failed.total())
-    return mean_result(floats, numbered, confidence, failed)
+    cases = complete(values)
+    if not cases.n:
+        return cases.undefined("no items")
+    (floats,), clusters = cases.floats(), cases.clusters(groups)
+    return mean_result(floats, clusters, confidence, cases.failed)
 
 
 def mean_result(
-    values: Floats, groups: Ints, confidence: float, failed: Any, *, added: float = 0.0
+    values: Floats,
+    groups: Ints,
+    confidence: float,
+    failed: Mapping[str, int],
+    *,
+    added: float = 0.0,
 ) -> Result:
     """Return the mean with Student's interval over groups.
 
@@ -190,22 +200,22 @@ def mean_result(
     """
     check_confidence(confidence)
     centre, count = float(values.mean()), int(groups.max()) + 1
-    settings: dict[str, Any] = {"n": len(values), "n_failed": failed}
+    result = partial(Result, centre, n=len(values), n_failed=failed)
     if count < 2:
-        return Result(centre, no_interval="only one item or group", **settings)
+        return result(no_interval="only one item or group")
     se = _standard_error(values, groups)
     wide = math.sqrt(se**2 + added / (count * len(values)))
     if wide <= 1e-12 * max(1.0, abs(centre)):
-        return Result(centre, se=se, no_interval="all values are equal", **settings)
-    half = wide * float(stats.t.ppf((1 + confidence) / 2, count - 1))
-    return Result(centre, se=se, interval=Interval(centre - half, centre + half), **settings)
+        return result(se=se, no_interval="all values are equal")
+    half = wide * student_quantile(confidence, count - 1)
+    return result(se=se, interval=Interval.around(centre, half))
 
 
 def paired_difference(
-    first: Iterable[Any],
-    second: Iterable[Any],
+    first: Iterable[Judgment],
+    second: RightLabels,
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return the mean of first − second over the items that both have.
@@ -224,23 +234,21 @@ def paired_difference(
     Source: Miller 2024, arXiv 2411.00640, section 4; for hits Agresti & Min 2005 (Biometrics
     61).
     """
-    a, b, indices, failed = number_pairs(first, second)
-    if not len(a):
-        return Result.undefined("no items in common", n_failed=failed)
-    numbered = group_numbers(groups, indices, len(a) + failed.total())
-    return difference_result(a, b, numbered, confidence, failed)
+    cases = match(first, second, "score")
+    if not cases.n:
+        return cases.undefined("no items in common")
+    (a, b), clusters = cases.floats(), cases.clusters(groups)
+    return difference_result(a, b, clusters, confidence, cases.failed)
 
 
 def difference_result(
-    a: Floats, b: Floats, numbered: Ints, confidence: float, failed: Any
+    a: Floats, b: Floats, clusters: Ints, confidence: float, failed: Mapping[str, int]
 ) -> Result:
     """Return `paired_difference` of two whole columns with the numbers of their groups."""
     hits = bool(np.isin(np.concatenate([a, b]), (0, 0.5, 1)).all())
-    difference = mean_result(a - b, numbered, confidence, failed, added=1.0 if hits else 0.0)
+    difference = mean_result(a - b, clusters, confidence, failed, added=1.0 if hits else 0.0)
     if hits and difference.interval:
-        low, high = difference.interval
-        interval = Interval(max(-1.0, low), min(1.0, high))
-        return Result(difference, **{**difference.__dict__, "interval": interval})
+        return difference.replace(interval=difference.interval.within(-1.0, 1.0))
     return difference
 
 
@@ -271,11 +279,7 @@ def sample_noise(
     """
     valid = [[s for s in row if s is not None and s == s] for row in scores]
     repeated = [row for row in valid if len(row) > 1]
-    failed = (
-        {"fewer_than_two_samples": len(valid) - len(repeated)}
-        if len(valid) > len(repeated)
-        else {}
-    )
+    failed = {"fewer_than_two_samples": len(valid) - len(repeated)}
     if len(repeated) < 2:
         none = Result.undefined("fewer than two items", n=len(repeated), n_failed=failed)
         return SampleNoise(none, none, none)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import optimize, stats
+import scipy
 
 from langchain_judges.metrics.inputs import Floats, Ints
+from langchain_judges.metrics.intervals import student_quantile
 from langchain_judges.metrics.result import Interval
 
 STEP = 1e-4
@@ -61,7 +62,7 @@ def noisy_slope_interval(
     """
     items = (points, lead, label, label_accuracy)
     start = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
-    fit = optimize.minimize(
+    fit = scipy.optimize.minimize(
         lambda beta: -_log_likelihood(beta, *items).mean() + 1e-6 * beta @ beta, start
     )
     beta = np.asarray(fit.x)
@@ -86,5 +87,5 @@ def noisy_slope_interval(
     variance = float((inverse @ (summed.T @ summed) @ inverse)[1, 1]) * units / (units - 1)
     if not variance > 0:
         return None
-    half = math.sqrt(variance) * float(stats.t.ppf((1 + confidence) / 2, units - 1))
-    return Interval(float(beta[1]) - half, float(beta[1]) + half)
+    half = math.sqrt(variance) * student_quantile(confidence, units - 1)
+    return Interval.around(float(beta[1]), half)

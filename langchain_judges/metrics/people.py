@@ -6,24 +6,34 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from statistics import fmean
 
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics.agreement import Ties
 from langchain_judges.metrics.alttest import alt_test
-from langchain_judges.metrics.inputs import as_list, as_votes, one_of, same_length, value_of
+from langchain_judges.metrics.inputs import (
+    GroupKeys,
+    IntervalOptions,
+    Judgment,
+    Votes,
+    as_list,
+    flat,
+    one_of,
+    same_length,
+    take,
+    values_of,
+    votes_of,
+)
 from langchain_judges.metrics.intervals import paired_difference, rate
 from langchain_judges.metrics.result import Findings, Result
-from langchain_judges.verdict import Preference
-
-PeopleVotes = Iterable[Sequence[Preference | None]]
+from langchain_judges.verdict import Label
 
 
 def people_agreement(
-    votes: PeopleVotes,
+    votes: Votes,
     *,
     ties: Ties = "keep",
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return how often two people agree on the same item.
@@ -44,26 +54,24 @@ def people_agreement(
     Source: Zheng et al. 2023 (MT-Bench), human–human agreement.
     """
     one_of("ties", ties, Ties)
-    people = [as_votes(own_votes) for own_votes in as_list(votes)]
-    keys = list(range(len(people))) if groups is None else as_list(groups)
-    same_length(votes=people, groups=keys)
-    hits: list[float] = []
-    clusters: list[Any] = []
-    alone = 0
-    for row, key in zip(people, keys, strict=True):
-        own_votes = [vote for vote in row if ties == "keep" or vote != "tie"]
-        pairs = [float(a == b) for a, b in combinations(own_votes, 2)]
-        alone += not pairs
-        hits += pairs
-        clusters += [key] * len(pairs)
-    failed = {"fewer_than_two_votes": alone} if alone else {}
+    people = [
+        [vote for vote in own if ties == "keep" or vote != "tie"] for own in votes_of(votes)
+    ]
+    hits, clusters = flat([_alike(own) for own in people], groups)
+    failed = {"fewer_than_two_votes": sum(len(own) < 2 for own in people)}
     if not hits:
         return Result.undefined("no item has two votes", n_failed=failed)
-    return rate(hits, groups=clusters, confidence=confidence).with_failed(failed)
+    agreement = rate(hits, groups=clusters, confidence=confidence)
+    return agreement.replace(n_failed=failed)
+
+
+def _alike(votes: Sequence[Label]) -> list[float]:
+    """Return for each two votes whether they are the same."""
+    return [float(a == b) for a, b in combinations(votes, 2)]
 
 
 def oracle_agreement(
-    votes: PeopleVotes, *, groups: Iterable[Any] | None = None, confidence: float = 0.95
+    votes: Votes, *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> Result:
     """Return the share of these votes that the best answers of all match: nobody matches more.
 
@@ -78,15 +86,13 @@ def oracle_agreement(
     Returns:
         The share in [0, 1] of `n` votes, an upper bound of `vote_agreement` on them.
     """
-    people = [as_votes(votes_of_row) for votes_of_row in as_list(votes)]
-    keys = list(range(len(people))) if groups is None else as_list(groups)
-    same_length(votes=people, groups=keys)
-    hits: list[float] = []
-    clusters: list[Any] = []
-    for row, key in zip(people, keys, strict=True):
-        most = Counter(row).most_common(1)[0][1] if row else 0
-        hits += [1.0] * most + [0.0] * (len(row) - most)
-        clusters += [key] * len(row)
+    people = votes_of(votes)
+    matched = [max(Counter(own).values(), default=0) for own in people]
+    rows = [
+        [1.0] * most + [0.0] * (len(own) - most)
+        for own, most in zip(people, matched, strict=True)
+    ]
+    hits, clusters = flat(rows, groups)
     return rate(hits, groups=clusters, confidence=confidence)
 
 
@@ -111,11 +117,11 @@ class BesidePeople(Findings):
 
 
 def beside_people(
-    judge: Iterable[Any],
-    votes: PeopleVotes,
+    judge: Iterable[Judgment],
+    votes: Votes,
     *,
     margin: float = 0.05,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> BesidePeople:
     """Compare a judge's agreement with people to people's among themselves, item by item.
@@ -140,47 +146,34 @@ def beside_people(
     """
     if not 0 <= margin < 1:
         raise OptionError(f"`margin` must lie in [0, 1), got {margin!r}")
-    judgments, people = as_list(judge), [as_votes(row) for row in as_list(votes)]
-    keys = None if groups is None else as_list(groups)
-    same_length(judge=judgments, votes=people, groups=keys)
-    indices = [i for i, row in enumerate(people) if len(row) > 1]
-    votes_by_row = _comparable([people[i] for i in indices])
-    answers = [value_of(judgments[i]) for i in indices]
-    values = [value for value, _ in answers]
-    failed = Counter(reason for value, reason in answers if value is None)
-    if len(indices) < len(people):
-        failed["fewer_than_two_votes"] = len(people) - len(indices)
-    ours = [_share_alike(*each) for each in zip(values, votes_by_row, strict=True)]
-    likeness = [_pairs_alike(row) for row in votes_by_row]
-    settings: dict[str, Any] = {
-        "groups": keys and [keys[i] for i in indices],
-        "confidence": confidence,
-    }
-    lead = paired_difference(ours, likeness, **settings)
-    places = range(max(map(len, votes_by_row), default=0))
-    stood_in = alt_test(values, {p: [row[p] for row in votes_by_row] for p in places})
+    judgments, people, clusters = as_list(judge), votes_of(votes), as_list(groups)
+    same_length(judge=judgments, votes=people, groups=clusters)
+    indices = [index for index, own in enumerate(people) if len(own) > 1]
+    rows = _comparable(take(people, indices))
+    values, failed = values_of(take(judgments, indices))
+    failed["fewer_than_two_votes"] = len(people) - len(indices)
+    ours = [
+        sum(value == vote for vote in own) / len(own)
+        for value, own in zip(values, rows, strict=True)
+    ]
+    theirs = [fmean(_alike(own)) for own in rows]
+    options: IntervalOptions = {"groups": take(clusters, indices), "confidence": confidence}
+    lead = paired_difference(ours, theirs, **options)
+    places = range(max(map(len, rows), default=0))
+    stand_in = alt_test(values, {place: [own[place] for own in rows] for place in places})
     return BesidePeople(
-        judge=rate(ours, **settings).with_failed(failed),
-        people=rate(likeness, **settings).with_failed(failed),
-        lead=lead.with_failed(failed),
+        judge=rate(ours, **options).replace(n_failed=failed),
+        people=rate(theirs, **options).replace(n_failed=failed),
+        lead=lead.replace(n_failed=failed),
         margin=margin,
         non_inferior=None if lead.interval is None else lead.interval.low > -margin,
-        winning_rate=stood_in.winning_rate,
+        winning_rate=stand_in.winning_rate,
         n=len(indices),
-        n_failed=dict(failed),
+        n_failed=dict(+failed),
     )
 
 
-def _share_alike(answer: Any, votes: Sequence[Any]) -> float:
-    return sum(bool(answer == vote) for vote in votes) / len(votes)
-
-
-def _pairs_alike(row: Sequence[Any]) -> float:
-    pairs = list(combinations(row, 2))
-    return sum(bool(a == b) for a, b in pairs) / len(pairs)
-
-
-def _comparable(people: Sequence[list[Any]]) -> list[list[Any]]:
+def _comparable(people: Sequence[list[Label]]) -> list[list[Label]]:
     """Return as many votes of each item as every item has, without those of a referee."""
     fewest = min(map(len, people), default=0)
     two = [row for row in people if len(row) == 2]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.fewlabels import neyman_allocation
-from langchain_judges.metrics.inputs import as_list, is_missing, same_length, value_of
+from langchain_judges.metrics.inputs import (
+    Judgment,
+    RightLabels,
+    as_list,
+    is_missing,
+    same_length,
+    values_of,
+)
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Result
 
@@ -56,7 +63,7 @@ def power_of_lead(
     rng = np.random.default_rng(seed)
     apart = rng.binomial(n, disagreement, trials)
     wins = rng.binomial(apart, (disagreement + lead) / (2 * disagreement))
-    p = 2 * stats.binom.sf(wins - 1, apart, 0.5)
+    p = 2 * scipy.stats.binom.sf(wins - 1, apart, 0.5)
     return rate((p <= level) & (2 * wins > apart))
 
 
@@ -94,8 +101,8 @@ def labels_needed(
 
 
 def label_next(
-    judged: Iterable[Any],
-    labels: Iterable[Any],
+    judged: Iterable[Judgment],
+    labels: RightLabels,
     strata: Iterable[Hashable],
     budget: int,
     *,
@@ -122,21 +129,20 @@ def label_next(
 
     Source: Neyman 1934; Fisch et al. 2024 (arXiv 2406.04291).
     """
-    values, label_list = [value_of(j, "score")[0] for j in as_list(judged)], as_list(labels)
-    where = list(strata)
-    same_length(judged=values, labels=label_list, strata=where)
+    (values, _), truths, names = values_of(judged, "score"), as_list(labels), list(strata)
+    same_length(judged=values, labels=truths, strata=names)
     if budget < 1:
         raise OptionError(f"`budget` must be at least 1, got {budget!r}")
-    gaps: dict[Hashable, list[float]] = {name: [] for name in where}
-    unlabelled: dict[Hashable, list[int]] = {name: [] for name in where}
-    for place, (value, label, name) in enumerate(zip(values, label_list, where, strict=True)):
+    gaps: dict[Hashable, list[float]] = {name: [] for name in names}
+    unlabelled: dict[Hashable, list[int]] = {name: [] for name in names}
+    for place, (value, label, name) in enumerate(zip(values, truths, names, strict=True)):
         if is_missing(label):
             unlabelled[name].append(place)
         elif value is not None:
             gaps[name].append(float(label) - float(value))
     if not any(unlabelled.values()):
         raise InputError("every row is labelled")
-    counts = _more(gaps, unlabelled, where, budget)
+    counts = _more(gaps, unlabelled, Counter(names), budget)
     rng = np.random.default_rng(seed)
     places = [
         unlabelled[name][i]
@@ -149,18 +155,20 @@ def label_next(
 def _more(
     gaps: dict[Hashable, list[float]],
     unlabelled: dict[Hashable, list[int]],
-    where: Sequence[Hashable],
+    sizes: Mapping[Hashable, int],
     budget: int,
 ) -> dict[Hashable, int]:
     """Return how many labels each stratum gets beside those it has."""
     spreads = {name: float(np.std(own, ddof=1)) for name, own in gaps.items() if len(own) > 1}
     worst = max(spreads.values(), default=1.0) or 1.0
-    sizes = [float(where.count(name)) for name in gaps]
     # A stratum without a mistake so far is not certain to have none.
     doubts = [max(spreads.get(name, worst), 0.1 * worst) for name in gaps]
     total = max(2 * len(gaps), budget + sum(map(len, gaps.values())))
-    targets = dict(zip(gaps, neyman_allocation(sizes, doubts, total), strict=True))
-    short = {name: max(0, targets[name] - len(gaps[name])) for name in gaps}
+    targets = neyman_allocation([sizes[name] for name in gaps], doubts, total)
+    short = {
+        name: max(0, target - len(gaps[name]))
+        for name, target in zip(gaps, targets, strict=True)
+    }
     counts = dict.fromkeys(gaps, 0)
     for _ in range(min(budget, sum(map(len, unlabelled.values())))):
         open_ones = [name for name in gaps if counts[name] < len(unlabelled[name])]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.inputs import (
+    Cases,
     Floats,
+    GroupKeys,
+    Ints,
+    Judgment,
+    Systems,
     as_list,
-    group_numbers,
     is_missing,
     one_of,
     same_length,
@@ -21,8 +24,9 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.resampling import draws, percentile_interval
 from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.verdict import Label
 
-_ANSWERS = {"A": 0, "B": 1, "tie": 2}
+_ANSWERS: dict[object, int] = {"A": 0, "B": 1, "tie": 2}
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,10 @@ class BradleyTerry(Findings):
 
 
 def bradley_terry(
-    preferences: Iterable[Any],
-    systems: Iterable[tuple[str, str]],
+    preferences: Iterable[Judgment],
+    systems: Systems,
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     resamples: int = 500,
     confidence: float = 0.95,
     seed: int = 0,
@@ -76,52 +80,49 @@ def bradley_terry(
 
     Source: Bradley & Terry 1952; Davidson 1970.
     """
-    answers, wrote = as_list(preferences), [tuple(pair) for pair in as_list(systems)]
-    same_length(preferences=answers, systems=wrote)
-    values, failed = values_of(answers)
-    for i, pair in enumerate(wrote):
-        if values[i] is not None and any(map(is_missing, pair)):
-            values[i] = None
+    values, failed = values_of(preferences)
+    authors = as_list(systems)
+    same_length(preferences=values, systems=authors)
+    indices: list[int] = []
+    pairs: list[tuple[str, str, Label]] = []
+    for index, (value, (first, second)) in enumerate(zip(values, authors, strict=True)):
+        if value is None:
+            continue
+        if is_missing(first) or is_missing(second):
             failed["no_system"] += 1
-    indices = np.asarray(
-        [i for i, value in enumerate(values) if value is not None], dtype=np.int64
-    )
-    names = sorted({name for i in indices for name in wrote[i]})
-    size = len(names)
-    cells = _cells([(wrote[i], values[i]) for i in indices], names)
-    numbered = group_numbers(groups, indices, len(answers))
-    table = (
-        np.bincount(cells, minlength=size * size * 3).astype(float) if cells else np.zeros(0)
-    )
-    fit = _fit(table, size)
+            continue
+        indices.append(index)
+        pairs.append((first, second, value))
+    cases = Cases([], np.asarray(indices, dtype=np.int64), failed, len(values))
+    names = sorted({name for first, second, _ in pairs for name in (first, second)})
+    size, cells, clusters = len(names), _cells(pairs, names), cases.clusters(groups)
+    fit = _fit(np.bincount(cells, minlength=size * size * 3).astype(float), size)
     if fit is None:
-        why = _why_none({values[i] for i in indices})
-        none = Result.undefined(why, n=len(indices), n_failed=failed)
-        return BradleyTerry(dict.fromkeys(names, none), none, len(indices), dict(failed))
-    draws = _resampled(np.asarray(cells), numbered, size, resamples, seed, fit)
-    units = int(numbered.max()) + 1
+        none = cases.undefined(_why_none({answer for *_, answer in pairs}))
+        return BradleyTerry(dict.fromkeys(names, none), none, cases.n, dict(failed))
+    replicates = _resampled(cells, clusters, size, resamples, seed, fit)
+    units = int(clusters.max()) + 1
     results = [
-        _result(value, draws[:, index], confidence, units, n=len(indices), n_failed=failed)
-        for index, value in enumerate(fit)
+        _result(value, replicates[:, place], confidence, units, cases)
+        for place, value in enumerate(fit)
     ]
     ranked = sorted(zip(names, results, strict=False), key=lambda pair: -pair[1])
-    return BradleyTerry(dict(ranked), results[-1], len(indices), dict(failed))
+    return BradleyTerry(dict(ranked), results[-1], cases.n, dict(failed))
 
 
-def _cells(pairs: Sequence[tuple[Any, Any]], names: Sequence[str]) -> list[int]:
+def _cells(pairs: Sequence[tuple[str, str, Label]], names: Sequence[str]) -> Ints:
     """Return where each pair counts in a table of first system, second system and answer."""
     place = {name: index for index, name in enumerate(names)}
     cells = []
-    for systems, answer in pairs:
+    for first, second, answer in pairs:
         one_of("preferences", answer, _ANSWERS)
-        if systems[0] == systems[1]:
-            raise InputError(f"a pair needs two systems, got {systems!r}")
-        row = place[systems[0]] * len(names) + place[systems[1]]
-        cells.append(row * 3 + _ANSWERS[answer])
-    return cells
+        if first == second:
+            raise InputError(f"a pair needs two systems, got {(first, second)!r}")
+        cells.append((place[first] * len(names) + place[second]) * 3 + _ANSWERS[answer])
+    return np.asarray(cells, dtype=np.int64)
 
 
-def _why_none(answers: set[str]) -> str:
+def _why_none(answers: set[Label]) -> str:
     """Return why there are no strengths."""
     if not answers:
         return "no items"
@@ -131,18 +132,18 @@ def _why_none(answers: set[str]) -> str:
 
 
 def _result(
-    value: float, draws: Floats, confidence: float, units: int, **counts: Any
+    value: float, replicates: Floats, confidence: float, units: int, cases: Cases
 ) -> Result:
     """Return a fitted number with what its resamples tell of it."""
-    interval = (
-        percentile_interval(draws, confidence, units) if len(draws) and units > 1 else None
-    )
-    se = float(draws.std(ddof=1)) if len(draws) > 1 else None
-    return Result(float(value), se=se, interval=interval, **counts)
+    interval = None
+    if len(replicates) and units > 1:
+        interval = percentile_interval(replicates, confidence, units)
+    se = float(replicates.std(ddof=1)) if len(replicates) > 1 else None
+    return Result(float(value), n=cases.n, n_failed=cases.failed, se=se, interval=interval)
 
 
 def _resampled(
-    cells: Any, groups: Any, size: int, resamples: int, seed: int, start: Floats
+    cells: Ints, groups: Ints, size: int, resamples: int, seed: int, start: Floats
 ) -> Floats:
     if not resamples:
         return np.zeros((0, size + 1))

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics.agreement import labelled
 from langchain_judges.metrics.inputs import (
     Floats,
+    GroupKeys,
+    Judgment,
+    RightLabels,
     as_floats,
     as_list,
-    group_numbers,
     match,
     one_of,
     same_length,
@@ -24,15 +26,21 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.metrics.tables import count_tables, jackknife_interval, table_interval
+from langchain_judges.verdict import Label
+
+T = TypeVar("T")
+
+Ratings = Iterable[Iterable[Judgment]]
+"""The labels that raters gave, in rows of items or of raters."""
 
 
 def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the interval
-    first: Iterable[Any],
-    second: Iterable[Any],
+    first: Iterable[Judgment],
+    second: RightLabels,
     *,
     weights: Literal["linear", "quadratic"] | None = None,
-    order: Sequence[Any] | None = None,
-    groups: Iterable[Any] | None = None,
+    order: Sequence[Label] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Result:
@@ -59,24 +67,25 @@ def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the in
     that of `tables.jackknife_interval`.
     """
     one_of("weights", weights, (None, "linear", "quadratic"))
-    ratings = as_list(first)
-    both = match(ratings, second)
-    classes = classes_of([*both.judge, *both.truth])
+    cases = match(first, second)
+    classes = classes_of(label for column in cases.columns for label in column)
     if len(classes) < 2:
-        why = "no items" if not both.n else "both raters always give the same label"
-        return Result.undefined(why, n=both.n, n_failed=both.failed)
-    numbered = None if groups is None else group_numbers(groups, both.indices, len(ratings))
-    rows, columns = ([classes.index(v) for v in side] for side in (both.judge, both.truth))
-    tables = count_tables(rows, columns, len(classes), numbered)
+        why = "both raters always give the same label" if cases.n else "no items"
+        return cases.undefined(why)
+    clusters = None if groups is None else cases.clusters(groups)
+    rows, columns = ([classes.index(label) for label in column] for column in cases.columns)
+    tables = count_tables(rows, columns, len(classes), clusters)
     compute = _kappa(_distances(classes, weights, order))
     value = float(compute(tables.sum(axis=0, keepdims=True))[0])
-    settings: dict[str, Any] = {"clustered": groups is not None, "confidence": confidence}
-    interval = table_interval(tables, compute, value, seed=seed, **settings)
-    if weights and groups is None:
+    clustered = clusters is not None
+    interval = table_interval(
+        tables, compute, value, clustered=clustered, confidence=confidence, seed=seed
+    )
+    if weights and not clustered:
         interval["interval"] = _wider(
             interval["interval"], jackknife_interval(tables[0], compute, value, confidence)
         )
-    return Result(value, n=both.n, n_failed=both.failed, **interval)
+    return Result(value, n=cases.n, n_failed=cases.failed, **interval)
 
 
 def _wider(one: Interval, other: Interval | None) -> Interval:
@@ -87,7 +96,7 @@ def _wider(one: Interval, other: Interval | None) -> Interval:
 
 
 def _distances(
-    classes: Sequence[Any], weights: str | None, order: Sequence[Any] | None
+    classes: Sequence[Label], weights: str | None, order: Sequence[Label] | None
 ) -> Floats:
     """Return how much each disagreement weighs, (classes, classes)."""
     if weights is None:
@@ -117,24 +126,16 @@ def _kappa(distances: Floats) -> Callable[[Floats], Floats]:
     return compute
 
 
-def classes_of(values: Iterable[Any]) -> list[Any]:
+def classes_of(values: Iterable[T]) -> list[T]:
     """Return the distinct labels, sorted as far as they can be."""
-    distinct = set(values)
+    distinct: set[Any] = set(values)
     try:
         return sorted(distinct)
     except TypeError:
         return sorted(distinct, key=repr)
 
 
-def _table(rows: Sequence[Any], columns: Sequence[Any], classes: Sequence[Any]) -> Any:
-    place = {label: index for index, label in enumerate(classes)}
-    table = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    for row, column in zip(rows, columns, strict=True):
-        table[place[row], place[column]] += 1
-    return table
-
-
-def fleiss_kappa(ratings: Iterable[Sequence[Any]]) -> Result:
+def fleiss_kappa(ratings: Ratings) -> Result:
     """Return Fleiss' κ of three or more raters who need not be the same for each item.
 
     Args:
@@ -153,11 +154,7 @@ def fleiss_kappa(ratings: Iterable[Sequence[Any]]) -> Result:
     values_by_row = [[value for value in row if value is not None] for row in rows]
     most = max(map(len, values_by_row), default=0)
     full = [row for row in values_by_row if len(row) == most]
-    failed = (
-        {"fewer_ratings": len(values_by_row) - len(full)}
-        if len(full) < len(values_by_row)
-        else {}
-    )
+    failed = {"fewer_ratings": len(values_by_row) - len(full)}
     classes = classes_of(value for row in full for value in row)
     if most < 2 or len(classes) < 2:
         why = "no item has two ratings" if most < 2 else "only one label was ever given"
@@ -167,7 +164,7 @@ def fleiss_kappa(ratings: Iterable[Sequence[Any]]) -> Result:
 
 
 def krippendorff_alpha(
-    ratings: Iterable[Sequence[Any]],
+    ratings: Ratings,
     level: Literal["nominal", "ordinal", "interval", "ratio"] = "nominal",
 ) -> Result:
     """Return Krippendorff's α of any number of raters, of whom some may have said nothing.
@@ -187,32 +184,33 @@ def krippendorff_alpha(
         import krippendorff
 
     one_of("level", level, ("nominal", "ordinal", "interval", "ratio"))
-    rows = [values_of(row)[0] for row in as_list(ratings)]
-    same_length(**{f"rater {number}": row for number, row in enumerate(rows, 1)})
-    items = list(zip(*rows, strict=True))
+    items = list(zip(*ratings_of(ratings), strict=True))
     rated = [item for item in items if sum(value is not None for value in item) > 1]
-    failed = (
-        {"fewer_than_two_ratings": len(items) - len(rated)} if len(rated) < len(items) else {}
-    )
+    failed = {"fewer_than_two_ratings": len(items) - len(rated)}
     classes = classes_of(value for item in rated for value in item if value is not None)
     if len(classes) < 2:
         why = "only one label was ever given" if rated else "no item has two ratings"
         return Result.undefined(why, n=len(rated), n_failed=failed)
     if level != "nominal":
         as_floats(classes)
-    code = (lambda v: classes.index(v)) if level == "nominal" else float
-    data = [
-        [math.nan if v is None else code(v) for v in row] for row in zip(*rated, strict=True)
-    ]
-    alpha = krippendorff.alpha(np.asarray(data, dtype=float), level_of_measurement=level)
+    code = classes.index if level == "nominal" else float
+    data = [[math.nan if label is None else code(label) for label in item] for item in rated]
+    alpha = krippendorff.alpha(np.asarray(data, dtype=float).T, level_of_measurement=level)
     return Result(float(alpha), n=len(rated), n_failed=failed)
+
+
+def ratings_of(ratings: Ratings) -> list[list[Label | None]]:
+    """Return the label of each item in a row for each rater; None is no rating."""
+    rows = [values_of(row)[0] for row in as_list(ratings)]
+    same_length(**{f"rater {number}": row for number, row in enumerate(rows, 1)})
+    return rows
 
 
 @dataclass(frozen=True)
 class Confusion(Findings):
     """What the judge said, counted against what people said."""
 
-    classes: list[Any]
+    classes: list[Label]
     counts: list[list[int]]
     """A row for each class of the labels, a column for each class of the judge."""
     not_judged: list[int]
@@ -223,7 +221,7 @@ class Confusion(Findings):
 
 
 def confusion(
-    preferences: Iterable[Any], labels: Iterable[Any], classes: Sequence[Any] | None = None
+    preferences: Iterable[Judgment], labels: RightLabels, classes: Sequence[Label] | None = None
 ) -> Confusion:
     """Count what the judge said against the labels.
 
@@ -234,13 +232,15 @@ def confusion(
         classes: Their order; by default all that occur, sorted.
     """
     pairs, failed, _ = labelled(preferences, labels, None)
-    answered = [(value, label) for value, label in pairs if value is not None]
-    values = [value for pair in pairs for value in pair if value is not None]
+    values: list[Any] = [each for pair in pairs for each in pair if each is not None]
     order = list(classes) if classes is not None else classes_of(values)
     for value in set(values):
         one_of("classes", value, order)
-    table = _table([label for _, label in answered], [value for value, _ in answered], order)
-    failures = Counter(label for value, label in pairs if value is None)
+    counts = Counter(pairs)
     return Confusion(
-        order, table.tolist(), [failures[label] for label in order], len(answered), dict(failed)
+        classes=order,
+        counts=[[counts[value, label] for value in order] for label in order],
+        not_judged=[counts[None, label] for label in order],
+        n=sum(value is not None for value, _ in pairs),
+        n_failed=dict(+failed),
     )

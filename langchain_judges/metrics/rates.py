@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 from langchain_judges.metrics.agreement import accuracy, share
 from langchain_judges.metrics.inputs import (
     NOT_JUDGED,
     POINTS,
+    GroupKeys,
+    IntervalOptions,
+    Judgment,
+    RightLabels,
     as_list,
     is_missing,
     one_of,
@@ -24,10 +28,10 @@ from langchain_judges.verdict import Preference
 
 
 def win_rate(
-    preferences: Iterable[Any],
+    preferences: Iterable[Judgment],
     *,
     graded: bool = False,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return how often A wins, a tie counted as half: (wins + ½ ties) / n.
@@ -44,30 +48,23 @@ def win_rate(
     """
     values, failed = values_of(preferences, "score" if graded else None)
     hits = [None if value is None else points_of(value) for value in values]
-    return share(hits, failed, "drop", groups, confidence)
+    return share(hits, failed, groups=groups, confidence=confidence)
 
 
-def tie_rate(
-    preferences: Iterable[Any],
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
-) -> Result:
+def tie_rate(preferences: Iterable[Judgment], **options: Unpack[IntervalOptions]) -> Result:
     """Return the share of ties among the judged items; without `graded` as for `win_rate`."""
     values, failed = values_of(preferences)
     for value in set(values) - {None}:
         one_of("preferences", value, POINTS)
     hits = [None if value is None else float(value == "tie") for value in values]
-    return share(hits, failed, "drop", groups, confidence)
+    return share(hits, failed, **options)
 
 
 def length_baseline(
-    labels: Iterable[Any],
+    labels: RightLabels,
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return the accuracy of always preferring the longer text; equal lengths are a tie.
 
@@ -75,45 +72,39 @@ def length_baseline(
         labels: The right answer to each item, `A`, `B` or `tie`; None is left out.
         lengths_a: The length of text A in any unit, such as characters.
         lengths_b: The length of text B in the same unit.
-        groups: The cluster of each label, such as its question, or its item where an item
-            has a label of each person.
-        confidence: The level of the interval.
+        options: `groups`, the cluster of each label, such as its question, or its item where
+            an item has a label of each person; and `confidence`, the level of the interval.
     """
     longer = [
         "A" if a > b else "B" if b > a else "tie"
         for a, b in zip(as_list(lengths_a), as_list(lengths_b), strict=True)
     ]
-    return accuracy(longer, labels, groups=groups, confidence=confidence)
+    return accuracy(longer, labels, **options)
 
 
 def first_slot_baseline(
-    labels: Iterable[Any],
+    labels: RightLabels,
     first: Iterable[Preference] | Literal["A", "B"] = "A",
-    *,
-    groups: Iterable[Any] | None = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> Result:
     """Return the accuracy of always preferring the text that is shown first.
 
     Args:
         labels: The right answer to each item, `A`, `B` or `tie`; None is left out.
         first: Which text stood first, for all items or for each.
-        groups: The cluster of each label.
-        confidence: The level of the interval.
+        options: As for `length_baseline`.
     """
     truths = as_list(labels)
     slots = [first] * len(truths) if isinstance(first, str) else first
-    return accuracy(slots, truths, groups=groups, confidence=confidence)
+    return accuracy(slots, truths, **options)
 
 
-def majority_baseline(
-    labels: Iterable[Any], *, groups: Iterable[Any] | None = None, confidence: float = 0.95
-) -> Result:
+def majority_baseline(labels: RightLabels, **options: Unpack[IntervalOptions]) -> Result:
     """Return the accuracy of always giving the commonest label; groups are of the labels."""
-    truths = [None if is_missing(label) else label for label in as_list(labels)]
-    counts = Counter(label for label in truths if label is not None).most_common(1)
+    truths = as_list(labels)
+    counts = Counter(label for label in truths if not is_missing(label)).most_common(1)
     answers = [counts[0][0] if counts else NOT_JUDGED] * len(truths)
-    return accuracy(answers, truths, groups=groups, confidence=confidence)
+    return accuracy(answers, truths, **options)
 
 
 @dataclass(frozen=True)
@@ -129,7 +120,7 @@ class FailureRates(Findings):
 
 
 def failure_rates(
-    judgments: Iterable[Any], *, groups: Iterable[Any] | None = None, confidence: float = 0.95
+    judgments: Iterable[Judgment], *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> FailureRates:
     """Return how often the judge gave no verdict, and why.
 
@@ -138,12 +129,12 @@ def failure_rates(
         groups: The cluster of each item, for the intervals.
         confidence: The level of the intervals.
     """
-    answers = as_list(judgments)
-    keys = None if groups is None else as_list(groups)
-    reasons = [reason if value is None else None for value, reason in map(value_of, answers)]
+    readings = map(value_of, as_list(judgments))
+    reasons = [reason if value is None else None for value, reason in readings]
+    clusters = as_list(groups)
 
     def of(hits: Iterable[bool]) -> Result:
-        return rate([float(hit) for hit in hits], groups=keys, confidence=confidence)
+        return rate(map(float, hits), groups=clusters, confidence=confidence)
 
     distinct = sorted({reason for reason in reasons if reason})
     return FailureRates(

@@ -7,26 +7,28 @@ counts with the groups' sums; Spearman's ρ ranks a block of resamples at once.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics.inputs import (
     Floats,
+    GroupKeys,
     Ints,
-    as_floats,
-    as_list,
-    group_numbers,
+    Judgment,
+    complete,
     one_of,
-    same_length,
-    value_of,
+    take,
 )
-from langchain_judges.metrics.intervals import check_confidence, difference_result
+from langchain_judges.metrics.intervals import (
+    check_confidence,
+    difference_result,
+    student_quantile,
+)
 from langchain_judges.metrics.result import Interval, Result
 
 Correlation = Literal["pearson", "spearman", "kendall"]
@@ -119,7 +121,7 @@ def _kendall(sides: Sequence[SampleSide]) -> Callable[[Floats], Floats]:
             for side, (x, y) in enumerate(sides):
                 a, b = np.repeat(x, row), np.repeat(y, row)
                 if np.ptp(a) > 0 and np.ptp(b) > 0:
-                    taus[number, side] = stats.kendalltau(a, b).statistic
+                    taus[number, side] = scipy.stats.kendalltau(a, b).statistic
         return taus
 
     return compute
@@ -182,8 +184,8 @@ def percentile_interval(values: Floats, confidence: float, units: int) -> Interv
     """
     check_confidence(confidence)
     defined = values[~np.isnan(values)]
-    reach = float(stats.t.ppf((1 + confidence) / 2, units - 1)) * math.sqrt(units / (units - 1))
-    tail = float(stats.norm.sf(reach))
+    reach = student_quantile(confidence, units - 1) * math.sqrt(units / (units - 1))
+    tail = float(scipy.stats.norm.sf(reach))
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Interval(float(low), float(high))
 
@@ -204,8 +206,9 @@ class Resampled(Result):
 
 
 def _undefined(reason: str, n: int, failed: Mapping[str, int]) -> Resampled:
-    unknown: dict[str, Any] = {"p": math.nan, "p_two_sided": math.nan, "resamples": 0}
-    return Resampled.undefined(reason, n=n, n_failed=failed, **unknown)
+    return Resampled.undefined(
+        reason, n=n, n_failed=failed, p=math.nan, p_two_sided=math.nan, resamples=0
+    )
 
 
 LEAST_UNITS = 5
@@ -242,14 +245,14 @@ def _expanded_p(p: float, units: int) -> float:
     """Return the p-value that fits the expanded interval."""
     if units < 2:
         return 1.0
-    z = float(stats.norm.isf(p)) * math.sqrt((units - 1) / units)
-    return float(stats.t.sf(z, units - 1))
+    z = float(scipy.stats.norm.isf(p)) * math.sqrt((units - 1) / units)
+    return float(scipy.stats.t.sf(z, units - 1))
 
 
 def bootstrap(
     statistic: Statistic | Callable[..., float],
-    *columns: Iterable[Any],
-    groups: Iterable[Any] | None = None,
+    *columns: Iterable[Judgment],
+    groups: GroupKeys = None,
     resamples: int = 2000,
     confidence: float = 0.95,
     seed: int = 0,
@@ -268,45 +271,25 @@ def bootstrap(
 
     Source: Efron 1979; groups are drawn as in Deutsch, Dror & Roth 2021 (BOOT-INPUTS).
     """
-    rows, indices, failed = _complete(columns)
-    if not len(indices):
-        return _undefined("no items", 0, failed)
-    numbered = group_numbers(groups, indices, len(indices) + failed.total())
-    if callable(statistic):
-        compute = statistic
-        replicates = [
-            compute(*([column[i] for i in index] for column in rows))
-            for index in _indices(numbered, resamples, seed)
-        ]
-        value, values = float(compute(*rows)), np.asarray(replicates, dtype=float)
-    else:
-        one_of("statistic", statistic, Statistic)
-        side = as_floats(rows[0]), as_floats(rows[-1])
-        draws = resample(statistic, [side], numbered, resamples, seed)[:, 0]
-        value, values = float(draws[0]), draws[1:]
-    return _resampled(value, values, confidence, numbered, failed)
-
-
-def _complete(
-    columns: tuple[Iterable[Any], ...],
-) -> tuple[list[list[Any]], Ints, Counter[str]]:
-    """Return the columns without the rows that lack a value, and why those lack it."""
     if not columns:
         raise OptionError("`columns` must hold at least one column")
-    lists = [as_list(column) for column in columns]
-    same_length(**{f"column {number}": column for number, column in enumerate(lists, 1)})
-    failed: Counter[str] = Counter()
-    indices, rows = [], []
-    for index, row in enumerate(zip(*lists, strict=True)):
-        read = [value_of(value, "score") for value in row]
-        missing = next((reason for value, reason in read if value is None), None)
-        if missing is None:
-            indices.append(index)
-            rows.append([value for value, _ in read])
-        else:
-            failed[missing] += 1
-    full = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in lists]
-    return full, np.asarray(indices, dtype=np.int64), failed
+    cases = complete(*columns)
+    if not cases.n:
+        return _undefined("no items", 0, cases.failed)
+    clusters = cases.clusters(groups)
+    if callable(statistic):
+        samples = [
+            statistic(*(take(column, index) for column in cases.columns))
+            for index in _indices(clusters, resamples, seed)
+        ]
+        value, values = float(statistic(*cases.columns)), np.asarray(samples, dtype=float)
+    else:
+        one_of("statistic", statistic, Statistic)
+        numbers = cases.floats()
+        sides = [(numbers[0], numbers[-1])]
+        replicates = resample(statistic, sides, clusters, resamples, seed)[:, 0]
+        value, values = float(replicates[0]), replicates[1:]
+    return _resampled(value, values, confidence, clusters, cases.failed)
 
 
 def _indices(groups: Ints, resamples: int, seed: int) -> Iterator[Ints]:
@@ -316,12 +299,12 @@ def _indices(groups: Ints, resamples: int, seed: int) -> Iterator[Ints]:
 
 
 def paired_bootstrap(  # noqa: PLR0913 - the knobs of any bootstrap
-    first: Iterable[Any],
-    second: Iterable[Any],
-    human: Iterable[Any] | None = None,
+    first: Iterable[Judgment],
+    second: Iterable[Judgment],
+    human: Iterable[Judgment] | None = None,
     *,
     statistic: Statistic | None = None,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     resamples: int = 2000,
     confidence: float = 0.95,
     seed: int = 0,
@@ -353,18 +336,16 @@ def paired_bootstrap(  # noqa: PLR0913 - the knobs of any bootstrap
     one_of("statistic", kind, Statistic)
     if human is None and kind != "mean":
         raise OptionError(f"`statistic` {kind!r} needs `human` values to correlate with")
-    rows, indices, failed = _complete(
-        (first, second) if human is None else (first, second, human)
-    )
-    if not len(indices):
-        return _undefined("no items in common", 0, failed)
-    numbered = group_numbers(groups, indices, len(indices) + failed.total())
-    a, b, truth = (as_floats(c) for c in (rows[0], rows[1], rows[-1]))
+    cases = complete(first, second, *([] if human is None else [human]))
+    if not cases.n:
+        return _undefined("no items in common", 0, cases.failed)
+    (a, b, *others), clusters = cases.floats(), cases.clusters(groups)
+    truth = others[0] if others else b
     sides = [(a - b, truth)] if kind == "mean" else [(a, truth), (b, truth)]
-    draws = resample(kind, sides, numbered, resamples, seed)
-    change = draws[:, 0] if kind == "mean" else draws[:, 0] - draws[:, 1]
-    result = _resampled(float(change[0]), change[1:], confidence, numbered, failed)
+    values = resample(kind, sides, clusters, resamples, seed)
+    change = values[:, 0] if kind == "mean" else values[:, 0] - values[:, 1]
+    result = _resampled(float(change[0]), change[1:], confidence, clusters, cases.failed)
     if kind != "mean" or result.interval is None:
         return result
-    student = difference_result(a, b, numbered, confidence, failed)
-    return Resampled(result, **{**result.__dict__, "interval": student.interval})
+    student = difference_result(a, b, clusters, confidence, cases.failed)
+    return result.replace(interval=student.interval)

@@ -14,9 +14,18 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    @classmethod
+    def around(cls, centre: float, half: float) -> Interval:
+        """Return the interval that reaches as far to either side."""
+        return cls(centre - half, centre + half)
+
     def covers(self, value: float) -> bool:
         """Say whether `value` lies in the interval, its ends included."""
         return self.low <= value <= self.high
+
+    def within(self, least: float, most: float) -> Interval:
+        """Return the part of the interval between two bounds that it overlaps."""
+        return Interval(max(least, self.low), min(most, self.high))
 
 
 class Result(float):
@@ -60,10 +69,15 @@ class Result(float):
         if math.isnan(value) != (reason is not None):
             raise ValueError("a result needs a `reason` if it is NaN, and only then")
         self = super().__new__(cls, value)
-        fields = {"n": int(n), "interval": interval, "reason": reason, **more}
+        fields: dict[str, object] = {
+            "n": int(n),
+            "interval": interval,
+            "reason": reason,
+            **more,
+        }
         fields["no_interval"] = None if interval else no_interval
         fields["se"] = None if se is None else float(se)
-        fields["n_failed"] = MappingProxyType(dict(n_failed or {}))
+        fields["n_failed"] = _counts(n_failed)
         self.__dict__.update(fields)
         return self
 
@@ -79,9 +93,9 @@ class Result(float):
         """The bare number."""
         return float(self)
 
-    def with_failed(self, n_failed: Mapping[str, int]) -> Self:
-        """Return the same result with another count of what could not be used."""
-        return type(self)(float(self), **{**self.__dict__, "n_failed": n_failed})
+    def replace(self, **fields: Any) -> Self:
+        """Return the same number with other fields, such as `n_failed`."""
+        return type(self)(float(self), **{**self.__dict__, **fields})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data; NaN becomes None."""
@@ -91,7 +105,7 @@ class Result(float):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a result cannot be changed: `{name}`")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         fields = {**self.__dict__, "n_failed": dict(self.n_failed)}
         return _again, (type(self), float(self), fields)
 
@@ -125,7 +139,13 @@ class Findings:
         return {name: _plain(value) for name, value in vars(self).items()}
 
 
-def _plain(value: Any) -> Any:
+def _counts(n_failed: Mapping[str, int] | None) -> Mapping[str, int]:
+    """Return the reasons that occurred, with their counts."""
+    counts = n_failed or {}
+    return MappingProxyType({reason: count for reason, count in counts.items() if count})
+
+
+def _plain(value: object) -> Any:
     if isinstance(value, Result | Findings | Significance):
         return value.to_dict()
     if isinstance(value, Mapping):
@@ -173,7 +193,7 @@ class Significance(_Tested):
             raise ValueError("an outcome needs a `reason` if it is NaN, and only then")
         self = super().__new__(cls, float(statistic), float(p))
         fields = {"n": int(n), "alternative": alternative, "reason": reason, **more}
-        fields["n_failed"] = MappingProxyType(dict(n_failed or {}))
+        fields["n_failed"] = _counts(n_failed)
         self.__dict__.update(fields)
         return self
 

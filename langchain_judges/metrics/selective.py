@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.inputs import as_list, is_missing, same_length, value_of
+from langchain_judges.metrics.inputs import (
+    NO_CONFIDENCE,
+    NO_LABEL,
+    Floats,
+    Ints,
+    Judgment,
+    RightLabels,
+    as_list,
+    confidences_of,
+    is_missing,
+    same_length,
+    take,
+    value_of,
+)
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.verdict import Label
 
 LEAST_ITEMS = 30
 
@@ -33,7 +47,9 @@ def binomial_upper_bound(errors: int, n: int, delta: float = 0.1) -> float:
     _check_chance("delta", delta)
     if not 0 <= errors <= n:
         raise InputError(f"`errors` must lie between 0 and `n`, got {errors!r} of {n!r}")
-    return 1.0 if errors == n else float(stats.beta.ppf(1 - delta, errors + 1, n - errors))
+    return (
+        1.0 if errors == n else float(scipy.stats.beta.ppf(1 - delta, errors + 1, n - errors))
+    )
 
 
 def _check_chance(name: str, value: float) -> None:
@@ -58,9 +74,9 @@ class Threshold(Findings):
 
 
 def selective_threshold(
-    preferences: Iterable[Any],
+    preferences: Iterable[Judgment],
     confidences: Iterable[float | None] | None,
-    labels: Iterable[Any],
+    labels: RightLabels,
     *,
     alpha: float = 0.1,
     delta: float = 0.1,
@@ -101,7 +117,7 @@ def selective_threshold(
     hits = [float(right) for _, right in usable[:best]]
     agreement = rate(hits) if hits else Result.undefined("nothing is taken")
     coverage = rate([float(c is not None and c >= value) for c, _ in rows])
-    return Threshold(value, bound, coverage, agreement, len(rows), failed)
+    return Threshold(value, bound, coverage, agreement, len(rows), dict(failed))
 
 
 STARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
@@ -109,7 +125,7 @@ STARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
 
 
 def _furthest(
-    levels: Any, errors: Any, alpha: float, delta: float, least_items: int
+    levels: Floats, errors: Ints, alpha: float, delta: float, least_items: int
 ) -> tuple[int, float | None]:
     """Return most items that may be taken, and the bound of their disagreement."""
     ends = [
@@ -139,27 +155,25 @@ def _furthest(
 
 
 def _calibration(
-    preferences: Iterable[Any], confidences: Iterable[Any] | None, labels: Iterable[Any]
-) -> tuple[list[tuple[float | None, bool]], dict[str, int]]:
+    preferences: Iterable[Judgment],
+    confidences: Iterable[float | None] | None,
+    labels: RightLabels,
+) -> tuple[list[tuple[float | None, bool]], Counter[str]]:
     """Return (confidence or None, right) of the labelled items, and why those have None."""
     answers, truths = as_list(preferences), as_list(labels)
-    sure = (
-        [value_of(answer, "confidence")[0] for answer in answers]
-        if confidences is None
-        else as_list(confidences)
-    )
-    same_length(preferences=answers, confidences=sure, labels=truths)
+    chances = confidences_of(answers, confidences)
+    same_length(preferences=answers, confidences=chances, labels=truths)
     rows: list[tuple[float | None, bool]] = []
-    failed: dict[str, int] = {}
-    for answer, confidence, label in zip(answers, sure, truths, strict=True):
-        if is_missing(label):
-            failed["no_label"] = failed.get("no_label", 0) + 1
-            continue
+    failed = Counter[str]()
+    for answer, chance, label in zip(answers, chances, truths, strict=True):
         value, reason = value_of(answer)
-        why = reason if value is None else "no_confidence" if is_missing(confidence) else None
-        if why:
-            failed[why] = failed.get(why, 0) + 1
-        rows.append((None if why else float(confidence), bool(value == label)))
+        if is_missing(label):
+            failed[NO_LABEL] += 1
+        elif value is None or is_missing(chance):
+            failed[reason if value is None else NO_CONFIDENCE] += 1
+            rows.append((None, bool(value == label)))
+        else:
+            rows.append((float(chance), bool(value == label)))
     return rows, failed
 
 
@@ -177,7 +191,9 @@ class CascadeFindings(Findings):
     cost: float | None
     """The mean cost of an item beside asking the last judge always; None without `costs`."""
 
-    def decide(self, verdicts: Sequence[tuple[Any, float | None]]) -> tuple[int, Any] | None:
+    def decide(
+        self, verdicts: Sequence[tuple[Label | None, float | None]]
+    ) -> tuple[int, Label] | None:
         """Return the place of the deciding judge and its answer; None abstains.
 
         Args:
@@ -193,8 +209,8 @@ class CascadeFindings(Findings):
 
 
 def selective_cascade(
-    judges: Sequence[tuple[Iterable[Any], Iterable[float | None] | None]],
-    labels: Iterable[Any],
+    judges: Sequence[tuple[Iterable[Judgment], Iterable[float | None] | None]],
+    labels: RightLabels,
     *,
     alpha: float = 0.1,
     delta: float = 0.1,
@@ -221,21 +237,19 @@ def selective_cascade(
     if not judges:
         raise OptionError("`judges` must name at least one judge")
     truths = as_list(labels)
-    columns = [
-        (as_list(answers), None if sure is None else as_list(sure)) for answers, sure in judges
-    ]
+    columns = [(as_list(answers), as_list(chances)) for answers, chances in judges]
     same_length(judges=columns, costs=costs)
     rest = [index for index, label in enumerate(truths) if not is_missing(label)]
     total, thresholds, shares = len(rest), [], []
     hits: dict[int, float] = {}
     calls = []
-    for answers, sure in columns:
+    for answers, chances in columns:
         calls.append(len(rest))
-        settings: dict[str, Any] = {"alpha": alpha, "delta": delta / len(columns)}
-        here = None if sure is None else [sure[i] for i in rest]
-        remaining, truth = [answers[i] for i in rest], [truths[i] for i in rest]
-        gate = selective_threshold(remaining, here, truth, least_items=least_items, **settings)
-        rows, _ = _calibration(remaining, here, truth)
+        part = take(answers, rest), take(chances, rest), take(truths, rest)
+        gate = selective_threshold(
+            *part, alpha=alpha, delta=delta / len(columns), least_items=least_items
+        )
+        rows, _ = _calibration(*part)
         decisions = [c is not None and c >= gate.value for c, _ in rows]
         hits |= {i: float(r) for i, (_, r), t in zip(rest, rows, decisions, strict=True) if t}
         shares.append(sum(decisions) / total if total else 0.0)

@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
-from scipy import stats
+import scipy
+from numpy.typing import NDArray
 
 from langchain_judges.errors import InputError
 from langchain_judges.metrics.inputs import (
     Floats,
+    GroupKeys,
+    Judgment,
+    RightLabels,
     as_floats,
     as_list,
-    group_numbers,
     match,
+    match_all,
     one_of,
     same_length,
 )
-from langchain_judges.metrics.intervals import check_confidence, normal_quantile
+from langchain_judges.metrics.intervals import (
+    check_confidence,
+    normal_quantile,
+    student_quantile,
+    wilson,
+)
 from langchain_judges.metrics.resampling import jackknife_error
 from langchain_judges.metrics.result import Findings, Interval, Result, Significance
+from langchain_judges.verdict import Label
+
+Flags = NDArray[np.bool_]
+"""Which items are positive."""
 
 
 def auc(
-    scores: Iterable[Any],
-    labels: Iterable[Any],
-    positive: Any = 1,
+    scores: Iterable[Judgment],
+    labels: RightLabels,
+    positive: Label = 1,
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return the area under the ROC curve: how often a positive item scores above another.
@@ -52,30 +66,29 @@ def auc(
     from sklearn.metrics import roc_auc_score
 
     check_confidence(confidence)
-    answers = as_list(scores)
-    both = match(answers, labels, "score")
-    x = as_floats(both.judge)
-    y = np.asarray([label == positive for label in both.truth], dtype=bool)
+    cases = match(scores, labels, "score")
+    x, y = as_floats(cases.columns[0]), _flags(cases.columns[1], positive)
     if not y.any() or y.all():
-        why = "one of the two classes is absent"
-        return Result.undefined(why, n=both.n, n_failed=both.failed)
+        return cases.undefined("one of the two classes is absent")
     value = float(roc_auc_score(y, x))
-    settings: dict[str, Any] = {"n": both.n, "n_failed": both.failed}
+    result = partial(Result, value, n=cases.n, n_failed=cases.failed)
     rare = int(min(y.sum(), (~y).sum()))
     if rare < LEAST_OF_A_CLASS:
-        return Result(value, no_interval="too few items of a class", **settings)
+        return result(no_interval="too few items of a class")
     se, freedom = math.sqrt(max(0.0, float(_delong([x], y)[1][0, 0]))), rare - 1
     if groups is not None:
-        numbered = group_numbers(groups, both.indices, len(answers))
-        if int(numbered.max()) + 1 < LEAST_GROUPS:
-            return Result(value, no_interval="too few groups", **settings)
-        clustered, blocks = jackknife_error(_area, (x, y.astype(float)), numbered)
+        clusters = cases.clusters(groups)
+        if int(clusters.max()) + 1 < LEAST_GROUPS:
+            return result(no_interval="too few groups")
+        clustered, blocks = jackknife_error(_area, (x, y.astype(float)), clusters)
         if math.isnan(clustered):
-            return Result(value, no_interval="a group holds nearly all of a class", **settings)
+            return result(no_interval="a group holds nearly all of a class")
         se, freedom = max(se, clustered), min(freedom, blocks - 1)
-    return Result(
-        value, interval=_area_interval(value, se, rare, freedom, confidence), se=se, **settings
-    )
+    return result(interval=_area_interval(value, se, rare, freedom, confidence), se=se)
+
+
+def _flags(labels: Iterable[Label], positive: Label) -> Flags:
+    return np.asarray([label == positive for label in labels], dtype=bool)
 
 
 LEAST_OF_A_CLASS = 3
@@ -93,28 +106,25 @@ def _area_interval(
     size = float(rare)
     if se > 1e-12 and 0 < area < 1:
         size = max(1.0, area * (1 - area) / se**2)
-    z = float(stats.t.ppf((1 + confidence) / 2, freedom))
-    centre = (area + z * z / (2 * size)) / (1 + z * z / size)
-    half = math.sqrt(area * (1 - area) / size + z * z / (4 * size**2)) * z / (1 + z * z / size)
-    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+    return wilson(area, size, student_quantile(confidence, freedom)).within(0.0, 1.0)
 
 
 def _area(scores: Floats, labels: Floats) -> float:
     positives = int(labels.sum())
     if positives in (0, len(labels)):
         return math.nan
-    ranks = stats.rankdata(scores)[labels > 0].sum() - positives * (positives + 1) / 2
+    ranks = scipy.stats.rankdata(scores)[labels > 0].sum() - positives * (positives + 1) / 2
     return float(ranks / (positives * (len(labels) - positives)))
 
 
-def _delong(columns: list[Floats], y: Any) -> tuple[Floats, Floats]:
+def _delong(columns: list[Floats], y: Flags) -> tuple[Floats, Floats]:
     """Return the areas of several scores of the same items, and their covariance."""
     m, n = int(y.sum()), int((~y).sum())
     over, under = [], []
     for x in columns:
-        ranks = stats.rankdata(x)
-        over.append((ranks[y] - stats.rankdata(x[y])) / n)
-        under.append(1 - (ranks[~y] - stats.rankdata(x[~y])) / m)
+        ranks = scipy.stats.rankdata(x)
+        over.append((ranks[y] - scipy.stats.rankdata(x[y])) / n)
+        under.append(1 - (ranks[~y] - scipy.stats.rankdata(x[~y])) / m)
     areas = np.asarray([part.mean() for part in over])
     spread = [
         np.atleast_2d(np.cov(np.asarray(part))) / size
@@ -134,10 +144,10 @@ class DeLong(Significance):
 
 
 def delong_test(
-    first: Iterable[Any],
-    second: Iterable[Any],
-    labels: Iterable[Any],
-    positive: Any = 1,
+    first: Iterable[Judgment],
+    second: Iterable[Judgment],
+    labels: RightLabels,
+    positive: Label = 1,
     *,
     confidence: float = 0.95,
 ) -> DeLong:
@@ -157,31 +167,28 @@ def delong_test(
     Source: DeLong, DeLong & Clarke-Pearson 1988, by the ranks of Sun & Xu 2014.
     """
     check_confidence(confidence)
-    one, other = match(first, labels, "score"), as_list(second)
-    same_length(first=as_list(labels), second=other)
-    rest = match([other[i] for i in one.indices], one.truth, "score")
-    x = as_floats(one.judge[i] for i in rest.indices)
-    z_scores = as_floats(rest.judge)
-    y = np.asarray([label == positive for label in rest.truth], dtype=bool)
-    failed = one.failed + rest.failed
-    settings: dict[str, Any] = {"n": rest.n, "n_failed": failed, "alternative": "two-sided"}
+    one, other, truths = as_list(first), as_list(second), as_list(labels)
+    same_length(first=one, second=other, labels=truths)
+    cases = match_all([one, other], truths, "score")
+    *columns, right = cases.columns
+    scores, y = [as_floats(column) for column in columns], _flags(right, positive)
+    outcome = partial(DeLong, n=cases.n, n_failed=cases.failed, alternative="two-sided")
     if min(y.sum(), (~y).sum()) < 2:
         why = "a class has fewer than two items"
-        none = Result.undefined(why, n=rest.n, n_failed=failed)
-        empty: dict[str, Any] = {"first": math.nan, "second": math.nan, "difference": none}
-        return DeLong(math.nan, math.nan, reason=why, **settings, **empty)
-    areas, covariance = _delong([x, z_scores], y)
+        none = cases.undefined(why)
+        return outcome(
+            math.nan, math.nan, reason=why, first=math.nan, second=math.nan, difference=none
+        )
+    areas, covariance = _delong(scores, y)
     gap = float(areas[0] - areas[1])
     variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     se = math.sqrt(max(0.0, variance))
     z = gap / se if se > 1e-12 else 0.0
-    p = float(2 * stats.norm.sf(abs(z)))
-    half = normal_quantile(confidence) * se
-    interval = Interval(gap - half, gap + half)
-    difference = Result(gap, n=rest.n, n_failed=failed, se=se, interval=interval)
-    scored: dict[str, Any] = {"first": float(areas[0]), "second": float(areas[1])}
-    scored["difference"] = difference
-    return DeLong(z, p, **settings, **scored)
+    p = float(2 * scipy.stats.norm.sf(abs(z)))
+    interval = Interval.around(gap, normal_quantile(confidence) * se)
+    difference = Result(gap, n=cases.n, n_failed=cases.failed, se=se, interval=interval)
+    first_area, second_area = areas.tolist()
+    return outcome(z, p, first=first_area, second=second_area, difference=difference)
 
 
 @dataclass(frozen=True)
@@ -240,21 +247,20 @@ def signal_detection(
     h, f = (hits + half) / (p + 2 * half), (false_alarms + half) / (q + 2 * half)
     if not (0 < h < 1 and 0 < f < 1):
         return _no_signal(h, f, "a raw rate of 0 or 1 has no finite z", n)
-    zh, zf = (float(stats.norm.ppf(rate)) for rate in (h, f))
+    zh, zf = (float(scipy.stats.norm.ppf(rate)) for rate in (h, f))
     d = zh - zf
-    variance = h * (1 - h) / (p * stats.norm.pdf(zh) ** 2)
-    variance += f * (1 - f) / (q * stats.norm.pdf(zf) ** 2)
+    variance = h * (1 - h) / (p * scipy.stats.norm.pdf(zh) ** 2)
+    variance += f * (1 - f) / (q * scipy.stats.norm.pdf(zf) ** 2)
     se = math.sqrt(float(variance))
-    reach = normal_quantile(confidence) * se
-    ends = Interval(d - reach, d + reach)
-    area = Interval(*(float(stats.norm.cdf(end / math.sqrt(2))) for end in ends))
+    ends = Interval.around(d, normal_quantile(confidence) * se)
+    area = Interval(*(float(scipy.stats.norm.cdf(end / math.sqrt(2))) for end in ends))
     return SignalDetection(
         h,
         f,
         d_prime=Result(d, n=n, se=se, interval=ends),
         criterion=Result(-(zh + zf) / 2, n=n),
         beta=Result(math.exp((zf**2 - zh**2) / 2), n=n),
-        auc=Result(float(stats.norm.cdf(d / math.sqrt(2))), n=n, interval=area),
+        auc=Result(float(scipy.stats.norm.cdf(d / math.sqrt(2))), n=n, interval=area),
     )
 
 
@@ -264,9 +270,9 @@ def _no_signal(h: float, f: float, why: str, n: int) -> SignalDetection:
 
 
 def detect_signal(
-    judge: Iterable[Any],
-    labels: Iterable[Any],
-    positive: Any = 1,
+    judge: Iterable[Judgment],
+    labels: RightLabels,
+    positive: Label = 1,
     correction: Literal["log_linear", "none"] = "log_linear",
     *,
     confidence: float = 0.95,
@@ -280,17 +286,18 @@ def detect_signal(
         correction: As for `signal_detection`.
         confidence: The level of the interval of d′.
     """
-    both = match(judge, labels)
-    settings = zip(both.judge, both.truth, strict=True)
-    pairs = [(answer == positive, label == positive) for answer, label in settings]
+    cases = match(judge, labels)
+    columns = ([label == positive for label in column] for column in cases.columns)
+    pairs = list(zip(*columns, strict=True))
     hits, misses = pairs.count((True, True)), pairs.count((False, True))
     alarms, rest = pairs.count((True, False)), pairs.count((False, False))
     signals = signal_detection(hits, misses, alarms, rest, correction, confidence=confidence)
     parts = {
-        name: part.with_failed(both.failed) if isinstance(part, Result) else part
+        name: part.replace(n_failed=cases.failed)
         for name, part in vars(signals).items()
+        if isinstance(part, Result)
     }
-    return SignalDetection(**parts)
+    return replace(signals, **parts)
 
 
 def hard_label_auc(hit_rate: float, false_alarm_rate: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import Floats, as_list, same_length
+from langchain_judges.metrics.inputs import Floats, as_list, complete, same_length
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Findings, Result
 
@@ -63,20 +63,16 @@ def calibrated_slots(
     """
     one, other = as_list(first_ab), as_list(first_ba)
     same_length(first_ab=one, first_ba=other)
-    both = [
-        place
-        for place, pair in enumerate(zip(one, other, strict=True))
-        if None not in pair and not any(np.isnan(pair))
-    ]
-    if not both:
+    cases = complete(one, other)
+    if not cases.n:
         raise InputError("no pair has the probabilities of both orders")
-    pooled = np.array([[one[i], other[i]] for i in both], dtype=float)
+    pooled = np.stack(cases.floats(), axis=1)
     if pooled.min() < 0 or pooled.max() > 1:
         raise InputError("probabilities lie between 0 and 1")
     raw, calibrated = _curve(pooled.ravel())
     ab, ba = (np.interp(pooled[:, order], raw, calibrated) for order in (0, 1))
     means: list[float | None] = [None] * len(one)
-    for place, value in zip(both, (ab + 1 - ba) / 2, strict=True):
+    for place, value in zip(cases.indices, (ab + 1 - ba) / 2, strict=True):
         means[place] = float(value)
     return SlotCalibration(
         probabilities=means,

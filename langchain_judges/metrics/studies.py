@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from langchain_judges.errors import OptionError
-from langchain_judges.metrics.inputs import NO_LABEL, as_list, is_missing, same_length, value_of
+from langchain_judges.metrics.inputs import (
+    GroupKeys,
+    IntervalOptions,
+    Judgment,
+    RightLabels,
+    as_list,
+    match_all,
+    same_length,
+    take,
+)
 from langchain_judges.metrics.intervals import mean, paired_difference
 from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.verdict import Label
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,11 +41,11 @@ class DecisionAid(Findings):
 
 
 def decision_aid(
-    before: Iterable[Any],
-    after: Iterable[Any],
-    truth: Iterable[Any],
+    before: Iterable[Judgment],
+    after: Iterable[Judgment],
+    truth: RightLabels,
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> DecisionAid:
     """Measure whether an aid, such as a comparison table, helps people to decide.
@@ -51,47 +63,40 @@ def decision_aid(
 
     Source: the human study of the Structured Comparative reasoning paper (SC²), Figure 4.
     """
-    rows = [as_list(before), as_list(after), as_list(truth)]
-    keys = None if groups is None else as_list(groups)
-    same_length(before=rows[0], after=rows[1], truth=rows[2], groups=keys)
-    failed: Counter[str] = Counter()
-    indices = []
-    for index, (one, other, label) in enumerate(zip(*rows, strict=True)):
-        lacking = [value_of(answer) for answer in (one, other) if value_of(answer)[0] is None]
-        if is_missing(label):
-            failed[NO_LABEL] += 1
-        elif lacking:
-            failed[lacking[0][1]] += 1
-        else:
-            indices.append(index)
+    earlier, later, truths = as_list(before), as_list(after), as_list(truth)
+    clusters = as_list(groups)
+    same_length(before=earlier, after=later, truth=truths, groups=clusters)
+    cases = match_all([earlier, later], truths)
+    *answers, labels = cases.columns
     old, new = (
-        [_points(value_of(rows[side][i])[0], rows[2][i]) for i in indices] for side in (0, 1)
+        [_points(answer, label) for answer, label in zip(column, labels, strict=True)]
+        for column in answers
     )
-    settings: dict[str, Any] = {
-        "groups": keys and [keys[i] for i in indices],
+    options: IntervalOptions = {
+        "groups": take(clusters, cases.indices),
         "confidence": confidence,
     }
     moves = Counter(zip(old, new, strict=True))
     return DecisionAid(
-        before=mean(old, **settings),
-        after=mean(new, **settings),
-        mean_change=paired_difference(new, old, **settings),
+        before=mean(old, **options),
+        after=mean(new, **options),
+        mean_change=paired_difference(new, old, **options),
         wrong_to_right=moves[-1, 1],
         right_to_wrong=moves[1, -1],
-        n=len(indices),
-        n_failed=dict(failed),
+        n=cases.n,
+        n_failed=dict(cases.failed),
     )
 
 
-def _points(answer: Any, label: Any) -> int:
+def _points(answer: Label, label: Label) -> int:
     if answer == label:
         return 1
     return 0 if answer == "tie" else -1
 
 
 def decision_aid_by_arm(
-    before: Iterable[Any], after: Iterable[Any], truth: Iterable[Any], arms: Iterable[Any]
-) -> dict[Any, DecisionAid]:
+    before: Iterable[Judgment], after: Iterable[Judgment], truth: RightLabels, arms: Iterable[T]
+) -> dict[T, DecisionAid]:
     """Measure each arm of a study on its own, such as one table against eight.
 
     Args:
@@ -100,10 +105,14 @@ def decision_aid_by_arm(
         truth: As for `decision_aid`.
         arms: The arm of each answer.
     """
-    rows: dict[Any, list[tuple[Any, Any, Any]]] = {}
-    for arm, *row in zip(arms, before, after, truth, strict=True):
-        rows.setdefault(arm, []).append((row[0], row[1], row[2]))
-    return {arm: decision_aid(*zip(*columns, strict=True)) for arm, columns in rows.items()}
+    earlier, later, truths = as_list(before), as_list(after), as_list(truth)
+    places: dict[T, list[int]] = {}
+    for place, (arm, *_) in enumerate(zip(arms, earlier, later, truths, strict=True)):
+        places.setdefault(arm, []).append(place)
+    return {
+        arm: decision_aid(take(earlier, own), take(later, own), take(truths, own))
+        for arm, own in places.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -121,8 +130,8 @@ class PlanOverlap(Findings):
 
 
 def plan_overlap(
-    plans: Iterable[Sequence[str | Mapping[str, Any]] | None],
-    categories: Iterable[Any],
+    plans: Iterable[Sequence[str | Mapping[str, object]] | None],
+    categories: Iterable[object],
     top: int = 10,
 ) -> PlanOverlap:
     """Count the criteria that plans name, and compare categories by their commonest ones.
@@ -165,6 +174,6 @@ def plan_overlap(
     return PlanOverlap(commonest, dict(sorted(sizes.items())), overlap, sizes.total(), failed)
 
 
-def _name(criterion: str | Mapping[str, Any]) -> str:
+def _name(criterion: str | Mapping[str, object]) -> str:
     name = criterion["name"] if isinstance(criterion, Mapping) else criterion
     return " ".join(str(name).split()).casefold()

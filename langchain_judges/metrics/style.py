@@ -6,24 +6,35 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from langchain_judges.errors import InputError, OptionError, needs
 from langchain_judges.metrics.inputs import (
     POINTS,
+    Cases,
     Floats,
+    GroupKeys,
+    IntervalOptions,
+    Ints,
+    Judgment,
+    RightLabels,
+    as_floats,
     as_list,
-    group_numbers,
+    bare,
+    cases_of,
     is_missing,
     match,
     points_of,
     same_length,
+    take,
+    value_of,
 )
-from langchain_judges.metrics.intervals import check_confidence
+from langchain_judges.metrics.intervals import check_confidence, student_quantile
 from langchain_judges.metrics.noise import noisy_slope_interval
+from langchain_judges.metrics.rates import win_rate
 from langchain_judges.metrics.result import Interval, Result
 
 _LIST_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\S", re.MULTILINE)
@@ -60,10 +71,10 @@ def style_features(text: str) -> dict[str, int]:
 
 
 def preference_slopes(
-    preferences: Iterable[Any],
-    features: Mapping[str, Iterable[float]],
+    preferences: Iterable[Judgment],
+    features: Mapping[str, Iterable[float | None]],
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> dict[str, Result]:
     """Regress the judge's preference on features of the pair: logit P(A) = θ + Σ φ_k x_k.
@@ -92,37 +103,34 @@ def preference_slopes(
     answers = as_list(preferences)
     columns = {name: as_list(values) for name, values in features.items()}
     same_length(preferences=answers, **columns)
-    rows = list(zip(*columns.values(), strict=True)) if columns else [()] * len(answers)
-    full = [None if any(map(is_missing, row)) else row for row in rows]
-    both = match(answers, full)
-    failed = dict(both.failed)
-    if "no_label" in failed:
-        failed["no_feature"] = failed.pop("no_label")
+    values = [value_of(answer) for answer in answers]
+    cases = cases_of([*(bare(each, "no_feature") for each in columns.values()), values])
     names = ["intercept", *columns]
-    y = np.asarray([points_of(value) for value in both.judge])
-    x = np.asarray([(1.0, *row) for row in both.truth], dtype=float).reshape(-1, len(names))
-    clusters = None if groups is None else group_numbers(groups, both.indices, len(answers))
+    *leads, preferred = cases.columns
+    y = np.asarray([points_of(value) for value in preferred])
+    x = np.stack([np.ones(cases.n), *map(as_floats, leads)], axis=1)
+    clusters = None if groups is None else cases.clusters(groups)
     slopes, why = _fit(y, x, clusters)
-    settings: dict[str, Any] = {"n": len(y), "n_failed": failed}
     if slopes is None:
-        return {name: Result.undefined(why, **settings) for name in names}
+        return dict.fromkeys(names, cases.undefined(why))
     units = len(y) if clusters is None else int(clusters.max()) + 1
     freedom = units - len(names) if clusters is None else _telling_groups(y, clusters) - 1
     too_few = _too_few(y, units, freedom, len(names) - 1)
-    reach = float(stats.t.ppf((1 + confidence) / 2, max(1, freedom)))
+    reach = student_quantile(confidence, max(1, freedom))
     return {
         name: Result(
             slope,
+            n=cases.n,
+            n_failed=cases.failed,
             se=se,
-            interval=None if too_few else Interval(slope - reach * se, slope + reach * se),
+            interval=None if too_few else Interval.around(slope, reach * se),
             no_interval=too_few,
-            **settings,
         )
         for name, (slope, se) in zip(names, slopes, strict=True)
     }
 
 
-def _telling_groups(y: Floats, clusters: Any) -> int:
+def _telling_groups(y: Floats, clusters: Ints) -> int:
     """Return how many groups hold the rarer verdict: only these tell how sure a slope is."""
     rarer = y if y.sum() <= (1 - y).sum() else 1 - y
     return len(np.unique(clusters[rarer > 0]))
@@ -141,7 +149,9 @@ def _too_few(y: Floats, units: int, freedom: int, features: int) -> str | None:
     return "too few groups" if too_few else None
 
 
-def _fit(y: Floats, x: Floats, clusters: Any) -> tuple[list[tuple[float, float]] | None, str]:
+def _fit(
+    y: Floats, x: Floats, clusters: Ints | None
+) -> tuple[list[tuple[float, float]] | None, str]:
     """Return (coefficient, standard error) of each column, or None and why."""
     with needs("trust", "A regression on style"):
         import statsmodels.api as sm
@@ -166,7 +176,7 @@ def _fit(y: Floats, x: Floats, clusters: Any) -> tuple[list[tuple[float, float]]
     return list(zip(map(float, model.params), map(float, model.bse), strict=True)), ""
 
 
-def _quality(labels: Iterable[Any]) -> list[float | None]:
+def _quality(labels: RightLabels) -> list[float | None]:
     """Return how far people prefer A: their numbers as they are, A +1, tie 0, B −1."""
     return [
         None
@@ -184,13 +194,13 @@ def _spread_of(values: Sequence[float]) -> list[float]:
 
 
 def length_slope(  # noqa: PLR0913 - two texts, what people say, and the interval
-    preferences: Iterable[Any],
+    preferences: Iterable[Judgment],
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
-    labels: Iterable[Any] | None = None,
+    labels: RightLabels | None = None,
     *,
     label_accuracy: float | tuple[float, float] = (0.8, 1.0),
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> Result:
     """Return φ: how the odds of preferring A grow with A's lead in length.
@@ -218,67 +228,67 @@ def length_slope(  # noqa: PLR0913 - two texts, what people say, and the interva
     labels see `noise.noisy_slope_interval`.
     """
     gaps = [a - b for a, b in zip(as_list(lengths_a), as_list(lengths_b), strict=True)]
-    features: dict[str, Any] = {"length": _spread_of(gaps)}
-    if labels is not None:
-        features["quality"] = _quality(labels)
-    settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
+    lead, quality = _spread_of(gaps), None if labels is None else _quality(labels)
+    features = {"length": lead} | ({"quality": quality} if quality is not None else {})
+    options: IntervalOptions = {"groups": as_list(groups), "confidence": confidence}
     answers = as_list(preferences)
-    slope = preference_slopes(answers, features, **settings)["length"]
-    signs = set(features.get("quality", ())) - {None}
+    slope = preference_slopes(answers, features, **options)["length"]
     accuracies = label_accuracy if isinstance(label_accuracy, tuple) else (label_accuracy,)
     if not 0.5 < min(accuracies) <= max(accuracies) <= 1:
         raise OptionError(f"`label_accuracy` must lie in (0.5, 1], got {label_accuracy!r}")
-    if slope.interval is None or not signs or not signs <= {-1.0, 0.0, 1.0}:
+    signs = set(quality or ()) - {None}
+    certain = not signs or not signs <= {-1.0, 0.0, 1.0} or min(accuracies) == 1
+    if slope.interval is None or quality is None or certain:
         return slope
-    if min(accuracies) == 1:
-        return slope
-    return _for_wrong_labels(slope, answers, features, accuracies, **settings)
+    cases = match(answers, quality)
+    return _for_wrong_labels(
+        slope, cases, take(lead, cases.indices), accuracies, groups, confidence
+    )
 
 
 def _for_wrong_labels(
     slope: Result,
-    preferences: list[Any],
-    features: Mapping[str, list[Any]],
+    cases: Cases,
+    lead: list[float],
     accuracies: Sequence[float],
-    groups: Iterable[Any] | None,
+    groups: GroupKeys,
     confidence: float,
 ) -> Result:
     """Return the slope with an interval that holds it for each accuracy of the labels."""
-    both = match(preferences, features["quality"])
-    points = np.asarray([points_of(value) for value in both.judge])
-    lead = np.asarray(features["length"], dtype=float)[both.indices]
-    label = np.asarray(both.truth, dtype=float)
-    numbered = group_numbers(groups, both.indices, len(preferences))
+    points = np.asarray([points_of(value) for value in cases.columns[0]])
+    label = as_floats(cases.columns[1])
     # Who errs apart from the labels cannot agree with them more often than they are right.
     answer = np.sign(2 * points - 1)
     decided = (label != 0) & (answer != 0)
     agreed = float((answer == label)[decided].mean()) if decided.any() else 0.5
     least = min(0.99, max(min(accuracies), agreed))
     tried = {least, *(a for a in accuracies if least < a < 1)}
-    intervals = [
-        noisy_slope_interval(points, lead, label, a, groups=numbered, confidence=confidence)
-        for a in tried
-    ]
+    fit = partial(
+        noisy_slope_interval,
+        points,
+        np.asarray(lead),
+        label,
+        groups=cases.clusters(groups),
+        confidence=confidence,
+    )
+    intervals = [fit(label_accuracy=accuracy) for accuracy in tried]
     ends = [each for each in intervals if each is not None]
+    if len(ends) < len(intervals):
+        return slope.replace(interval=None, no_interval="labels may be too often wrong")
     if max(accuracies) == 1 and slope.interval:
         ends.append(slope.interval)
-    settings = {
-        **slope.__dict__,
-        "interval": None,
-        "no_interval": "labels may be too often wrong",
-    }
-    if all(each is not None for each in intervals):
-        settings["interval"] = Interval(min(e.low for e in ends), max(e.high for e in ends))
-    return Result(slope, **settings)
+    return slope.replace(
+        interval=Interval(min(each.low for each in ends), max(each.high for each in ends))
+    )
 
 
 def style_slopes(
-    preferences: Iterable[Any],
+    preferences: Iterable[Judgment],
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
-    labels: Iterable[Any] | None = None,
+    labels: RightLabels | None = None,
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> dict[str, Result]:
     """Return how length, lists, headers and bold each move the odds of preferring a text.
@@ -297,11 +307,10 @@ def style_slopes(
 
     Source: the style control of Arena-Hard v2.
     """
-    features: dict[str, Any] = style_gaps(outputs_a, outputs_b)
+    features: dict[str, Sequence[float | None]] = {**style_gaps(outputs_a, outputs_b)}
     if labels is not None:
         features["quality"] = _quality(labels)
-    settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
-    return preference_slopes(preferences, features, **settings)
+    return preference_slopes(preferences, features, groups=groups, confidence=confidence)
 
 
 def style_gaps(outputs_a: Iterable[str], outputs_b: Iterable[str]) -> dict[str, list[float]]:
@@ -339,12 +348,12 @@ class EqualLength(Result):
 
 
 def equal_length_win_rate(
-    preferences: Iterable[Any],
+    preferences: Iterable[Judgment],
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
     difficulty: Iterable[float] | None = None,
     *,
-    groups: Iterable[Any] | None = None,
+    groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> EqualLength:
     """Return what A's win rate over B would be if their texts were equally long.
@@ -368,23 +377,23 @@ def equal_length_win_rate(
     Source: the model is that of Dubois et al. 2024 (arXiv 2404.04475), section 3, fitted here
     to one system and its baseline without a penalty.
     """
-    from langchain_judges.metrics.rates import win_rate
-
     answers = as_list(preferences)
     gaps = [a - b for a, b in zip(as_list(lengths_a), as_list(lengths_b), strict=True)]
-    features: dict[str, Any] = {"length": [math.tanh(gap) for gap in _spread_of(gaps)]}
+    features = {"length": [math.tanh(gap) for gap in _spread_of(gaps)]}
     if difficulty is not None:
-        hard = as_list(difficulty)
-        if any(map(is_missing, hard)):
+        levels = as_list(difficulty)
+        if any(map(is_missing, levels)):
             raise InputError("`difficulty` must be known for every item")
-        features["difficulty"] = (np.asarray(hard) - np.mean(hard)).tolist()
-    settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
-    slopes = preference_slopes(answers, features, **settings)
-    raw, theta = win_rate(answers, **settings), slopes["intercept"]
-    more: dict[str, Any] = {"raw": raw, "length_slope": slopes["length"]}
+        features["difficulty"] = (np.asarray(levels) - np.mean(levels)).tolist()
+    options: IntervalOptions = {"groups": as_list(groups), "confidence": confidence}
+    slopes = preference_slopes(answers, features, **options)
+    raw, theta = win_rate(answers, **options), slopes["intercept"]
+    result = partial(
+        EqualLength, n=theta.n, n_failed=theta.n_failed, raw=raw, length_slope=slopes["length"]
+    )
     if theta.reason or theta.interval is None or theta.se is None:
         why = theta.reason or theta.no_interval or "no interval"
-        return EqualLength.undefined(why, n=theta.n, n_failed=theta.n_failed, **more)
+        return result(math.nan, reason=why)
     shift = np.zeros(1)
     if difficulty is not None:
         shift = slopes["difficulty"] * np.asarray(features["difficulty"])
@@ -393,11 +402,5 @@ def equal_length_win_rate(
         return float(np.mean(1 / (1 + np.exp(-(intercept + shift)))))
 
     value = predicted(theta)
-    return EqualLength(
-        value,
-        n=theta.n,
-        n_failed=theta.n_failed,
-        interval=Interval(predicted(theta.interval.low), predicted(theta.interval.high)),
-        se=theta.se * value * (1 - value),
-        **more,
-    )
+    interval = Interval(predicted(theta.interval.low), predicted(theta.interval.high))
+    return result(value, interval=interval, se=theta.se * value * (1 - value))

@@ -8,13 +8,16 @@ what could have made the counts: a Dirichlet distribution, with a little given t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from scipy import stats
+from typing_extensions import TypedDict
 
 from langchain_judges.metrics.inputs import Floats, Ints
-from langchain_judges.metrics.intervals import check_confidence, normal_quantile
+from langchain_judges.metrics.intervals import (
+    check_confidence,
+    normal_quantile,
+    student_quantile,
+)
 from langchain_judges.metrics.result import Interval
 
 Tables = Floats
@@ -25,6 +28,14 @@ PRIOR = 2.0
 """Items that all the cells share before any is seen: half an item each for two classes."""
 
 LEAST_GROUPS = 5
+
+
+class TableInterval(TypedDict, total=False):
+    """What is known of how sure a statistic of a table is, by the names of `Result`."""
+
+    interval: Interval
+    se: float
+    no_interval: str
 
 
 def count_tables(
@@ -61,7 +72,7 @@ def table_interval(
     clustered: bool,
     confidence: float,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> TableInterval:
     """Return `interval` and `se` of a statistic of a table of counts.
 
     Args:
@@ -89,8 +100,7 @@ def table_interval(
         alone = statistic(_draws(total + prior, seed)).var()
         rest = statistic(total - tables + prior)
         spread = float((groups - 1) / groups * ((rest - rest.mean()) ** 2).sum())
-        reach = float(stats.t.ppf((1 + confidence) / 2, groups - 1))
-        wider = reach / normal_quantile(confidence)
+        wider = student_quantile(confidence, groups - 1) / normal_quantile(confidence)
         shrink = max(1.0, spread / float(alone)) * wider**2
     draws = statistic(_draws(total / shrink + prior, seed))
     tail = (1 - confidence) / 2
@@ -126,8 +136,8 @@ def jackknife_interval(
     counts = total[cells[:, 0], cells[:, 1]]
     around = z[:-1] - np.average(z[:-1], weights=counts)
     error = float(np.sqrt((n - 1) / n * (counts * around**2).sum()))
-    half = error * float(stats.t.ppf((1 + confidence) / 2, n - 1))
-    return Interval(float(np.tanh(z[-1] - half)), float(np.tanh(z[-1] + half)))
+    low, high = Interval.around(float(z[-1]), error * student_quantile(confidence, n - 1))
+    return Interval(float(np.tanh(low)), float(np.tanh(high)))
 
 
 def _draws(weights: Floats, seed: int) -> Tables:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from numpy.random import Generator
-from scipy.special import ndtr
 
 from langchain_judges.metrics.inputs import Floats
 
@@ -76,7 +76,7 @@ def tournament(points: Floats) -> Tournament:
     covariance = centre @ covariance @ centre
     own = np.diag(covariance)
     spread = np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 1e-12))
-    doubt = ndtr(-np.abs(np.subtract.outer(theta, theta)) / spread)
+    doubt = scipy.special.ndtr(-np.abs(np.subtract.outer(theta, theta)) / spread)
     np.fill_diagonal(doubt, 0.0)
     return Tournament(theta, np.sqrt(own), doubt)
 

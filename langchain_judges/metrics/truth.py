@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from langchain_judges.metrics.inputs import (
     POINTS,
     Floats,
+    Judgment,
+    Systems,
     as_list,
+    flat,
     is_missing,
     one_of,
     same_length,
     values_of,
 )
 from langchain_judges.metrics.intervals import rate
-from langchain_judges.metrics.raters import classes_of
+from langchain_judges.metrics.raters import Ratings, classes_of, ratings_of
 from langchain_judges.metrics.result import Findings, Result
+from langchain_judges.verdict import Label
 
 
 @dataclass(frozen=True)
 class DawidSkene(Findings):
     """The truth behind raters who err, each in their own way."""
 
-    classes: list[Any]
-    labels: list[Any]
+    classes: list[Label]
+    labels: list[Label | None]
     """The likeliest label of each item; None where nobody rated it."""
     chances: list[list[float] | None]
     """The chance of each class, in the order of `classes`, for each item."""
@@ -45,7 +48,7 @@ class DawidSkene(Findings):
 
 
 def dawid_skene(
-    ratings: Iterable[Sequence[Any]], *, most_steps: int = 2000, smoothing: float = 0.5
+    ratings: Ratings, *, most_steps: int = 2000, smoothing: float = 0.5
 ) -> DawidSkene:
     """Estimate the true label of each item and each rater's mistakes, by EM.
 
@@ -64,8 +67,7 @@ def dawid_skene(
 
     Source: Dawid & Skene 1979 (Appl. Stat. 28).
     """
-    rows = [values_of(row)[0] for row in as_list(ratings)]
-    same_length(**{f"rater {number}": row for number, row in enumerate(rows, 1)})
+    rows = ratings_of(ratings)
     classes = classes_of(value for row in rows for value in row if value is not None)
     place = {label: index for index, label in enumerate(classes)}
     size, items = len(classes), len(rows[0]) if rows else 0
@@ -128,9 +130,9 @@ def _expect(
 
 
 def transitivity(
-    preferences: Iterable[Any],
-    systems: Iterable[tuple[Any, Any]],
-    groups: Iterable[Any],
+    preferences: Iterable[Judgment],
+    systems: Systems,
+    groups: Iterable[Hashable],
     *,
     confidence: float = 0.95,
 ) -> Result:
@@ -152,28 +154,31 @@ def transitivity(
     Source: total order violations as in Sage (arXiv 2512.16041); ties by weak orders.
     """
     values, failed = values_of(preferences)
-    wrote, keys = [tuple(pair) for pair in as_list(systems)], as_list(groups)
-    same_length(preferences=values, systems=wrote, groups=keys)
-    leads: dict[Any, dict[tuple[Any, Any], float]] = {}
-    for value, (a, b), key in zip(values, wrote, keys, strict=True):
+    authors, keys = as_list(systems), as_list(groups)
+    same_length(preferences=values, systems=authors, groups=keys)
+    leads: dict[Hashable, dict[tuple[str, str], float]] = {}
+    for value, (a, b), key in zip(values, authors, keys, strict=True):
         if value is None or is_missing(a) or is_missing(b) or a == b:
             continue
         one_of("preferences", value, POINTS)
         own = leads.setdefault(key, {})
         own[a, b] = own.get((a, b), 0.0) + 2 * POINTS[value] - 1
         own[b, a] = -own[a, b]
-    hits: list[float] = []
-    clusters: list[Any] = []
-    for key, own in leads.items():
-        names = list(dict.fromkeys(name for pair in own for name in pair))
-        for x, y, z in combinations(names, 3):
-            pairs = (x, y), (y, z), (z, x)
-            if all(pair in own for pair in pairs):
-                hits.append(float(_ordered([float(np.sign(own[pair])) for pair in pairs])))
-                clusters.append(key)
+    hits, clusters = flat([_triples(own) for own in leads.values()], list(leads))
     if not hits:
         return Result.undefined("no three texts were all compared", n_failed=failed)
-    return rate(hits, groups=clusters, confidence=confidence).with_failed(failed)
+    return rate(hits, groups=clusters, confidence=confidence).replace(n_failed=failed)
+
+
+def _triples(leads: Mapping[tuple[str, str], float]) -> list[float]:
+    """Return for each three texts that were all compared whether they have an order."""
+    names = dict.fromkeys(name for pair in leads for name in pair)
+    triples = [((x, y), (y, z), (z, x)) for x, y, z in combinations(names, 3)]
+    return [
+        float(_ordered([float(np.sign(leads[pair])) for pair in pairs]))
+        for pairs in triples
+        if all(pair in leads for pair in pairs)
+    ]
 
 
 def _ordered(signs: Sequence[float]) -> bool:

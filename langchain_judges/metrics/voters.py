@@ -10,15 +10,24 @@ from typing import Any
 import numpy as np
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import Floats, as_list, is_missing, same_length, values_of
+from langchain_judges.metrics.inputs import (
+    Floats,
+    Judgment,
+    RightLabels,
+    as_list,
+    is_missing,
+    same_length,
+    values_of,
+)
 from langchain_judges.metrics.result import Result
 from langchain_judges.metrics.truth import dawid_skene
+from langchain_judges.verdict import Label
 
-VoterAnswers = Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]
+VoterAnswers = Mapping[str, Sequence[Judgment]] | Iterable[Mapping[str, object]]
 """Answers by voter, one for each item and None where there is none; or rows of a jury."""
 
 
-def effective_voters(votes: VoterAnswers, labels: Iterable[Any] | None = None) -> Result:
+def effective_voters(votes: VoterAnswers, labels: RightLabels | None = None) -> Result:
     """Return how many independent voters would be worth as much as these.
 
     n / (1 + (n − 1) r), the design effect of n equally correlated voters, where r is the mean
@@ -98,12 +107,12 @@ def _weight(right: float, others: int, most: float) -> float:
     return min(most, max(0.0, math.log(others * inner / (1 - inner))))
 
 
-def _columns(votes: VoterAnswers) -> dict[str, list[Any]]:
+def _columns(votes: VoterAnswers) -> dict[str, list[Judgment]]:
     if isinstance(votes, Mapping):
         columns = {name: as_list(column) for name, column in votes.items()}
         same_length(**columns)
         return columns
-    rows = list(votes)
+    rows: list[Any] = list(votes)
     if not all(isinstance(row, Mapping) and "members" in row for row in rows):
         raise InputError("`votes` must be answers by voter, or rows of a jury (`members`)")
     by_row = [{each["member"]: each for each in row["members"]} for row in rows]
@@ -111,15 +120,13 @@ def _columns(votes: VoterAnswers) -> dict[str, list[Any]]:
     return {name: [own.get(name) for own in by_row] for name in names}
 
 
-def _correlation(first: Sequence[Any], second: Sequence[Any]) -> float | None:
+def _correlation(first: Sequence[Label | None], second: Sequence[Label | None]) -> float | None:
     """Return how two voters' answers correlate: Pearson's of their indicators, summed.
 
     Of two answers it is φ. None where either always says the same.
     """
     both = [
-        (a, b)
-        for a, b in zip(first, second, strict=True)
-        if not is_missing(a) and not is_missing(b)
+        (a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None
     ]
     classes = list(dict.fromkeys(value for pair in both for value in pair))
     if not both:
@@ -129,6 +136,6 @@ def _correlation(first: Sequence[Any], second: Sequence[Any]) -> float | None:
     return float((x * y).sum()) / spread if spread > 1e-12 else None
 
 
-def _indicators(values: Sequence[Any], classes: Sequence[Any]) -> Floats:
+def _indicators(values: Sequence[Label], classes: Sequence[Label]) -> Floats:
     table = np.asarray([[value == each for each in classes] for value in values], dtype=float)
     return np.asarray(table - table.mean(axis=0))

@@ -58,7 +58,7 @@ def calibrate_cascade(
     data = list(rows)
     runs = [_results(member, data, options) for member in graph.members]
     answers = [[_answer(row) for row in run] for run in runs]
-    labels = answers[-1] if options.by_last else [row.get("label") for row in data]
+    labels: list[Any] = answers[-1] if options.by_last else [row.get("label") for row in data]
     if all(label is None for label in labels):
         raise InputError("no row has a `label`; `by_last=True` asks the last judge for them")
     stages = len(runs) - 1 if options.by_last else len(runs)
