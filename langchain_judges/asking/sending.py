@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel
@@ -39,8 +40,14 @@ FIRST_WAIT = 0.5
 """Seconds before the second attempt; each further wait is twice as long."""
 
 
-Sent = tuple[AIMessage | None, ReplyRequest, Problem]
-"""A reply or None, how it was asked for, and why there is none."""
+class Sent(NamedTuple):
+    """What came of a request."""
+
+    message: AIMessage | None
+    request: ReplyRequest
+    """As it was sent last."""
+    problem: Problem | None
+    """Why there is no message."""
 
 
 def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
@@ -58,7 +65,7 @@ def send(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
         yield from cache.behind_first(
             prefix.key,
             lambda: _until_answered(asking, prefix.messages),
-            lambda sent: sent[0] is not None,
+            lambda sent: sent.message is not None,
         )
     )
 
@@ -75,14 +82,12 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
             logprobs=question.logprobs,
             alternatives=question.alternatives,
         )
-        try:
-            result = yield from _call(asking, request, messages, sampling)
-        except _Failed as failed:
-            error = failed.error
-        else:
-            return result, request, Problem("empty", "")
-        if ended := paid_error(error):
-            return None, request, ended
+        outcome = yield from _call(asking, request, messages, sampling)
+        if isinstance(outcome, AIMessage):
+            return Sent(outcome, request, None)
+        error = outcome
+        if problem := paid_error(error):
+            return Sent(None, request, problem)
         asking.cost["retries"] += 1
         if rejects(error):
             prompt = [message.text for message in messages]
@@ -90,15 +95,9 @@ def _until_answered(asking: Asking, messages: list[BaseMessage]) -> Steps[Sent]:
                 continue
         attempts -= 1
         if not attempts or not can_pass(error):
-            return None, request, diagnosis(error, channel.secrets.mask)
+            return Sent(None, request, diagnosis(error, channel.secrets.mask))
         yield _pause(wait_after(error, wait))
         wait *= 2
-
-
-class _Failed(Exception):
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 def _call(
@@ -106,8 +105,8 @@ def _call(
     request: ReplyRequest,
     messages: list[BaseMessage],
     sampling: Sampling,
-) -> Steps[AIMessage]:
-    """Make one call through the gate and book what it cost."""
+) -> Steps[AIMessage | Exception]:
+    """Make one call through the gate and book what it cost; return the reply, or the error."""
     config = asking.config(sampling)
     runnable, settings = request.runnable, request.settings
     prompt = request.messages(messages)
@@ -130,12 +129,12 @@ def _call(
         asking.lacking |= channel.lacking(request, seed=seed, logprobs=logprobs)
         paid = paid_for(message)
         return message
-    except Exception as exc:  # a model may raise anything: it becomes a failure of one unit
+    except Exception as exc:  # noqa: BLE001 - a model may raise anything, and one unit fails
         if denied := _denied(exc, channel):
             # The provider's own words may hold the key: a traceback would show them.
             raise denied from None
         paid = paid_despite(exc)
-        raise _Failed(exc) from exc
+        return exc
     finally:
         if paid is not None:
             _book(asking.cost, paid)

@@ -22,12 +22,16 @@ _TRIES, _LONGEST_WAIT = 9, 60.0
 _UNKNOWN_PATH = {404, 405, 501}
 
 
+Json = dict[str, Any]
+"""An object of JSON that a server sent or is sent."""
+
+
 class JobResult(NamedTuple):
     """What a job brought for one request."""
 
     key: str
     status: int
-    body: dict[str, Any]
+    body: Json
 
 
 class State(NamedTuple):
@@ -48,6 +52,8 @@ class Jobs(ABC):
 
     path: ClassVar[str]
     """Of jobs, below the address."""
+    status: ClassVar[str]
+    """The field of a job that says where it stands."""
 
     address: str
     """Of the server, up to and including its version."""
@@ -58,11 +64,11 @@ class Jobs(ABC):
     http: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(timeout=600))
 
     @abstractmethod
-    async def upload(self, endpoint: str, requests: Mapping[str, Any]) -> dict[str, Any]:
+    async def upload(self, endpoint: str, requests: Mapping[str, object]) -> Json:
         """Return what a job is made of: requests by key, for an endpoint."""
 
     @abstractmethod
-    async def make(self, content: dict[str, Any], mark: str) -> Job:
+    async def make(self, content: Json, mark: str) -> Job:
         """Make a job; `TransportError` leaves open whether it was made."""
 
     @abstractmethod
@@ -83,10 +89,13 @@ class Jobs(ABC):
         return reply.status_code not in _UNKNOWN_PATH
 
     @abstractmethod
-    def read(self, line: Mapping[str, Any]) -> JobResult:
+    def read(self, line: Json) -> JobResult:
         """Return what a line of results says."""
 
-    async def make_once(self, content: dict[str, Any], mark: str, requests: int) -> Job:
+    def _job(self, reply: Json) -> Job:
+        return Job(reply["id"], self.address, reply[self.status], 0)
+
+    async def make_once(self, content: Json, mark: str, requests: int) -> Job:
         """Make a job; where no answer comes, look first whether it was made all the same."""
         for tries in range(ATTEMPTS, -1, -1):
             try:
@@ -106,9 +115,7 @@ class Jobs(ABC):
                 if line.strip():
                     yield self.read(json.loads(line))
 
-    async def call(
-        self, method: str, path: str, *, once: bool = False, **content: Any
-    ) -> dict[str, Any]:
+    async def call(self, method: str, path: str, *, once: bool = False, **content: Any) -> Json:
         """Ask the server's batch API; what passes is tried again for some minutes.
 
         Args:
@@ -154,8 +161,9 @@ class OpenAIJobs(Jobs):
     """OpenAI's protocol: a file of requests, a job with a mark in its metadata."""
 
     path = "/batches"
+    status = "status"
 
-    async def upload(self, endpoint: str, requests: Mapping[str, Any]) -> dict[str, Any]:
+    async def upload(self, endpoint: str, requests: Mapping[str, object]) -> Json:
         """Upload the requests as a file."""
         lines = [
             {"custom_id": key, "method": "POST", "url": endpoint, "body": body}
@@ -171,14 +179,14 @@ class OpenAIJobs(Jobs):
         window = {"endpoint": endpoint, "completion_window": "24h"}
         return {"input_file_id": file["id"], **window}
 
-    async def make(self, content: dict[str, Any], mark: str) -> Job:
+    async def make(self, content: Json, mark: str) -> Job:
         """Make a job of an uploaded file."""
         marked = {**content, "metadata": {"langchain_judges": mark}}
         return self._job(await self.call("POST", self.path, once=True, json=marked))
 
     async def find(self, mark: str, requests: int) -> Job | None:
         """Return the job that carries a mark."""
-        after: dict[str, Any] = {}
+        after: dict[str, str] = {}
         while True:
             page = await self.call("GET", self.path, params={"limit": 100, **after})
             for job in page["data"]:
@@ -201,7 +209,7 @@ class OpenAIJobs(Jobs):
             json.dumps(problem) if job["status"] == "failed" else "",
         )
 
-    def read(self, line: Mapping[str, Any]) -> JobResult:
+    def read(self, line: Json) -> JobResult:
         """Return what a line of results says."""
         response = line.get("response") or {}
         body = response.get("body") or {"error": line.get("error")}
@@ -209,20 +217,18 @@ class OpenAIJobs(Jobs):
         body = {**body, "service_tier": "batch"} if "usage" in body else body
         return JobResult(line["custom_id"], response.get("status_code") or 503, body)
 
-    def _job(self, reply: Mapping[str, Any]) -> Job:
-        return Job(reply["id"], self.address, reply["status"], 0)
-
 
 class AnthropicJobs(Jobs):
     """Anthropic's Message Batches: requests in the job itself, which carries no mark."""
 
     path = "/messages/batches"
+    status = "processing_status"
 
-    async def upload(self, endpoint: str, requests: Mapping[str, Any]) -> dict[str, Any]:
+    async def upload(self, endpoint: str, requests: Mapping[str, object]) -> Json:
         """Return the requests; they go with the job."""
         return {"requests": [{"custom_id": k, "params": v} for k, v in requests.items()]}
 
-    async def make(self, content: dict[str, Any], mark: str) -> Job:
+    async def make(self, content: Json, mark: str) -> Job:
         """Make a job."""
         return self._job(await self.call("POST", self.path, once=True, json=content))
 
@@ -243,7 +249,7 @@ class AnthropicJobs(Jobs):
         completed = job["request_counts"].get("succeeded", 0)
         return State(job["processing_status"], completed, ended, results)
 
-    def read(self, line: Mapping[str, Any]) -> JobResult:
+    def read(self, line: Json) -> JobResult:
         """Return what a line of results says."""
         result = line["result"]
         if result["type"] == "succeeded":
@@ -254,6 +260,3 @@ class AnthropicJobs(Jobs):
         inner = error.get("error") or error
         wrong = inner.get("type") == "invalid_request_error"
         return JobResult(line["custom_id"], 400 if wrong else 503, error)
-
-    def _job(self, reply: Mapping[str, Any]) -> Job:
-        return Job(reply["id"], self.address, reply["processing_status"], 0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,6 +23,7 @@ from langchain_judges.asking.batches.batcher import MOST_REQUESTS, Batcher
 from langchain_judges.asking.batches.journal import BatchAnswer, BatchJournal, Job
 from langchain_judges.asking.batches.request import HttpRequest
 from langchain_judges.asking.models import is_openai_kin, resolve_model
+from langchain_judges.asking.models.clients import changed_clients
 from langchain_judges.errors import OptionError
 
 if TYPE_CHECKING:
@@ -83,23 +84,19 @@ def batch_model(  # noqa: PLR0913 - each an option of its own
     return cast("BaseChatModel", copied(chat, batcher, marks))
 
 
-def _openai_copy(chat: Any, batcher: Batcher, marks: dict[str, Any]) -> Any:
+def _openai_copy(chat: Any, batcher: Batcher, marks: Mapping[str, object]) -> Any:
     now, later = _clients(httpx, batcher)
-    root = chat.root_client.with_options(http_client=now, max_retries=0)
-    root_async = chat.root_async_client.with_options(http_client=later, max_retries=0)
-    clients = {
-        "root_client": root,
-        "client": root.chat.completions,
-        "root_async_client": root_async,
-        "async_client": root_async.chat.completions,
-        "http_client": now,
-        "http_async_client": later,
-    }
+
+    def batched(client: Any) -> Any:
+        http_client = later if client is chat.root_async_client else now
+        return client.with_options(http_client=http_client, max_retries=0)
+
+    clients = {**changed_clients(chat, batched), "http_client": now, "http_async_client": later}
     # A job takes hours: no reply is late.
     return chat.model_copy(update={**clients, **marks, "request_timeout": None})
 
 
-def _anthropic_copy(chat: Any, batcher: Batcher, marks: dict[str, Any]) -> Any:
+def _anthropic_copy(chat: Any, batcher: Batcher, marks: Mapping[str, object]) -> Any:
     now, later = _clients(importlib.import_module("httpx2"), batcher)
     copy = chat.model_copy(update={**marks, "max_retries": 0})
     # Where the class keeps its clients once they are made; it takes none of a caller's.
@@ -119,18 +116,20 @@ def _clients(library: Any, batcher: Batcher) -> tuple[Any, Any]:
     """
 
     class Transport(library.BaseTransport):  # type: ignore[misc]
-        def handle_request(self, request: Any) -> Any:
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
             request.read()
             return response(request, batcher.ask(HttpRequest.of(request)).result())
 
     class AsyncTransport(library.AsyncBaseTransport):  # type: ignore[misc]
-        async def handle_async_request(self, request: Any) -> Any:
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             await request.aread()
             answer = await asyncio.wrap_future(batcher.ask(HttpRequest.of(request)))
             return response(request, answer)
 
-    def response(request: Any, answer: BatchAnswer) -> Any:
-        return library.Response(answer["status"], json=answer["body"], request=request)
+    def response(request: httpx.Request, answer: BatchAnswer) -> httpx.Response:
+        parts = {"json": answer["body"], "request": request}
+        whole: httpx.Response = library.Response(answer["status"], **parts)
+        return whole
 
     return library.Client(transport=Transport()), library.AsyncClient(
         transport=AsyncTransport()

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import httpx
+
 from langchain_judges.asking.batches.journal import BatchAnswer
 
 _CONTENT = ("content-", "host", "accept", "connection", "x-stainless")
@@ -24,8 +26,8 @@ class HttpRequest(NamedTuple):
     content: bytes
 
     @classmethod
-    def of(cls, request: Any) -> HttpRequest:
-        """Return a request of httpx or httpx2 whose content was read."""
+    def of(cls, request: httpx.Request) -> HttpRequest:
+        """Return a request of httpx, or of httpx2, whose content was read."""
         return cls(str(request.url), dict(request.headers), request.content)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from langchain_core.language_models import BaseChatModel
+
+_CLIENTS = (("root_client", "client"), ("root_async_client", "async_client"))
+"""Fields of a `ChatOpenAI`: its clients, and the part of each that brings replies."""
 
 
 def is_openai_kin(model: object) -> bool:
@@ -24,6 +28,21 @@ def is_openai_kin(model: object) -> bool:
     )
 
 
+def changed_clients(model: BaseChatModel, change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the clients of a `ChatOpenAI` that a change replaces, by field.
+
+    Args:
+        model: The model.
+        change: Returns a client in place of another, or the same.
+    """
+    fields: dict[str, Any] = {}
+    for root, completions in _CLIENTS:
+        client = getattr(model, root, None)
+        if client is not None and (changed := change(client)) is not client:
+            fields |= {root: changed, completions: changed.chat.completions}
+    return fields
+
+
 def without_own_retries(model: BaseChatModel) -> BaseChatModel:
     """Return a copy of a model that does not retry by itself.
 
@@ -31,7 +50,8 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
     that made its client when it was built keeps what that client does.
     """
     if not is_openai_kin(model):
-        if "max_retries" not in type(model).model_fields or not model.max_retries:  # type: ignore[attr-defined]
+        retries = getattr(model, "max_retries", None)
+        if not retries or "max_retries" not in type(model).model_fields:
             return model
         copy = model.model_copy(update={"max_retries": 0})
         # Clients that were made on first use are made again, by the new number; what else a
@@ -40,13 +60,12 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
             if "client" in name.lower():
                 copy.__dict__.pop(name, None)
         return copy
-    clients: dict[str, Any] = {"max_retries": 0}
-    for root, chat in (("root_client", "client"), ("root_async_client", "async_client")):
-        client = getattr(model, root, None)
-        if client is not None and getattr(client, "max_retries", None):
-            clients[root] = client.with_options(max_retries=0)
-            clients[chat] = clients[root].chat.completions
-    return model.model_copy(update=clients) if len(clients) > 1 else model
+
+    def once(client: Any) -> Any:
+        return client.with_options(max_retries=0) if client.max_retries else client
+
+    clients = changed_clients(model, once)
+    return model.model_copy(update={"max_retries": 0, **clients}) if clients else model
 
 
 def _cached(kind: type) -> list[str]:

@@ -8,9 +8,11 @@ costs more processor time than the rest of a call.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeGuard
 
 from langchain_core.language_models import BaseChatModel
+
+from langchain_judges.asking.models.clients import changed_clients
 
 _OPTIONS = {"extra_headers", "extra_query", "timeout"}
 """Keywords of a call that are not part of its body."""
@@ -23,16 +25,15 @@ def with_plain_json(model: BaseChatModel) -> BaseChatModel:
     """
     if not type(model).__module__.startswith("langchain_openai."):
         return model
-    changes: dict[str, Any] = {}
-    for root, chat, kind in (
-        ("root_client", "client", _Completions),
-        ("root_async_client", "async_client", _AsyncCompletions),
-    ):
-        client: Any = getattr(model, root)
-        if type(client).__module__.partition(".")[0] == "openai":
-            changes[root] = _Client(client, kind(client.chat.completions))
-            changes[chat] = changes[root].chat.completions
-    return model.model_copy(update=changes)
+    return model.model_copy(update=changed_clients(model, _plain_client))
+
+
+def _plain_client(client: Any) -> Any:
+    if type(client).__module__.partition(".")[0] != "openai":
+        return client
+    is_async = type(client).__name__.startswith("Async")
+    kind = _AsyncCompletions if is_async else _Completions
+    return _Client(client, kind(client.chat.completions))
 
 
 class _Beside:
@@ -71,7 +72,7 @@ class _Completions(_Beside):
 
 
 class _AsyncCompletions(_Completions):
-    async def create(self, **payload: Any) -> Any:
+    async def create(self, **payload: Any) -> _Reply:
         """Send a request and return the reply unread."""
         return _Reply(await self._send(**_as_body(payload)))
 
@@ -79,7 +80,7 @@ class _AsyncCompletions(_Completions):
 
 
 class _Reply(_Beside):
-    def parse(self) -> Any:
+    def parse(self) -> object:
         """Return a common reply as a dictionary, any other as the client reads it."""
         try:
             body = json.loads(self._behind.http_response.content)
@@ -100,10 +101,12 @@ def _as_body(payload: dict[str, Any]) -> dict[str, Any]:
     return {"model": payload["model"], "messages": (), "extra_body": body, **options}
 
 
-def _is_common(body: Any) -> bool:
+def _is_common(body: object) -> TypeGuard[dict[str, Any]]:
     """Say whether LangChain reads all of a reply from a dictionary: not where it refuses."""
-    choices = body.get("choices") if isinstance(body, dict) else None
-    if not isinstance(choices, list) or not choices or body.get("error"):
+    if not isinstance(body, dict) or body.get("error"):
+        return False
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices:
         return False
     messages = [one.get("message") if isinstance(one, dict) else None for one in choices]
     return all(
@@ -114,14 +117,13 @@ def _is_common(body: Any) -> bool:
     )
 
 
-def _slim(tokens: Any) -> None:
+def _slim(tokens: object) -> None:
     """Drop what says nothing more of tokens: traces copy every entry, twice.
 
     The bytes that a token's text spells, and empty lists of alternatives.
     """
     for token in tokens if isinstance(tokens, list) else ():
-        text = token.get("token") if isinstance(token, dict) else None
-        if not isinstance(text, str):
+        if not isinstance(token, dict) or not isinstance(text := token.get("token"), str):
             continue
         if token.get("bytes") == list(text.encode(errors="replace")):
             del token["bytes"]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
+
+from langchain_judges.asking.models.clients import changed_clients
 
 MASK = "***"
 _NAMED = re.compile(r"key|token(?!s|_id|iz)|secret|password|credential|authorization", re.I)
@@ -111,11 +112,8 @@ def without_password(model: BaseChatModel) -> BaseChatModel:
         return model
     parts = urlsplit(address)
     bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    changes: dict[str, Any] = {"openai_api_base": bare}
     headers = {"Authorization": f"Basic {_basic(address)}"}
-    for root, chat in (("root_client", "client"), ("root_async_client", "async_client")):
-        client = getattr(model, root, None)
-        if client is not None:
-            changes[root] = client.with_options(base_url=bare, default_headers=headers)
-            changes[chat] = changes[root].chat.completions
-    return model.model_copy(update=changes)
+    clients = changed_clients(
+        model, lambda client: client.with_options(base_url=bare, default_headers=headers)
+    )
+    return model.model_copy(update={"openai_api_base": bare, **clients})
