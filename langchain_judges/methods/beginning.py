@@ -1,37 +1,68 @@
-"""The nodes with which every judgment begins: its check, and what a memory recalls."""
+"""How every judgment begins: its check, and what a memory recalls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from langgraph.constants import END, START
+from langgraph.types import Overwrite
 
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Steps, Update
+from langchain_judges.memory.reminder import Reminder
 from langchain_judges.methods.setup import Setup
+from langchain_judges.verdict import Item, LabelVerdict, Pair, Verdict
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
 
-class Beginning(Protocol):
-    """The steps of a judge, as far as every judge has them."""
+@dataclass(frozen=True)
+class RowSteps(ABC):
+    """The steps of a judge: what a judgment begins with, whatever is judged."""
 
-    @property
-    def setup(self) -> Setup:
-        """What the steps work with."""
+    setup: Setup
+    empty: ClassVar[Mapping[str, object]] = {}
+    """State keys of the method as they are before it begins."""
+    lists: ClassVar[tuple[str, ...]] = ()
+    """State keys of the method that parallel calls add to."""
 
+    @abstractmethod
     def begin(self, state: Any) -> Update:
         """Check the row; a verdict in the update ends the judgment."""
 
+    @abstractmethod
     def recall(self, state: Any) -> Steps[Update]:
         """Recall the examples that fit the row."""
+
+    def blank(self, row: Pair | Item) -> Update:
+        """Return the state before a row is judged: what a checkpointed thread holds is old."""
+        lists = {key: Overwrite([]) for key in (*self.lists, "usages")}
+        failures = Overwrite(self.setup.cut(row))
+        return {**lists, "failures": failures, **self.empty, "verdict": None}
+
+    def decided(self, row: Pair | Item, verdict: Verdict | LabelVerdict) -> Update:
+        """Return the state where a verdict needs no call: no example is recalled either."""
+        reminder = self.setup.reminder
+        return {
+            **self.blank(row),
+            **(reminder.empty_update if reminder else {}),
+            "verdict": verdict,
+        }
+
+    @property
+    def reminder(self) -> Reminder:
+        """How the judge asks its memory, where it has one."""
+        assert self.setup.reminder  # noqa: S101 - the nodes that ask it exist only with a memory
+        return self.setup.reminder
 
 
 def begin(
     graph: StateGraph[Any, Any, Any, Any],
-    steps: Beginning,
+    steps: RowSteps,
     first: Callable[[Any], Next],
     targets: Sequence[str],
 ) -> None:

@@ -8,13 +8,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from langchain_judges.asking.replies.confidence import Span
-from langchain_judges.asking.replies.prose import (
-    agreed,
-    fields,
-    label_in,
-    lines_of,
-    lone_label,
-)
+from langchain_judges.asking.replies.prose import agreed, fields, label_in, lines_of, lone_label
 from langchain_judges.orders import Slot, SlotOrTie
 
 

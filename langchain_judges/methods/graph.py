@@ -133,11 +133,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **settings: Any
     ) -> Iterator[Any]:
         """Read the input, then stream as LangGraph does."""
-        parts = super().stream(
-            self._read(input),
-            config,
-            **settings,
-        )
+        parts = super().stream(self._read(input), config, **settings)
         if not (self.journal and self.journal.saver):
             return parts
         return self._closed_after(parts, self.journal, merge_configs(self.config, config))
@@ -147,11 +143,7 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> AsyncIterator[Any]:
         """Read the input, then stream as LangGraph does."""
         # The generator itself, so that closing it closes the run.
-        parts = super().astream(
-            self._read(input),
-            config,
-            **settings,
-        )
+        parts = super().astream(self._read(input), config, **settings)
         if not (self.journal and self.journal.saver):
             return parts
         return self._aclosed_after(parts, self.journal, merge_configs(self.config, config))

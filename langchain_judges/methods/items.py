@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NotRequired, cast
+from typing import Any, NotRequired, cast
 
-from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.gathering import Gathered
@@ -14,7 +13,7 @@ from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.reminder import Account, Reminded, cut_failures
-from langchain_judges.methods.setup import Setup
+from langchain_judges.methods.beginning import RowSteps
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
 from langchain_judges.rows.texts import fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage, no_usage, not_labelled
@@ -62,14 +61,8 @@ class ItemResult(TypedDict):
 
 
 @dataclass(frozen=True)
-class ItemSteps:
+class ItemSteps(RowSteps):
     """The steps of a judge of one text; a method adds its own."""
-
-    setup: Setup
-    empty: ClassVar[Mapping[str, object]] = {}
-    """State keys of the method as they are before it begins."""
-    lists: ClassVar[tuple[str, ...]] = ()
-    """State keys of the method that parallel calls add to."""
 
     def check(self, item: Item) -> None:
         """Check that there is something to judge an item by.
@@ -84,23 +77,15 @@ class ItemSteps:
         check_item(state)
         item = item_of(state)
         self.check(item)
-        # A checkpointed thread still holds the lists of its previous run.
-        lists = {key: Overwrite([]) for key in (*self.lists, "usages")}
-        failures = Overwrite(self.setup.cut(item))
-        update: Update = {**lists, "failures": failures, **self.empty, "verdict": None}
         if unseen := self.setup.unseen(item):
-            if self.setup.reminder:
-                update |= self.setup.reminder.empty_update
             verdict = not_labelled(unseen, no_usage())
             verdict["rationale"] = f"Not judged: {unseen[0]['detail']}."
-            return {**update, "verdict": verdict}
-        return update
+            return self.decided(item, verdict)
+        return self.blank(item)
 
     def recall(self, state: ItemState) -> Steps[Update]:
         """Recall the audited mistakes that fit the item."""
-        reminder = self.setup.reminder
-        assert reminder  # noqa: S101 - the node exists only with a memory
-        item = item_of(state)
+        item, reminder = item_of(state), self.reminder
         recalled = yield from reminder.fetch(item)
         examples, failures = self.fitting(item, recalled)
         ids = [str(example["id"]) for example in examples]
@@ -111,17 +96,12 @@ class ItemSteps:
             "allow_leak": reminder.allow_leak,
             "version": str(reminder.memory.version),
         }
-        return {
-            "reminded": {"examples": examples, "account": account},
-            "recalled": account,
-            "failures": failures,
-        }
+        reminded: Reminded = {"examples": examples, "account": account}
+        return {"reminded": reminded, "recalled": account, "failures": failures}
 
     def fitting(self, item: Item, recalled: Recalled) -> tuple[list[Example], list[Failure]]:
         """Return the examples that can be shown, and a note for those that cannot."""
-        reminder = self.setup.reminder
-        assert reminder  # noqa: S101 - see `recall`
-        reminded = reminder.fit(recalled, item)
+        reminded = self.reminder.fit(recalled, item)
         return reminded["examples"], cut_failures(reminded["account"])
 
 

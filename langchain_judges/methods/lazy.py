@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -26,9 +26,7 @@ class Lazy(MutableMapping[str, T], Generic[T]):
         """Return what a name stands for, loaded now if it was not."""
         home = self._homes[name]
         if isinstance(home, str):
-            module, _, own = home.partition(":")
-            home = getattr(import_module(f"{self._package}.{module}"), own)
-            self._homes[name] = home
+            home = self._homes[name] = resolve_name(f"{self._package}.{home}")
         return home
 
     def __setitem__(self, name: str, value: T) -> None:

@@ -13,18 +13,19 @@ from langgraph.types import Overwrite
 
 from langchain_judges.asking.nodes import Next, Route, plain
 from langchain_judges.asking.steps import Update
+from langchain_judges.memory.reminder import RememberedPair
+from langchain_judges.methods.combination import SHARED, Combination
 from langchain_judges.methods.marks import Kind, metadata_of
+from langchain_judges.methods.members import Member
 from langchain_judges.methods.setup import SPARE_THREADS
 from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.rows.texts import judged
-from langchain_judges.verdict import even_verdict
+from langchain_judges.verdict import Item, even_verdict
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
     from langchain_judges.methods.combined import CombinedGraph
-from langchain_judges.methods.combination import SHARED, Combination
-from langchain_judges.methods.members import Member
 
 RowState = TypeVar("RowState", bound=Mapping[str, Any])
 
@@ -49,6 +50,24 @@ class Start:
         check_pair(state)
         same = judged(state["output_a"]) == judged(state["output_b"])
         return {**update, "verdict": even_verdict() if same else None}
+
+
+def graph_of(
+    kind: Kind, of_pairs: tuple[type, type], of_items: tuple[type, type]
+) -> StateGraph[Any, Any, Any, Any]:
+    """Return an empty graph of a judge made of judges.
+
+    Args:
+        kind: What its members judge.
+        of_pairs: The types of its state and of its result, of judges of pairs.
+        of_items: The same of judges of single texts.
+    """
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
+    state, result = of_pairs if kind == "pair" else of_items
+    source = RememberedPair if kind == "pair" else Item
+    return StateGraph(state, input_schema=source, output_schema=result)
 
 
 def begin(

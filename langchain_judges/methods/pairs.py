@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, ClassVar, NotRequired
 
-from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.gathering import Gathered
@@ -15,9 +14,9 @@ from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.reminder import Account, RememberedPair, Reminded, cut_failures
 from langchain_judges.memory.rendering import block, example_texts
+from langchain_judges.methods.beginning import RowSteps
 from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.methods.second_order import FirstOrder, TwoOrders
-from langchain_judges.methods.setup import Setup
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots
 from langchain_judges.rows.checks import check_pair
 from langchain_judges.rows.texts import (
@@ -31,6 +30,7 @@ from langchain_judges.verdict import (
     POINTS,
     PREFERENCE_WORDS,
     Failure,
+    Item,
     Pair,
     Preference,
     Usage,
@@ -112,14 +112,9 @@ class PairResult(TypedDict):
 
 
 @dataclass(frozen=True)
-class PairSteps:
+class PairSteps(RowSteps):
     """The steps of a judge of pairs; a method adds its own."""
 
-    setup: Setup
-    empty: ClassVar[Mapping[str, object]] = {}
-    """State keys of the method as they are before it begins."""
-    lists: ClassVar[tuple[str, ...]] = ()
-    """State keys of the method that parallel calls add to."""
     focus: ClassVar[str] = ""
     """What a prompt adds where the task has several turns."""
 
@@ -140,32 +135,21 @@ class PairSteps:
         check_pair(state)
         pair = pair_of(state)
         same = self.seen(pair, "output_a") == self.seen(pair, "output_b")
-        unseen = self.setup.unseen(pair)
-        # A checkpointed thread still holds the lists of its previous run.
-        update: Update = {key: Overwrite([]) for key in (*self.lists, "usages")} | dict(
-            self.empty
-        )
-        update["failures"] = Overwrite(self.setup.cut(pair))
-        if isinstance(self.setup.options, TwoOrders) and self.setup.options.waits:
-            update["first_order"] = None
-        if (same or unseen) and self.setup.reminder:
-            update |= self.setup.reminder.empty_update
-        if unseen:
+        if unseen := self.setup.unseen(pair):
             why = f"Not judged: {unseen[0]['detail']}."
-            return {**update, "verdict": not_judged(unseen, no_usage(), why)}
-        return {**update, "verdict": even_verdict() if same else None}
+            return self.decided(pair, not_judged(unseen, no_usage(), why))
+        return self.decided(pair, even_verdict()) if same else self.blank(pair)
+
+    def blank(self, row: Pair | Item) -> Update:
+        """Return the state before a pair is judged: no order was asked first."""
+        waits = isinstance(self.setup.options, TwoOrders) and self.setup.options.waits
+        return {**super().blank(row), **({"first_order": None} if waits else {})}
 
     def recall(self, state: PairState) -> Steps[Update]:
         """Recall the audited mistakes that fit the pair."""
-        reminder = self.setup.reminder
-        assert reminder  # noqa: S101 - the node exists only with a memory
-        reminded = yield from reminder.recall(state)
+        reminded = yield from self.reminder.recall(state)
         account = reminded["account"]
-        return {
-            "reminded": reminded,
-            "recalled": account,
-            "failures": cut_failures(account),
-        }
+        return {"reminded": reminded, "recalled": account, "failures": cut_failures(account)}
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
         """Return what stands around the material: focus, the caller's words, examples."""

@@ -74,10 +74,13 @@ def _criterion(criterion: PlanLineLike) -> PlanLine:
 
 
 def _weight(value: object) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < value < math.inf:  # type: ignore[operator]
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 < value < math.inf
+    ):
         raise ValueError("a weight that is no number above zero")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 @cache

@@ -44,9 +44,7 @@ class PlanSteps(PairSteps):
         }
         question = self.setup.question("reference", Answer)
         reply, reused = yield from self.references.get(
-            request,
-            lambda: ask(question, variables),
-            lambda reply: reply.data is not None,
+            request, lambda: ask(question, variables), lambda reply: reply.data is not None
         )
         return {
             "written_reference": reply.data["answer"] if reply.data else None,

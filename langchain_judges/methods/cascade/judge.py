@@ -11,19 +11,18 @@ from langgraph.constants import END
 from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.nodes import Route, plain
 from langchain_judges.asking.steps import Node, Steps, Update
-from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.ask_member import ask_member, row_of
 from langchain_judges.methods.cascade.options import Cascade
 from langchain_judges.methods.combination import MembersLike
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.marks import Kind
 from langchain_judges.methods.members import Member, kind_of_members, read_members
-from langchain_judges.methods.members_graph import Start, begin, finish
+from langchain_judges.methods.members_graph import Start, begin, finish, graph_of
 from langchain_judges.methods.opinions import Opinion
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.metrics.doubt import certainty
 from langchain_judges.options import factory
-from langchain_judges.verdict import Failure, Item, add_usage, not_judged, not_labelled
+from langchain_judges.verdict import Failure, add_usage, not_judged, not_labelled
 
 if TYPE_CHECKING:
     from langchain_judges.methods.combined import CombinedGraph
@@ -151,15 +150,10 @@ def build(own: Cascade, members: MembersLike) -> CombinedGraph:
 
 def cascade_of(own: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     """Return the cascade of judges that are there."""
-    # Loaded on use: to check options and count calls takes no graph.
-    from langgraph.graph import StateGraph
-
     kind = kind_of_members(members)
     steps = CascadeSteps(members, kind, own.gates(len(members)))
-    state: Any = (CascadeState, RememberedPair, CascadeResult)
-    if kind == "item":
-        state = (ItemCascadeState, Item, ItemCascadeResult)
-    graph = StateGraph(state[0], input_schema=state[1], output_schema=state[2])
+    of_items = (ItemCascadeState, ItemCascadeResult)
+    graph = graph_of(kind, (CascadeState, CascadeResult), of_items)
     graph.add_node("ask", Node(steps.ask, own.events))
     graph.add_node("decide", plain(steps.decide, own.events))
     empty: dict[str, Any] = {"stage": None, "answer": None}

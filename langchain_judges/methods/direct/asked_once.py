@@ -38,7 +38,6 @@ class Relative(ShownExamples):
     summary = "Zero-shot relative: which is better, or a tie; both orders must agree."
     presets = {"one_order": {"orders": "none"}}
     budgets = (Budget(2),)
-    events = {"ballots": "vote"}
     templates = {"judge": texts.RELATIVE}
     reply = "label"
 
@@ -67,7 +66,6 @@ class Absolute(Baseline):
     summary = "Zero-shot absolute: two scores in one call; both orders must agree."
     presets = {"five_points": {"scale": (1, 5)}}
     budgets = (Budget(2),)
-    events = {"ballots": "vote"}
     templates = {"judge": texts.ABSOLUTE}
     reply = "scores"
 
@@ -125,7 +123,6 @@ class Direct(AboutATask):
         "both_orders": {"orders": "strict"},
     }
     budgets = (Budget(1),)
-    events = {"ballots": "vote"}
     templates = {"judge": texts.DIRECT}
 
     aspects: Annotated[
@@ -160,7 +157,6 @@ class ChainOfThought(ShownExamples, AboutATask):
     summary = "Chain of thought: one call that reasons first, then A or B."
     presets = {"one_shot": {"shots": 1}, "few_shot": {"shots": 5}}
     budgets = (Budget(1),)
-    events = {"ballots": "vote"}
     templates = {"judge": texts.COT}
 
     orders: OrderRule = "none"
@@ -189,7 +185,6 @@ class LLMScore(Baseline):
     summary = "DRPE's judge without roles: one choice, weighed by its token confidence."
     presets = {"both_orders": {"orders": "strict"}}
     budgets = (Budget(1),)
-    events = {"ballots": "vote"}
     templates = {"judge": texts.LLM_SCORE}
     result = LLMScoreResult
     noun = "passage"

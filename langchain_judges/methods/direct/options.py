@@ -24,6 +24,7 @@ class Baseline(TwoOrders):
     """What all baselines share."""
 
     evidence: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
+    events: ClassVar[Mapping[str, str]] = {"ballots": "vote"}
     reply: ClassVar[Reads] = "forced_label"
     result: ClassVar[type[DirectResult]] = DirectResult
     noun: ClassVar[str] = "response"

@@ -46,7 +46,6 @@ class SelfConsistency(ShownExamples, AboutATask):
     summary = "Self-consistency of SC²'s paper: the majority of eight chains of thought."
     presets = {"one_shot": {"shots": 1}, "few_shot": {"shots": 5}}
     budgets = (Budget(0, 1, "samples"),)
-    events = {"ballots": "vote"}
     templates = {"judge": texts.COT}
     result = SelfConsistencyResult
 

@@ -13,7 +13,6 @@ from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.nodes import plain
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.ask_member import ask_member, row_of
 from langchain_judges.methods.combination import MembersLike
 from langchain_judges.methods.items import ItemResult, ItemState
@@ -21,11 +20,11 @@ from langchain_judges.methods.jury.options import Jury, MemberWeights
 from langchain_judges.methods.jury.tally import Ballots, label_verdict, pair_verdict
 from langchain_judges.methods.marks import Kind, metadata_of
 from langchain_judges.methods.members import Member, kind_of_members, read_members
-from langchain_judges.methods.members_graph import Start, begin, finish
+from langchain_judges.methods.members_graph import Start, begin, finish, graph_of
 from langchain_judges.methods.opinions import Opinion
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import factory
-from langchain_judges.verdict import Item, add_usage
+from langchain_judges.verdict import add_usage
 
 if TYPE_CHECKING:
     from langchain_judges.methods.combined import CombinedGraph
@@ -126,18 +125,12 @@ def build(own: Jury, members: MembersLike) -> CombinedGraph:
 
 
 def _jury(own: Jury, members: tuple[Member, ...]) -> CombinedGraph:
-    # Loaded on use: to check options and count calls takes no graph.
-    from langgraph.graph import StateGraph
-
     own.check_size(len(members))
     kind = kind_of_members(members)
     steps = JurySteps(own, members, kind, _weights(own.weights, members), _grades(members))
     if kind == "item" and own.combine == "mean" and not steps.grades:
         raise OptionError("`combine='mean'` needs labels that are numbers")
-    state: Any = (JuryState, RememberedPair, JuryResult)
-    if kind == "item":
-        state = (ItemJuryState, Item, ItemJuryResult)
-    graph = StateGraph(state[0], input_schema=state[1], output_schema=state[2])
+    graph = graph_of(kind, (JuryState, JuryResult), (ItemJuryState, ItemJuryResult))
     graph.add_node("ask", Node(steps.ask, own.events))
     graph.add_node("merge", plain(steps.merge, own.events))
     start = Start(kind, ("members", "failures", "usages"), {})
