@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from langchain_judges.asking.models import ModelSpec, model_name
 from langchain_judges.asking.paid import Paid
@@ -16,7 +16,11 @@ from langchain_judges.rows.texts import texts_read
 from langchain_judges.runs.prices import provider_and_name
 
 if TYPE_CHECKING:
-    from langchain_judges.runs.prices import Prices
+    from langchain_core.language_models import BaseChatModel
+
+    from langchain_judges.runs.prices import Price, Prices
+
+    _Model = ModelSpec | BaseChatModel
 
 OVERHEAD = 300
 """Tokens of a call beside the row: the method's own words, and what earlier steps wrote."""
@@ -39,8 +43,8 @@ class Estimate:
 
 
 def estimate(
-    judge: Any,
-    rows: Iterable[Mapping[str, Any]],
+    judge: object,
+    rows: Iterable[Mapping[str, object]],
     *,
     n: int,
     size: int,
@@ -71,13 +75,10 @@ def estimate(
             tier or _tier(model),
         )
         input_tokens, replies = input_tokens + usage.input_tokens, replies + usage.output_tokens
-        costs.append(None if prices is None else _cost(prices, model, usage))
-    dollars_by_model = [cost for cost in costs if cost is not None]
-    dollars = (
-        sum(dollars_by_model)
-        if dollars_by_model and len(dollars_by_model) == len(costs)
-        else None
-    )
+        price = _price(prices, model)
+        costs.append(None if price is None else price.of(usage))
+    known = [cost for cost in costs if cost is not None]
+    dollars = sum(known) if costs and len(known) == len(costs) else None
     return Estimate(input_tokens, replies, dollars, _counted(counters.values(), len(sample), n))
 
 
@@ -99,31 +100,28 @@ def _counted(counters: Iterable[Tokenizer], sample: int, n: int) -> str:
     )
 
 
-def _name(model: Any) -> str:
-    if isinstance(model, dict):
-        return provider_and_name(cast("ModelSpec", model))[1]
-    return model_name(model)
+def _name(model: _Model) -> str:
+    return provider_and_name(model)[1] if isinstance(model, dict) else model_name(model)
 
 
-def _tier(model: Any) -> str | None:
+def _tier(model: _Model) -> str | None:
     if isinstance(model, dict):
         return (model.get("settings") or {}).get("service_tier")
     return getattr(model, "service_tier", None)
 
 
-def _cost(prices: Prices, model: Any, usage: Paid) -> float | None:
-    if not isinstance(model, dict):
-        return prices.cost(model, usage)
-    price = prices.of_named(cast("ModelSpec", model))
-    return None if price is None else price.of(usage)
+def _price(prices: Prices | None, model: _Model) -> Price | None:
+    if prices is None:
+        return None
+    return prices.of_named(model) if isinstance(model, dict) else prices.of(model)
 
 
-def _models_of(judge: Any) -> list[tuple[int, Any]]:
+def _models_of(judge: object) -> list[tuple[int, _Model]]:
     """Return the calls for a row and the model of each judge that a judge is made of."""
     if isinstance(judge, Outline):
         return list(judge.asked)
     own = unwrapped(judge)
     if members := getattr(own, "members", ()):
         return [each for member in members for each in _models_of(member.judge)]
-    model = {"name": own.model} if isinstance(own.model, str) else own.model
+    model: _Model = ModelSpec(name=own.model) if isinstance(own.model, str) else own.model
     return [(metadata_of(judge)["calls"], model)]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
-from langchain_core.runnables import Runnable
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 _DECISIVE = ("method", "options", "model", "prompt_version")
 
@@ -30,7 +32,7 @@ class Marks(TypedDict, total=False):
     """The identity of its embeddings, or of those of each member."""
 
 
-def marks_of(judge: Runnable[Any, Any]) -> tuple[Marks, int]:
+def marks_of(judge: object) -> tuple[Marks, int]:
     """Return the settings that determine a judge's verdicts, and its calls for a row.
 
     Both are in the judge's metadata, from its factory or its author. A sequence around a
@@ -52,7 +54,7 @@ def marks_of(judge: Runnable[Any, Any]) -> tuple[Marks, int]:
     return marks, int(metadata.get("calls", 0))
 
 
-def _embeddings(judge: Runnable[Any, Any]) -> list[Any]:
+def _embeddings(judge: object) -> list[Embeddings]:
     """Return the embeddings of a judge, or of its members."""
     own = unwrapped(judge)
     if members := getattr(own, "members", ()):
@@ -72,7 +74,7 @@ def name_of(marks: Marks) -> dict[str, str]:
     }
 
 
-def check_identity(judge: Runnable[Any, Any], marks: Marks) -> None:
+def check_identity(name: str, marks: Marks) -> None:
     """Check that results of a judge can be told from those of another.
 
     Raises:
@@ -81,6 +83,6 @@ def check_identity(judge: Runnable[Any, Any], marks: Marks) -> None:
     if "method" not in marks:
         raise OptionError(
             "`out` needs a judge with metadata that identify it, so that a later run can "
-            f"tell whether it is the same; {judge.get_name()!r} has none. Name it and its "
+            f"tell whether it is the same; {name!r} has none. Name it and its "
             'version by `.with_config(metadata={"method": "my judge, version 1"})`'
         )

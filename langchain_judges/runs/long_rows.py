@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 from langchain_judges.asking.tokens import BYTES, bytes_of
 from langchain_judges.errors import LongRowWarning
@@ -22,7 +21,7 @@ def long_row(size: int, row: str = "The longest row") -> str:
     return f"{row} has about {tokens:,} tokens, and every call sends it."
 
 
-def warn_if_long(index: int, row: Mapping[str, Any]) -> None:
+def warn_if_long(index: int, row: Mapping[str, object]) -> None:
     """Warn of a row that many models refuse, by its index among the rows of the run."""
     if text := long_row(bytes_of(texts_read(row)), f"The row of index {index}"):
         warnings.warn(text, LongRowWarning, stacklevel=2)

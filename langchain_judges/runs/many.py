@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Collection,
-    Generator,
-    Iterable,
-    Iterator,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from queue import SimpleQueue
 
-from langchain_core.language_models import BaseLanguageModel
-
 from langchain_judges.asking.ask import GRACE
 from langchain_judges.asking.steps import arun, run
-from langchain_judges.errors import OptionError, RunStopped
-from langchain_judges.methods.marks import unwrapped
+from langchain_judges.errors import RunStopped
 from langchain_judges.options import with_options
 from langchain_judges.runs.options import RunOptions
 from langchain_judges.runs.result_row import ResultRow
@@ -60,7 +50,6 @@ def judge_many(judge: Judge, rows: Rows, options: RunOptions) -> Run:
         OutputError: `out` is in use, holds something else or cannot be written (while
             iterating).
     """
-    _check(judge, rows)
     return Run(Workload(judge, rows, options))
 
 
@@ -76,19 +65,7 @@ def ajudge_many(judge: Judge, rows: Rows, options: RunOptions) -> AsyncRun:
         rows: As for `judge_many`.
         options: Each by its name.
     """
-    _check(judge, rows)
     return AsyncRun(Workload(judge, rows, options))
-
-
-def _check(judge: object, rows: object) -> None:
-    """Reject a model in place of a judge, and values that are not rows."""
-    if isinstance(model := unwrapped(judge), BaseLanguageModel):
-        raise OptionError(
-            f"`judge` must be a judge, got the model {type(model).__name__}; create a judge "
-            "with a factory such as `create_bsm_judge`"
-        )
-    if not isinstance(rows, Iterable):
-        raise OptionError(f"`rows` must be a list or another iterable of rows, got {rows!r}")
 
 
 class Run(Iterator[ResultRow]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -23,11 +23,12 @@ from langchain_judges.errors import JudgeError, OptionError, OutputError, needs
 from langchain_judges.runs.files.merge import merge
 from langchain_judges.runs.files.remote import url_of
 from langchain_judges.runs.summary import Summary
+from langchain_judges.runs.workload import Rows
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-RowSource = Callable[[], Iterable[Mapping[str, Any]]]
+RowSource = Callable[[], Rows]
 """Creates the rows in the process of an actor."""
 LOCKED = 60.0
 """Seconds that an actor waits for a part whose previous writer is still ending."""
@@ -43,7 +44,7 @@ class JudgedDataset(NamedTuple):
 
 
 def judge_dataset(  # noqa: PLR0913 - each an option of its own
-    ds: Dataset | Iterable[Mapping[str, Any]] | RowSource,
+    ds: Dataset | Rows | RowSource,
     spec: Mapping[str, Any],
     *,
     out: str | PathLike[str],
@@ -166,9 +167,9 @@ def _shares(options: Mapping[str, Any], number: int, actors: int) -> dict[str, A
     return own
 
 
-def _source(ds: Any) -> RowSource:
+def _source(ds: Dataset | Rows | RowSource) -> RowSource:
     if callable(ds):
-        return ds  # type: ignore[no-any-return]
+        return ds
     if hasattr(ds, "iter_rows"):
         return lambda: ds.iter_rows()
     rows = list(ds)
@@ -251,7 +252,9 @@ class _ClusterLimiter(BaseRateLimiter):
         self._rate.spend.remote(tokens)
 
 
-def _display(summary: Summary, judges: list[Any], ray: Any, progress: bool) -> Any:
+def _display(
+    summary: Summary, judges: list[Any], ray: Any, progress: bool
+) -> AbstractContextManager[None]:
     """Return what shows the progress of all actors while it is entered."""
     if not progress:
         return nullcontext()

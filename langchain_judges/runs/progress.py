@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from langchain_judges.rows.console import InertConsole
@@ -48,7 +48,7 @@ class _Count(TextColumn):
         self.refresh = refresh
         self.follow: Callable[[], None] = lambda: None
 
-    def render(self, task: Any) -> Text:
+    def render(self, task: Task) -> Text:
         self.refresh()
         self.follow()
         summary = self.summary

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from uuid import uuid4
 
+from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from langchain_judges.asking.ledger import LEDGER, Ledger
@@ -62,7 +63,7 @@ class Workload:
         self._files = RunFiles(options.out, self._shard, keep_failed=options.keep_failed)
         marks, self._calls_each = marks_of(judge)
         if options.out is not None:
-            check_identity(judge, marks)
+            check_identity(judge.get_name(), marks)
         marks.setdefault("method", judge.get_name())
         self.name = name_of(marks)
         self.summary = Summary(
@@ -279,6 +280,14 @@ class Workload:
 
 
 def _check(judge: object, rows: object) -> None:
+    """Reject a model in place of a judge, and values that are not rows."""
+    if isinstance(model := unwrapped(judge), BaseLanguageModel):
+        raise OptionError(
+            f"`judge` must be a judge, got the model {type(model).__name__}; create a judge "
+            "with a factory such as `create_bsm_judge`"
+        )
+    if not isinstance(rows, Iterable):
+        raise OptionError(f"`rows` must be a list or another iterable of rows, got {rows!r}")
     if not isinstance(judge, Runnable):
         raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
     if isinstance(rows, Mapping | str):

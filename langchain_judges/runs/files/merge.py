@@ -6,17 +6,21 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.rows.files import read_lines
 from langchain_judges.runs.files.remote import Remote, url_of
 from langchain_judges.runs.files.shards import Receipt, Shard, parts_of
 from langchain_judges.runs.files.tables import WRITERS
-from langchain_judges.runs.result_row import judged_row
+from langchain_judges.runs.result_row import ResultRow, judged_row
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -65,8 +69,7 @@ def merge(
 @contextlib.contextmanager
 def _fetched(source: str | os.PathLike[str]) -> Iterator[Path]:
     """Give the parts or the file to read; what is in an object store is fetched."""
-    url = url_of(source)
-    if url is None:
+    if (url := url_of(source)) is None:
         yield Path(source)
         return
     is_file = Path(source).suffix == ".jsonl"
@@ -83,8 +86,7 @@ def _fetched(source: str | os.PathLike[str]) -> Iterator[Path]:
 @contextlib.contextmanager
 def _delivered(out: str | os.PathLike[str]) -> Iterator[Path]:
     """Give the table to write; it is copied to an object store if it belongs there."""
-    url = url_of(out)
-    if url is None:
+    if (url := url_of(out)) is None:
         yield Path(out)
         return
     remote = Remote(url.rpartition("/")[0])
@@ -158,11 +160,11 @@ def _common_mark(parts: list[Path], receipts: list[Receipt]) -> str:
     return marks.pop()
 
 
-def _mark_of(row: Mapping[str, Any]) -> str:
+def _mark_of(row: ResultRow) -> str:
     return str((row.get("judge") or {}).get("mark"))
 
 
-def _places(parts: list[Path], mark: str) -> Any:
+def _places(parts: list[Path], mark: str) -> NDArray[np.int64]:
     """Return index, part, offset and length of each row, by index: an (n, 4) array."""
     import numpy as np
 
@@ -183,16 +185,16 @@ def _places(parts: list[Path], mark: str) -> Any:
     return table[np.argsort(table[:, 0], kind="stable")]
 
 
-def _parse(line: bytes, part: Path) -> dict[str, Any]:
+def _parse(line: bytes, part: Path) -> ResultRow:
     try:
-        row: dict[str, Any] = json.loads(line)
+        row: ResultRow = json.loads(line)
         _ = row["key"], row["index"]
     except (TypeError, KeyError, ValueError) as exc:
         raise OutputError(f"{part} has a line that is not a result of a judge.") from exc
     return row
 
 
-def _in_order(parts: list[Path], places: Any) -> Iterator[dict[str, Any]]:
+def _in_order(parts: list[Path], places: NDArray[np.int64]) -> Iterator[ResultRow]:
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(part.open("rb")) for part in parts]
         for _, number, offset, length in places.tolist():
@@ -200,7 +202,7 @@ def _in_order(parts: list[Path], places: Any) -> Iterator[dict[str, Any]]:
             yield json.loads(files[number].read(length))
 
 
-def _count(rows: Iterable[dict[str, Any]], counts: Counter[bool]) -> Iterator[dict[str, Any]]:
+def _count(rows: Iterable[ResultRow], counts: Counter[bool]) -> Iterator[ResultRow]:
     for row in rows:
         counts[judged_row(row)] += 1
         yield row

@@ -13,7 +13,6 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass
 from tempfile import mkstemp
-from typing import Any
 
 from langchain_judges.errors import OutputError
 from langchain_judges.runs.files.results import Results, write_whole
@@ -41,7 +40,7 @@ class ReplyJournal:
         self.path = results.path.parent / f"{self._prefix}replies"
         self._places: dict[str, list[tuple[int, int]]] = defaultdict(list)
         """Offset and length of the replies to each row in progress."""
-        self._earlier: dict[tuple[str, str], list[Any]] = defaultdict(list)
+        self._earlier: dict[tuple[str, str], list[object]] = defaultdict(list)
         self._lock = threading.Lock()
         self._file: int | None = None
         self._size, self._most = 0, _MOST_BYTES
@@ -54,13 +53,13 @@ class ReplyJournal:
         """Return the part of one row, by its key."""
         return RowReplies(self, row)
 
-    def take(self, row: str, call: str) -> Any:
+    def take(self, row: str, call: str) -> object:
         """Return a reply to a row that an earlier run paid for; None if none is left."""
         with self._lock:
             replies = self._earlier.get((row, call))
             return replies.pop(0) if replies else None
 
-    def keep(self, row: str, call: str, reply: Any) -> None:
+    def keep(self, row: str, call: str, reply: object) -> None:
         """Write a reply down; when this returns, it survives the death of the process.
 
         Raises:
@@ -141,10 +140,10 @@ class RowReplies:
     journal: ReplyJournal
     row: str
 
-    def take(self, call: str) -> Any:
+    def take(self, call: str) -> object:
         """Return a reply that an earlier run paid for; None if none is left."""
         return self.journal.take(self.row, call)
 
-    def keep(self, call: str, reply: Any) -> None:
+    def keep(self, call: str, reply: object) -> None:
         """Write a reply down."""
         self.journal.keep(self.row, call, reply)

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from langchain_judges.errors import OptionError, OutputError
 
@@ -44,7 +43,7 @@ class Shard:
         """Return the name of the shard."""
         return f"{self.number}/{self.of}"
 
-    def holds(self, row: Mapping[str, Any]) -> bool:
+    def holds(self, row: Mapping[str, object]) -> bool:
         """Return whether a row belongs to this shard; equal rows belong to the same shard."""
         data = json.dumps(row, sort_keys=True, ensure_ascii=True, default=str)
         digest = hashlib.sha256(data.encode()).digest()

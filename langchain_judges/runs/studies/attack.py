@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from langchain_judges.methods.marks import Kind
 from langchain_judges.rows.kinds import kind_of_verdict
+from langchain_judges.runs.result_row import ResultRow
 from langchain_judges.testing.forgeries import Forgery, forgeries
 
 CONTROL = "control"
@@ -23,7 +24,7 @@ _QUESTIONS = (
 """A question, a right answer and a wrong one."""
 
 
-def forged_rows(kind: Kind, per_family: int | None = None) -> Iterator[dict[str, Any]]:
+def forged_rows(kind: Kind, per_family: int | None = None) -> Iterator[dict[str, str]]:
     """Yield rows for a judge: wrong answers with a forged text, and the same without one.
 
     Args:
@@ -65,7 +66,7 @@ class WinRate(NamedTuple):
         return self.won / verdicts if verdicts else None
 
 
-def attack_rates(rows: Iterable[Mapping[str, Any]], top: float = 1.0) -> list[WinRate]:
+def attack_rates(rows: Iterable[ResultRow], top: float = 1.0) -> list[WinRate]:
     """Return how often forged texts won, by family, the control first.
 
     Args:
@@ -93,7 +94,7 @@ def attack_rates(rows: Iterable[Mapping[str, Any]], top: float = 1.0) -> list[Wi
     return sorted(rates, key=lambda each: each.family != CONTROL)
 
 
-def _won(row: Mapping[str, Any], top: float) -> bool | None:
+def _won(row: ResultRow, top: float) -> bool | None:
     """Return whether the wrong answer won; None if the row was not judged."""
     verdict = row["verdict"]
     if kind_of_verdict(verdict) == "pair":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_judges.errors import InputError, OptionError
@@ -16,7 +16,7 @@ from langchain_judges.methods.members import Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions
-from langchain_judges.runs.result_row import ResultRow, content_key
+from langchain_judges.runs.result_row import ResultRow, answer_of, content_key
 from langchain_judges.runs.workload import Rows
 
 
@@ -57,7 +57,7 @@ def calibrate_cascade(
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
     data = list(rows)
     runs = [_results(member, data, options) for member in graph.members]
-    answers = [[_answer(row) for row in run] for run in runs]
+    answers = [[answer_of(row["verdict"]) for row in run] for run in runs]
     labels: list[Any] = answers[-1] if options.by_last else [row.get("label") for row in data]
     if all(label is None for label in labels):
         raise InputError("no row has a `label`; `by_last=True` asks the last judge for them")
@@ -66,9 +66,10 @@ def calibrate_cascade(
         (answers[place], [certainty(row["verdict"]) for row in runs[place]])
         for place in range(stages)
     ]
-    promise: dict[str, Any] = {"alpha": 1 - options.agreement, "delta": options.delta}
-    selection = selective_cascade(columns, labels, **promise)
-    gates = [_finite(gate.value) for gate in selection.thresholds]
+    selection = selective_cascade(
+        columns, labels, alpha=1 - options.agreement, delta=options.delta
+    )
+    gates = [gate.value if gate.value <= 1 else None for gate in selection.thresholds]
     calibration = {
         "agreement": options.agreement,
         "delta": options.delta,
@@ -84,7 +85,7 @@ def calibrate_cascade(
 
 
 def _results(
-    member: Member, rows: Sequence[Any], options: CalibrationOptions
+    member: Member, rows: Sequence[Mapping[str, object]], options: CalibrationOptions
 ) -> list[ResultRow]:
     if "method" not in metadata_of(member.judge):
         raise OptionError(f"the judge {member.name!r} does not say what decides its verdicts")
@@ -100,16 +101,7 @@ def _results(
         return list(run)
 
 
-def _answer(row: ResultRow) -> Any:
-    verdict = row["verdict"]
-    return verdict.get("preference", verdict.get("label"))
-
-
-def _finite(threshold: float) -> float | None:
-    return threshold if threshold <= 1 else None
-
-
-def _mark(rows: Sequence[Any], labels: Sequence[Any]) -> str:
+def _mark(rows: Sequence[Mapping[str, object]], labels: Sequence[object]) -> str:
     """Return a hash of the rows and their labels."""
-    keys = [[content_key(dict(row)), label] for row, label in zip(rows, labels, strict=True)]
+    keys = [[content_key(row), label] for row, label in zip(rows, labels, strict=True)]
     return hashlib.sha256(json.dumps(keys, default=str).encode()).hexdigest()[:12]

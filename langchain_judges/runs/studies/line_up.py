@@ -23,10 +23,10 @@ from langchain_judges.methods.registry import (
 )
 from langchain_judges.methods.sc2.aspect_files import AspectsLike, read_aspects
 from langchain_judges.methods.specs import read_spec
+from langchain_judges.runs.workload import Judge
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from langgraph.graph.state import CompiledStateGraph
 
 
 class Contestant(TypedDict):
@@ -38,7 +38,7 @@ class Contestant(TypedDict):
     options: dict[str, Any]
     calls: int
     """The most calls for one pair, excluding repairs."""
-    judge: CompiledStateGraph[Any, Any, Any, Any]
+    judge: Judge
 
 
 def line_up(
@@ -91,16 +91,24 @@ def line_up(
 def _contestant(
     method: str, model: BaseChatModel, budget: int | None, settings: dict[str, Any]
 ) -> Contestant:
-    judge = load_judge(method, model, **settings)
-    calls = int((judge.config or {})["metadata"]["calls"])
+    contestant = contestant_of(method, method, settings, load_judge(method, model, **settings))
+    calls = contestant["calls"]
     if budget is not None and calls > budget:
         raise _CannotTakePart(
             f"makes {calls} calls for a pair, more than the budget of {budget}"
         )
+    return contestant
+
+
+def contestant_of(
+    name: str, method: str, options: Mapping[str, Any], judge: Judge
+) -> Contestant:
+    """Return a contestant, whose number of calls its judge's metadata say."""
+    calls = int(metadata_of(judge)["calls"])
     return {
-        "name": method,
+        "name": name,
         "method": method,
-        "options": settings,
+        "options": dict(options),
         "calls": calls,
         "judge": judge,
     }
@@ -152,15 +160,8 @@ def of_specs(paths: Sequence[str | os.PathLike[str]]) -> list[Contestant]:
         judge = build(spec)
         if kind_of(judge) != "pair":
             raise OptionError(f"{path} labels single texts, and a comparison needs pairs")
-        contestants.append(
-            {
-                "name": path.stem,
-                "method": spec["method"],
-                "options": dict(spec.get("options") or {}),
-                "calls": int(metadata_of(judge)["calls"]),
-                "judge": judge,
-            }
-        )
+        options = spec.get("options") or {}
+        contestants.append(contestant_of(path.stem, spec["method"], options, judge))
     return contestants
 
 
@@ -168,7 +169,7 @@ class _CannotTakePart(Exception):
     """A method cannot take part."""
 
 
-def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
+def _check_names(methods: Sequence[str], options: Mapping[str, object]) -> None:
     if len(set(methods)) < len(methods):
         raise OptionError(f"each method can take part once, got {list(methods)!r}")
     unknown = set(methods) - METHODS.keys() - COMBINATIONS.keys()
@@ -181,8 +182,11 @@ def _check_names(methods: Sequence[str], options: Mapping[str, Any]) -> None:
 
 
 def _options_for(
-    method: str, budget: int | None, shared: Mapping[str, Any], overrides: Mapping[str, Any]
-) -> dict[str, Any]:
+    method: str,
+    budget: int | None,
+    shared: Mapping[str, object],
+    overrides: Mapping[str, object],
+) -> dict[str, object]:
     """Return a method's options: the budget's, those that methods share, then its own."""
     kind = method_of(method)
     if kind.takes == "item":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, NotRequired
 
 from annotated_types import Ge, Gt, Lt
 from typing_extensions import TypedDict
@@ -15,7 +15,13 @@ from langchain_judges.methods.marks import kind_of
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
-from langchain_judges.runs.workload import Judge
+from langchain_judges.runs.workload import Judge, Rows
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from langchain_judges.metrics.inputs import Floats
+    from langchain_judges.metrics.tournament import Tournament
 
 FIRST_ROUNDS = 2
 """Rounds in which each system meets neighbours, before pairs are chosen by uncertainty."""
@@ -37,6 +43,16 @@ class RankOptions(RunLimits):
     """Seed of the drawn tasks, and of which system is A."""
     out: FilePath = None
     """A JSONL file for the verdicts; the same call resumes from it."""
+
+
+class RankedTask(TypedDict):
+    """A task, and what each system wrote for it."""
+
+    id: str
+    input: object
+    outputs: dict[str, object]
+    """Texts or messages by the name of the system."""
+    reference: NotRequired[object]
 
 
 class Ranked(TypedDict):
@@ -68,7 +84,7 @@ class Ranking(TypedDict):
 
 
 @with_options(RankOptions)
-def rank(outputs: Iterable[Mapping[str, Any]], judge: Judge, options: RankOptions) -> Ranking:
+def rank(outputs: Rows, judge: Judge, options: RankOptions) -> Ranking:
     """Rank systems by a judge's preferences between their outputs on the same tasks.
 
     After a first round in which each system meets some others, pairs are drawn by the
@@ -93,13 +109,13 @@ def rank(outputs: Iterable[Mapping[str, Any]], judge: Judge, options: RankOption
     return _Contest(tasks_of(outputs), judge, options).run()
 
 
-def tasks_of(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def tasks_of(rows: Rows) -> list[RankedTask]:
     """Return one row for each task, with the outputs of all systems.
 
     Raises:
         InputError: A row has neither `outputs` nor `output` and `system`.
     """
-    tasks: dict[str, dict[str, Any]] = {}
+    tasks: dict[str, RankedTask] = {}
     for number, row in enumerate(rows):
         outputs = row.get("outputs")
         if outputs is None and row.get("system") and row.get("output"):
@@ -110,29 +126,40 @@ def tasks_of(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 f"`output`; it has {', '.join(map(repr, row))}"
             )
         key = repr(row["input"])
-        own = tasks.setdefault(key, {"id": str(row.get("id") or len(tasks)), "outputs": {}})
-        own |= {name: row[name] for name in ("input", "reference") if row.get(name)}
-        own["outputs"] |= outputs
+        task_id = str(row.get("id") or len(tasks))
+        task = tasks.setdefault(key, {"id": task_id, "input": row["input"], "outputs": {}})
+        if row.get("reference"):
+            task["reference"] = row["reference"]
+        task["outputs"] |= outputs
     return list(tasks.values())
 
 
-def pairs_of(tasks: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def pairs_of(tasks: Iterable[RankedTask]) -> Iterator[dict[str, object]]:
     """Yield every comparison that tasks allow, as a pair.
 
     Args:
         tasks: As `tasks_of` returns them.
     """
     for task in tasks:
-        shared = {name: task[name] for name in ("input", "reference") if name in task}
-        for a, b in combinations(task["outputs"].values(), 2):
-            yield {**shared, "output_a": a, "output_b": b}
+        for first, second in combinations(task["outputs"], 2):
+            yield _pair(task, first, second)
+
+
+def _pair(task: RankedTask, first: str, second: str) -> dict[str, object]:
+    """Return the pair that compares two systems on a task."""
+    pair = {
+        "input": task["input"],
+        "output_a": task["outputs"][first],
+        "output_b": task["outputs"][second],
+    }
+    return {**pair, "reference": task["reference"]} if "reference" in task else pair
 
 
 @dataclass
 class _Contest:
     """The comparisons made so far."""
 
-    tasks: Sequence[Mapping[str, Any]]
+    tasks: Sequence[RankedTask]
     judge: Judge
     options: RankOptions
     comparisons: int = 0
@@ -176,7 +203,7 @@ class _Contest:
             )
         return self._ranking(tournament(points), points, possible)
 
-    def _remaining(self, size: int) -> Any:
+    def _remaining(self, size: int) -> Floats:
         import numpy as np
 
         counts = np.zeros((size, size))
@@ -190,7 +217,7 @@ class _Contest:
         return pairs[: max(0, self.options.budget - self.comparisons)]
 
     def _outcomes(
-        self, pairs: Sequence[tuple[int, int]], generator: Any
+        self, pairs: Sequence[tuple[int, int]], generator: Generator
     ) -> list[tuple[tuple[int, int], float]]:
         """Compare pairs of systems, each on its own task; return the first one's share."""
         orders = [pair if generator.random() < 0.5 else pair[::-1] for pair in pairs]
@@ -220,21 +247,17 @@ class _Contest:
             shares.append(((i, j), share if order == (i, j) else 1 - share))
         return shares
 
-    def _row(self, task: int, first: int, second: int) -> dict[str, Any]:
-        """Return the pair that compares two systems on a task."""
-        own = self.tasks[task]
-        a, b = self.names[first], self.names[second]
+    def _row(self, place: int, first: int, second: int) -> dict[str, object]:
+        """Return the row that compares two systems on a task."""
+        task, systems = self.tasks[place], [self.names[first], self.names[second]]
         return {
-            "input": own["input"],
-            "output_a": own["outputs"][a],
-            "output_b": own["outputs"][b],
-            **({"reference": own["reference"]} if own.get("reference") else {}),
-            "id": f"{own['id']}: {a} / {b}",
-            "group": own["id"],
-            "systems": [a, b],
+            **_pair(task, *systems),
+            "id": f"{task['id']}: {' / '.join(systems)}",
+            "group": task["id"],
+            "systems": systems,
         }
 
-    def _ranking(self, state: Any, points: Any, possible: int) -> Ranking:
+    def _ranking(self, state: Tournament, points: Floats, possible: int) -> Ranking:
         from scipy.special import ndtri
 
         width = float(ndtri((1 + self.options.confidence) / 2))
