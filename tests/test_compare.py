@@ -446,13 +446,13 @@ def standing(share, calls, dollars=None):
 
 
 def test_a_page_shows_which_methods_are_worth_their_cost():
-    methods = {
+    methods: Any = {
         "cheap": standing(0.7, 10),
         "dear <b>": standing(0.8, 100),
         "waste": standing(0.7, 50),
     }
-    comparison = {"methods": methods, "skipped": {"sc2": "too dear"}}
-    points, unit = points_of(comparison)
+    comparison: Any = {"methods": methods, "skipped": {"sc2": "too dear"}}
+    points, unit = points_of(methods)
     assert [(p.name, p.cost, p.best) for p in points] == [
         ("cheap", 1, True),
         ("dear <b>", 10, True),
@@ -465,8 +465,8 @@ def test_a_page_shows_which_methods_are_worth_their_cost():
 
 
 def test_the_cost_is_in_dollars_where_all_are_known():
-    methods = {"x": standing(0.7, 10, 0.2), "y": standing(0.8, 10, 0.1)}
-    points, unit = points_of({"methods": methods})
+    methods: Any = {"x": standing(0.7, 10, 0.2), "y": standing(0.8, 10, 0.1)}
+    points, unit = points_of(methods)
     assert (unit, points[0].cost) == ("dollars for 1,000 rows", pytest.approx(20))
     assert [point.best for point in points] == [False, True]
 

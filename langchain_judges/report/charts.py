@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -32,18 +32,26 @@ def agreement_plot(report: ReportContent) -> Markup | None:
         return None
     numbers = report.numbers
     marks = [_mark(headline, "This judge", "judge")]
-    if ONE_ORDER in report.numbers and "baseline.coin" in report.numbers:
+    if ONE_ORDER in numbers and "baseline.coin" in numbers:
         # Beside baselines that are asked once stands a judge that is asked once.
-        marks.append(_mark(report.numbers[ONE_ORDER], "It, by one order alone", "judge"))
-    if not math.isnan(numbers["agreement.people"].result):
-        marks.append(_mark(numbers["agreement.people"], "People among themselves", "people"))
-    for key, number in numbers.items():
-        if key.startswith("baseline.") and key != "baseline.lead":
-            marks.append(_mark(number, number.title, "baseline"))
+        marks.append(_mark(numbers[ONE_ORDER], "It, by one order alone", "judge"))
+    marks += _people_and_baselines(numbers)
     unit = f"share of {'votes' if report.sample.by_votes else 'rows'} matched, %"
     return plots.shares(
         marks, unit, f"Agreement: judge, people and baselines. {_description(marks)}"
     )
+
+
+def _people_and_baselines(numbers: Mapping[str, Number]) -> list[plots.Mark]:
+    people = numbers["agreement.people"]
+    marks = [
+        _mark(number, number.title, "baseline")
+        for key, number in numbers.items()
+        if key.startswith("baseline.") and key != "baseline.lead"
+    ]
+    if math.isnan(people.result):
+        return marks
+    return [_mark(people, "People among themselves", "people"), *marks]
 
 
 def _description(marks: Sequence[plots.Mark]) -> str:
@@ -59,12 +67,7 @@ def judges_plot(reports: Sequence[ReportContent]) -> Markup | None:
     ]
     if not marks:
         return None
-    numbers = reports[0].numbers
-    if not math.isnan(numbers["agreement.people"].result):
-        marks.append(_mark(numbers["agreement.people"], "People among themselves", "people"))
-    for key, number in numbers.items():
-        if key.startswith("baseline.") and key != "baseline.lead":
-            marks.append(_mark(number, number.title, "baseline"))
+    marks += _people_and_baselines(reports[0].numbers)
     unit = f"agreement with {reports[0].sample.whom}, %"
     return plots.shares(marks, unit, f"All judges. {_description(marks)}")
 
@@ -74,10 +77,8 @@ def slot_plot(report: ReportContent) -> Markup | None:
     numbers = report.numbers
     if "bias.toward_first" not in numbers or math.isnan(numbers["bias.flips"].result):
         return None
-    flips, first, second = (
-        float(numbers[f"bias.{name}"].result)
-        for name in ("flips", "toward_first", "toward_second")
-    )
+    keys = ("bias.flips", "bias.toward_first", "bias.toward_second")
+    flips, first, second = (float(numbers[key].result) for key in keys)
     parts = [
         ("same verdict in both orders", 1 - flips, "judge"),
         ("the first slot won both orders", first, "people"),
@@ -89,7 +90,7 @@ def slot_plot(report: ReportContent) -> Markup | None:
 
 
 LEAST_ROWS = 20
-"""Fewer rows whose texts differ in length make no curve."""
+"""With fewer rows whose texts differ in length there is no curve."""
 
 
 def length_plot(report: ReportContent) -> Markup | None:
@@ -179,10 +180,8 @@ def confidence_plot(report: ReportContent) -> Markup | None:
         (each.confidence, float(each.agreement), each.agreement.interval)
         for each in calibration.bins
     ]
-    description = "; ".join(
-        f"confidence {percent(x)} %: right {percent(y)} %" for x, y, _ in points
-    )
-    return plots.calibration(points, f"Agreement by confidence. {description}")
+    title = f"Agreement by confidence. {_right_at(points, 'confidence')}"
+    return plots.calibration(points, title)
 
 
 SHARES = tuple(tenths / 10 for tenths in range(10, 0, -1))
@@ -200,7 +199,9 @@ def abstention_plot(report: ReportContent) -> Markup | None:
     if len(results) < 3:
         return None
     points = [(share, float(own), own.interval) for share, own in results.items()]
-    description = "; ".join(
-        f"surest {percent(x)} %: right {percent(y)} %" for x, y, _ in points
-    )
-    return plots.abstention(points, f"Agreement of the surest answers. {description}")
+    title = f"Agreement of the surest answers. {_right_at(points, 'surest')}"
+    return plots.abstention(points, title)
+
+
+def _right_at(points: plots.Points, unit: str) -> str:
+    return "; ".join(f"{unit} {percent(x)} %: right {percent(y)} %" for x, y, _ in points)

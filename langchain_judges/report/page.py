@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +14,12 @@ from langchain_judges.report.charts import ONE_ORDER
 from langchain_judges.report.content import Contest, ReportContent
 from langchain_judges.report.criteria import MEASURES, criterion_key
 from langchain_judges.report.number import ERRORS, Number
+from langchain_judges.report.page_templates import template
 from langchain_judges.report.wins import SIDES_OF_WINS
-from langchain_judges.report.wording import count_text, p_text, percent, range_text, value_text
+from langchain_judges.report.wording import count_text, percent, value_text
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    pass
 
 
 _RATINGS = {
@@ -31,34 +30,10 @@ _RATINGS = {
 _BESIDE_PEOPLE = ("ratings.", "people.", "difficulty.")
 
 
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("langchain_judges.report"),
-        autoescape=True,  # the judged texts are other people's, and may hold markup
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        value=value_text, range=range_text, percent=percent, plain=_plain, p=p_text
-    )
-    environment.tests["undefined_number"] = lambda number: math.isnan(number.result)
-    return environment
-
-
-def _plain(text: object) -> str:
-    """Return a text that UTF-8 can carry."""
-    return str(text).encode("utf-8", "replace").decode()
-
-
 def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -> str:
     """Return the page of one report, or of several beside each other."""
-    template = _environment().get_template("report.html")
     numbered = count(1)
-    return template.render(
+    return template("report.html").render(
         views=[_view(report, next(numbered)) for report in reports],
         contests=contests,
         one_order=next((ONE_ORDER for each in reports if ONE_ORDER in each.numbers), ""),
@@ -68,7 +43,7 @@ def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -
         rows=packed_rows(reports),
         script=Markup(script()),  # noqa: S704 - ours
         script_hash=script_hash(),
-        css=Markup(_environment().get_template("report.css").render()),  # noqa: S704 - ours
+        css=Markup(template("report.css").render()),  # noqa: S704 - ours
     )
 
 

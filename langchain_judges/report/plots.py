@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ from langchain_judges.errors import needs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _WIDTH = 440
 """Units of the drawing; a phone shows it at three quarters, so letters stay legible."""
@@ -45,6 +46,7 @@ _SETTINGS: Any = {
     "xtick.color": _MUTED,
     "ytick.color": _INK,
 }
+_QUARTERS = range(0, 101, 25)
 _LONGEST = 30
 """Letters of a name in a plot."""
 
@@ -66,25 +68,34 @@ class Mark(NamedTuple):
 _SHAPES = {"judge": ("o", _JUDGE), "people": ("D", _PEOPLE), "baseline": ("|", _MUTED)}
 
 
-def shares(marks: Sequence[Mark], unit: str, described: str) -> Markup:
-    """Draw shares with their intervals, one a line, from 0 to 100 %."""
+def _drawing(height: float, draw: Callable[[Figure], None], described: str) -> Markup:
+    """Return what a function draws on a figure of this height."""
     with needs("trust", "A plot"):
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
     with rc_context(_SETTINGS):
-        height = 40 * len(marks) + 48
         figure = Figure(figsize=(_WIDTH / 72, height / 72))
+        draw(figure)
+        return _svg(figure, described)
+
+
+def shares(marks: Sequence[Mark], unit: str, described: str) -> Markup:
+    """Draw shares with their intervals, one a line, from 0 to 100 %."""
+    height = 40 * len(marks) + 48
+
+    def draw(figure: Figure) -> None:
         axes = figure.add_axes((0.02, 42 / height, 0.96, 1 - 44 / height))
         for line, mark in enumerate(marks):
             _mark(axes, line, mark)
         axes.set_xlim(0, 100)
         axes.set_ylim(len(marks) - 0.4, -0.6)
-        axes.set_xticks(range(0, 101, 25))
+        axes.set_xticks(_QUARTERS)
         axes.set_xlabel(unit)
         _bare(axes)
         axes.set_yticks([])
-        return _svg(figure, described)
+
+    return _drawing(height, draw, described)
 
 
 def _mark(axes: Axes, line: int, mark: Mark) -> None:
@@ -106,22 +117,18 @@ def slots(parts: Sequence[tuple[str, float, str]], described: str) -> Markup:
         parts: The name, the share and the colour (`judge`, `people`, `other` or `baseline`).
         described: What a screen reader says.
     """
-    with needs("trust", "A plot"):
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-
     colours = {"judge": _JUDGE, "people": _PEOPLE, "other": _OTHER, "baseline": _MUTED}
-    with rc_context(_SETTINGS):
-        rows = 26 * len(parts)
-        height = rows + 92
-        figure = Figure(figsize=(_WIDTH / 72, height / 72))
+    rows = 26 * len(parts)
+    height = rows + 92
+
+    def draw(figure: Figure) -> None:
         bar = figure.add_axes((0.02, 1 - 34 / height, 0.96, 30 / height))
         start = 0.0
         for _, share, kind in parts:
             bar.barh(0, 100 * share, left=start, height=1, color=colours[kind], lw=0)
             start += 100 * share
         bar.set_xlim(0, 100)
-        bar.set_xticks(range(0, 101, 25))
+        bar.set_xticks(_QUARTERS)
         bar.set_yticks([])
         bar.set_xlabel("share of rows asked in both orders, %")
         _bare(bar, grid=False)
@@ -134,7 +141,8 @@ def slots(parts: Sequence[tuple[str, float, str]], described: str) -> Markup:
             names.text(5, line + 0.5, name, va="center", color=_INK)
             percents = f"{100 * share:.1f} %"
             names.text(100, line + 0.5, percents, va="center", ha="right", color=_MUTED)
-        return _svg(figure, described)
+
+    return _drawing(height, draw, described)
 
 
 def lengths(
@@ -154,24 +162,17 @@ def lengths(
         described: What a screen reader says.
         whom: What the line of people is called.
     """
-    with needs("trust", "A plot"):
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
 
-    with rc_context(_SETTINGS):
-        figure = Figure(figsize=(_WIDTH / 72, 250 / 72))
+    def draw(figure: Figure) -> None:
         axes = figure.add_axes((0.115, 0.2, 0.86, 0.77))
         _line(axes, people, whom, _PEOPLE, "D--", above=people[-1] > judge[-1])
         _line(axes, judge, "judge", _JUDGE, "o-", above=judge[-1] >= people[-1])
         axes.axhline(50, color=_MUTED, lw=1, ls=":")
         axes.set_xticks(range(len(names)), list(names))
         axes.set_xlim(-0.3, len(names) - 0.7)
-        axes.set_ylim(0, 104)
-        axes.set_yticks(range(0, 101, 25))
-        axes.set_xlabel("difference in length, characters")
-        _bare(axes, grid=False)
-        axes.tick_params(axis="both", colors=_MUTED)
-        return _svg(figure, described)
+        _percent_heights(axes, "difference in length, characters")
+
+    return _drawing(250, draw, described)
 
 
 def _line(
@@ -216,29 +217,31 @@ def abstention(points: Points, described: str) -> Markup:
 
 
 def _curve(points: Points, unit: str, described: str, *, perfect: bool = False) -> Markup:
-    with needs("trust", "A plot"):
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
+    places = [100 * x for x, *_ in points]
+    heights = [100 * y for _, y, _ in points]
 
-    with rc_context(_SETTINGS):
-        figure = Figure(figsize=(_WIDTH / 72, 300 / 72))
+    def draw(figure: Figure) -> None:
         axes = figure.add_axes((0.115, 0.17, 0.86, 0.8))
         if perfect:
             axes.plot([0, 100], [0, 100], ":", color=_MUTED, lw=1)
-        for x, _, interval in points:
+        for place, (_, _, interval) in zip(places, points, strict=True):
             if interval is not None:
                 ends = [100 * end for end in interval]
-                axes.plot([100 * x] * 2, ends, color=_JUDGE, lw=3, alpha=0.45)
-        places = [100 * x for x, *_ in points]
-        heights = [100 * y for _, y, _ in points]
+                axes.plot([place] * 2, ends, color=_JUDGE, lw=3, alpha=0.45)
         axes.plot(places, heights, "o-", color=_JUDGE, lw=2, ms=6)
         axes.set_xlim(min(50.0, *(place - 3 for place in places)), 102)
-        axes.set_ylim(0, 104)
-        axes.set_yticks(range(0, 101, 25))
-        axes.set_xlabel(unit)
-        _bare(axes, grid=False)
-        axes.tick_params(axis="both", colors=_MUTED)
-        return _svg(figure, described)
+        _percent_heights(axes, unit)
+
+    return _drawing(300, draw, described)
+
+
+def _percent_heights(axes: Axes, unit: str) -> None:
+    """Let heights be percentages, over a horizontal axis of some unit."""
+    axes.set_ylim(0, 104)
+    axes.set_yticks(_QUARTERS)
+    axes.set_xlabel(unit)
+    _bare(axes, grid=False)
+    axes.tick_params(axis="both", colors=_MUTED)
 
 
 def _bare(axes: Axes, *, grid: bool = True) -> None:
@@ -262,15 +265,15 @@ def _clean(text: str) -> str:
     return printable.encode("utf-8", "replace").decode()
 
 
-def _svg(figure: Any, described: str) -> Markup:
+def _svg(figure: Figure, described: str) -> Markup:
     figure.patch.set_alpha(0)
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) (?:width|height)="[^"]*"', r"\1", svg, count=1)
+    for size in ("width", "height"):
+        svg = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", svg, count=1)
     # Several drawings share a page, so their names must not meet.
     own = f"p{next(_numbers)}-"
     svg = re.sub(r'\bid="', f'id="{own}', svg)

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import InputError, needs
 from langchain_judges.orders import OrderRule, orders_of
 from langchain_judges.report.content import ReportContent
 from langchain_judges.report.drift import answers_of, drift, moment
+from langchain_judges.report.files import WrittenReport, written
 from langchain_judges.report.markdown import markdown
 from langchain_judges.report.provenance import provenance_of
 from langchain_judges.report.rows import join, judges_of, rows_in
 from langchain_judges.report.sample import Sample
-from langchain_judges.rows.printable import clean, inert_cell, inert_json
+from langchain_judges.rows.printable import clean
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class TrustReport(ReportContent):
+class TrustReport(ReportContent, WrittenReport):
     """A judge's agreement with people, and its biases; created by `trust`."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -50,30 +49,17 @@ class TrustReport(ReportContent):
         }
 
     def to_dataframe(self) -> DataFrame:
-        """Return the numbers, one a row: key, value, interval, n and how many failed."""
+        """Return the numbers, one a row: judge, key, value, interval, n and how many failed."""
         return frame([self])
-
-    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the numbers as CSV, and write them to a file if there is a path."""
-        return written(as_csv(self.to_dataframe()), path)
-
-    def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the whole report as JSON, and write it to a file if there is a path."""
-        return written(as_json(self.to_dict()), path)
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
         """Return a short summary in Markdown, and write it to a file if there is a path."""
         return written(markdown(self), path)
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the report as one HTML page, and write it to a file if there is a path.
-
-        The page holds everything it needs and loads nothing. Its only script, which its policy
-        names by hash, lists the rows.
-        """
+    def _page(self) -> str:
         from langchain_judges.report.page import render
 
-        return written(render([self]), path)
+        return render([self])
 
 
 def check_installed() -> None:
@@ -99,24 +85,6 @@ def frame(reports: Sequence[TrustReport]) -> DataFrame:
             for number in report.numbers.values()
         ]
     )
-
-
-def as_json(value: Any) -> str:
-    """Return JSON that people can read too."""
-    return inert_json(json.dumps(value, ensure_ascii=False, indent=1, default=str)) + "\n"
-
-
-def as_csv(table: DataFrame) -> str:
-    """Return a table as CSV of which a spreadsheet calculates nothing."""
-    return str(table.map(inert_cell).to_csv(index=False))
-
-
-def written(text: str, path: str | PathLike[str] | None) -> str:
-    """Make a text inert, write it to a file if there is one, and return it."""
-    text = clean(text)
-    if path is not None:
-        Path(path).write_text(text, encoding="utf-8", errors="replace")
-    return text
 
 
 def trust(  # noqa: PLR0913 - options

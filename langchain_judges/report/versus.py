@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from langchain_judges import metrics
@@ -13,14 +12,15 @@ from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics import Result
 from langchain_judges.orders import OrderRule
 from langchain_judges.report.content import Contest
+from langchain_judges.report.files import WrittenReport
 from langchain_judges.report.rows import JudgedRow, rows_in
-from langchain_judges.report.single import TrustReport, as_csv, as_json, frame, trust, written
+from langchain_judges.report.single import TrustReport, frame, trust
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class ComparisonReport:
+class ComparisonReport(WrittenReport):
     """Reports on several judges, and tests of each against each; made by `compare`."""
 
     def __init__(self, reports: Sequence[TrustReport], confidence: float) -> None:
@@ -52,23 +52,10 @@ class ComparisonReport:
 
         return DataFrame([contest.to_dict() for contest in self.contests])
 
-    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
-        """Return the numbers as CSV, and write them to a file if there is a path."""
-        return written(as_csv(self.to_dataframe()), path)
-
-    def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Return everything as JSON, and write it to a file if there is a path."""
-        return written(as_json(self.to_dict()), path)
-
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Return one HTML page, and write it to a file if there is a path.
-
-        The page holds everything it needs and loads nothing. Its only script, which its policy
-        names by hash, lists the rows.
-        """
+    def _page(self) -> str:
         from langchain_judges.report.page import render
 
-        return written(render(self.reports, self.contests), path)
+        return render(self.reports, self.contests)
 
 
 def compare(  # noqa: PLR0913 - options
