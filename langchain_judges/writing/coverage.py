@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -28,6 +28,13 @@ class Missing(TypedDict):
     concept: str
     lost_in: Literal["solve", "merge"]
     """`merge` if the draft that had to use it did."""
+
+
+class Counting(TypedDict):
+    """What counts as using a concept; keywords of `present`, `missing` and `losses`."""
+
+    strict: bool
+    language: str
 
 
 class _Word(NamedTuple):
@@ -107,8 +114,8 @@ def missing(
     concepts: Iterable[str], text: str, *, strict: bool = False, language: str = ENGLISH
 ) -> list[str]:
     """Return the concepts that `text` does not use, as they are spelled and ordered."""
-    how: dict[str, Any] = {"strict": strict, "language": language}
-    return [concept for concept in concepts if not present(concept, text, **how)]
+    counting: Counting = {"strict": strict, "language": language}
+    return [concept for concept in concepts if not present(concept, text, **counting)]
 
 
 def losses(
@@ -136,9 +143,9 @@ def losses(
         concept: draft for group, draft in zip(groups, drafts, strict=True) for concept in group
     }
     omissions: list[Missing] = []
-    how: dict[str, Any] = {"strict": strict, "language": language}
-    for concept in missing(concepts, text or "", **how):
-        in_draft = present(concept, drafted.get(concept) or "", **how)
+    counting: Counting = {"strict": strict, "language": language}
+    for concept in missing(concepts, text or "", **counting):
+        in_draft = present(concept, drafted.get(concept) or "", **counting)
         omissions.append({"concept": concept, "lost_in": "merge" if in_draft else "solve"})
     return omissions
 

@@ -7,22 +7,14 @@ from typing import Annotated, Self
 from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, model_validator
-from typing_extensions import TypedDict
 
 from langchain_judges.methods.options import GraphOptions
 from langchain_judges.methods.setup import Setup
-from langchain_judges.writing.coverage import ENGLISH, check_word_forms
+from langchain_judges.writing.coverage import ENGLISH, Counting, check_word_forms
 
 LONGEST_TEXT = 360
 """Characters of a text by a local model, whose strings are kept short elsewhere. Even if
 each is a token of its own, as where it repeats itself, the reply is not cut."""
-
-
-class Counting(TypedDict):
-    """What counts as using a concept; keywords of `coverage`."""
-
-    strict: bool
-    language: str
 
 
 class WriterOptions(GraphOptions):

@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_judges.errors import OptionError, needs
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    TokenIds = NDArray[np.int64]
+    Vectors64 = NDArray[np.float64]
 
 Candidates = Sequence[str]
 References = Sequence[Sequence[str]]
@@ -77,7 +84,7 @@ def wordnet_found() -> bool:
 
 
 class _NoSynonyms:
-    def synsets(self, _: str) -> list[Any]:
+    def synsets(self, _: str) -> list[object]:
         return []
 
 
@@ -129,7 +136,7 @@ def _bertscore(
     return _best_of(candidates, references, score)
 
 
-def _greedy(one: Any, other: Any) -> float:
+def _greedy(one: Vectors64, other: Vectors64) -> float:
     if not len(one) or not len(other):
         return 0.0
     likeness = one @ other.T
@@ -161,7 +168,7 @@ def _moverscore(
     return _best_of(candidates, references, score)
 
 
-def _transport(one: tuple[Any, Any], other: tuple[Any, Any]) -> float:
+def _transport(one: tuple[Vectors64, Vectors64], other: tuple[Vectors64, Vectors64]) -> float:
     import numpy as np
 
     with needs("overlap", "MoverScore"):
@@ -175,7 +182,7 @@ def _transport(one: tuple[Any, Any], other: tuple[Any, Any]) -> float:
     return float(1 - ot.emd2(p, q, cost))
 
 
-def _idf(document_counts: Mapping[int, int], total: int, ids: Any) -> Any:
+def _idf(document_counts: Mapping[int, int], total: int, ids: TokenIds) -> Vectors64:
     import numpy as np
 
     # A word of every text weighs next to nothing, but a text of such words has a sum.
@@ -185,7 +192,7 @@ def _idf(document_counts: Mapping[int, int], total: int, ids: Any) -> Any:
     return weights / weights.sum() if len(weights) else weights
 
 
-def _word_vectors(name: str, texts: Sequence[str]) -> list[tuple[Any, Any]]:
+def _word_vectors(name: str, texts: Sequence[str]) -> list[tuple[TokenIds, Vectors64]]:
     """Return for each text the ids of its tokens, and their unit vectors in context."""
     import numpy as np
 

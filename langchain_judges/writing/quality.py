@@ -7,27 +7,28 @@ pairs, by default the zero-shot relative one that `load_story_judge` makes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
 
 from langchain_core.prompts import ChatPromptTemplate
 from typing_extensions import TypedDict
 
+from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.pairs import FAIR
 from langchain_judges.methods.registry import load_judge
 from langchain_judges.rows.checks import check_task
 from langchain_judges.runs.many import ajudge_many, judge_many
+from langchain_judges.runs.result_row import ResultRow
 from langchain_judges.runs.workload import Judge
-from langchain_judges.verdict import Pair
-from langchain_judges.writing.coverage import ENGLISH, distinct, losses, missing
-from langchain_judges.writing.options import Counting
+from langchain_judges.verdict import Pair, Verdict
+from langchain_judges.writing.coverage import ENGLISH, Counting, distinct, losses, missing
 from langchain_judges.writing.prompts import INSTRUCTION
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from langgraph.graph.state import CompiledStateGraph
 
 STORY = ChatPromptTemplate.from_messages(
     [
@@ -52,6 +53,16 @@ the preference: 1, 2, or tie if neither reads better.""",
 )
 """Asks which of two stories reads better, and shows the stories alone (Saha et al. 2023,
 section 4.2; our words)."""
+
+
+class TextRow(TypedDict):
+    """A text that is measured, and the task that it was written for."""
+
+    concepts: list[str]
+    text: str | None
+    instruction: NotRequired[str | None]
+    groups: NotRequired[list[list[str]]]
+    drafts: NotRequired[list[str | None]]
 
 
 class Quality(TypedDict):
@@ -88,8 +99,8 @@ class Writing(TypedDict):
 
 
 def evaluate_writing(  # noqa: PLR0913 - one parameter for each option
-    results: Iterable[Mapping[str, Any]],
-    against: Iterable[Mapping[str, Any]] | None = None,
+    results: Iterable[Mapping[str, object]],
+    against: Iterable[Mapping[str, object]] | None = None,
     *,
     judge: Judge | None = None,
     strict: bool = False,
@@ -121,20 +132,14 @@ def evaluate_writing(  # noqa: PLR0913 - one parameter for each option
 
     Source: Saha et al. 2023, section 4.2 and table 6 (all present, missing concepts).
     """
-    rows = _checked(results)
-    pairs = _pairs(rows, against, judge)
-    verdicts: list[Mapping[str, Any]] = []
-    if pairs and judge is not None:
-        options: dict[str, Any] = {"out": out, "max_concurrency": max_concurrency}
-        verdicts = [
-            row["verdict"] for row in judge_many(judge, pairs, progress=False, **options)
-        ]
-    return _measured(rows, pairs, verdicts, {"strict": strict, "language": language})
+    counting: Counting = {"strict": strict, "language": language}
+    comparing = _Comparing(judge, out, max_concurrency)
+    return run(_evaluated(results, against, comparing, counting))
 
 
 async def aevaluate_writing(  # noqa: PLR0913 - one parameter for each option
-    results: Iterable[Mapping[str, Any]],
-    against: Iterable[Mapping[str, Any]] | None = None,
+    results: Iterable[Mapping[str, object]],
+    against: Iterable[Mapping[str, object]] | None = None,
     *,
     judge: Judge | None = None,
     strict: bool = False,
@@ -143,27 +148,58 @@ async def aevaluate_writing(  # noqa: PLR0913 - one parameter for each option
     max_concurrency: int | None = None,
 ) -> Writing:
     """Measure written texts in the running event loop; see `evaluate_writing`."""
+    counting: Counting = {"strict": strict, "language": language}
+    comparing = _Comparing(judge, out, max_concurrency)
+    return await arun(_evaluated(results, against, comparing, counting))
+
+
+class _Comparing(NamedTuple):
+    """How texts are compared with others."""
+
+    judge: Judge | None
+    out: str | PathLike[str] | None
+    max_concurrency: int | None
+
+    def verdicts(self, pairs: Sequence[Pair]) -> Steps[list[Verdict]]:
+        """Return the judge's verdicts on some pairs."""
+        judge = self.judge
+        if not pairs or judge is None:
+            return []
+        options: dict[str, Any] = {"out": self.out, "max_concurrency": self.max_concurrency}
+
+        async def later() -> list[ResultRow]:
+            return [row async for row in ajudge_many(judge, pairs, progress=False, **options)]
+
+        rows: list[ResultRow] = yield Effect(
+            lambda: list(judge_many(judge, pairs, progress=False, **options)), later
+        )
+        return [row["verdict"] for row in rows]
+
+
+def _evaluated(
+    results: Iterable[Mapping[str, object]],
+    against: Iterable[Mapping[str, object]] | None,
+    comparing: _Comparing,
+    counting: Counting,
+) -> Steps[Writing]:
     rows = _checked(results)
-    pairs = _pairs(rows, against, judge)
-    verdicts: list[Mapping[str, Any]] = []
-    if pairs and judge is not None:
-        options: dict[str, Any] = {"out": out, "max_concurrency": max_concurrency}
-        run = ajudge_many(judge, pairs, progress=False, **options)
-        verdicts = [row["verdict"] async for row in run]
-    return _measured(rows, pairs, verdicts, {"strict": strict, "language": language})
+    pairs = _pairs(rows, against, comparing.judge)
+    verdicts = yield from comparing.verdicts(pairs or [])
+    return _measured(rows, pairs, verdicts, counting)
 
 
-def _checked(results: Iterable[Mapping[str, Any]], side: str = "") -> list[dict[str, Any]]:
+def _checked(results: Iterable[Mapping[str, object]], side: str = "") -> list[TextRow]:
     """Return rows that can be measured; a blank text is none."""
-    rows: list[dict[str, Any]] = []
+    rows: list[TextRow] = []
     for number, result in enumerate(results):
-        row = dict(result) if isinstance(result, Mapping) else result
+        row: Any = dict(result) if isinstance(result, Mapping) else result
         try:
             check_task(row)
             _check_text_row(row)
         except InputError as exc:
             raise InputError(f"row {number}{side}: {exc}") from exc
-        rows.append({**row, "text": row["text"] if (row.get("text") or "").strip() else None})
+        row["text"] = row["text"] if (row.get("text") or "").strip() else None
+        rows.append(row)
     return rows
 
 
@@ -184,8 +220,8 @@ def _check_text_row(row: Mapping[str, Any]) -> None:
 
 
 def _pairs(
-    rows: list[dict[str, Any]],
-    against: Iterable[Mapping[str, Any]] | None,
+    rows: list[TextRow],
+    against: Iterable[Mapping[str, object]] | None,
     judge: Judge | None,
 ) -> list[Pair] | None:
     """Return the pairs to judge, ours as A; None if there is nothing to compare with."""
@@ -206,7 +242,7 @@ def _pairs(
         concepts = distinct(row["concepts"])
         if distinct(other["concepts"]) != concepts:
             raise InputError(f"row {number} of `against` is of other concepts")
-        if row.get("text") and other.get("text"):
+        if row["text"] and other["text"]:
             # Without the concepts: how many a text uses was counted, and must not decide.
             task = row.get("instruction") or INSTRUCTION
             pairs.append({"input": task, "output_a": row["text"], "output_b": other["text"]})
@@ -214,31 +250,31 @@ def _pairs(
 
 
 def _measured(
-    rows: list[dict[str, Any]],
+    rows: list[TextRow],
     pairs: list[Pair] | None,
-    verdicts: list[Mapping[str, Any]],
+    verdicts: list[Verdict],
     counting: Counting,
 ) -> Writing:
-    text_rows = [row for row in rows if row.get("text")]
+    texts = [(row, row["text"]) for row in rows if row["text"]]
     shares: list[float] = []
     lost_in: Counter[str] = Counter()
     sources: Counter[str] = Counter()
     drafts = 0
-    for row in text_rows:
+    for row, text in texts:
         concepts = distinct(row["concepts"])
-        shares.append(len(missing(concepts, row["text"], **counting)) / len(concepts))
+        shares.append(len(missing(concepts, text, **counting)) / len(concepts))
         if row.get("groups") and row.get("drafts"):
             drafts += 1
-            omissions = losses(concepts, row["groups"], row["drafts"], row["text"], **counting)
+            omissions = losses(concepts, row["groups"], row["drafts"], text, **counting)
             steps = [each["lost_in"] for each in omissions]
             lost_in.update(steps)
             sources.update(["solve" if "solve" in steps else "merge"] if steps else [])
-    complete = bool(text_rows) and drafts == len(text_rows)
+    complete = bool(texts) and drafts == len(texts)
     return {
         "tasks": len(rows),
-        "written": len(text_rows),
+        "written": len(texts),
         "all_present": _share(shares.count(0), len(rows)),
-        "missing": _share(sum(shares), len(text_rows)),
+        "missing": _share(sum(shares), len(texts)),
         "lost_in": {step: lost_in[step] for step in ("solve", "merge")},
         "failing": {step: sources[step] / drafts for step in ("solve", "merge")}
         if complete
@@ -251,7 +287,7 @@ def _share(part: float, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _quality(tasks: int, verdicts: list[Mapping[str, Any]]) -> Quality:
+def _quality(tasks: int, verdicts: list[Verdict]) -> Quality:
     preferred = Counter(verdict["preference"] for verdict in verdicts)
     return {
         "compared": len(verdicts),
@@ -264,9 +300,7 @@ def _quality(tasks: int, verdicts: list[Mapping[str, Any]]) -> Quality:
     }
 
 
-def load_story_judge(
-    model: str | BaseChatModel, **options: Any
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+def load_story_judge(model: str | BaseChatModel, **options: Any) -> JudgeGraph:
     """Create the default judge of `evaluate_writing`: zero-shot, relative, in both orders.
 
     It is shown the two texts alone: no concepts, no task.

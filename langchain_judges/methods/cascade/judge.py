@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,7 @@ class CascadeSteps:
     kind: Kind
     gates: Sequence[float | None]
 
-    def ask(self, state: Mapping[str, Any]) -> Steps[Update]:
+    def ask(self, state: CascadeState | ItemCascadeState) -> Steps[Update]:
         """Ask the judge whose turn it is."""
         member = self.members[len(state["stages"])]
         answer = yield from ask_member(member, self.kind, row_of(self.kind, state))
@@ -90,12 +90,12 @@ class CascadeSteps:
             **({"subscores": answer.subscores} if self.kind == "item" else {}),
         }
 
-    def after(self, state: Mapping[str, Any]) -> str:
+    def after(self, state: CascadeState | ItemCascadeState) -> str:
         """Say whether the next judge is asked."""
         last = len(state["stages"]) == len(self.members)
         return "decide" if last or self.decides(state) else "ask"
 
-    def decides(self, state: Mapping[str, Any]) -> bool:
+    def decides(self, state: CascadeState | ItemCascadeState) -> bool:
         """Say whether the judge that was asked last is sure enough."""
         place, sure = len(state["stages"]) - 1, state["stages"][-1]["certainty"]
         gate = self.gates[place]
@@ -103,7 +103,7 @@ class CascadeSteps:
             return True
         return gate is not None and sure is not None and sure >= gate
 
-    def decide(self, state: Mapping[str, Any]) -> Update:
+    def decide(self, state: CascadeState | ItemCascadeState) -> Update:
         """Take the verdict of the judge that was asked last, or none."""
         stages, failures = state["stages"], list(state["failures"])
         usage, last = add_usage(state["usages"]), stages[-1]
@@ -124,7 +124,7 @@ class CascadeSteps:
         return {
             "verdict": {
                 **_blank(self.kind),
-                **state["answer"],
+                **(state["answer"] or {}),
                 **totals,
                 "rationale": rationale,
             },
@@ -132,7 +132,7 @@ class CascadeSteps:
         }
 
 
-def _blank(kind: Kind) -> dict[str, Any]:
+def _blank(kind: Kind) -> dict[str, object]:
     """Return what a verdict of another runnable may leave out."""
     no_cost = add_usage([])
     return dict(not_judged([], no_cost) if kind == "pair" else not_labelled([], no_cost))
@@ -156,7 +156,7 @@ def cascade_of(own: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     graph = graph_of(kind, (CascadeState, CascadeResult), of_items)
     graph.add_node("ask", Node(steps.ask, own.events))
     graph.add_node("decide", plain(steps.decide, own.events))
-    empty: dict[str, Any] = {"stage": None, "answer": None}
+    empty: dict[str, object] = {"stage": None, "answer": None}
     empty |= {"subscores": []} if kind == "item" else {}
     start = Start(kind, ("stages", "failures", "usages"), empty)
     begin(graph, start, lambda _: "ask", ["ask"])

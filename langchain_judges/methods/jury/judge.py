@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langgraph.constants import END
 from langgraph.types import Send
+from typing_extensions import TypedDict
 
 from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.nodes import plain
@@ -24,7 +25,7 @@ from langchain_judges.methods.members_graph import Start, begin, finish, graph_o
 from langchain_judges.methods.opinions import Opinion
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import factory
-from langchain_judges.verdict import add_usage
+from langchain_judges.verdict import Label, add_usage
 
 if TYPE_CHECKING:
     from langchain_judges.methods.combined import CombinedGraph
@@ -54,6 +55,13 @@ class ItemJuryResult(ItemResult):
     members: list[Opinion]
 
 
+class MemberWork(TypedDict):
+    """Input of one member's judgment."""
+
+    row: Mapping[str, object]
+    place: int
+
+
 def _weights(weights: MemberWeights | None, members: Sequence[Member]) -> dict[str, float]:
     names = [member.name for member in members]
     if weights is None:
@@ -69,13 +77,11 @@ def _weights(weights: MemberWeights | None, members: Sequence[Member]) -> dict[s
 
 def _grades(members: Sequence[Member]) -> tuple[float, ...]:
     """Return the labels of judges of single texts; none where a label is a text."""
-    labels_of_members: list[Any] = []
+    labels: set[Label] = set()
     for member in members:
-        labels = (metadata_of(member.judge).get("options") or {}).get("labels")
-        labels_of_members += labels or (0, 1)
-    if not all(isinstance(label, int | float) for label in labels_of_members):
-        return ()
-    return tuple(sorted(set(labels_of_members)))
+        labels.update((metadata_of(member.judge).get("options") or {}).get("labels") or (0, 1))
+    numbers = [label for label in labels if isinstance(label, int | float)]
+    return tuple(sorted(numbers)) if len(numbers) == len(labels) else ()
 
 
 @dataclass(frozen=True)
@@ -88,12 +94,13 @@ class JurySteps:
     weights: Mapping[str, float]
     grades: tuple[float, ...]
 
-    def everybody(self, state: Any) -> list[Send]:
+    def everybody(self, state: JuryState | ItemJuryState) -> list[Send]:
         """Ask all members at the same time."""
         row = row_of(self.kind, state)
-        return [Send("ask", {"row": row, "place": n}) for n in range(len(self.members))]
+        work: list[MemberWork] = [{"row": row, "place": n} for n in range(len(self.members))]
+        return [Send("ask", each) for each in work]
 
-    def ask(self, work: Mapping[str, Any]) -> Steps[Update]:
+    def ask(self, work: MemberWork) -> Steps[Update]:
         """Ask one member."""
         member = self.members[work["place"]]
         answer = yield from ask_member(member, self.kind, work["row"])
@@ -103,7 +110,7 @@ class JurySteps:
             "usages": [answer.usage],
         }
 
-    def merge(self, state: Mapping[str, Any]) -> Update:
+    def merge(self, state: JuryState | ItemJuryState) -> Update:
         """Make one verdict of what the members say."""
         order = {member.name: place for place, member in enumerate(self.members)}
         opinions = sorted(state["members"], key=lambda each: order[each["member"]])

@@ -50,7 +50,7 @@ class Ballots:
             votes[answer] = votes.get(answer, 0.0) + self.weights[each["member"]]
         return votes
 
-    def agreement(self, answer: Any) -> float:
+    def agreement(self, answer: object) -> float:
         """Return the share of the votes, by weight, that say what the verdict says.
 
         A tie that comes of two orders that disagree agrees with nobody: it is no judgment that
@@ -76,7 +76,7 @@ class Ballots:
             return "Not judged: the members that gave a verdict weigh nothing."
         return ""
 
-    def rationale(self, answer: Any) -> str:
+    def rationale(self, answer: object) -> str:
         """Say who said what, and the first reason of those who agree with the verdict."""
         sides: dict[str, list[str]] = {}
         for each in self.opinions:

@@ -8,30 +8,24 @@ match finds is a full stop, a capital letter or a noun too many, and not a mista
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
+from langchain_judges.methods.allure.audit.answers import (
+    NOUNS,
+    answer_words,
+    compiled,
+    last_number,
+    squeezed,
+)
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Label
 
 TextComparison = Callable[[str, str], bool | None]
 """Says whether a response is an expected answer; None: it cannot say."""
-
-NOUNS = frozenset(
-    "a an the answer room rooms field fields zone zones".split()  # noqa: SIM905 - a word list
-)
-"""Words that carry no answer in the paper's planning tasks: "the rose field" means "rose"."""
-
-_ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
-_NUMBER = re.compile(
-    r"(?:(?<![\w.])[-+])?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?"
-)
-"""A minus that follows a word is a hyphen: "pages 3-4"."""
 
 
 class Doubt(NamedTuple):
@@ -43,13 +37,17 @@ class Doubt(NamedTuple):
     """One line for the person who audits."""
 
 
+CheckRule = Callable[[Mapping[str, Any], Label, Sequence[Label]], Doubt | None]
+"""Takes an item, the judge's label, and the labels that it may give, worst first."""
+
+
 @dataclass(frozen=True)
 class Check:
     """A rule that doubts labels; made by the functions of this module."""
 
     name: str
     """Its name in reports."""
-    rule: Callable[[Mapping[str, Any], Label, Sequence[Label]], Doubt | None]
+    rule: CheckRule
     needs: str | None = None
     """The field of an item without which it says nothing; None: it needs none."""
 
@@ -91,7 +89,7 @@ def exact() -> Check:
 
 def normalised() -> Check:
     """Return the check that overlooks spaces, full stops, case and a leading "answer:"."""
-    return by_match("normalised", lambda a, b: _squeezed(a) == _squeezed(b))
+    return by_match("normalised", lambda a, b: squeezed(a) == squeezed(b))
 
 
 def normalised_sequence(ignore: Collection[str] = NOUNS) -> Check:
@@ -104,7 +102,8 @@ def normalised_sequence(ignore: Collection[str] = NOUNS) -> Check:
     """
     left_out = frozenset(ignore)
     return by_match(
-        "normalised_sequence", lambda a, b: _words_of(a, left_out) == _words_of(b, left_out)
+        "normalised_sequence",
+        lambda a, b: answer_words(a, left_out) == answer_words(b, left_out),
     )
 
 
@@ -112,7 +111,7 @@ def word_set(ignore: Collection[str] = NOUNS) -> Check:
     """Return the check that compares the words after the last "answer:", in any order."""
     left_out = frozenset(ignore)
     return by_match(
-        "set", lambda a, b: set(_words_of(a, left_out)) == set(_words_of(b, left_out))
+        "set", lambda a, b: set(answer_words(a, left_out)) == set(answer_words(b, left_out))
     )
 
 
@@ -126,7 +125,7 @@ def numeric(tolerance: float = 1e-9) -> Check:
     """
 
     def same(response: str, expected: str) -> bool | None:
-        target, number = _last_number(expected), _last_number(response)
+        target, number = last_number(expected), last_number(response)
         if target is None:
             return None
         return number is not None and math.isclose(
@@ -150,27 +149,23 @@ def pattern(expression: str | None = None, *, extract: bool = False) -> Check:
     """
     if extract and expression is None:
         raise OptionError("`extract=True` needs an `expression` that finds the answer")
-    compiled = _compiled(expression) if expression is not None else None
+    own = compiled(expression) if expression is not None else None
 
     def match(response: str, expected: str) -> bool | None:
-        search = compiled or _compiled(expected)
+        search = own or compiled(expected)
         hits = list(search.finditer(response))
         if not extract:
             return bool(hits)
         if not hits:
             return False
         answer = hits[-1][1] if search.groups else hits[-1][0]
-        return _words_of(answer or "", NOUNS) == _words_of(expected, NOUNS)
+        return answer_words(answer or "", NOUNS) == answer_words(expected, NOUNS)
 
-    if extract or compiled is None:
+    if extract or own is None:
         return by_match("pattern", match)
     why = f"the response {{}} {expression!r}"
 
-    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
-        right = bool(compiled.search(judged(item["output"])))
-        return _verdict(right, label, labels, why)
-
-    return Check("pattern", rule)
+    return _by_right("pattern", lambda item: bool(own.search(judged(item["output"]))), why)
 
 
 def annotated(
@@ -237,14 +232,23 @@ def nearest(label: Label, labels: Sequence[Label]) -> Label:
 
 def by_match(name: str, match: TextComparison) -> Check:
     """Return a check that matches the response against any of the expected answers."""
+    why = f"the response {{}} an expected answer ({name})"
+    return _by_right(name, lambda item: matches(match, item), why, "expected")
+
+
+def _by_right(
+    name: str,
+    is_right: Callable[[Mapping[str, Any]], bool | None],
+    why: str,
+    needs: str | None = None,
+) -> Check:
+    """Return a check that wants the best label of right responses, the worst of others."""
 
     def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
-        result = matches(match, item)
-        if result is None:
-            return None
-        return _verdict(result, label, labels, f"the response {{}} an expected answer ({name})")
+        right = is_right(item)
+        return None if right is None else _verdict(right, label, labels, why)
 
-    return Check(name, rule, "expected")
+    return Check(name, rule, needs)
 
 
 def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
@@ -315,29 +319,3 @@ def _verdict(right: bool, label: Label, labels: Sequence[Label], why: str) -> Do
     due = labels[-1] if right else labels[0]
     outcome = "matches" if right else "does not match"
     return None if label == due else Doubt(due, why.replace("{}", outcome))
-
-
-def _squeezed(text: str) -> str:
-    return re.sub(r"[\s.]", "", text).casefold().removeprefix("answer:")
-
-
-def _words_of(text: str, left_out: Collection[str]) -> list[str]:
-    """Return the words of the answer; without the usual ones only if others are left.
-
-    An answer of signs alone, such as "<=", stands for itself.
-    """
-    answer = _ANSWER.split(text)[-1].casefold()
-    words = _WORD.findall(answer)
-    return [word for word in words if word not in left_out] or words or answer.split()
-
-
-def _last_number(text: str) -> float | None:
-    numbers = _NUMBER.findall(_ANSWER.split(text)[-1])
-    return float(numbers[-1].replace(",", "")) if numbers else None
-
-
-def _compiled(expression: str) -> re.Pattern[str]:
-    try:
-        return re.compile(expression, re.IGNORECASE)
-    except re.error as exc:
-        raise OptionError(f"{expression!r} is no regular expression: {exc}") from exc

@@ -17,12 +17,10 @@ from typing import Any
 
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.modes import MEANINGS
-from langchain_judges.methods.allure.audit.checks import NOUNS
+from langchain_judges.methods.allure.audit.answers import ANSWER, NOUNS, WORD
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged, transcript
 
-_WORD = re.compile(r"\w+")
-_ANSWER = re.compile(r"answer\s*:", re.IGNORECASE)
 _COMMON_SHARE = 0.6
 """Share of a response's n-grams that stand in the task, from which it parrots."""
 _VOCABULARY_SHARE = 0.5
@@ -117,7 +115,7 @@ def _mode(name: str, description: str) -> Mode:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return WORD.findall(text.casefold())
 
 
 def _texts_of(item: Mapping[str, Any]) -> str:
@@ -180,7 +178,7 @@ def _is_partial(item: Mapping[str, Any], corpus: Corpus) -> bool:
 
 
 def _answer_words(text: str) -> list[str]:
-    return [word for word in _words(_ANSWER.split(text)[-1]) if word not in NOUNS]
+    return [word for word in _words(ANSWER.split(text)[-1]) if word not in NOUNS]
 
 
 def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:
@@ -192,7 +190,7 @@ def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:
 def _names_keywords(item: Mapping[str, Any], corpus: Corpus) -> bool:
     del corpus
     reply = _answer_words(judged(item["output"]))
-    raw = _words(_ANSWER.split(judged(item["output"]))[-1])
+    raw = _words(ANSWER.split(judged(item["output"]))[-1])
     task_words = set(_words(transcript(item["input"])))
     for answer in expected_answers(item):
         key_words = _answer_words(answer)

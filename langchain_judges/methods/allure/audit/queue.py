@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 from uuid import UUID, uuid5
 
 from langchain_judges.methods.allure.audit.review import AuditAnswer, AuditProposal
@@ -66,7 +66,7 @@ def send_proposals(
 
 def read_queue(
     proposals: Sequence[AuditProposal], queue: str, client: Client
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the answers that people have given so far, as the audit takes them.
 
     Args:
@@ -75,7 +75,7 @@ def read_queue(
         client: A LangSmith client.
     """
     by_run = {run_of(proposal, queue): proposal["id"] for proposal in proposals}
-    answers: dict[str, dict[str, Any]] = {}
+    answers: dict[str, dict[str, object]] = {}
     feedback_list = client.list_feedback(run_ids=list(by_run), feedback_key=list(KEYS))
     for feedback in sorted(feedback_list, key=lambda each: each.modified_at):
         own = by_run.get(UUID(str(feedback.run_id)))
@@ -89,21 +89,25 @@ def read_queue(
     return [answer for answer in answers.values() if "answer" in answer]
 
 
-def run_of(proposal: Mapping[str, Any], queue: str) -> UUID:
+def run_of(proposal: AuditProposal, queue: str) -> UUID:
     """Return the id of the run that stands for a proposal in a queue."""
     parts = [queue, proposal["id"], proposal["round"], proposal["label"], proposal["proposed"]]
     return uuid5(_SPACE, "\x00".join(map(str, parts)))
 
 
-def _run_fields(proposal: AuditProposal) -> tuple[dict[str, Any], dict[str, Any]]:
+def _run_fields(proposal: AuditProposal) -> tuple[dict[str, object], dict[str, object]]:
     item = proposal["item"]
-    inputs = {"task": transcript(item["input"]), "expected": item.get("expected")}
+    inputs: dict[str, object] = {
+        "task": transcript(item["input"]),
+        "expected": item.get("expected"),
+    }
     if item.get("source"):
         inputs["source"] = item["source"]
     names = ("label", "score", "rationale", "proposed", "why", "check", "mode")
-    outputs = {"response": judged(item["output"])}
-    return inputs, {**outputs, **{name: proposal[name] for name in names}}  # type: ignore[literal-required]
+    fields: Mapping[str, object] = proposal
+    response = judged(item["output"])
+    return inputs, {"response": response, **{name: fields[name] for name in names}}
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
