@@ -9,13 +9,12 @@ that one text scores higher than the other, if scores are drawn independently (o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, product
-from typing import Any
+from collections.abc import Iterable, Mapping
+from itertools import product
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.replies.confidence import json_spans, reply_tokens
+from langchain_judges.asking.replies.confidence import Span, json_spans, placed_tokens
 from langchain_judges.orders import prefer
 from langchain_judges.verdict import Failure, Preference
 
@@ -46,11 +45,7 @@ def score_chances(
     chances: dict[str, list[Chances]] = {}
     for part in parts:
         paths = [(*([part] if part else []), f"score_{slot}") for slot in (1, 2)]
-        both = [
-            _offered(reply_tokens(message), message.text, spans[path], scale)
-            for path in paths
-            if path in spans
-        ]
+        both = [_offered(message, spans[path], scale) for path in paths if path in spans]
         if len(both) == 2 and all(both):
             chances[part] = both
     return chances
@@ -129,38 +124,25 @@ def _leads(chances_a: Mapping[str, float], chances_b: Mapping[str, float]) -> di
     return leads
 
 
-def _offered(
-    tokens: Sequence[Any], text: str, span: tuple[int, int], scale: tuple[int, int]
-) -> Chances:
+def _offered(message: AIMessage, span: Span, scale: tuple[int, int]) -> Chances:
     """Return the probabilities of the scores that were offered for a number; empty: unknown."""
-    token = _token_of(tokens, text, span)
+    written = message.text[slice(*span)]
+    # The token must be the number, and nothing but that.
+    offers = [
+        placed.token.get("top_logprobs") or []
+        for placed in placed_tokens(message)
+        if placed.end == span[1] and placed.text.strip(' "') == written
+    ]
     mass: dict[int, float] = {}
-    for choice in (token or {}).get("top_logprobs") or []:
+    for choice in offers[0] if offers else []:
         score, logprob = str(choice.get("token", "")).strip(' "'), choice.get("logprob")
         if score.isdecimal() and isinstance(logprob, int | float):
             number = int(score)
             if scale[0] <= number <= scale[1]:
                 mass[number] = mass.get(number, 0.0) + math.exp(logprob)
-    reported = int(text[slice(*span)]) if text[slice(*span)].isdecimal() else None
+    reported = int(written) if written.isdecimal() else None
     # A server that forces the format may report what the model would rather have said.
     if reported not in mass:
         return {}
     total = math.fsum(mass.values())
     return {str(number): part / total for number, part in mass.items()}
-
-
-def _token_of(
-    tokens: Sequence[Any], text: str, span: tuple[int, int]
-) -> Mapping[str, Any] | None:
-    """Return the token that is the number at `span`, and nothing but that; None if none is."""
-    pieces = [token.get("token") if isinstance(token, Mapping) else None for token in tokens]
-    if not pieces or not all(isinstance(piece, str) for piece in pieces):
-        return None
-    offset = "".join(map(str, pieces)).find(text)
-    if offset < 0:
-        return None
-    ends = list(accumulate(len(str(piece)) for piece in pieces))
-    for token, piece, end in zip(tokens, pieces, ends, strict=True):
-        if end == offset + span[1] and str(piece).strip(' "') == text[slice(*span)]:
-            return dict(token)
-    return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage
@@ -141,6 +141,33 @@ def reply_tokens(message: AIMessage) -> list[Any]:
     reported = message.response_metadata.get("logprobs")
     content = reported.get("content") if isinstance(reported, Mapping) else None
     return content if isinstance(content, list) else []
+
+
+class PlacedToken(NamedTuple):
+    """A token as its provider reported it, and which characters of the reply it holds."""
+
+    token: Mapping[str, Any]
+    text: str
+    start: int
+    end: int
+
+
+def placed_tokens(message: AIMessage) -> list[PlacedToken]:
+    """Return the tokens of a reply with their places; empty if they do not spell it."""
+    tokens = reply_tokens(message)
+    pieces: list[Any] = [
+        token.get("token") if isinstance(token, Mapping) else None for token in tokens
+    ]
+    if not message.text or not all(isinstance(piece, str) for piece in pieces):
+        return []
+    offset = "".join(pieces).find(message.text)
+    if offset < 0:
+        return []
+    ends = accumulate((len(piece) for piece in pieces), initial=-offset)
+    return [
+        PlacedToken(token, piece, start, end)
+        for token, piece, (start, end) in zip(tokens, pieces, pairwise(ends), strict=True)
+    ]
 
 
 _ROUNDING = 1e-3

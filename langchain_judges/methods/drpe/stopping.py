@@ -9,7 +9,7 @@ from statistics import fmean
 from langchain_judges.methods.drpe.ballots import weighed
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.replies import RoleBallot
-from langchain_judges.methods.drpe.tally import order_sums, role_votes
+from langchain_judges.methods.drpe.tally import fewest_valid, order_sums, votes_by_order
 from langchain_judges.methods.stopping import first_wave, settled
 from langchain_judges.orders import Order, combine
 from langchain_judges.verdict import Preference, Role, Vote
@@ -54,19 +54,16 @@ def _settled(
     remaining: int,
 ) -> bool:
     poll = options.poll
-    by_order = [
-        role_votes(voters, [b for b in ballots if b["order"] == order], poll.replies > 1)
-        for order in orders
-    ]
+    by_order = votes_by_order(voters, ballots, orders, poll.replies > 1)
     seats = len(voters) + remaining if poll.adaptive is True else len(voters)
     least = poll.min_valid or seats // 2 + 1
-    if any(sum(vote["preference"] is not None for vote in votes) < least for votes in by_order):
+    if fewest_valid(by_order) < least:
         return False
-    rule, groups = options.orders, by_order
+    rule, groups = options.orders, [*by_order.values()]
     if rule not in {"strict", "lenient"}:
         # The sums of the orders are averaged: one lead decides.
         groups, remaining = (
-            [[vote for votes in by_order for vote in votes]],
+            [[vote for votes in groups for vote in votes]],
             remaining * len(orders),
         )
     leads = [_leads(votes, poll.confidence == "soft") for votes in groups]

@@ -33,6 +33,26 @@ def role_votes(
     return [_vote(i, role, ballots, sampled) for i, role in enumerate(roles)]
 
 
+def votes_by_order(
+    roles: Sequence[Role],
+    ballots: Sequence[RoleBallot],
+    orders: Sequence[Order],
+    sampled: bool,
+) -> dict[Order, list[Vote]]:
+    """Return one vote for each role in each order; see `role_votes`."""
+    return {
+        order: role_votes(roles, [b for b in ballots if b["order"] == order], sampled)
+        for order in orders
+    }
+
+
+def fewest_valid(by_order: Mapping[Order, Sequence[Vote]]) -> int:
+    """Return how many roles prefer a text, in the order in which the fewest do."""
+    return min(
+        sum(vote["preference"] is not None for vote in votes) for votes in by_order.values()
+    )
+
+
 def _vote(position: int, role: Role, ballots: Sequence[RoleBallot], sampled: bool) -> Vote:
     own = [ballot for ballot in ballots if ballot["position"] == position]
     lead = sum({"A": 1, "B": -1}.get(ballot["preference"], 0) for ballot in own)

@@ -26,7 +26,15 @@ from langchain_judges.methods.drpe.replies import (
 )
 from langchain_judges.methods.drpe.steps import DRPESteps
 from langchain_judges.methods.drpe.stopping import next_roles
-from langchain_judges.methods.drpe.tally import decide, divided, norm, order_sums, role_votes
+from langchain_judges.methods.drpe.tally import (
+    decide,
+    divided,
+    fewest_valid,
+    norm,
+    order_sums,
+    role_votes,
+    votes_by_order,
+)
 from langchain_judges.methods.drpe.votes import ALTERNATIVES, confidences, soft_votes
 from langchain_judges.methods.pairs import examples_in, pair_of
 from langchain_judges.methods.second_order import (
@@ -202,15 +210,10 @@ class VoteSteps(DRPESteps):
         ballots, unweighed = weighed(state["ballots"], poll.confidence)
         usage, sampled = add_usage(state["usages"]), poll.replies > 1
         votes = role_votes(roles, ballots, sampled)
-        by_order = {
-            order: role_votes(roles, [b for b in ballots if b["order"] == order], sampled)
-            for order in orders
-        }
+        by_order = votes_by_order(roles, ballots, orders, sampled)
         failures = [*state["failures"], *unweighed, *divided(by_order)]
         least = poll.min_valid or len(roles) // 2 + 1
-        valid = min(
-            sum(vote["preference"] is not None for vote in each) for each in by_order.values()
-        )
+        valid = fewest_valid(by_order)
         if not roles or valid < least:
             why = f"{valid} of {len(roles)} roles voted, at least {least} must"
             failures = failures or [vote_failure("panel", "missing", why)]

@@ -6,7 +6,6 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage
@@ -15,6 +14,7 @@ from pydantic import ValidationError
 from langchain_judges.asking.replies.confidence import (
     Span,
     json_spans,
+    placed_tokens,
     reply_tokens,
     spelling,
 )
@@ -180,13 +180,12 @@ def soft_votes(
     The share is P(1) / (P(1) + P(2)) for a vote for 1, over the token's alternatives; a role
     of whose token they are not known is left out.
     """
-    tokens, text = reply_tokens(message), message.text
+    text = message.text
     shares: dict[str, list[float | int]] = {}
     for unit, spans in _spans(text, data, roles, alone).items():
         start, end = spans.get("vote", (0, 0))
-        offered = _offered(tokens, text, start)
         mass = {"1": 0.0, "2": 0.0}
-        for choice in offered:
+        for choice in _offered(message, start):
             label = str(choice.get("token", "")).strip(" \"'")
             if label in mass and isinstance(choice.get("logprob"), int | float):
                 mass[label] += math.exp(choice["logprob"])
@@ -196,18 +195,10 @@ def soft_votes(
     return shares
 
 
-def _offered(tokens: Sequence[Any], text: str, at: int) -> Sequence[Mapping[str, Any]]:
+def _offered(message: AIMessage, at: int) -> list[Mapping[str, Any]]:
     """Return the alternatives of the token that holds a character; empty where unknown."""
-    pieces = [str(token.get("token", "")) for token in tokens if isinstance(token, Mapping)]
-    offset = "".join(pieces).find(text)
-    if not text or offset < 0 or len(pieces) < len(tokens):
-        return ()
-    for token, end in zip(tokens, accumulate(map(len, pieces)), strict=True):
-        if end > offset + at:
-            return [
-                each for each in token.get("top_logprobs") or () if isinstance(each, Mapping)
-            ]
-    return ()
+    token = next((each.token for each in placed_tokens(message) if each.end > at), {})
+    return [each for each in token.get("top_logprobs") or () if isinstance(each, Mapping)]
 
 
 def _spans(

@@ -29,6 +29,7 @@ from langchain_judges.methods.rubric.replies import (
     CriterionScore,
     Explain,
     RubricResult,
+    distinct_lines,
     label_shape,
     part_failure,
 )
@@ -88,11 +89,10 @@ class ClaimSteps(ItemSteps):
         claims: list[Claim] = []
         failures: list[Failure] = []
         for field, side in _FIELDS.items():
-            texts = _distinct(reply.data.get(field) or ())
+            texts = distinct_lines(reply.data.get(field) or ())
             claims += [_claim(side, text) for text in texts[:MOST_CLAIMS]]
-            failures += (
-                [_cut(side, surplus)] if (surplus := len(texts) - MOST_CLAIMS) > 0 else []
-            )
+            if (surplus := len(texts) - MOST_CLAIMS) > 0:
+                failures.append(_cut(side, surplus))
         return {"claims": claims, "failures": [*reply.failures, *failures]}
 
     def next(self, state: ClaimState) -> Next:
@@ -213,12 +213,6 @@ def _names(claims: Sequence[Claim]) -> list[str]:
         counts[claim["of"]] += 1
         names.append(f"{_UNITS[claim['of']]}_{counts[claim['of']]}")
     return names
-
-
-def _distinct(texts: Sequence[str]) -> list[str]:
-    """Return the claims on a line each, the first of those that say the same."""
-    lines = [" ".join(text.split()) for text in texts]
-    return list({line.casefold(): line for line in reversed(lines) if line}.values())[::-1]
 
 
 def _claim(side: ClaimSide, text: str) -> Claim:

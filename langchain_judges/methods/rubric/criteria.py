@@ -19,12 +19,12 @@ ClientLabel = str | Annotated[float, Le(1000)]
 """A label as the client of a server may name it."""
 ClientLabels = Sequence[ClientLabel] | Mapping[str, str]
 
-YES_NO: Mapping[Any, str] = {
+YES_NO: Mapping[Label, str] = {
     0: "no, the response does not meet it",
     1: "yes, the response meets it",
 }
 """What 0 and 1 mean of a criterion that says nothing else."""
-ASKED: Mapping[Any, str] = {0: "no", 1: "yes"}
+ASKED: Mapping[Label, str] = {0: "no", 1: "yes"}
 """What they mean of a question."""
 _WIDEST = 100
 """From the lowest to the highest number of a scale: every one of them is a label."""
@@ -55,7 +55,7 @@ def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
     return each
 
 
-def _as_numbers(names: list[Any]) -> list[Any]:
+def _as_numbers(names: Sequence[Any]) -> Sequence[Any]:
     try:
         numbers = [float(name) for name in names]
     except (TypeError, ValueError):
@@ -119,10 +119,10 @@ class Criterion(Options):
 
     @model_validator(mode="before")
     @classmethod
-    def _read(cls, values: Any) -> Any:
-        anchors = values.get("anchors") if isinstance(values, dict) else None
-        if not isinstance(anchors, Mapping):
+    def _read(cls, values: object) -> object:
+        if not isinstance(values, dict) or not isinstance(values.get("anchors"), Mapping):
             return values
+        anchors = values["anchors"]
         numbers = _as_numbers(list(anchors))
         return {**values, "anchors": dict(zip(numbers, anchors.values(), strict=True))}
 
@@ -150,9 +150,9 @@ class Criterion(Options):
         if isinstance(self.labels, Mapping):
             return {label: meaning for label, meaning in self.labels.items() if meaning}
         is_question = (self.description or self.name).rstrip().endswith("?")
-        plain = not self.scale and self.names == (0, 1)
-        anchored: Mapping[Any, str] = self.anchors
-        return (ASKED if is_question else YES_NO) if plain else anchored
+        if self.names == (0, 1) and not self.scale:
+            return ASKED if is_question else YES_NO
+        return {number: meaning for number, meaning in self.anchors.items()}
 
     @property
     def is_graded(self) -> bool:
@@ -191,7 +191,7 @@ class Criterion(Options):
         return Criterion(**{**dict(self), "labels": labels})
 
 
-CriterionLike = str | Criterion | Mapping[str, Any]
+CriterionLike = str | Criterion | Mapping[str, object]
 """A criterion as callers write it: a name or `"name: description"`, or its fields by name."""
 RubricLike = CriterionLike | Sequence[CriterionLike]
 """One criterion as a text or several: a list, or a mapping of names to descriptions."""
@@ -225,7 +225,7 @@ def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
     return criteria
 
 
-def _criterion_fields(name: object, about: object) -> Mapping[str, Any]:
+def _criterion_fields(name: object, about: object) -> Mapping[str, object]:
     fields = about if isinstance(about, Mapping) else {"description": about or ""}
     return {"name": name, **fields}
 

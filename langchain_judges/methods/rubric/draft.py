@@ -25,7 +25,7 @@ from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.prompts import ASKED_ALREADY
-from langchain_judges.methods.rubric.replies import RubricState
+from langchain_judges.methods.rubric.replies import RubricState, distinct_lines
 from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.methods.rubric.wording import criterion_words
 from langchain_judges.rows.texts import fence_token, transcript
@@ -71,7 +71,8 @@ class DraftSteps(LabelSteps):
         )
         usage = cached_usage("draft") if reused else reply.usage
         update: Update = {"failures": reply.failures, "usages": [usage]}
-        drafted = _distinct(reply.data["questions"] if reply.data else (), own)[: self.most]
+        questions = reply.data["questions"] if reply.data else ()
+        drafted = _new_questions(questions, own)[: self.most]
         if own or drafted:
             return {**update, "drafted": drafted}
         failures = [*state["failures"], *reply.failures]
@@ -112,12 +113,8 @@ def draft_shape(most: int) -> type[BaseModel]:
     return create_model("Checklist", questions=(list[str], limit))
 
 
-def _distinct(questions: Sequence[str], own: Sequence[Criterion]) -> list[str]:
+def _new_questions(questions: Sequence[str], own: Sequence[Criterion]) -> list[str]:
     """Return questions on one line each, without those that are asked anyway."""
-    lines = [" ".join(question.split())[:300] for question in questions]
+    lines = distinct_lines(" ".join(question.split())[:300] for question in questions)
     names = {criterion.name.casefold() for criterion in own}
-    distinct: dict[str, str] = {}
-    for line in lines:
-        if line and line.casefold() not in names:
-            distinct.setdefault(line.casefold(), line)
-    return list(distinct.values())
+    return [line for line in lines if line.casefold() not in names]

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import SOURCE, material
 from langchain_judges.methods.rubric.label_options import ExampleOrder, LabelOptions
 from langchain_judges.rows.texts import transcript
-from langchain_judges.verdict import Failure
+from langchain_judges.verdict import Failure, Item, Label
 
 
-def usable(examples: Sequence[Example], labels: Sequence[Any]) -> list[Example]:
+class ShownExample(Example):
+    """An example with its task and source apart, as its item has them."""
+
+    source_text: str
+
+
+def usable(examples: Sequence[Example], labels: Sequence[Label]) -> list[Example]:
     """Return the examples with one of some labels; of two that contradict, the later one."""
     names = {str(label) for label in labels}
     copies = list(examples)  # what is recalled is a sequence that copies
@@ -36,13 +41,13 @@ def in_order(examples: list[Example], order: ExampleOrder, seed: int) -> list[Ex
     return examples
 
 
-def reply_to(example: Mapping[str, Any]) -> str:
+def reply_to(example: Example) -> str:
     """Return the label that a judge should have replied to an example."""
     return json.dumps({"label": str(example["corrected"])}, ensure_ascii=False)
 
 
 def case(
-    record: Mapping[str, Any], own: LabelOptions, also: Sequence[str] = ()
+    record: Item | Example | ShownExample, own: LabelOptions, also: Sequence[str] = ()
 ) -> dict[str, str]:
     """Return an item, or an example, as a prompt shows it.
 
@@ -61,7 +66,7 @@ def case(
     return {**parts, "source": source_part}
 
 
-def shaped_as(item: Mapping[str, Any], example: Mapping[str, Any]) -> Mapping[str, Any]:
+def shaped_as(item: Item, example: Example) -> Example | ShownExample:
     """Return an example with its task and source apart, as the item has them.
 
     A memory keeps the source of an item behind its task.
@@ -84,19 +89,15 @@ def left_out(recalled: int, fitting: int, count: int) -> list[Failure]:
     """
     if count == recalled:
         return []
-    unfit = recalled - fitting
     why = [f"{recalled - count} of {recalled} examples are not shown"]
-    why += [f"{unfit} carry another kind of label, or are contradicted"] if unfit else []
-    why += [f"{fitting - count} do not fit the context"] if fitting > count else []
-    note: Failure = {
-        "step": "recall",
-        "unit": "examples",
-        "reason": "input_cut",
-        "detail": "; ".join(why),
-    }
-    return [note]
+    if unfit := recalled - fitting:
+        why.append(f"{unfit} carry another kind of label, or are contradicted")
+    if fitting > count:
+        why.append(f"{fitting - count} do not fit the context")
+    detail = "; ".join(why)
+    return [Failure(step="recall", unit="examples", reason="input_cut", detail=detail)]
 
 
-def _content(example: Mapping[str, Any]) -> str:
+def _content(example: Example) -> str:
     fields = [example.get(field) for field in ("input", "output", "expected")]
     return json.dumps(fields, sort_keys=True, default=str)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from langchain_judges.errors import InputError
 from langchain_judges.methods.options import JudgeOptions, Seed
@@ -33,8 +33,6 @@ class LabelOptions(JudgeOptions):
 
     takes = "item"
     templates = PROMPTS
-    several: ClassVar[bool] = False
-    """Whether several criteria can be asked."""
 
     steps: Annotated[Sequence[str] | None, Rule("a list of texts")] = None
     """How to judge, step by step; default the rubric's own steps."""
@@ -131,8 +129,8 @@ def rubric_of_text(text: str, labels: LabelsLike | None) -> Rubric:
         labels: Labels to use instead of those of a ready rubric.
     """
     if rubric := ready(text):
-        criteria = [_relabelled(criterion, labels) for criterion in rubric.criteria]
-        return Rubric(**{**dict(rubric), "criteria": tuple(criteria)})
+        criteria = tuple(_relabelled(criterion, labels) for criterion in rubric.criteria)
+        return rubric.model_copy(update={"criteria": criteria})
     own = Criterion(name="rubric", description=text.strip())
     return Rubric(criteria=(own.with_labels(labels) if labels else own,))
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from langchain_judges.asking.replies.confidence import json_spans, reply_tokens
+from langchain_judges.asking.replies.confidence import json_spans, placed_tokens
 from langchain_judges.asking.replies.prose import (
     Line,
     Stated,
@@ -33,7 +32,7 @@ _SENTENCE = {
 _LONGEST = 200
 
 
-def spoken_label(text: str, labels: Sequence[Label]) -> dict[str, Any] | None:
+def spoken_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
     """Read a label in plain words: the whole reply, a line `Label: 1`, or "The label is 1.".
 
     Every line that gives a label counts, and they must agree.
@@ -83,11 +82,11 @@ def label_probabilities(
         spell it, or they say nothing of the labels: a server that forces the format may
         report the probabilities of what the model would rather have said.
     """
-    tokens = reply_tokens(message)
-    place = _token_at(tokens, message.text, _start_of(message.text, data, unit))
-    if place is None:
+    at = _start_of(message.text, data, unit)
+    placed = next((each for each in placed_tokens(message) if each.end > at >= 0), None)
+    if placed is None or not isinstance(placed.token.get("logprob"), int | float):
         return {}
-    token, before = place
+    token, before = placed.token, placed.text[: at - placed.start]
     names = [str(label) for label in labels]
     mass = dict.fromkeys(names, 0.0)
     offered = token.get("top_logprobs") or []
@@ -129,27 +128,6 @@ def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
         return span[0] if span else -1
     label = _said_label(text, [data["label"]])
     return label.at if label else -1
-
-
-def _token_at(
-    tokens: Sequence[Mapping[str, Any]], text: str, at: int
-) -> tuple[Mapping[str, Any], str] | None:
-    """Return the token that holds a character, and what it holds before it."""
-    token_texts = [
-        token.get("token") if isinstance(token, Mapping) else None for token in tokens
-    ]
-    if at < 0 or not all(isinstance(part, str) for part in token_texts):
-        return None
-    pieces = [str(part) for part in token_texts]
-    offset = "".join(pieces).find(text)
-    if offset < 0 or not text:
-        return None
-    ends = list(accumulate(map(len, pieces)))
-    for token, piece, end in zip(tokens, pieces, ends, strict=True):
-        if end > offset + at:
-            whole = isinstance(token.get("logprob"), int | float)
-            return (token, piece[: offset + at - (end - len(piece))]) if whole else None
-    return None
 
 
 def _begins(token: str, before: str, names: Sequence[str]) -> str | None:

@@ -132,17 +132,16 @@ class RubricOptions(LabelOptions):
         """The rubric of the judge; None: by what a row brings."""
         if isinstance(self.rubric, str):
             return rubric_of_text(self.rubric, self.labels)
-        if self.file is None and self.rubric is None:
+        if self.rubric is not None:
+            rubric = Rubric(criteria=read_rubric(self.rubric))
+        elif self.file is not None:
+            rubric = load_rubric(self.file)
+        else:
             return None
-        rubric = (
-            load_rubric(self.file)
-            if self.file is not None
-            else Rubric(criteria=read_rubric(self.rubric))  # type: ignore[arg-type]
-        )
         if self.labels is None:
             return rubric
         criteria = tuple(criterion.with_labels(self.labels) for criterion in rubric.criteria)
-        return Rubric(**{**dict(rubric), "criteria": criteria})
+        return rubric.model_copy(update={"criteria": criteria})
 
     @property
     def known_labels(self) -> tuple[Label, ...]:

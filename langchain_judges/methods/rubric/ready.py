@@ -86,22 +86,18 @@ def _read(text: str) -> Rubric:
 @cache
 def ready_rubrics() -> Mapping[str, Rubric]:
     """Return the rubrics of the package by name."""
-    return {
-        name: _read((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
-        for name in ready_names()
-    }
+    return {name: _read(_text_of(name)) for name in ready_names()}
+
+
+def _text_of(name: str) -> str:
+    return (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 @cache
 def ready_names() -> tuple[str, ...]:
     """Return the names of the rubrics of the package."""
-    return tuple(
-        sorted(
-            file.name.removesuffix(".yaml")
-            for file in _FOLDER.iterdir()
-            if file.name.endswith(".yaml")
-        )
-    )
+    names = [file.name for file in _FOLDER.iterdir()]
+    return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
 
 
 @cache
@@ -115,16 +111,14 @@ def _names() -> Mapping[str, str]:
 
 def ready(name: str) -> Rubric | None:
     """Return the ready rubric of a name; None if there is none."""
-    file_names = _names()
-    return ready_rubrics()[file_names[name]] if name in file_names else None
+    own_name = _names().get(name)
+    return ready_rubrics()[own_name] if own_name else None
 
 
 def ready_text(name: str) -> str | None:
     """Return the file of the ready rubric of a name; None if there is none."""
-    file_names = _names()
-    if name not in file_names:
-        return None
-    return (_FOLDER / f"{file_names[name]}.yaml").read_text(encoding="utf-8")
+    own_name = _names().get(name)
+    return _text_of(own_name) if own_name else None
 
 
 def check_name(text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -99,6 +99,15 @@ def labels_shape(criteria: Sequence[Criterion], explain: Explain) -> type[BaseMo
     parts = zip(units_of(criteria), criteria, strict=True)
     fields: Any = {unit: (label_shape(each.names, explain), ...) for unit, each in parts}
     return create_model("Labels", **fields)
+
+
+def distinct_lines(texts: Iterable[str]) -> list[str]:
+    """Return the texts on a line each, the first of those that differ in case alone."""
+    lines = [" ".join(text.split()) for text in texts]
+    by_form: dict[str, str] = {}
+    for line in filter(None, lines):
+        by_form.setdefault(line.casefold(), line)
+    return list(by_form.values())
 
 
 def part_failure(step: str, unit: str, problem: Problem) -> Failure:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import fsum
-from typing import Any, Literal
+from math import fsum, prod
+from typing import Literal
 
-from langchain_judges.methods.rubric.chances import total_chance
+from langchain_judges.methods.expected import sum_chances
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.replies import CriterionScore
-from langchain_judges.verdict import Failure, LabelVerdict, Usage, not_labelled
+from langchain_judges.verdict import Failure, Label, LabelVerdict, Usage, not_labelled
 
 Scoring = Literal["mean", "mode"]
 """Whether a score is the mean of the labels by their probability, or the label given."""
+_LEAST = 1e-5
+"""Criteria with odd weights have no sums in common; the improbable ones are left out."""
 
 
 def subscore(
     criterion: Criterion,
-    answer: Mapping[str, Any] | None,
+    answer: Mapping[str, object] | None,
     probabilities: Mapping[str, float],
     scoring: Scoring,
 ) -> CriterionScore:
@@ -49,7 +51,7 @@ def subscore(
 
 
 def _score(
-    criterion: Criterion, label: Any, probabilities: Mapping[str, float], scoring: Scoring
+    criterion: Criterion, label: Label, probabilities: Mapping[str, float], scoring: Scoring
 ) -> float:
     if scoring == "mode" or len(probabilities) < len(criterion.names):
         return criterion.value(label)
@@ -144,3 +146,47 @@ def _rationale(
         for each in subscores
     ]
     return f"Total {total:.2f} of 1. " + "; ".join(parts) + "."
+
+
+def total_chance(valid: Sequence[tuple[Criterion, CriterionScore]]) -> float | None:
+    """Return how probable it is that labels come to what those that were given come to.
+
+    Each label is drawn from its own probabilities, independently of the others (ours). What
+    fails a required criterion comes to 0.
+
+    Args:
+        valid: The criteria that have a label, and what was found by each.
+
+    Returns:
+        None where the probabilities of a label are not known.
+    """
+    if not valid or any("chances" not in part for _, part in valid):
+        return None
+    by_sum = sum_chances((_points(*each) for each in valid), _LEAST)
+    if all(part["holds"] or not part["required"] for _, part in valid):
+        labels = [(c, part["label"]) for c, part in valid]
+        total = fsum(_value(c, label) for c, label in labels if label is not None)
+        return _near(by_sum, total)
+    passing = prod(
+        fsum(_points(criterion, part).values()) for criterion, part in valid if part["required"]
+    )
+    return 1 - passing + _near(by_sum, 0.0)
+
+
+def _points(criterion: Criterion, part: CriterionScore) -> dict[float, float]:
+    """Return the probability of what a criterion adds, where the text may still pass."""
+    chances = part["chances"]
+    return {
+        _value(criterion, label): chances[str(label)]
+        for label in criterion.names
+        if not criterion.required or criterion.holds(label)
+    }
+
+
+def _value(criterion: Criterion, label: Label) -> float:
+    return criterion.weight * criterion.position(label)
+
+
+def _near(by_sum: dict[float, float], target: float) -> float:
+    # Each step rounds to six places.
+    return fsum(p for total, p in by_sum.items() if abs(total - target) < 1e-4)
