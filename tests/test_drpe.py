@@ -10,10 +10,10 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
 from sklearn.cluster import KMeans
-from threadpoolctl import ThreadpoolController
 
 from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_judge
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.drpe import cluster
 from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids
 from langchain_judges.methods.drpe.roles import SETS, alternating
 from langchain_judges.methods.drpe.tally import norm, order_sums
@@ -673,7 +673,8 @@ def test_kmeans_of_a_dozen_points_takes_one_thread(monkeypatch):
         return fit(self, points)
 
     monkeypatch.setattr(KMeans, "fit", fit_and_note)
-    controller = ThreadpoolController().select(user_api="openmp")
+    # Those that were loaded with scikit-learn: other tests may have loaded more since.
+    controller = cluster._threads().select(user_api="openmp")
     with controller.limit(limits=2):
         kmeans_medoids([[1, 0], [0, 1], [0.9, 0.1]], 2, seed=0)
     assert {library["num_threads"] for library in threads} == {1}
