@@ -7,12 +7,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
+from langchain_judges.metrics.arguments import GroupKeys, Judgment, RightLabels, Votes
 from langchain_judges.metrics.inputs import (
     NO_LABEL,
-    GroupKeys,
-    Judgment,
-    RightLabels,
-    Votes,
     as_list,
     as_votes,
     flat,

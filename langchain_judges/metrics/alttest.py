@@ -10,8 +10,9 @@ from typing import TypeVar
 import numpy as np
 import scipy
 
+from langchain_judges.metrics.arguments import Floats, Judgment
 from langchain_judges.metrics.comparisons import benjamini_yekutieli
-from langchain_judges.metrics.inputs import Floats, Judgment, one_of, same_length, values_of
+from langchain_judges.metrics.inputs import one_of, same_length, values_of
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import Label
 

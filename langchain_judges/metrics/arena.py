@@ -6,15 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import (
-    GroupKeys,
-    IntervalOptions,
-    Judgment,
-    Systems,
-    as_list,
-    is_missing,
-    same_length,
-)
+from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgment, Systems
+from langchain_judges.metrics.inputs import as_list, is_missing, same_length
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.metrics.style import preference_slopes, style_gaps
 

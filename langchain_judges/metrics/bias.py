@@ -10,16 +10,18 @@ from typing import Literal, Unpack
 
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics.agreement import Answers, in_both_orders, majority_vote, share
-from langchain_judges.metrics.inputs import (
+from langchain_judges.metrics.arguments import (
     GroupKeys,
     IntervalOptions,
     Judgment,
     RightLabels,
     Systems,
     Votes,
+)
+from langchain_judges.metrics.cases import match
+from langchain_judges.metrics.inputs import (
     as_list,
     flat,
-    match,
     one_of,
     same_length,
     take,

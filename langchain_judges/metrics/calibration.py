@@ -11,17 +11,13 @@ from statistics import fmean
 from typing import NamedTuple
 
 from langchain_judges.errors import InputError
+from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgment, RightLabels
+from langchain_judges.metrics.cases import bare, cases_of
 from langchain_judges.metrics.inputs import (
     NO_CONFIDENCE,
     NO_LABEL,
-    GroupKeys,
-    IntervalOptions,
-    Judgment,
-    RightLabels,
     as_floats,
     as_list,
-    bare,
-    cases_of,
     confidences_of,
     is_missing,
     same_length,

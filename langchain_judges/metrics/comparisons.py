@@ -11,15 +11,9 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, needs
-from langchain_judges.metrics.inputs import (
-    Floats,
-    GroupKeys,
-    Ints,
-    Judgment,
-    RightLabels,
-    as_floats,
-    match,
-)
+from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgment, RightLabels
+from langchain_judges.metrics.cases import match
+from langchain_judges.metrics.inputs import as_floats
 from langchain_judges.metrics.result import Significance
 
 

@@ -6,13 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import (
-    Judgment,
-    RightLabels,
-    complete,
-    match,
-    must_be_binary,
-)
+from langchain_judges.metrics.arguments import Judgment, RightLabels
+from langchain_judges.metrics.cases import complete, match
+from langchain_judges.metrics.inputs import must_be_binary
 from langchain_judges.metrics.intervals import check_confidence, normal_quantile
 from langchain_judges.metrics.result import Interval, Result
 

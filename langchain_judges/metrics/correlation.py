@@ -11,16 +11,16 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.inputs import (
+from langchain_judges.metrics.arguments import (
     Floats,
     GroupKeys,
     IntervalOptions,
     Ints,
     Judgment,
     RightLabels,
-    match,
-    one_of,
 )
+from langchain_judges.metrics.cases import match
+from langchain_judges.metrics.inputs import one_of
 from langchain_judges.metrics.intervals import check_confidence, mean, student_quantile
 from langchain_judges.metrics.resampling import Correlation, jackknife_error
 from langchain_judges.metrics.result import Interval, Result, Significance

@@ -10,19 +10,15 @@ from typing import Any, Unpack
 import numpy as np
 
 from langchain_judges.metrics.agreement import Errors, accuracy, share
-from langchain_judges.metrics.inputs import (
-    Cases,
+from langchain_judges.metrics.arguments import (
     Floats,
     GroupKeys,
     IntervalOptions,
     Judgment,
     RightLabels,
-    as_list,
-    match,
-    one_of,
-    take,
-    value_of,
 )
+from langchain_judges.metrics.cases import Cases, match
+from langchain_judges.metrics.inputs import as_list, one_of, take, value_of
 from langchain_judges.metrics.raters import classes_of
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.metrics.tables import Tables, count_tables, mean_recall, table_interval

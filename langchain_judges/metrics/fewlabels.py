@@ -10,17 +10,9 @@ from functools import partial
 import numpy as np
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import (
-    Floats,
-    Judgment,
-    RightLabels,
-    as_list,
-    complete,
-    match,
-    must_be_binary,
-    same_length,
-    take,
-)
+from langchain_judges.metrics.arguments import Floats, Judgment, RightLabels
+from langchain_judges.metrics.cases import complete, match
+from langchain_judges.metrics.inputs import as_list, must_be_binary, same_length, take
 from langchain_judges.metrics.intervals import check_confidence, normal_quantile
 from langchain_judges.metrics.result import Interval, Result
 

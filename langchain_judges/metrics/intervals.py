@@ -11,15 +11,8 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.inputs import (
-    Floats,
-    GroupKeys,
-    Ints,
-    Judgment,
-    RightLabels,
-    complete,
-    match,
-)
+from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgment, RightLabels
+from langchain_judges.metrics.cases import complete, match
 from langchain_judges.metrics.result import Interval, Result
 
 

@@ -13,7 +13,7 @@ import math
 import numpy as np
 import scipy
 
-from langchain_judges.metrics.inputs import Floats, Ints
+from langchain_judges.metrics.arguments import Floats, Ints
 from langchain_judges.metrics.intervals import student_quantile
 from langchain_judges.metrics.result import Interval
 

@@ -11,11 +11,8 @@ from statistics import fmean
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics.agreement import Ties
 from langchain_judges.metrics.alttest import alt_test
+from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgment, Votes
 from langchain_judges.metrics.inputs import (
-    GroupKeys,
-    IntervalOptions,
-    Judgment,
-    Votes,
     as_list,
     flat,
     one_of,

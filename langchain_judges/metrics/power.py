@@ -9,15 +9,9 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.metrics.arguments import Judgment, RightLabels
 from langchain_judges.metrics.fewlabels import neyman_allocation
-from langchain_judges.metrics.inputs import (
-    Judgment,
-    RightLabels,
-    as_list,
-    is_missing,
-    same_length,
-    values_of,
-)
+from langchain_judges.metrics.inputs import as_list, is_missing, same_length, values_of
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Result
 

@@ -9,19 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import (
-    Cases,
-    Floats,
-    GroupKeys,
-    Ints,
-    Judgment,
-    Systems,
-    as_list,
-    is_missing,
-    one_of,
-    same_length,
-    values_of,
-)
+from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgment, Systems
+from langchain_judges.metrics.cases import Cases
+from langchain_judges.metrics.inputs import as_list, is_missing, one_of, same_length, values_of
 from langchain_judges.metrics.resampling import draws, percentile_interval
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import Label

@@ -12,18 +12,9 @@ import numpy as np
 
 from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics.agreement import labelled
-from langchain_judges.metrics.inputs import (
-    Floats,
-    GroupKeys,
-    Judgment,
-    RightLabels,
-    as_floats,
-    as_list,
-    match,
-    one_of,
-    same_length,
-    values_of,
-)
+from langchain_judges.metrics.arguments import Floats, GroupKeys, Judgment, RightLabels
+from langchain_judges.metrics.cases import match
+from langchain_judges.metrics.inputs import as_floats, as_list, one_of, same_length, values_of
 from langchain_judges.metrics.result import Findings, Interval, Result
 from langchain_judges.metrics.tables import count_tables, jackknife_interval, table_interval
 from langchain_judges.verdict import Label

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import Literal, Unpack
 
 from langchain_judges.metrics.agreement import accuracy, share
+from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgment, RightLabels
 from langchain_judges.metrics.inputs import (
     NOT_JUDGED,
     POINTS,
-    GroupKeys,
-    IntervalOptions,
-    Judgment,
-    RightLabels,
     as_list,
     is_missing,
     one_of,

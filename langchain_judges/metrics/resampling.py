@@ -15,15 +15,9 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import OptionError
-from langchain_judges.metrics.inputs import (
-    Floats,
-    GroupKeys,
-    Ints,
-    Judgment,
-    complete,
-    one_of,
-    take,
-)
+from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgment
+from langchain_judges.metrics.cases import complete
+from langchain_judges.metrics.inputs import one_of, take
 from langchain_judges.metrics.intervals import (
     check_confidence,
     difference_result,

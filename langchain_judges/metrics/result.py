@@ -28,7 +28,19 @@ class Interval(NamedTuple):
         return Interval(max(least, self.low), min(most, self.high))
 
 
-class Result(float):
+class _Attributes:
+    """What results and outcomes share: attributes that are printed and pickled."""
+
+    n_failed: Mapping[str, int]
+
+    def _attributes(self) -> dict[str, Any]:
+        return {**self.__dict__, "n_failed": dict(self.n_failed)}
+
+    def __getstate__(self) -> None:
+        return None
+
+
+class Result(_Attributes, float):
     """A statistic: use it as a number, and read from it what it rests on.
 
     It is a `float`, so it compares, rounds, formats and serialises as one. NaN stands only
@@ -47,7 +59,6 @@ class Result(float):
     """
 
     n: int
-    n_failed: Mapping[str, int]
     interval: Interval | None
     se: float | None
     no_interval: str | None
@@ -105,13 +116,13 @@ class Result(float):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a result cannot be changed: `{name}`")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        fields = {**self.__dict__, "n_failed": dict(self.n_failed)}
-        return _again, (type(self), float(self), fields)
+    def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
+        return (float(self),), self._attributes()
 
     def __repr__(self) -> str:
-        fields = {k: v for k, v in self.__dict__.items() if v is not None}
-        fields["n_failed"] = dict(self.n_failed)
+        fields = {
+            name: value for name, value in self._attributes().items() if value is not None
+        }
         if self.interval:
             fields["interval"] = tuple(round(end, 6) for end in self.interval)
         parts = ", ".join(f"{name}={value!r}" for name, value in fields.items())
@@ -119,10 +130,6 @@ class Result(float):
 
     def __str__(self) -> str:
         return float.__repr__(self)
-
-
-def _again(kind: type[Result], value: float, fields: dict[str, Any]) -> Result:
-    return kind(value, **fields)
 
 
 class Findings:
@@ -160,7 +167,7 @@ class _Tested(NamedTuple):
     p: float
 
 
-class Significance(_Tested):
+class Significance(_Attributes, _Tested):
     """The outcome of a test: unpacks to `(statistic, p)`, and `float()` of it is p.
 
     Attributes:
@@ -174,7 +181,6 @@ class Significance(_Tested):
 
     alternative: str
     n: int
-    n_failed: Mapping[str, int]
     reason: str | None
 
     def __new__(
@@ -223,13 +229,9 @@ class Significance(_Tested):
         raise AttributeError(f"an outcome cannot be changed: `{name}`")
 
     def __getnewargs_ex__(self) -> tuple[tuple[float, float], dict[str, Any]]:
-        return (self.statistic, self.p), {**self.__dict__, "n_failed": dict(self.n_failed)}
-
-    def __getstate__(self) -> None:
-        return None
+        return (self.statistic, self.p), self._attributes()
 
     def __repr__(self) -> str:
-        fields = {"statistic": self.statistic, "p": self.p, **self.__dict__}
-        fields["n_failed"] = dict(self.n_failed)
+        fields = {"statistic": self.statistic, "p": self.p, **self._attributes()}
         parts = ", ".join(f"{k}={v!r}" for k, v in fields.items() if v is not None)
         return f"{type(self).__name__}({parts})"

@@ -11,13 +11,10 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.metrics.arguments import Floats, Ints, Judgment, RightLabels
 from langchain_judges.metrics.inputs import (
     NO_CONFIDENCE,
     NO_LABEL,
-    Floats,
-    Ints,
-    Judgment,
-    RightLabels,
     as_list,
     confidences_of,
     is_missing,

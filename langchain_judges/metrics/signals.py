@@ -13,18 +13,9 @@ import scipy
 from numpy.typing import NDArray
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import (
-    Floats,
-    GroupKeys,
-    Judgment,
-    RightLabels,
-    as_floats,
-    as_list,
-    match,
-    match_all,
-    one_of,
-    same_length,
-)
+from langchain_judges.metrics.arguments import Floats, GroupKeys, Judgment, RightLabels
+from langchain_judges.metrics.cases import match, match_all
+from langchain_judges.metrics.inputs import as_floats, as_list, one_of, same_length
 from langchain_judges.metrics.intervals import (
     check_confidence,
     normal_quantile,

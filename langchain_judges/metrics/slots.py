@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import Floats, as_list, complete, same_length
+from langchain_judges.metrics.arguments import Floats
+from langchain_judges.metrics.cases import complete
+from langchain_judges.metrics.inputs import as_list, same_length
 from langchain_judges.metrics.intervals import rate
 from langchain_judges.metrics.result import Findings, Result
 

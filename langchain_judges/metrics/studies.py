@@ -8,16 +8,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from langchain_judges.errors import OptionError
-from langchain_judges.metrics.inputs import (
-    GroupKeys,
-    IntervalOptions,
-    Judgment,
-    RightLabels,
-    as_list,
-    match_all,
-    same_length,
-    take,
-)
+from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgment, RightLabels
+from langchain_judges.metrics.cases import match_all
+from langchain_judges.metrics.inputs import as_list, same_length, take
 from langchain_judges.metrics.intervals import mean, paired_difference
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import Label

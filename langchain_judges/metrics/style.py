@@ -12,21 +12,20 @@ from typing import Any
 import numpy as np
 
 from langchain_judges.errors import InputError, OptionError, needs
-from langchain_judges.metrics.inputs import (
-    POINTS,
-    Cases,
+from langchain_judges.metrics.arguments import (
     Floats,
     GroupKeys,
     IntervalOptions,
     Ints,
     Judgment,
     RightLabels,
+)
+from langchain_judges.metrics.cases import Cases, bare, cases_of, match
+from langchain_judges.metrics.inputs import (
+    POINTS,
     as_floats,
     as_list,
-    bare,
-    cases_of,
     is_missing,
-    match,
     points_of,
     same_length,
     take,

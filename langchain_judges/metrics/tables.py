@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from typing_extensions import TypedDict
 
-from langchain_judges.metrics.inputs import Floats, Ints
+from langchain_judges.metrics.arguments import Floats, Ints
 from langchain_judges.metrics.intervals import (
     check_confidence,
     normal_quantile,

@@ -9,11 +9,9 @@ from itertools import combinations
 
 import numpy as np
 
+from langchain_judges.metrics.arguments import Floats, Judgment, Systems
 from langchain_judges.metrics.inputs import (
     POINTS,
-    Floats,
-    Judgment,
-    Systems,
     as_list,
     flat,
     is_missing,

@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.inputs import (
-    Floats,
-    Judgment,
-    RightLabels,
-    as_list,
-    is_missing,
-    same_length,
-    values_of,
-)
+from langchain_judges.metrics.arguments import Floats, Judgment, RightLabels
+from langchain_judges.metrics.inputs import as_list, is_missing, same_length, values_of
 from langchain_judges.metrics.result import Result
 from langchain_judges.metrics.truth import dawid_skene
 from langchain_judges.verdict import Label
