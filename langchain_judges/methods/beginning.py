@@ -13,11 +13,11 @@ from langgraph.types import Overwrite
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.reminder import Reminder
-from langchain_judges.methods.setup import Setup
+from langchain_judges.methods.setup import MethodGraph, Setup
 from langchain_judges.verdict import Item, LabelVerdict, Pair, Verdict
 
 if TYPE_CHECKING:
-    from langgraph.graph import StateGraph
+    pass
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class RowSteps(ABC):
 
 
 def begin(
-    graph: StateGraph[Any, Any, Any, Any],
+    graph: MethodGraph,
     steps: RowSteps,
     first: Callable[[Any], Next],
     targets: Sequence[str],

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 from pydantic import AfterValidator
 
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.options import ForClient, Rule
 
-MembersLike = Any
-"""Judges, models (objects or names) and specs in a list; or one model for several methods."""
+MemberLike = str | BaseChatModel | Runnable[Any, Any] | Mapping[str, Any]
+"""A judge, a model by name, as an object or as JSON, or the spec of a judge."""
+MembersLike = MemberLike | Sequence[MemberLike]
+"""Members in a list; or one model for several methods."""
 SHARED = ("instructions", "temperature", "repairs", "cache", "memory", "recall", "allow_leak")
 """Options that go to each member which is made here; a ready judge has its own."""
 
@@ -60,7 +64,7 @@ class Combination(JudgeOptions):
         """Return the options that were given for each member which is made here."""
         return {name: getattr(self, name) for name in SHARED if name in self.model_fields_set}
 
-    def specs_of_models(self, models: Sequence[Any]) -> list[dict[str, Any]]:
+    def specs_of_models(self, models: Sequence[object]) -> list[dict[str, Any]]:
         """Return the judge that each model is to be, as a spec.
 
         Raises:

@@ -17,8 +17,8 @@ Sketch = Callable[[Mapping[str, Any]], "list[RenderableType]"]
 holds nothing of the method's own."""
 
 
-def _own(_: Mapping[str, Any], value: Any) -> Sequence[TableCells]:
-    return value  # type: ignore[no-any-return]
+def _own(_: Mapping[str, object], rows: Sequence[TableCells]) -> Sequence[TableCells]:
+    return rows
 
 
 class EvidenceTable(NamedTuple):
@@ -29,7 +29,7 @@ class EvidenceTable(NamedTuple):
     title: str
     columns: tuple[tuple[str, str], ...]
     """Where each column's cell stands in a row, such as `scores.A`, and its name."""
-    rows: Callable[[Mapping[str, Any], Any], Sequence[TableCells]] = _own
+    rows: Callable[[Mapping[str, object], Any], Sequence[TableCells]] = _own
     """From the result and the value of the key to the rows; default the value itself."""
 
 

@@ -51,8 +51,9 @@ def read_members(options: Combination, value: MembersLike) -> tuple[Member, ...]
     """
     if options.prompts:
         raise OptionError("`prompts` are those of a method; give them to the members")
-    alone = isinstance(value, str | BaseChatModel | Mapping | Runnable)
-    entries = [value] if alone else list(value)
+    entries: list[object] = (
+        [value] if isinstance(value, str | BaseChatModel | Mapping | Runnable) else list(value)
+    )
     if not entries:
         raise OptionError(f"{options.method!r} needs at least one member")
     if all(map(_is_model, entries)):

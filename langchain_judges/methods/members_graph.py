@@ -17,14 +17,12 @@ from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.combination import SHARED, Combination
 from langchain_judges.methods.marks import Kind, metadata_of
 from langchain_judges.methods.members import Member
-from langchain_judges.methods.setup import SPARE_THREADS
+from langchain_judges.methods.setup import SPARE_THREADS, MethodGraph
 from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Item, even_verdict
 
 if TYPE_CHECKING:
-    from langgraph.graph import StateGraph
-
     from langchain_judges.methods.combined import CombinedGraph
 
 RowState = TypeVar("RowState", bound=Mapping[str, Any])
@@ -54,7 +52,7 @@ class Start:
 
 def graph_of(
     kind: Kind, of_pairs: tuple[type, type], of_items: tuple[type, type]
-) -> StateGraph[Any, Any, Any, Any]:
+) -> MethodGraph:
     """Return an empty graph of a judge made of judges.
 
     Args:
@@ -71,7 +69,7 @@ def graph_of(
 
 
 def begin(
-    graph: StateGraph[Any, Any, Any, Any],
+    graph: MethodGraph,
     start: Start,
     first: Callable[[RowState], Next],
     targets: Sequence[str],
@@ -97,7 +95,7 @@ def finish(
     options: Combination,
     members: tuple[Member, ...],
     kind: Kind,
-    builder: StateGraph[Any, Any, Any, Any],
+    builder: MethodGraph,
 ) -> CombinedGraph:
     """Compile a graph of members and mark it with what decides its verdicts.
 

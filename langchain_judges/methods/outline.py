@@ -41,7 +41,7 @@ class Outline(NamedTuple):
         return any(each.model["name"].partition(":")[0] == "local" for each in self.asked)
 
 
-def outline(spec: Mapping[str, Any]) -> Outline:
+def outline(spec: Mapping[str, object]) -> Outline:
     """Return what the judge of a spec takes and asks; its options are checked.
 
     Args:
@@ -57,7 +57,7 @@ def outline(spec: Mapping[str, Any]) -> Outline:
     )
     if method not in COMBINATIONS:
         own = cast("JudgeOptions", options)
-        named: Any = {"name": model} if isinstance(model, str) else model
+        named: ModelSpec = {"name": model} if isinstance(model, str) else model
         return Outline(method, own.takes, (Asked(own.calls(), named),))
     members = [outline(each) for each in _members(cast("Combination", options), model)]
     kinds = [(member.method, member.kind) for member in members]
@@ -67,9 +67,9 @@ def outline(spec: Mapping[str, Any]) -> Outline:
     )
 
 
-def _members(combination: Combination, model: Any) -> list[dict[str, Any]]:
+def _members(combination: Combination, model: object) -> list[dict[str, Any]]:
     """Return the specs of a judge's members."""
-    entries = list(model) if isinstance(model, list | tuple) else [model]
+    entries: list[Any] = list(model) if isinstance(model, list | tuple) else [model]
     if not entries:
         raise OptionError(f"{combination.method!r} needs at least one member")
     if not any(isinstance(each, Mapping) and "method" in each for each in entries):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeVar
 
 from annotated_types import Gt, Le
 from langgraph.types import Send
@@ -26,9 +26,7 @@ from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Pair, Verdict
 
 if TYPE_CHECKING:
-    from langgraph.graph import StateGraph
-
-    from langchain_judges.methods.setup import Setup
+    from langchain_judges.methods.setup import MethodGraph, Setup
 
 OrderState = TypeVar("OrderState")
 O = TypeVar("O", bound="TwoOrders")  # noqa: E741
@@ -169,7 +167,7 @@ def first_order_sentence(options: TwoOrders, first: FirstOrder | None) -> str:
 
 
 def add_second_order(
-    graph: StateGraph[Any, Any, Any, Any],
+    graph: MethodGraph,
     setup: Setup,
     asking: tuple[str, Node],
     weigh: Callable[[OrderState], Update],

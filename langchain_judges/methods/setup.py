@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
 NodeInput = TypeVar("NodeInput")
+MethodGraph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
+"""The graph of any method, to which nodes are still added."""
 SPARE_THREADS = 8
 """Threads of a synchronous run beyond its branches: the same pool writes the checkpoints and
 waits for what is streamed."""
@@ -161,7 +163,7 @@ class Setup:
         """Return a node that asks several times, or decides while it asks."""
         return Node(steps, self.options.events)
 
-    def finish(self, builder: StateGraph[Any, Any, Any, Any], **marks: object) -> JudgeGraph:
+    def finish(self, builder: MethodGraph, **marks: object) -> JudgeGraph:
         """Compile a graph and mark it with what decides its verdicts.
 
         Args:

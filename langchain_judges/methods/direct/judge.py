@@ -5,7 +5,7 @@ Where each order is asked once and nothing is recalled, all of it is one node.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END, START
@@ -22,7 +22,7 @@ from langchain_judges.methods.direct.asked_once import (
 )
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.plan_solve import PlanSolve
-from langchain_judges.methods.direct.replies import DirectState
+from langchain_judges.methods.direct.replies import DirectResult, DirectState
 from langchain_judges.methods.direct.self_consistency import SelfConsistency
 from langchain_judges.methods.direct.steps import BaselineSteps
 from langchain_judges.methods.second_order import add_second_order
@@ -38,7 +38,7 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
     from langgraph.graph import StateGraph
 
     own = steps.own
-    graph: StateGraph[DirectState, None, Any, Any] = StateGraph(
+    graph: StateGraph[DirectState, None, RememberedPair, DirectResult] = StateGraph(
         DirectState, input_schema=RememberedPair, output_schema=own.result
     )
     judge = steps.setup.asks(steps.judge, steps.judged)
