@@ -151,7 +151,7 @@ def test_a_queue_of_that_name_is_used_again(langsmith):
 def test_the_command_sends_and_reads_back(langsmith, serve, tmp_path, monkeypatch):
     state, client = langsmith
     memory = ListMemory()
-    module = import_module("langchain_judges.cli.audit")
+    module = import_module("langchain_judges.cli.commands.audit")
     monkeypatch.setattr(module, "open_memory", lambda _: memory)
     monkeypatch.setattr("langsmith.Client", lambda: client)
     path = tmp_path / "items.jsonl"

@@ -10,8 +10,8 @@ from langsmith.utils import LangSmithConnectionError
 from rich.console import Console
 from typer.testing import CliRunner
 
-from langchain_judges.cli import app, keys
-from langchain_judges.cli.review import Desk, Review
+from langchain_judges.cli import app, keyboard
+from langchain_judges.cli.audit_review import Desk, Review
 from langchain_judges.errors import InputError
 from langchain_judges.methods.allure.audit.review import from_jsonl
 from langchain_judges.report.audit import proposal_screen, rounds_tables
@@ -31,7 +31,7 @@ def auditing(serve, tmp_path, monkeypatch):
     """Return a function that runs the command, with a memory that outlives it."""
     memory, server = ListMemory(), serve(behave)
     # The package holds the command by the name of its module.
-    module = import_module("langchain_judges.cli.audit")
+    module = import_module("langchain_judges.cli.commands.audit")
     monkeypatch.setattr(module, "open_memory", lambda _: memory)
     path = tmp_path / "items.jsonl"
     path.write_text("\n".join(json.dumps(item) for item in planning(3)))
@@ -269,14 +269,14 @@ def test_keys_are_taken_from_a_terminal_one_by_one_without_enter(tmp_path, monke
     with os.fdopen(slave, "r") as terminal, open(tmp_path / "screen", "w") as screen:
         monkeypatch.setattr("sys.stdin", terminal)
         console = Console(file=screen, force_terminal=True, width=80)
-        desk = Desk(console, keys.read_key, lambda _: "own", [0, 1], [])
+        desk = Desk(console, keyboard.read_key, lambda _: "own", [0, 1], [])
         review = Review(proposals, tmp_path / "r.jsonl")
         # An arrow key, which sends three characters, does nothing.
         presses = iter([b"a", b"\x1b[A", b"u", b"w", b"m", b"v", b"r"])
 
         def press():
             os.write(master, next(presses))
-            return keys.read_key()
+            return keyboard.read_key()
 
         desk.key = press
         assert desk.go_through(review)

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.cli.hints import hint
+from langchain_judges.cli.row_hints import hint
 from langchain_judges.errors import InputError
 from langchain_judges.methods.rubric.options import RubricOptions
 from tests.cases import for_each

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from langchain_judges.cli.estimates import Amount
 from langchain_judges.cli.flag_groups import RowFlags
-from langchain_judges.cli.hints import hint
 from langchain_judges.cli.messages import MISUSED
+from langchain_judges.cli.row_hints import hint
 from langchain_judges.cli.settings import json_hint
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets.row_file import PairsFile, PairsSet, ValueCheck, open_rows

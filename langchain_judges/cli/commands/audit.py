@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from langchain_judges.cli.audit_review import Desk, Review
 from langchain_judges.cli.audit_session import ElsewhereFlags, Session, opened, write_text
 from langchain_judges.cli.chat_models import chat_model, check_model
 from langchain_judges.cli.estimates import tell_dry_run, warn_of_size
 from langchain_judges.cli.flag_groups import DryRunFlags, ModelJudgeFlags, RowFlags
 from langchain_judges.cli.flags import Concurrency
-from langchain_judges.cli.keys import read_key
+from langchain_judges.cli.keyboard import read_key
 from langchain_judges.cli.messages import INTERRUPTED, error_console, refusals_as_exits
 from langchain_judges.cli.named_judge import named_judge, open_memory
-from langchain_judges.cli.review import Desk, Review
 from langchain_judges.cli.row_files import checked, judge_rows, kept_apart
 from langchain_judges.cli.settings import setting, settings_as_flags
 from langchain_judges.cli.unfolding import Without, unfolded

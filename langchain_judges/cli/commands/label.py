@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from langchain_judges.cli.flag_groups import RowFlags
-from langchain_judges.cli.keys import read_key
+from langchain_judges.cli.keyboard import read_key
 from langchain_judges.cli.messages import error_console, refusals_as_exits
 from langchain_judges.cli.row_files import (
     check_file,
@@ -61,7 +61,8 @@ def label(
     Exit codes: 0 done or stopped, 2 wrong use.
     """
     # Loaded on use: statistics and methods cost more than the other commands together.
-    from langchain_judges.cli.labelling import LabelDesk, LabelFile, doubts, estimate
+    from langchain_judges.cli.label_desk import LabelDesk, LabelFile
+    from langchain_judges.cli.label_statistics import doubts, estimate
     from langchain_judges.metrics import label_next
     from langchain_judges.report.rows import read_verdicts
 

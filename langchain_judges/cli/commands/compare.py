@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from langchain_judges.cli.contests import (
+from langchain_judges.cli.comparisons import (
     LineUpFlags,
     PairRows,
     announce,

@@ -26,9 +26,9 @@ from langchain_judges.cli.messages import (
     tell_undone,
 )
 from langchain_judges.cli.named_judge import NamedJudge, named_judge
-from langchain_judges.cli.reports import ReportFlags, gates_passed, reports
 from langchain_judges.cli.row_files import check_known_of, check_of, checked, rows_of
 from langchain_judges.cli.running import run_rows
+from langchain_judges.cli.trust_report import ReportFlags, gates_passed, reports
 from langchain_judges.cli.unfolding import Without, unfolded
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.runs.result_row import judged_row, outcome_of

@@ -1,137 +1,31 @@
-"""Labels by people: which rows are doubtful, the file of answers, and the screen."""
+"""Labels by people: the file of answers, and the screen."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
+from langchain_judges.cli.label_statistics import points
 from langchain_judges.errors import InputError
-from langchain_judges.metrics import stratified_ppi_mean
 from langchain_judges.report.evidence import shown
-from langchain_judges.report.rows import join, preference_points
 from langchain_judges.rows.kinds import kind_of_row
 from langchain_judges.rows.printable import clean
 from langchain_judges.runs.result_row import content_key
-
-LEAST = 2
-"""Labels, and rows without, of each kind of row of which a rate is estimated."""
-
-
-def points(label: Any) -> float | None:
-    """Return a label as a number: how far it prefers A, or the label of a single text."""
-    if label is None or label == "":
-        return None
-    if isinstance(label, int | float):
-        return float(label)
-    return preference_points([label])
-
-
-def doubts(
-    rows: Sequence[Mapping[str, Any]], runs: Sequence[Sequence[Mapping[str, Any]]]
-) -> tuple[list[float | None], list[tuple[str, str]]]:
-    """Return the first judge's number for each row, and a stratum by category and doubt."""
-    answers: list[list[Any]] = [[] for _ in rows]
-    first: list[float | None] = [None] * len(rows)
-    flipped: set[int] = set()
-    for number, run in enumerate(runs):
-        for judgment in join(run, rows).rows:
-            answers[judgment.place].append(judgment.answer)
-            if number == 0:
-                first[judgment.place] = points(judgment.answer)
-            if judgment.verdict.get("flipped"):
-                flipped.add(judgment.place)
-    strata = []
-    for place, (row, own) in enumerate(zip(rows, answers, strict=True)):
-        doubt = "sure"
-        if None in own or not own:
-            doubt = "not judged"
-        elif len(set(own)) > 1:
-            doubt = "judges disagree"
-        elif place in flipped:
-            doubt = "flipped"
-        strata.append((str(row.get("category") or ""), doubt))
-    return first, strata
-
-
-def estimate(
-    scores: Sequence[float | None],
-    labels: Sequence[float | None],
-    strata: Sequence[tuple[str, str]],
-    *,
-    pairs: bool,
-) -> str:
-    """Say what people would answer on all rows, from the labels so far."""
-    there = [i for i in range(len(labels)) if scores[i] is not None]
-    indices = [i for i in there if labels[i] is not None]
-    rest = [i for i in there if labels[i] is None]
-    if not rest:
-        return "Every row that was judged has a label: there is none left to estimate."
-    kinds = _joined_strata(strata, indices, rest)
-    if thin := _thin(kinds, indices, rest):
-        return (
-            "Too few labels to correct the judge's rate: two labels, and two rows without, are "
-            f"needed of the rows that are {', '.join(sorted({doubt for _, doubt in thin}))}."
-        )
-    names = {kinds[i] for i in rest}
-    both = [i for i in indices if kinds[i] in names]
-    result = stratified_ppi_mean(
-        [labels[i] for i in both],
-        [scores[i] for i in both],
-        [kinds[i] for i in both],
-        [scores[i] for i in rest],
-        [kinds[i] for i in rest],
-    )
-    if result.interval is None:
-        return f"The judge's rate cannot be corrected: {result.reason or result.no_interval}."
-    low, high = result.interval
-    if not pairs:
-        return (
-            "On the rows without a label people's mean label would be "
-            f"{result:.2f} ({low:.2f} to {high:.2f})."
-        )
-    return (
-        f"On the rows without a label people would prefer A {100 * result:.1f} % "
-        f"({100 * low:.1f} to {100 * high:.1f}) of the time."
-    )
-
-
-def _joined_strata(
-    strata: Sequence[tuple[str, str]], labelled: Sequence[int], rest: Sequence[int]
-) -> list[tuple[str, str]]:
-    """Return strata in which categories with too few labels are one, for each doubt apart.
-
-    Labels are chosen by doubt, so that rows of different doubt are no sample of each other.
-    """
-    thin = _thin(strata, labelled, rest)
-    kinds = [("", kind[1]) if kind in thin else kind for kind in strata]
-    # What is still too thin takes in all categories of its doubt.
-    doubts = {doubt for _, doubt in _thin(kinds, labelled, rest)}
-    return [("", kind[1]) if kind[1] in doubts else kind for kind in kinds]
-
-
-def _thin(
-    strata: Sequence[tuple[str, str]], labelled: Sequence[int], rest: Sequence[int]
-) -> set[tuple[str, str]]:
-    """Return the strata of the rest that have fewer than two labels or two other rows."""
-    counts = [Counter(strata[i] for i in part) for part in (labelled, rest)]
-    return {kind for kind in counts[1] if min(count[kind] for count in counts) < LEAST}
 
 
 class LabelFile:
     """Labelled rows in a JSONL file, which grows by each answer."""
 
-    def __init__(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, path: Path, rows: Sequence[Mapping[str, object]]) -> None:
         """Read what was labelled before.
 
         Raises:
@@ -140,7 +34,7 @@ class LabelFile:
         self._path = path
         self._table = rows
         self._places = {_mark(row): place for place, row in enumerate(rows)}
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, object]] = []
         if not path.exists():
             return
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -159,7 +53,7 @@ class LabelFile:
                 numbers[place] = points(row["label"])
         return numbers
 
-    def add(self, row: Mapping[str, Any], label: Any) -> None:
+    def add(self, row: Mapping[str, object], label: str | int) -> None:
         """Keep an answer."""
         self.rows.append({**row, "label": label})
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,11 +68,11 @@ class LabelFile:
         os.replace(new, self._path)
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def _line(row: Mapping[str, object]) -> str:
     return json.dumps(row, ensure_ascii=True, default=str) + "\n"
 
 
-def _mark(row: Mapping[str, Any]) -> str:
+def _mark(row: Mapping[str, object]) -> str:
     return json.dumps([row.get("id"), content_key(row)], sort_keys=True)
 
 
@@ -193,7 +87,7 @@ class LabelDesk:
     seed: int = 0
 
     def go_through(
-        self, rows: Sequence[Mapping[str, Any]], places: Sequence[int], answers: LabelFile
+        self, rows: Sequence[Mapping[str, object]], places: Sequence[int], answers: LabelFile
     ) -> int:
         """Show one row after the other and return how many were labelled."""
         number = 0
@@ -227,13 +121,13 @@ class LabelDesk:
         """Return which text stands first, by chance and the same on every run."""
         return random.Random(f"{self.seed}:{place}").choice("AB")  # noqa: S311 - no secret
 
-    def _label(self, row: Mapping[str, Any], first: str, pressed: str) -> Any:
+    def _label(self, row: Mapping[str, object], first: str, pressed: str) -> str | int | None:
         if kind_of_row(row) == "item":
             return int(pressed) if pressed in self.digits else None
         second = "B" if first == "A" else "A"
         return {"1": first, "2": second, "t": "tie"}.get(pressed)
 
-    def _screen(self, row: Mapping[str, Any], first: str, place: str) -> RenderableType:
+    def _screen(self, row: Mapping[str, object], first: str, place: str) -> RenderableType:
         parts: list[RenderableType] = [_panel("task", row.get("input"))]
         for name in ("reference", "expected", "source"):
             if row.get(name):
@@ -251,5 +145,5 @@ class LabelDesk:
         return Group(*parts)
 
 
-def _panel(title: str, text: Any) -> Panel:
+def _panel(title: str, text: object) -> Panel:
     return Panel(Text(clean(shown(text or ""))), title=Text(title), title_align="left")

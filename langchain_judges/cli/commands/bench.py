@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langchain_judges.cli.contests import (
+from langchain_judges.cli.comparisons import (
     LineUpFlags,
     PairRows,
     announce,
