@@ -51,9 +51,9 @@ class S3Server:
                 size = f"<Size>{len(content)}</Size><ETag>e</ETag>"
                 date = "<LastModified>2026-01-01T00:00:00.000Z</LastModified>"
                 entries[key] = f"<Contents><Key>{escape(key)}</Key>{date}{size}</Contents>"
-        found = f"<KeyCount>{len(entries)}</KeyCount><IsTruncated>false</IsTruncated>"
+        count = f"<KeyCount>{len(entries)}</KeyCount><IsTruncated>false</IsTruncated>"
         name = f"<Name>{BUCKET}</Name><Prefix>{escape(prefix)}</Prefix>"
-        body = name + found + "".join(entries.values())
+        body = name + count + "".join(entries.values())
         return f"<ListBucketResult {_SPACE}>{body}</ListBucketResult>"
 
 
@@ -64,28 +64,26 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         pass
 
-    def do_HEAD(self) -> None:
-        self._read()
-
-    def do_GET(self) -> None:
-        self._read()
-
-    def do_PUT(self) -> None:
-        self._write(self._content())
-
-    def do_POST(self) -> None:
-        self._content()
-        self._upload()
-
-    def do_DELETE(self) -> None:
-        self.server_of_objects.objects.pop(self._path()[1], None)
-        self._send(204)
-
-    def _path(self) -> tuple[str, str, dict[str, str]]:
+    def answer(self) -> None:
+        """Answer a request, unless it is about another bucket."""
         parts = urlsplit(self.path)
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
-        query = parse_qs(parts.query, keep_blank_values=True)
-        return bucket, key, {name: values[0] for name, values in query.items()}
+        values = parse_qs(parts.query, keep_blank_values=True)
+        query = {name: value for name, (value, *_) in values.items()}
+        content = self._content()
+        if bucket != BUCKET:
+            self._send(404, "<Error><Code>NoSuchBucket</Code></Error>")
+        elif self.command == "PUT":
+            self._write(key, query, content)
+        elif self.command == "POST":
+            self._upload(key, query)
+        elif self.command == "DELETE":
+            self.server_of_objects.objects.pop(key, None)
+            self._send(204)
+        else:
+            self._read(key, query)
+
+    do_HEAD = do_GET = do_PUT = do_POST = do_DELETE = answer
 
     def _content(self) -> bytes:
         if "chunked" in self.headers.get("transfer-encoding", ""):
@@ -99,12 +97,9 @@ class _Handler(BaseHTTPRequestHandler):
         signed = "aws-chunked" in self.headers.get("content-encoding", "")
         return _joined(raw) if signed else raw
 
-    def _read(self) -> None:
-        bucket, key, query = self._path()
+    def _read(self, key: str, query: dict[str, str]) -> None:
         store = self.server_of_objects
-        if bucket != BUCKET:
-            self._send(404, "<Error><Code>NoSuchBucket</Code></Error>")
-        elif not key:
+        if not key:
             self._send(200, store.list(query.get("prefix", ""), query.get("delimiter", "")))
         elif key not in store.objects:
             self._send(404, "<Error><Code>NoSuchKey</Code></Error>")
@@ -118,12 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, content)
 
-    def _write(self, content: bytes) -> None:
-        bucket, key, query = self._path()
+    def _write(self, key: str, query: dict[str, str], content: bytes) -> None:
         store = self.server_of_objects
-        if bucket != BUCKET:
-            self._send(404, "<Error><Code>NoSuchBucket</Code></Error>")
-            return
         with store.lock:
             if upload := query.get("uploadId"):
                 store.uploads[upload][int(query["partNumber"])] = content
@@ -131,12 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
                 store.objects[key] = content
         self._send(200)
 
-    def _upload(self) -> None:
-        bucket, key, query = self._path()
+    def _upload(self, key: str, query: dict[str, str]) -> None:
         store = self.server_of_objects
-        if bucket != BUCKET:
-            self._send(404, "<Error><Code>NoSuchBucket</Code></Error>")
-            return
         with store.lock:
             if "uploads" in query:
                 upload = f"upload-{len(store.uploads)}"
@@ -146,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
                 parts = store.uploads[query["uploadId"]]
                 store.objects[key] = b"".join(parts[number] for number in sorted(parts))
                 kind, more = "CompleteMultipartUploadResult", "<ETag>e</ETag>"
-        names = f"<Bucket>{bucket}</Bucket><Key>{escape(key)}</Key>"
+        names = f"<Bucket>{BUCKET}</Bucket><Key>{escape(key)}</Key>"
         self._send(200, f"<{kind} {_SPACE}>{names}{more}</{kind}>")
 
     def _send(self, status: int, content: str | bytes = b"") -> None:

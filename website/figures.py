@@ -26,10 +26,10 @@ Place = tuple[int, float]
 def judges() -> dict[str, Any]:
     """Return a judge for each figure, by the name of its method."""
     model = FakeChatModel(replies=[])
-    found: dict[str, Any] = {name: load_judge(name, model) for name in ALONE}
+    by_name: dict[str, Any] = {name: load_judge(name, model) for name in ALONE}
     members = [load_judge(name, model) for name in ("relative", "bsm")]
-    found["writing"] = create_bsm_writer(model)
-    return found | {"jury": create_jury(members), "cascade": create_cascade(members)}
+    by_name["writing"] = create_bsm_writer(model)
+    return by_name | {"jury": create_jury(members), "cascade": create_cascade(members)}
 
 
 def columns(graph: Graph) -> dict[str, int]:

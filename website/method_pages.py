@@ -216,8 +216,8 @@ def read(path: Path) -> list[dict[str, Any]]:
 def shown_row(example: Example) -> dict[str, Any]:
     """Return the example's row without what is known of it beside the texts."""
     row = read(COOKBOOK / "data" / f"{example.rows}.jsonl")[example.place]
-    known = {"label", "category", "group", "family", "id"}
-    return {name: value for name, value in row.items() if name not in known}
+    annotations = {"label", "category", "group", "family", "id"}
+    return {name: value for name, value in row.items() if name not in annotations}
 
 
 def result_of(example: Example) -> dict[str, Any]:
@@ -249,8 +249,8 @@ def example_text(example: Example) -> str:
     head, _, body = example.code.partition("\n\n")
     code = f"{head}\n\nrow = {{\n{fields},\n}}\n{body}"
     reply = read(COOKBOOK / "recorded" / f"{example.recorded}.jsonl")[0]
-    made = f"With replies of {reply['model']}, recorded on {reply['date']}, `--show` prints:"
-    return f"```python\n{code}\n```\n\n{made}\n\n```text\n{terminal(example)}\n```\n"
+    origin = f"With replies of {reply['model']}, recorded on {reply['date']}, `--show` prints:"
+    return f"```python\n{code}\n```\n\n{origin}\n\n```text\n{terminal(example)}\n```\n"
 
 
 def ending(name: str) -> str:

@@ -11,18 +11,21 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
-import platform
-import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
-from pydantic import SecretStr
-
-from tests.benchmarks.overhead import PAIR_TEXT
+from tests.benchmarks.bare_loops import (
+    ROLES,
+    Times,
+    ask_all,
+    chat,
+    conditions,
+    print_ratios,
+    program,
+    tide_pairs,
+)
 
 QUICK = "--quick" in sys.argv
 JUDGMENTS, ROUNDS = (40, 1) if QUICK else (100, 5)
@@ -57,23 +60,6 @@ def _token(word: str) -> dict[str, Any]:
     return {"token": word, "logprob": -0.1, "bytes": list(word.encode()), "top_logprobs": []}
 
 
-def chat(url: str) -> Any:
-    from langchain_openai import ChatOpenAI
-
-    return ChatOpenAI(model="m", base_url=url, api_key=SecretStr("x"), use_responses_api=False)
-
-
-def pairs() -> list[dict[str, Any]]:
-    return [
-        {
-            "input": f"Why are there tides? ({i})",
-            "output_a": f"{PAIR_TEXT} good {i}",
-            "output_b": f"{PAIR_TEXT} {i}",
-        }
-        for i in range(JUDGMENTS // 2)
-    ]
-
-
 def prompts() -> list[list[Any]]:
     """Return what `relative` asks, rendered: each pair in both orders."""
     from langchain_judges.methods.direct.prompts import RELATIVE
@@ -83,7 +69,7 @@ def prompts() -> list[list[Any]]:
         RELATIVE.format_messages(
             **{**blank, "request": pair["input"], "response_1": first, "response_2": second}
         )
-        for pair in pairs()
+        for pair in tide_pairs(JUDGMENTS // 2)
         for first, second in (
             (pair["output_a"], pair["output_b"]),
             (pair["output_b"], pair["output_a"]),
@@ -91,20 +77,10 @@ def prompts() -> list[list[Any]]:
     ]
 
 
-async def _all(ask: Callable[[Any], Awaitable[Any]], requests: list[Any]) -> None:
-    gate = asyncio.Semaphore(IN_FLIGHT)
-
-    async def one(each: Any) -> None:
-        async with gate:
-            await ask(each)
-
-    await asyncio.gather(*(one(each) for each in requests))
-
-
 async def structured(url: str) -> None:
     from langchain_judges.methods.choices import Choice
 
-    await _all(chat(url).with_structured_output(Choice).ainvoke, prompts())
+    await ask_all(chat(url).with_structured_output(Choice).ainvoke, prompts(), IN_FLIGHT)
 
 
 def structured_threads(url: str) -> None:
@@ -124,17 +100,16 @@ async def client(url: str) -> None:
 
     schema = {"name": "Choice", "strict": True, "schema": json_schema(Choice)}
     form: Any = {"type": "json_schema", "json_schema": schema}
-    roles = {"human": "user", "system": "system"}
 
     async def ask(messages: list[Any]) -> None:
-        turns: Any = [{"role": roles[m.type], "content": m.content} for m in messages]
+        turns: Any = [{"role": ROLES[m.type], "content": m.content} for m in messages]
         completion = await plain.chat.completions.create(
             model="m", messages=turns, response_format=form
         )
         Choice.model_validate_json(completion.choices[0].message.content or "")
 
     async with AsyncOpenAI(base_url=url, api_key="x") as plain:
-        await _all(ask, prompts())
+        await ask_all(ask, prompts(), IN_FLIGHT)
 
 
 async def openevals(url: str) -> None:
@@ -147,14 +122,16 @@ async def openevals(url: str) -> None:
         texts = {"outputs": pair["output_a"], "reference_outputs": pair["output_b"]}
         await judge(inputs=pair["input"], **texts)
 
-    await _all(ask, [pair for pair in pairs() for _ in "ab"])
+    await ask_all(ask, tide_pairs(JUDGMENTS // 2) * 2, IN_FLIGHT)
 
 
 async def judged(url: str, method: str) -> None:
     from langchain_judges import ajudge_many, load_judge
 
     judge = load_judge(method, chat(url))
-    async for row in ajudge_many(judge, pairs(), max_concurrency=IN_FLIGHT, progress=False):
+    async for row in ajudge_many(
+        judge, tide_pairs(JUDGMENTS // 2), max_concurrency=IN_FLIGHT, progress=False
+    ):
         assert row["judged"], row
 
 
@@ -162,7 +139,9 @@ def judged_threads(url: str) -> None:
     from langchain_judges import judge_many, load_judge
 
     judge = load_judge("relative", chat(url))
-    for row in judge_many(judge, pairs(), max_concurrency=IN_FLIGHT, progress=False):
+    for row in judge_many(
+        judge, tide_pairs(JUDGMENTS // 2), max_concurrency=IN_FLIGHT, progress=False
+    ):
         assert row["judged"], row
 
 
@@ -177,9 +156,9 @@ CONTESTANTS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def measure(url: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
+def measure(url: str, rounds: int) -> dict[str, list[Times]]:
     """Return wall seconds and CPU milliseconds for a call, for each round after a warm-up."""
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in CONTESTANTS}
+    times: dict[str, list[Times]] = {name: [] for name in CONTESTANTS}
     with asyncio.Runner() as runner:
         for turn in range(rounds + 1):
             for name, work in CONTESTANTS.items():
@@ -193,40 +172,14 @@ def measure(url: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
     return times
 
 
-def report(times: dict[str, list[tuple[float, float]]]) -> None:
-    """Print medians, and medians of the ratios within a round."""
-    rounds = len(times[BASE])
-    print(
-        f"{JUDGMENTS} judgments, {IN_FLIGHT} in flight, {DELAY * 1000:.0f} ms for each reply; "
-        f"medians of {rounds} rounds; {platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}.\n"
-    )
-    print("| | wall s | CPU ms/call | wall × | CPU × |\n|---|---|---|---|---|")
-    for name, runs in times.items():
-        ratios = [
-            (wall / base_wall, cpu / base_cpu)
-            for (wall, cpu), (base_wall, base_cpu) in zip(runs, times[BASE], strict=True)
-        ]
-        cells = [statistics.median(column) for column in zip(*runs, strict=True)]
-        cells += [statistics.median(column) for column in zip(*ratios, strict=True)]
-        print(f"| {name} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
-
-
 def main() -> None:
     if "serve" in sys.argv:
         serve()
         return
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.benchmarks.one_call", "serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdout
-    try:
-        report(measure(server.stdout.readline().strip(), ROUNDS))
-    finally:
-        server.communicate()
+    with program("tests.benchmarks.one_call", "serve") as line:
+        times = measure(line(), ROUNDS)
+    print(f"{JUDGMENTS} judgments, {IN_FLIGHT} in flight, {conditions(DELAY, ROUNDS)}")
+    print_ratios(times, BASE)
 
 
 if __name__ == "__main__":

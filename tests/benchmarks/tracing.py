@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import platform
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -22,6 +19,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tests.benchmarks import one_call
+from tests.benchmarks.bare_loops import conditions, program
 from tests.benchmarks.one_call import DELAY, IN_FLIGHT, JUDGMENTS, judged, structured
 
 ROUNDS = 1 if "--quick" in sys.argv else 7
@@ -76,11 +74,7 @@ async def _within(work: Awaitable[None], client: Any) -> None:
 
 def report(times: dict[str, list[tuple[Times, Times]]]) -> None:
     """Print medians, and medians of the ratios within a round."""
-    print(
-        f"{JUDGMENTS} judgments, {IN_FLIGHT} in flight, {DELAY * 1000:.0f} ms for each reply; "
-        f"medians of {ROUNDS} rounds; {platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}.\n"
-    )
+    print(f"{JUDGMENTS} judgments, {IN_FLIGHT} in flight, {conditions(DELAY, ROUNDS)}")
     print("| | CPU ms/call | traced | CPU × | wall × |\n|---|---|---|---|---|")
     for name, rounds in times.items():
         cells = [
@@ -98,20 +92,10 @@ def main() -> None:
         return
     from langsmith import Client
 
-    servers = subprocess.Popen(
-        [sys.executable, "-m", "tests.benchmarks.tracing", "serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert servers.stdout
-    try:
-        traces, url = (servers.stdout.readline().strip() for _ in range(2))
-        client = Client(api_url=traces, api_key="x")
+    with program("tests.benchmarks.tracing", "serve") as line:
+        client, url = Client(api_url=line(), api_key="x"), line()
         report(measure(url, client))
         client.cleanup()
-    finally:
-        servers.communicate()
 
 
 if __name__ == "__main__":
