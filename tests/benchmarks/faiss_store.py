@@ -67,27 +67,31 @@ def measure(size: int, folder: str, rounds: int = 200) -> Found:
         row, plain = query[None], query.tolist()
         # Each of them finds the other's vectors in the processor's cache once.
         for name in ("bare", "ours") if n % 2 else ("ours", "bare"):
-            began = time.perf_counter()
+            began = time.thread_time()  # others may take the core in between
             if name == "bare":
                 _, slots = index.search(row, NEAREST)
             else:
                 hits = store.similarity_search_by_vector(plain, NEAREST)
-            times[name].append(time.perf_counter() - began)
+            times[name].append(time.thread_time() - began)
         assert [hit.id for hit in hits] == [str(slot) for slot in slots[0]]
     for query in queries[: rounds // 4]:
-        began = time.perf_counter()
+        began = time.thread_time()
         store.similarity_search_by_vector(query.tolist(), NEAREST, filter={"family": 7})
-        times["filtered"].append(time.perf_counter() - began)
+        times["filtered"].append(time.thread_time() - began)
     for i in range(10):
         began = time.perf_counter()
         store.add_texts(["0"], [{"family": 0}], ids=[f"more {i}"])
         times["one_more"].append(time.perf_counter() - began)
-    return Found(**{name: 1000 * statistics.median(samples) for name, samples in times.items()})
+    one_more = statistics.median(times.pop("one_more"))
+    # Other processes drive vectors out of the caches: the quickest search counts.
+    quickest = {name: 1000 * min(samples) for name, samples in times.items()}
+    return Found(**quickest, one_more=1000 * one_more)
 
 
 def main() -> None:
     print(
-        f"{WIDTH} numbers a vector, {NEAREST} nearest; medians in ms; {platform.machine()}, "
+        f"{WIDTH} numbers a vector, {NEAREST} nearest; ms: medians, for searches minima of "
+        f"processor time; {platform.machine()}, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}.\n"
     )
     print("| vectors | bare faiss | FaissStore | allowed | filtered to 1/50 | save one more |")
