@@ -8,8 +8,8 @@ then compare) and `none` (A is shown first, once).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, TypeVar, get_args
 
 from pydantic import BeforeValidator
 
@@ -148,7 +148,7 @@ def naming_slots(text: str, order: Order, noun: str = "response") -> str:
     )
 
 
-def prefer(scores: dict[str, Any]) -> Preference:
+def prefer(scores: Mapping[str, float]) -> Preference:
     """Return the text with the larger score; equal scores are a tie."""
     a, b = scores["A"], scores["B"]
     return "A" if a > b else "B" if b > a else "tie"

@@ -48,6 +48,9 @@ FailureReason = Literal[
 ]
 """Every way in which a unit of work can fail; docs/verdict.md explains each."""
 
+Messages = list[dict[str, Any]]
+"""Chat messages `{"role", "content"}`."""
+
 
 class Pair(TypedDict):
     """Two texts to compare, and the task they answer.
@@ -55,11 +58,11 @@ class Pair(TypedDict):
     LangChain messages are accepted too, single or in a list, and stored as dictionaries.
     """
 
-    input: str | list[dict[str, Any]]
+    input: str | Messages
     """The task: an article, query or question; or the chat messages both sides share."""
-    output_a: str | list[dict[str, Any]]
+    output_a: str | Messages
     """The candidate; a list holds this side's own messages, and the last one is judged."""
-    output_b: str | list[dict[str, Any]]
+    output_b: str | Messages
     """The baseline, in the same form as `output_a`."""
     reference: NotRequired[str | None]
     """A known good answer, if there is one."""
@@ -85,8 +88,8 @@ class Row(Pair):
 class Item(TypedDict):
     """One text to label, with an expected answer or a source; messages as in `Pair`."""
 
-    input: str | list[dict[str, Any]]
-    output: str | list[dict[str, Any]]
+    input: str | Messages
+    output: str | Messages
     expected: NotRequired[str | list[str]]
     source: NotRequired[str]
     rubric: NotRequired[str]
@@ -233,24 +236,8 @@ def cached_usage(step: str) -> Usage:
     return {**no_usage(), "by_step": {step: {**no_step_usage(), "cached_calls": 1}}}
 
 
-def even_verdict() -> Verdict:
-    """Return the verdict on two identical texts: a tie that cost no call."""
-    return {
-        "preference": "tie",
-        "score": 0.5,
-        "scores": None,
-        "confidence": None,
-        "confidence_source": "none",
-        "flipped": None,
-        "rationale": "The two texts are identical.",
-        "failures": [],
-        "usage": no_usage(),
-    }
-
-
 def not_judged(failures: Sequence[Failure], usage: Usage, rationale: str = "") -> Verdict:
     """Return a verdict that prefers nobody and says why."""
-    reasons = ", ".join(dict.fromkeys(f["reason"] for f in failures)) or "unknown reason"
     return {
         "preference": None,
         "score": None,
@@ -258,25 +245,35 @@ def not_judged(failures: Sequence[Failure], usage: Usage, rationale: str = "") -
         "confidence": None,
         "confidence_source": "none",
         "flipped": None,
-        "rationale": rationale or f"Not judged: {reasons}.",
+        "rationale": rationale or _why_not(failures),
         "failures": list(failures),
         "usage": usage,
     }
 
 
+def even_verdict() -> Verdict:
+    """Return the verdict on two identical texts: a tie that cost no call."""
+    verdict = not_judged([], no_usage(), "The two texts are identical.")
+    return {**verdict, "preference": "tie", "score": 0.5}
+
+
 def not_labelled(failures: Sequence[Failure], usage: Usage) -> LabelVerdict:
     """Return a verdict on one text that gives no label and says why."""
-    reasons = ", ".join(dict.fromkeys(f["reason"] for f in failures)) or "unknown reason"
     return {
         "label": None,
         "score": None,
         "confidence": None,
         "confidence_source": "none",
-        "rationale": f"Not judged: {reasons}.",
+        "rationale": _why_not(failures),
         "failures": list(failures),
         "usage": usage,
         "recalled": [],
     }
+
+
+def _why_not(failures: Sequence[Failure]) -> str:
+    reasons = ", ".join(dict.fromkeys(failure["reason"] for failure in failures))
+    return f"Not judged: {reasons or 'unknown reason'}."
 
 
 def score_of(verdict: Mapping[str, Any]) -> float | int | None:

@@ -7,7 +7,7 @@ client must keep to. It checks a client's values, and its JSON schema is what cl
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -31,7 +31,7 @@ def for_clients(kind: type[Options], limits: Mapping[str, int] | None = None) ->
 
 
 def check_client(
-    kind: type[Options], values: Mapping[str, Any], limits: Mapping[str, int] | None = None
+    kind: type[Options], values: Mapping[str, object], limits: Mapping[str, int] | None = None
 ) -> None:
     """Check what a client sets.
 
@@ -71,7 +71,9 @@ def _narrowed(kind: type[Options], limits: Mapping[str, int], path: str) -> type
     return narrowed
 
 
-def _type(annotation: Any, marks: list[Any], limits: Mapping[str, int], path: str) -> Any:
+def _type(
+    annotation: Any, marks: Sequence[object], limits: Mapping[str, int], path: str
+) -> Any:
     """Return the type of an option for clients, with the bounds of every number in it."""
     if get_origin(annotation) is Annotated:
         inner, *more = get_args(annotation)
@@ -96,7 +98,11 @@ def _type(annotation: Any, marks: list[Any], limits: Mapping[str, int], path: st
 
 
 def _group(
-    kind: Any, annotation: Any, marks: list[Any], limits: Mapping[str, int], path: str
+    kind: Any,
+    annotation: Any,
+    marks: Sequence[object],
+    limits: Mapping[str, int],
+    path: str,
 ) -> Any:
     """Return the type of a group for clients: its narrowed class, or what else may stand."""
     narrowed = _narrowed(kind, limits, f"{path}.")

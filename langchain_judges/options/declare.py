@@ -32,7 +32,7 @@ class Options(BaseModel):
     called: ClassVar[str] = "this"
     """What takes the options, as error messages call it."""
 
-    def __init__(self, /, **values: Any) -> None:
+    def __init__(self, /, **values: object) -> None:
         """Check the values."""
         try:
             super().__init__(**values)
@@ -59,7 +59,7 @@ class Options(BaseModel):
             for name, field in cls.model_fields.items()
         }
 
-    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
         """Show what differs from the defaults: a default group reads as `Voting()`."""
         for name, field in type(self).model_fields.items():
             if (value := getattr(self, name)) != field.get_default(call_default_factory=True):
@@ -69,13 +69,13 @@ class Options(BaseModel):
         """Return the options as plain JSON; live objects are left out."""
         return {name: _plain(getattr(self, name)) for name in self.plain_names()}
 
-    def sendable(self) -> dict[str, Any]:
+    def sendable(self) -> dict[str, object]:
         """Return the options that differ from their defaults, as JSON that makes them again.
 
         Raises:
             OptionError: One is a live object, which no JSON can carry.
         """
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
             if value == field.get_default(call_default_factory=True):
@@ -99,7 +99,7 @@ def group(kind: type[Options]) -> Group:
 
 
 def refusal(
-    kind: type[Options], error: ValidationError, values: Mapping[str, Any]
+    kind: type[Options], error: ValidationError, values: Mapping[str, object]
 ) -> OptionError:
     """Return the error that says in one sentence what is wrong with the first bad option."""
     first = error.errors()[0]
@@ -116,7 +116,7 @@ def refusal(
 
 
 def unknown_option(
-    owner: str, name: str, there: Mapping[str, Any] | tuple[str, ...]
+    owner: str, name: str, there: Mapping[str, object] | tuple[str, ...]
 ) -> OptionError:
     """Return the error for an option that does not exist, with the nearest that does."""
     hint = did_you_mean(name, there)
@@ -142,7 +142,7 @@ def _is_marked(field: FieldInfo, marks: tuple[type, ...]) -> bool:
     return any(mark in marks or isinstance(mark, marks) for mark in field.metadata)
 
 
-def _is_data(value: Any) -> bool:
+def _is_data(value: object) -> bool:
     """Say whether a value can be written as JSON and read again."""
     if isinstance(value, Mapping):
         return all(map(_is_data, value.values()))
@@ -151,7 +151,7 @@ def _is_data(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | Options)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a value as plain JSON; what JSON cannot hold is named."""
     if value is None or isinstance(value, str | int | float):
         return value

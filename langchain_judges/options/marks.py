@@ -36,7 +36,7 @@ class Owner:
 class ForClient:
     """The type in which the client of a server may set an option that others set freely."""
 
-    type: Any
+    type: object
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,10 @@ def type_of(kind: type[Options], name: str) -> str:
 
 
 def factory(
-    kind: Callable[P, Options], make: Callable[[Any, A], T], name: str, first: str = "model"
+    kind: Callable[P, Declared],
+    make: Callable[[Declared, A], T],
+    name: str,
+    first: str = "model",
 ) -> Callable[Concatenate[A, P], T]:
     """Return a function that makes something of a first argument and the options of a kind.
 
@@ -49,7 +52,7 @@ def factory(
         if not args and first not in values:
             raise TypeError(f"{name}() needs `{first}`")
         what = args[0] if args else values.pop(first)
-        return make(options(**values), what)
+        return make(cast("Declared", options(**values)), what)
 
     create.__name__ = create.__qualname__ = name
     create.__module__ = make.__module__

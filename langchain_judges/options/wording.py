@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import types
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from collections.abc import Sequence
+from typing import Annotated, Literal, Union, get_args, get_origin
 
 import annotated_types as bounds
 
 from langchain_judges.options.marks import Rule
 
-_WORDS: dict[Any, str] = {
+_WORDS: dict[object, str] = {
     bool: "true or false",
     float: "a number",
     int: "a whole number",
@@ -18,7 +19,7 @@ _WORDS: dict[Any, str] = {
 }
 
 
-def wording(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
+def wording(annotation: object, metadata: Sequence[object] = ()) -> str:
     """Return what the values of a type must be.
 
     Args:
@@ -42,7 +43,7 @@ def wording(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
     return word + _limits(metadata) if annotation in (int, float) else word
 
 
-def _limits(metadata: list[Any] | tuple[Any, ...]) -> str:
+def _limits(metadata: Sequence[object]) -> str:
     low = high = ""
     for mark in metadata:
         for each in mark if isinstance(mark, bounds.GroupedMetadata) else (mark,):
@@ -59,7 +60,7 @@ def _limits(metadata: list[Any] | tuple[Any, ...]) -> str:
     return glue + limits if limits else ""
 
 
-def written(annotation: Any) -> str:
+def written(annotation: object) -> str:
     """Return a type in the short form of source code, without the marks of its parts."""
     if get_origin(annotation) is Annotated:
         return written(get_args(annotation)[0])
