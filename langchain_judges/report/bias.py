@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
+from langchain_judges.report.judged_row import preference_points
 from langchain_judges.report.number import Number
-from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
 
 
@@ -54,7 +54,7 @@ def style(sample: Sample) -> list[Number]:
         else float(points > 0.5) - float(points < 0.5)
         for row in part.targets
     ]
-    settings = {**part.settings}
+    settings = part.settings
     outputs = [x for x, _ in part.texts], [y for _, y in part.texts]
     slope = metrics.length_slope(part.verdicts, a, b, quality, **settings)
     lesser = f"not the lesser text, where {_prefer(sample)} it"
@@ -104,7 +104,7 @@ def self_preference(sample: Sample) -> list[Number]:
     """Return how far a judge favours the texts of its own model, where it wrote some."""
     judge = sample.rows[0].row.get("judge")
     model = str(judge.get("model") or "") if isinstance(judge, Mapping) else ""
-    own = {name for pair in sample.systems for name in pair if _of_family(model, name)}
+    own = {name for pair in sample.systems for name in pair if name and _of_family(model, name)}
     if not own or not any(sample.targets):
         return []
     favour = metrics.self_enhancement(
@@ -120,7 +120,7 @@ def _prefer(sample: Sample) -> str:
     return "people prefer" if sample.whom == "people" else "the label prefers"
 
 
-def _of_family(model: str, system: object) -> bool:
+def _of_family(model: str, system: str | None) -> bool:
     """Say whether a model is a system, or a version of it: gpt-4-0613 is of gpt-4."""
-    name, base = model.rpartition(":")[2].lower(), str(system or "").lower()
+    name, base = model.rpartition(":")[2].lower(), (system or "").lower()
     return bool(base) and (name == base or name.startswith((f"{base}-", f"{base}@")))

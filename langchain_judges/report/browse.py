@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from langchain_judges.report.content import ReportContent
 from langchain_judges.report.evidence import cost_of, differs, evidence, shown, texts_of
-from langchain_judges.report.rows import JudgedRow
+from langchain_judges.report.judged_row import JudgedRow
 
 LONGEST = 6_000
 """Characters of one text in the list of all rows."""

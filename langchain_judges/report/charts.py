@@ -10,8 +10,8 @@ from markupsafe import Markup
 from langchain_judges import metrics
 from langchain_judges.report import plots
 from langchain_judges.report.content import ReportContent
+from langchain_judges.report.judged_row import preference_points
 from langchain_judges.report.number import Number
-from langchain_judges.report.rows import preference_points
 from langchain_judges.report.wording import percent, range_text, value_text
 
 MOST_CATEGORIES = 16

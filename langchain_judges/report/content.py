@@ -116,11 +116,7 @@ class ReportContent:
         """What was measured, in one sentence."""
         self.notes = sample.notes()
         """Which rows some numbers cannot count, a sentence each."""
-        classes: Sequence[str] | None = SIDES if sample.pairs else None
-        labels = sample.labels
-        if sample.pairs and "tie" not in [*labels, *(row.answer for row in sample.rows)]:
-            classes = SIDES[:2]
-        self.confusion = metrics.confusion(sample.verdicts, labels, classes)
+        self.confusion = metrics.confusion(sample.verdicts, sample.labels, _classes(sample))
         """Rows by people's label, columns by the judge's answer."""
         self.disagreements: list[Disagreement] = costliest(sample, disagreements)
         """The costliest first."""
@@ -156,6 +152,13 @@ class ReportContent:
     def __getitem__(self, key: str) -> metrics.Result:
         """Return a number by its key."""
         return self.numbers[key].result
+
+
+def _classes(sample: Sample) -> Sequence[str] | None:
+    """Return the answers of pairs, a tie only if there is one; None: whatever there is."""
+    if not sample.pairs:
+        return None
+    return SIDES if "tie" in [*sample.labels, *sample.answers] else SIDES[:2]
 
 
 def _dollars(sample: Sample) -> float | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.report.number import Number
-from langchain_judges.report.sample import Sample, are_numbers
+from langchain_judges.report.sample import Sample, are_numbers, gaps
 
 ORDER = "spearman"
 KAPPA = "kappa"
@@ -49,22 +48,18 @@ def main_number(numbers: Mapping[str, Number], name: str) -> Number:
 
 
 def _one(sample: Sample, name: str) -> list[Number]:
-    answers: list[Any] = [row.by_criterion.get(name) for row in sample.rows]
-    labels: list[Any] = [row.labels.get(name) for row in sample.rows]
+    answers = [row.by_criterion.get(name) for row in sample.rows]
+    labels = [row.labels.get(name) for row in sample.rows]
     settings = sample.settings
     same = metrics.accuracy(answers, labels, **settings)
     shares = [Number(criterion_key(name, SAME), f"{name}: the same label", same)]
     if not are_numbers([*answers, *labels]):
         kappa = metrics.cohen_kappa(answers, labels, **settings)
         return [Number(criterion_key(name, KAPPA), f"{name}: κ", kappa, "number"), *shares]
-    gaps = [
-        None if None in (answer, label) else float(answer) - float(label)
-        for answer, label in zip(answers, labels, strict=True)
-    ]
     measured = {
         ORDER: metrics.spearman(answers, labels, **settings),
         KAPPA: metrics.cohen_kappa(answers, labels, weights="quadratic", **settings),
-        OFFSET: metrics.mean(gaps, **settings),
+        OFFSET: metrics.mean(gaps(answers, labels), **settings),
     }
     return [
         Number(criterion_key(name, key), f"{name}: {MEASURES[key]}", result, "number")

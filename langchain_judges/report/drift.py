@@ -12,7 +12,8 @@ from typing import Any
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
 from langchain_judges.report.content import Drift, ReportContent
-from langchain_judges.report.rows import JudgedRow
+from langchain_judges.report.judged_row import JudgedRow
+from langchain_judges.report.sample import MetricSettings
 
 
 def answers_of(rows: Sequence[JudgedRow], hits: Sequence[float | None]) -> list[dict[str, Any]]:
@@ -63,7 +64,7 @@ def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
     if not pairs:
         raise InputError("no row of the baseline is in this run")
     groups = report.sample.groups
-    settings: dict[str, Any] = {
+    settings: MetricSettings = {
         "groups": groups and [groups[i] for i, _, _ in pairs],
         "confidence": report.sample.confidence,
     }

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
+from langchain_judges.report.judged_row import preference_points
 from langchain_judges.report.number import Number
-from langchain_judges.report.rows import preference_points
-from langchain_judges.report.sample import Sample
+from langchain_judges.report.sample import Sample, gaps
 
 
 def ratings(sample: Sample) -> list[Number]:
     """Return how ratings of single texts go with people's; nothing of other labels."""
     if not sample.rated:
         return []
-    answers = [row.answer for row in sample.rows]
-    order = metrics.spearman(answers, sample.labels, **sample.settings)
-    kappa = metrics.cohen_kappa(answers, sample.labels, weights="quadratic", **sample.settings)
-    gaps = [
-        None if None in (answer, label) else float(answer) - float(label)
-        for answer, label in zip(answers, sample.labels, strict=True)
-    ]
-    sizes = [None if gap is None else abs(gap) for gap in gaps]
-    offset = metrics.mean(gaps, **sample.settings)
+    answers, labels, settings = sample.answers, sample.labels, sample.settings
+    order = metrics.spearman(answers, labels, **settings)
+    kappa = metrics.cohen_kappa(answers, labels, weights="quadratic", **settings)
+    offsets = gaps(answers, labels)
+    offset = metrics.mean(offsets, **settings)
+    error = metrics.mean([None if gap is None else abs(gap) for gap in offsets], **settings)
     others = sample.whom
-    error = metrics.mean(sizes, **sample.settings)
     return [
         Number(
             "ratings.spearman", f"Rank correlation with {others} (Spearman)", order, "number"
@@ -109,7 +106,7 @@ def corrected(sample: Sample) -> list[Number]:
 LEAST_ROWS = 10
 
 
-def _points(sample: Sample, answers: list[object]) -> float | None:
+def _points(sample: Sample, answers: Sequence[object]) -> float | None:
     if sample.pairs:
         return preference_points(answers)
     if len(answers) == 1 and isinstance(answers[0], int | float) and answers[0] in (0, 1):

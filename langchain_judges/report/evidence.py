@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from langchain_judges.methods.registry import evidence_tables
-from langchain_judges.report.rows import JudgedRow, preference_points
+from langchain_judges.report.judged_row import JudgedRow, preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.rows.texts import transcript
@@ -68,12 +68,12 @@ def costliest(sample: Sample, most: int) -> list[Disagreement]:
 
 def differs(row: JudgedRow) -> bool:
     """Say whether judge and people both say something, and not the same."""
-    return None not in (row.answer, row.label) and bool(row.answer != row.label)
+    return row.answer is not None and row.label is not None and row.answer != row.label
 
 
 def cost_of(row: JudgedRow) -> float:
     """Return how far the score is from what people say, times how far they agree."""
-    agreed = row.votes.count(row.label) / len(row.votes) if row.votes else 1.0
+    agreed = _majority(row) / len(row.votes) if row.votes else 1.0
     score = row.verdict.get("score")
     target = (
         row.label if kind_of_verdict(row.verdict) == "item" else preference_points([row.label])
@@ -83,11 +83,15 @@ def cost_of(row: JudgedRow) -> float:
     return min(1.0, abs(float(score) - target)) * agreed
 
 
+def _majority(row: JudgedRow) -> int:
+    return sum(vote == row.label for vote in row.votes)
+
+
 def _disagreement(row: JudgedRow) -> Disagreement:
     labels, verdict = row.data_row, row.verdict
     people = str(row.label)
     if row.votes:
-        people += f" ({row.votes.count(row.label)} of {len(row.votes)} votes)"
+        people += f" ({_majority(row)} of {len(row.votes)} votes)"
     return Disagreement(
         id=str(row.place if row.row.get("id") is None else row.row["id"]),
         category=row.category,

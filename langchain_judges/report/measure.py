@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
@@ -18,6 +17,7 @@ from langchain_judges.report.people import difficulty, likely_labels, unanimity
 from langchain_judges.report.sample import Sample
 from langchain_judges.report.systems import strengths
 from langchain_judges.report.wins import win_rates
+from langchain_judges.verdict import Label
 
 RULES = {
     "mean_of_orders": "The label, by one order alone (mean of both)",
@@ -60,13 +60,12 @@ def _agreement(sample: Sample) -> list[Number]:
     numbers = []
     for errors in ERRORS:
         note = "not judged is wrong" if errors == "wrong" else "not judged is left out"
-        settings = {**sample.settings, "errors": errors}
         if any(sample.votes):
             title = "Each person's vote"
-            result = metrics.vote_agreement(sample.verdicts, sample.votes, **settings)
+            result = agreement(sample, by_votes=True, errors=errors)
             numbers.append(Number(f"agreement.votes.{errors}", title, result, note=note))
         title = "The label" if not any(sample.votes) else "The majority of people"
-        result = metrics.accuracy(sample.verdicts, sample.labels, **settings)
+        result = agreement(sample, by_votes=False, errors=errors)
         numbers.append(Number(f"agreement.label.{errors}", title, result, note=note))
         more = _pair_agreement if sample.pairs else _balanced
         numbers += more(sample, errors, note)
@@ -158,14 +157,12 @@ def _baselines(sample: Sample) -> list[Number]:
     numbers = []
     for name, own in answers.items():
         indices = [i for i, answer in enumerate(own) if answer is not None]
-        clusters, votes = sample.spread(keys)
-        spread = sample.spread(own)[0]
+        # One line for each vote on a row that the rule answers.
+        lines = [(own[i], vote, keys[i]) for i in indices for vote in sample.targets[i]]
         result = metrics.accuracy(
-            [each for each in spread if each is not None],
-            [vote for vote, each in zip(votes, spread, strict=True) if each is not None],
-            groups=[
-                key for key, each in zip(clusters, spread, strict=True) if each is not None
-            ],
+            [answer for answer, _, _ in lines],
+            [vote for _, vote, _ in lines],
+            groups=[key for _, _, key in lines],
             confidence=sample.confidence,
         )
         note = f"of the {len(indices):,} rows with texts" if len(indices) < len(own) else ""
@@ -185,10 +182,12 @@ def _baselines(sample: Sample) -> list[Number]:
     return [*numbers, _coin(sample)] if strict else numbers
 
 
-def _answers_without_judge(sample: Sample) -> tuple[dict[str, list[Any]], dict[str, str]]:
+def _answers_without_judge(
+    sample: Sample,
+) -> tuple[dict[str, list[Label | None]], dict[str, str]]:
     """Return by baseline its answer to each row, None where it has none, and its title."""
     count = len(sample.rows)
-    answers: dict[str, list[Any]] = {}
+    answers: dict[str, list[Label | None]] = {}
     if sample.pairs and sample.texts:
         answers["length"] = [None] * count
         for place, a, b in zip(sample.with_texts, *sample.lengths, strict=True):
@@ -228,7 +227,7 @@ def _hits_by_order(sample: Sample) -> list[float | None]:
 
 def _coin(sample: Sample) -> Number:
     """What a coin reaches that is tossed in both orders, where differing orders are a tie."""
-    coin = {"A": 0.25, "B": 0.25, "tie": 0.5}
+    coin: dict[Label, float] = {"A": 0.25, "B": 0.25, "tie": 0.5}
     votes = [coin[vote] for targets in sample.targets for vote in targets]
     note = "a tie where its orders differ, as with this judge"
     value = Result(sum(votes) / len(votes), n=len(votes))
@@ -278,7 +277,8 @@ def _categories(sample: Sample) -> list[Number]:
 
 def agreement(sample: Sample, *, by_votes: bool, errors: Errors = "wrong") -> Result:
     """Return the headline number: agreement with each vote, or with the label."""
-    settings = {**sample.settings, "errors": errors}
     if by_votes:
-        return metrics.vote_agreement(sample.verdicts, sample.votes, **settings)
-    return metrics.accuracy(sample.verdicts, sample.labels, **settings)
+        return metrics.vote_agreement(
+            sample.verdicts, sample.votes, errors=errors, **sample.settings
+        )
+    return metrics.accuracy(sample.verdicts, sample.labels, errors=errors, **sample.settings)

@@ -10,6 +10,7 @@ import numpy as np
 from langchain_judges import metrics
 from langchain_judges.report.number import Number
 from langchain_judges.report.sample import Sample, are_numbers
+from langchain_judges.verdict import Label
 
 MOST_LEVELS = 5
 """Levels of difficulty that are shown one by one; numbers of more levels are cut in thirds."""
@@ -60,10 +61,10 @@ def likely_labels(sample: Sample) -> list[Number]:
     if len(raters) < 3:
         return []
     truth = metrics.dawid_skene(raters)
-    place = {label: index for index, label in enumerate(truth.classes)}
+    places: dict[Label | None, int] = {each: i for i, each in enumerate(truth.classes)}
     shares: list[float | None] = []
     for row, chances in zip(sample.rows, truth.chances, strict=True):
-        index = place.get(row.answer)
+        index = places.get(row.answer)
         likely = 0.0 if index is None or chances is None else chances[index]
         shares.append(None if chances is None else likely)
     result = metrics.rate(shares, **sample.settings)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_judges.errors import InputError
-from langchain_judges.report.rows import join
+from langchain_judges.report.join import join
 
 LEAST_LABELLED = 20
 """With fewer labelled rows the share on which one judge alone is right is hardly known."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from langchain_judges.report.rows import JudgedRow
+from langchain_judges.report.judged_row import JudgedRow
 from langchain_judges.runs.result_row import content_key
 
 

@@ -3,83 +3,149 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError
-from langchain_judges.report.rows import JudgedRow
+from langchain_judges.report.judged_row import JudgedRow, VerdictRow
 from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.rows.labels import SIDES
+from langchain_judges.verdict import Label, Preference
 
 
+class MetricSettings(TypedDict):
+    """The keywords of every metric."""
+
+    groups: list[Hashable] | None
+    confidence: float
+
+
+@dataclass(frozen=True)
 class Sample:
-    """The rows of one judge, column by column."""
+    """The rows of one judge, column by column.
 
-    def __init__(
-        self,
-        rows: Sequence[JudgedRow],
-        confidence: float,
-        repeats: Sequence[Sequence[JudgedRow]] = (),
-    ) -> None:
-        """Take the columns that the metrics need.
+    Raises:
+        InputError: A label of a pair is other than A, B and tie.
+    """
 
-        Args:
-            rows: Each row once.
-            confidence: The level of the intervals.
-            repeats: For rows that were judged more than once, all their judgments.
-        """
-        self.rows = rows
-        self.confidence = confidence
-        self.repeats = repeats
-        self.pairs = kind_of_verdict(rows[0].verdict) == "pair"
-        self.verdicts = [row.row for row in rows]
-        self.labels = [row.label for row in rows]
-        self.votes = [row.votes for row in rows]
-        self.targets = [row.target for row in rows]
-        if self.pairs:
-            self._check()
-        self.systems = [_systems(row.data_row.get("systems")) for row in rows]
-        """Who wrote A and who wrote B, None where it is not known."""
-        keys = [row.data_row.get("group") for row in rows]
-        sizes = Counter(key for key in keys if key is not None)
-        self.groups: list[Any] | None = None
-        """The cluster of each row; a row without a group is one of its own."""
-        if 0 < len(sizes) < sum(sizes.values()) and (len(sizes) > 1 or None in keys):
-            self.groups = [("row", i) if key is None else key for i, key in enumerate(keys)]
-        self.ungrouped = keys.count(None) if self.groups else 0
-        """Rows without a group where others have one."""
-        texts = [(row.text("output_a"), row.text("output_b")) for row in rows]
-        both = {i: (a, b) for i, (a, b) in enumerate(texts) if a is not None and b is not None}
-        self.with_texts = list(both)
-        """Places of the rows whose two texts are known; numbers of style count these alone."""
-        self.texts = list(both.values())
-        self.rated = not self.pairs and _are_ratings(self.labels, [row.answer for row in rows])
-        """Whether labels are ratings on a scale of three steps or more."""
-        self.criteria = [] if self.pairs else _criteria(rows)
-        """The criteria by which both the judge and people labelled the texts."""
-        self.by_criteria = bool(self.criteria) and not any(self.targets)
-        """Whether people labelled the criteria alone, and not the whole."""
-        # That of a total is of its labels: nobody is right by the very same mean.
-        self.has_confidence = any(
-            row.verdict.get("confidence") is not None
-            and (self.pairs or len(row.by_criterion) < 2)
-            for row in rows
-        )
-        self.by_label = not any(self.votes)
-        """Whether nothing is known of single people: labels may be an objective key."""
-        self.by_votes = any(len(votes) > 1 for votes in self.votes)
-        """Whether the judge is compared with each vote, as people are with each other."""
+    rows: Sequence[JudgedRow]
+    """Each row once."""
+    confidence: float
+    """The level of the intervals."""
+    repeats: Sequence[Sequence[JudgedRow]] = ()
+    """For rows that were judged more than once, all their judgments."""
 
-    def _check(self) -> None:
-        for value in [v for votes in self.targets for v in votes] + self.labels:
+    def __post_init__(self) -> None:
+        votes = [vote for targets in self.targets for vote in targets]
+        for value in [*votes, *self.labels] if self.pairs else []:
             if value is not None and value not in SIDES:
                 raise InputError(
                     f"labels of pairs must be 'A', 'B' or 'tie', got {value!r}; name what "
                     "they mean by `datasets.rows(…, labels={…})`"
                 )
 
+    @cached_property
+    def pairs(self) -> bool:
+        """Whether the judge compares two texts."""
+        return kind_of_verdict(self.rows[0].verdict) == "pair"
+
+    @cached_property
+    def verdicts(self) -> list[VerdictRow]:
+        """The rows of the run."""
+        return [row.row for row in self.rows]
+
+    @cached_property
+    def answers(self) -> list[Label | None]:
+        """What the judge said."""
+        return [row.answer for row in self.rows]
+
+    @cached_property
+    def labels(self) -> list[Label | None]:
+        """What people say."""
+        return [row.label for row in self.rows]
+
+    @cached_property
+    def votes(self) -> list[list[Label]]:
+        """What each person said."""
+        return [row.votes for row in self.rows]
+
+    @cached_property
+    def targets(self) -> list[list[Label]]:
+        """What the judge is compared with."""
+        return [row.target for row in self.rows]
+
+    @cached_property
+    def systems(self) -> list[tuple[str | None, str | None]]:
+        """Who wrote A and who wrote B, None where it is not known."""
+        return [_systems(row.data_row.get("systems")) for row in self.rows]
+
+    @cached_property
+    def groups(self) -> list[Hashable] | None:
+        """The cluster of each row; a row without a group is one of its own."""
+        keys = [row.data_row.get("group") for row in self.rows]
+        sizes = Counter(key for key in keys if key is not None)
+        if 0 < len(sizes) < sum(sizes.values()) and (len(sizes) > 1 or None in keys):
+            return [("row", i) if key is None else key for i, key in enumerate(keys)]
+        return None
+
+    @cached_property
+    def with_texts(self) -> list[int]:
+        """Places of the rows whose two texts are known; numbers of style count these alone."""
+        return [i for i, row in enumerate(self.rows) if row.both_texts]
+
+    @cached_property
+    def texts(self) -> list[tuple[str, str]]:
+        """The two texts of each of these rows."""
+        return [row.both_texts for row in self.rows if row.both_texts]
+
+    @cached_property
+    def rated(self) -> bool:
+        """Whether labels are ratings on a scale of three steps or more."""
+        steps = {label for label in self.labels if label is not None}
+        numbers = are_numbers([*self.labels, *self.answers])
+        return not self.pairs and len(steps) > 2 and numbers
+
+    @cached_property
+    def criteria(self) -> list[str]:
+        """The criteria by which both the judge and people labelled the texts."""
+        if self.pairs:
+            return []
+        labelled = {name for row in self.rows for name in row.labels}
+        names = dict.fromkeys(name for row in self.rows for name in row.by_criterion)
+        return [name for name in names if name in labelled]
+
+    @cached_property
+    def by_criteria(self) -> bool:
+        """Whether people labelled the criteria alone, and not the whole."""
+        return bool(self.criteria) and not any(self.targets)
+
+    @cached_property
+    def has_confidence(self) -> bool:
+        """Whether the judge says how sure it is.
+
+        The confidence of a total is in its labels: nobody is right by the very same mean.
+        """
+        return any(
+            row.verdict.get("confidence") is not None
+            and (self.pairs or len(row.by_criterion) < 2)
+            for row in self.rows
+        )
+
+    @cached_property
+    def by_label(self) -> bool:
+        """Whether nothing is known of single people: labels may be an objective key."""
+        return not any(self.votes)
+
+    @cached_property
+    def by_votes(self) -> bool:
+        """Whether the judge is compared with each vote, as people are with each other."""
+        return any(len(votes) > 1 for votes in self.votes)
+
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> MetricSettings:
         """The keywords of every metric."""
         return {"groups": self.groups, "confidence": self.confidence}
 
@@ -95,7 +161,7 @@ class Sample:
         """Characters of the texts A and of the texts B, of the rows with texts."""
         return [len(a) for a, _ in self.texts], [len(b) for _, b in self.texts]
 
-    def in_orders(self) -> tuple[list[Any], list[Any]]:
+    def in_orders(self) -> tuple[list[Preference | None], list[Preference | None]]:
         """Return what the judge said with A first and with B first."""
         return (
             [row.in_order("AB") for row in self.rows],
@@ -106,12 +172,7 @@ class Sample:
         """Return the sample of some of the rows."""
         return Sample([self.rows[i] for i in places], self.confidence)
 
-    def spread(self, values: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-        """Repeat one value of each row for each of its targets; return them and the targets."""
-        pairs = [(v, t) for v, row in zip(values, self.targets, strict=True) for t in row]
-        return [v for v, _ in pairs], [t for _, t in pairs]
-
-    def hits(self, answers: Iterable[Any]) -> list[float | None]:
+    def hits(self, answers: Iterable[Label | None]) -> list[float | None]:
         """Return for each row the share of its targets that an answer matches."""
         return [
             sum(float(answer == t) for t in row) / len(row) if row else None
@@ -120,7 +181,7 @@ class Sample:
 
     def judge_hits(self) -> list[float | None]:
         """Return for each row how far the judge was right; a failed judgment is wrong."""
-        return self.hits(row.answer for row in self.rows)
+        return self.hits(self.answers)
 
     def notes(self) -> list[str]:
         """Say which rows some numbers cannot count, a sentence each."""
@@ -129,37 +190,33 @@ class Sample:
         if self.pairs and self.texts and missing:
             rows = "1 row lacks" if missing == 1 else f"{missing:,} rows lack"
             notes.append(f"{rows} a text; numbers of length and style are of the others.")
-        if self.ungrouped:
-            rows = (
-                "1 row has no group and counts as a group of its own"
-                if self.ungrouped == 1
-                else f"{self.ungrouped:,} rows have no group and count as groups of their own"
-            )
-            notes.append(f"{rows}.")
+        ungrouped = sum(row.data_row.get("group") is None for row in self.rows)
+        if self.groups and ungrouped == 1:
+            notes.append("1 row has no group and counts as a group of its own.")
+        elif self.groups and ungrouped:
+            notes.append(f"{ungrouped:,} rows have no group and count as groups of their own.")
         if unlabelled := sum(not (row.target or row.labels) for row in self.rows):
             rows = "1 row has" if unlabelled == 1 else f"{unlabelled:,} rows have"
             notes.append(f"{rows} no label; agreement is of the others.")
         return notes
 
 
-def _systems(names: Any) -> tuple[Any, Any]:
-    pair = isinstance(names, list | tuple) and len(names) == 2
-    return (names[0], names[1]) if pair else (None, None)
+def _systems(names: object) -> tuple[str | None, str | None]:
+    if not isinstance(names, list | tuple) or len(names) != 2:
+        return None, None
+    a, b = (None if name is None else str(name) for name in names)
+    return a, b
 
 
-def _criteria(rows: Sequence[JudgedRow]) -> list[str]:
-    """Return the criteria that both sides have, in the judge's order."""
-    names = dict.fromkeys(name for row in rows for name in row.by_criterion)
-    labelled = {name for row in rows for name in row.labels}
-    return [name for name in names if name in labelled]
+def gaps(answers: Sequence[Label | None], labels: Sequence[Label | None]) -> list[float | None]:
+    """Return how far each rating of the judge is above people's."""
+    return [
+        None if answer is None or label is None else float(answer) - float(label)
+        for answer, label in zip(answers, labels, strict=True)
+    ]
 
 
-def _are_ratings(labels: Sequence[Any], answers: Sequence[Any]) -> bool:
-    steps = {label for label in labels if label is not None}
-    return len(steps) > 2 and are_numbers([*labels, *answers])
-
-
-def are_numbers(values: Iterable[Any]) -> bool:
+def are_numbers(values: Iterable[object]) -> bool:
     """Say whether every value that is there is a number."""
     there = (value for value in values if value is not None)
     return all(isinstance(v, int | float) and not isinstance(v, bool) for v in there)

@@ -12,9 +12,10 @@ from langchain_judges.orders import OrderRule, orders_of
 from langchain_judges.report.content import ReportContent
 from langchain_judges.report.drift import answers_of, drift, moment
 from langchain_judges.report.files import WrittenReport, written
+from langchain_judges.report.join import join
 from langchain_judges.report.markdown import markdown
 from langchain_judges.report.provenance import provenance_of
-from langchain_judges.report.rows import join, judges_of, rows_in
+from langchain_judges.report.rows import judges_of, rows_in
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.printable import clean
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
+from langchain_judges.report.judged_row import preference_points
 from langchain_judges.report.number import Number
-from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
 
 LEAST_SYSTEMS, MOST_SYSTEMS = 3, 40
@@ -20,8 +20,7 @@ def strengths(sample: Sample) -> list[Number]:
     if not sample.with_texts:
         return []
     part = sample.part(sample.with_texts)
-    name_pairs = [(_name(a), _name(b)) for a, b in part.systems]
-    pairs = [pair for pair in name_pairs if None not in pair]
+    pairs = [pair for pair in part.systems if None not in pair]
     systems = {name for pair in pairs for name in pair}
     if not LEAST_SYSTEMS <= len(systems) <= MOST_SYSTEMS or any(a == b for a, b in pairs):
         return []
@@ -29,10 +28,11 @@ def strengths(sample: Sample) -> list[Number]:
     outputs: dict[str, Any] = {"outputs_a": texts[0], "outputs_b": texts[1]}
     settings = {**part.settings, **outputs}
     people = [preference_points(target) for target in part.targets]
-    by_judge = metrics.style_controlled_strengths(part.verdicts, name_pairs, **settings)
+    by_judge = metrics.style_controlled_strengths(part.verdicts, part.systems, **settings)
     by_people: Mapping[str, Result] = {}
     if any(points is not None for points in people):
-        by_people = metrics.style_controlled_strengths(people, name_pairs, **settings).strengths
+        fit = metrics.style_controlled_strengths(people, part.systems, **settings)
+        by_people = fit.strengths
     numbers = []
     for name, strength in by_judge.strengths.items():
         numbers.append(Number(f"system.{name}.judge", name, strength, "number"))
@@ -40,7 +40,3 @@ def strengths(sample: Sample) -> list[Number]:
             title = f"{name}, by people"
             numbers.append(Number(f"system.{name}.people", title, by_people[name], "number"))
     return numbers
-
-
-def _name(system: Any) -> str | None:
-    return None if system is None else str(system)

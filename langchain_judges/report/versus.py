@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ from langchain_judges.metrics import Result
 from langchain_judges.orders import OrderRule
 from langchain_judges.report.content import Contest
 from langchain_judges.report.files import WrittenReport
-from langchain_judges.report.rows import JudgedRow, rows_in
+from langchain_judges.report.judged_row import JudgedRow
+from langchain_judges.report.rows import rows_in
+from langchain_judges.report.sample import MetricSettings
 from langchain_judges.report.single import TrustReport, frame, trust
 
 if TYPE_CHECKING:
@@ -164,7 +166,7 @@ def _contest(first: TrustReport, second: TrustReport, confidence: float) -> dict
 
 
 def _in_common(
-    sides: Sequence[Sequence[JudgedRow]], groups: list[Any] | None, confidence: float
+    sides: Sequence[Sequence[JudgedRow]], groups: list[Hashable] | None, confidence: float
 ) -> dict[str, Result]:
     """Return how often two judges say the same, and how many errors they share."""
     same: list[float | None] = []
@@ -175,7 +177,7 @@ def _in_common(
         wrong = one.answer != one.label or other.answer != other.label
         same.append(float(alike) if both_judged else None)
         errors.append(float(alike) if both_judged and wrong else None)
-    settings: dict[str, Any] = {"groups": groups, "confidence": confidence}
+    settings: MetricSettings = {"groups": groups, "confidence": confidence}
     return {
         "same": metrics.rate(same, **settings),
         "same_error": metrics.rate(errors, **settings),

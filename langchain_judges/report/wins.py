@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_judges import metrics
+from langchain_judges.report.judged_row import preference_points
 from langchain_judges.report.number import Number
-from langchain_judges.report.rows import preference_points
 from langchain_judges.report.sample import Sample
 
 MOST_SYSTEMS = 40
@@ -38,7 +37,7 @@ def win_rates(sample: Sample) -> list[Number]:
 
 
 def _columns(sample: Sample) -> dict[str, list[float | None]]:
-    answers = [[] if row.answer is None else [row.answer] for row in sample.rows]
+    answers = [[] if answer is None else [answer] for answer in sample.answers]
     columns = {"judge": [preference_points(each) for each in answers]}
     scores = [
         None if row.answer is None or (score := row.verdict.get("score")) is None else score
@@ -55,8 +54,8 @@ def _systems(sample: Sample) -> dict[str, list[tuple[int, bool]]]:
     places: dict[str, list[tuple[int, bool]]] = {}
     for place, (a, b) in enumerate(sample.systems):
         if a is not None and b is not None and a != b:
-            places.setdefault(str(a), []).append((place, True))
-            places.setdefault(str(b), []).append((place, False))
+            places.setdefault(a, []).append((place, True))
+            places.setdefault(b, []).append((place, False))
     if not places:
         return {"A": [(place, True) for place in range(len(sample.rows))]}
     return places if len(places) <= MOST_SYSTEMS else {}
@@ -69,6 +68,5 @@ def _rate(
         None if (value := points[place]) is None else value if first else 1 - value
         for place, first in places
     ]
-    settings: dict[str, Any] = {"confidence": sample.confidence}
-    settings["groups"] = sample.groups and [sample.groups[place] for place, _ in places]
-    return metrics.rate(shares, **settings)
+    groups = sample.groups and [sample.groups[place] for place, _ in places]
+    return metrics.rate(shares, groups=groups, confidence=sample.confidence)
