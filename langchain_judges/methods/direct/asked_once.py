@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.direct import prompts as texts
-from langchain_judges.methods.direct.options import AboutATask, Baseline, ShownExamples
+from langchain_judges.methods.direct.options import AboutATask, Baseline, Form, ShownExamples
 from langchain_judges.methods.direct.replies import LLMScoreResult
 from langchain_judges.methods.tasks import AutoTask
 from langchain_judges.options import Rule, Scale
@@ -39,10 +39,14 @@ class Relative(ShownExamples):
     presets = {"one_order": {"orders": "none"}}
     budgets = (Budget(2),)
     templates = {"judge": texts.RELATIVE}
-    reply = "label"
 
     orders: OrderRule = "strict"
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
+
+    @property
+    def form(self) -> Form:
+        """What is asked in each order: one of three labels."""
+        return Form(reads="label")
 
 
 class Absolute(Baseline):
@@ -67,7 +71,6 @@ class Absolute(Baseline):
     presets = {"five_points": {"scale": (1, 5)}}
     budgets = (Budget(2),)
     templates = {"judge": texts.ABSOLUTE}
-    reply = "scores"
 
     scale: Scale = (1, 10)
     """Lowest and highest score."""
@@ -79,14 +82,9 @@ class Absolute(Baseline):
     """`"strict"` (the paper), `"lenient"`, `"score_mean"` or `"none"`."""
 
     @property
-    def grades(self) -> tuple[int, int]:
-        """The lowest and the highest score."""
-        return self.scale
-
-    @property
-    def by_mean(self) -> bool:
-        """Whether a score is its expectation."""
-        return self.score == "mean"
+    def form(self) -> Form:
+        """What is asked in each order: two scores."""
+        return Form(reads="scores", scale=self.scale, by_mean=self.score == "mean")
 
 
 def _distinct(aspects: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -133,9 +131,9 @@ class Direct(AboutATask):
     """`"none"` (the paper), `"strict"`, `"lenient"` or `"score_mean"`."""
 
     @property
-    def named_aspects(self) -> Sequence[str]:
-        """What the texts are compared by."""
-        return self.aspects or ()
+    def form(self) -> Form:
+        """What is asked in each order, by the aspects."""
+        return Form(about=self.task, aspects=self.aspects or ())
 
 
 class ChainOfThought(ShownExamples, AboutATask):
@@ -196,9 +194,9 @@ class LLMScore(Baseline):
     """`"none"` (the paper: the reference first), `"strict"`, `"lenient"` or `"score_mean"`."""
 
     @property
-    def about(self) -> str | Mapping[str, str] | None:
-        """What the judgment is about."""
-        return self.task
+    def form(self) -> Form:
+        """What is asked in each order, about the passages."""
+        return Form(about=self.task)
 
     @property
     def single(self) -> Order:

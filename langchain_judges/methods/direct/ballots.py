@@ -31,11 +31,11 @@ def balloted(own: Baseline, work: JudgeWork, reply: Reply, unit: str) -> Update:
         "probability": reply.measured.get("label"),
         "confidence": reply.measured.get("joint"),
     }
-    if own.reads != "scores":
+    if own.form.reads != "scores":
         ballot["preference"] = preferred_slot(order, reply.data["preference"])
         return {"ballots": [ballot]}
     scored = _scored(own, ballot, reply)
-    if own.by_mean and not reply.measured.get(""):
+    if own.form.by_mean and not reply.measured.get(""):
         return {
             "ballots": [scored],
             "failures": [*reply.failures, no_expectation("judge", unit)],
@@ -46,7 +46,7 @@ def balloted(own: Baseline, work: JudgeWork, reply: Reply, unit: str) -> Update:
 def _scored(own: Baseline, ballot: DirectBallot, reply: Reply) -> DirectBallot:
     """Return a ballot with the scores of a reply, as they were given or as expected."""
     order, data = ballot["order"], reply.data or {}
-    chances = reply.measured.get("") if own.by_mean else None
+    chances = reply.measured.get("") if own.form.by_mean else None
     slots = (data["score_1"], data["score_2"])
     scores = by_identity(order, *(map(expected, chances) if chances else slots))
     leader = prefer({side: round(score, 9) for side, score in scores.items()})

@@ -42,7 +42,7 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
         DirectState, input_schema=RememberedPair, output_schema=own.result
     )
     judge = steps.setup.asks(steps.judge, steps.judged)
-    if own.replies == 1 and not own.plan_size and not steps.setup.reminder:
+    if own.form.replies == 1 and not own.form.criteria and not steps.setup.reminder:
         between = steps.first_order if own.waits else None
         whole = in_one(steps.begin, steps.ask_each, judge, steps.merge, between)
         graph.add_node("judge", steps.setup.node(whole))
@@ -51,11 +51,11 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
         return steps.setup.finish(graph, worked=list(own.worked))
     graph.add_node("judge", judge)
     graph.add_node("merge", steps.setup.plain(steps.merge))
-    if own.plan_size:
+    if own.form.criteria:
         graph.add_node("plan", steps.setup.asks(steps.plan, steps.planned))
         graph.add_conditional_edges("plan", Route(steps.ask_each), ["judge", "merge"])
         begin(graph, steps, lambda _: "plan", ["plan"])
-    elif own.certainty:
+    elif own.form.adaptive:
         graph.add_node("choose", steps.setup.plain(steps.choose))
         graph.add_conditional_edges("choose", Route(steps.ask_due), ["judge", "merge"])
         begin(graph, steps, lambda _: "choose", ["choose"])
@@ -65,7 +65,7 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
         again = ("judge", judge)
         add_second_order(graph, steps.setup, again, steps.first_order, steps.ask_each, "merge")
     else:
-        graph.add_edge("judge", "choose" if own.certainty else "merge")
+        graph.add_edge("judge", "choose" if own.form.adaptive else "merge")
     graph.add_edge("merge", END)
     return steps.setup.finish(graph, worked=list(own.worked))
 

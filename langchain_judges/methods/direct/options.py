@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from langchain_core.prompts import ChatPromptTemplate
 
@@ -20,21 +20,58 @@ Reads = Literal["label", "forced_label", "scores"]
 """What a reply holds: one of three labels, one of two, or scores for both texts."""
 
 
+class Form(NamedTuple):
+    """What a baseline asks in each order, and what its replies hold."""
+
+    reads: Reads = "forced_label"
+    """What a reply holds."""
+    replies: int = 1
+    """How many replies each order is asked for."""
+    min_valid: int | None = None
+    """The fewest of them that must be valid; None: more than half."""
+    coin: bool = False
+    """Whether a coin decides where the replies of one order are even."""
+    seed: int = 0
+    """The seed of samples and of the coin."""
+    adaptive: Adaptive = False
+    """How sure the verdict must be before no more samples are asked; False: all are."""
+    about: str | Mapping[str, str] | None = None
+    """What the judgment is about; None where the prompt has its own question."""
+    aspects: Sequence[str] = ()
+    """What the texts are compared by."""
+    scale: tuple[int, int] = (1, 10)
+    """The lowest and the highest score."""
+    by_mean: bool = False
+    """Whether a score is its expectation over the tokens offered for it."""
+    criteria: int = 0
+    """Most criteria of the plan; 0 where nothing is planned."""
+    min_criteria: int | None = None
+    """The fewest of them that must be scored; None: more than half of the plan."""
+
+    @property
+    def labels(self) -> tuple[Preference, ...]:
+        """What a reply may say."""
+        return ("A", "B") if self.reads == "forced_label" else ("A", "B", "tie")
+
+    def quorum(self, replies: int) -> int:
+        """Return the fewest valid replies of an order that was asked for so many."""
+        return self.min_valid or replies // 2 + 1
+
+
 class Baseline(TwoOrders):
     """What all baselines share."""
 
     evidence: ClassVar[Sequence[EvidenceTable]] = (ANSWERS,)
     events: ClassVar[Mapping[str, str]] = {"ballots": "vote"}
-    reply: ClassVar[Reads] = "forced_label"
     result: ClassVar[type[DirectResult]] = DirectResult
     noun: ClassVar[str] = "response"
     weighs_choice: ClassVar[bool] = False
     """Whether the choice counts as much as its tokens are likely (DRPE, equation 4)."""
 
     @property
-    def reads(self) -> Reads:
-        """What a reply holds."""
-        return self.reply
+    def form(self) -> Form:
+        """What is asked in each order: one reply with one of two labels."""
+        return Form()
 
     @property
     def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
@@ -42,76 +79,17 @@ class Baseline(TwoOrders):
         return self.templates
 
     @property
-    def replies(self) -> int:
-        """How many replies each order is asked for."""
-        return 1
-
-    @property
-    def coin(self) -> bool:
-        """Whether a coin decides where the replies of one order are even."""
-        return False
-
-    @property
-    def chance(self) -> int:
-        """The seed of samples and of the coin."""
-        return 0
-
-    @property
-    def certainty(self) -> Adaptive:
-        """How sure the verdict must be before no more samples are asked; False: all are."""
-        return False
-
-    @property
-    def labels(self) -> tuple[Preference, ...]:
-        """What a reply may say."""
-        return ("A", "B") if self.reads == "forced_label" else ("A", "B", "tie")
-
-    @property
     def worked(self) -> Sequence[WorkedExample]:
         """The worked examples that are shown."""
         return ()
 
-    @property
-    def named_aspects(self) -> Sequence[str]:
-        """What the texts are compared by."""
-        return ()
-
-    @property
-    def about(self) -> str | Mapping[str, str] | None:
-        """What the judgment is about; None where the prompt has its own question."""
-        return None
-
-    @property
-    def grades(self) -> tuple[int, int]:
-        """The lowest and the highest score."""
-        return 1, 10
-
-    @property
-    def by_mean(self) -> bool:
-        """Whether a score is its expectation over the tokens offered for it."""
-        return False
-
-    @property
-    def plan_size(self) -> int:
-        """Criteria of the plan; 0 where nothing is planned."""
-        return 0
-
-    @property
-    def fewest_criteria(self) -> int | None:
-        """The fewest criteria that must be scored; None: more than half of the plan."""
-        return None
-
-    def quorum(self, asked: int) -> int:
-        """Return the fewest valid replies in an order that was asked so often."""
-        return asked // 2 + 1
-
     def branches(self) -> int:
         """Return the most calls that are in flight at the same time."""
-        return len(self.order_list) * self.replies
+        return len(self.order_list) * self.form.replies
 
     def calls(self) -> int:
         """Return the calls for one pair, excluding repairs."""
-        return bool(self.plan_size) + self.branches()
+        return bool(self.form.criteria) + self.branches()
 
 
 class AboutATask(Baseline):
@@ -122,9 +100,9 @@ class AboutATask(Baseline):
     "quality"}` of your own; what `create_sc2_judge` takes."""
 
     @property
-    def about(self) -> str | Mapping[str, str] | None:
-        """What the judgment is about."""
-        return self.task
+    def form(self) -> Form:
+        """What is asked in each order, about the task."""
+        return Form(about=self.task)
 
 
 class ShownExamples(FewShot, Baseline):

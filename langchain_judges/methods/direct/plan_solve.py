@@ -10,7 +10,7 @@ from pydantic import model_validator
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.evidence import ANSWERS
-from langchain_judges.methods.direct.options import Baseline
+from langchain_judges.methods.direct.options import Baseline, Form
 from langchain_judges.methods.direct.replies import PlanSolveResult
 from langchain_judges.methods.evidence import SUBSCORES, scores_by_criterion
 from langchain_judges.methods.options import check_quorum
@@ -44,7 +44,6 @@ class PlanSolve(Baseline):
     evidence = (ANSWERS, SUBSCORES)
     sketches = (scores_by_criterion,)
     templates = {"plan": texts.PLAN, "judge": texts.SOLVE}
-    reply = "scores"
     result = PlanSolveResult
 
     max_criteria: Annotated[int, Ge(1), ClientMost(20)] = 5
@@ -57,19 +56,14 @@ class PlanSolve(Baseline):
     """Fewest criteria that must be scored; default more than half."""
 
     @property
-    def plan_size(self) -> int:
-        """Criteria of the plan."""
-        return self.max_criteria
-
-    @property
-    def fewest_criteria(self) -> int | None:
-        """The fewest criteria that must be scored; None: more than half of the plan."""
-        return self.min_valid
-
-    @property
-    def grades(self) -> tuple[int, int]:
-        """The lowest and the highest score."""
-        return self.scale
+    def form(self) -> Form:
+        """What is asked in each order: two scores for each criterion of the plan."""
+        return Form(
+            reads="scores",
+            scale=self.scale,
+            criteria=self.max_criteria,
+            min_criteria=self.min_valid,
+        )
 
     @model_validator(mode="after")
     def _quorum_can_be_met(self) -> Self:

@@ -12,7 +12,7 @@ from pydantic import model_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.direct import prompts as texts
-from langchain_judges.methods.direct.options import AboutATask, Reads, ShownExamples
+from langchain_judges.methods.direct.options import AboutATask, Form, ShownExamples
 from langchain_judges.methods.direct.replies import SelfConsistencyResult
 from langchain_judges.methods.options import Seed, check_quorum
 from langchain_judges.methods.stopping import Adaptive
@@ -70,47 +70,32 @@ class SelfConsistency(ShownExamples, AboutATask):
         return f"{self.prompt}_sc"
 
     @property
-    def replies(self) -> int:
-        """How many replies each order is asked for."""
-        return self.samples or (8 if self.coin else 5)
+    def form(self) -> Form:
+        """What is asked in each order: several replies with a label."""
+        cot = self.prompt == "cot"
+        return Form(
+            reads="forced_label" if cot else "label",
+            replies=self.samples or (8 if cot else 5),
+            min_valid=self.min_valid,
+            coin=cot,
+            seed=self.seed,
+            adaptive=self.adaptive,
+            about=self.task,
+        )
 
     @property
     def prompt_texts(self) -> Mapping[str, ChatPromptTemplate]:
         """The prompt of each step."""
-        return {"judge": texts.COT if self.coin else texts.RELATIVE}
-
-    @property
-    def reads(self) -> Reads:
-        """What a reply holds."""
-        return "forced_label" if self.coin else "label"
-
-    @property
-    def coin(self) -> bool:
-        """Whether a coin decides where the replies of one order are even."""
-        return self.prompt == "cot"
-
-    @property
-    def chance(self) -> int:
-        """The seed of samples and of the coin."""
-        return self.seed
+        return {"judge": texts.COT if self.prompt == "cot" else texts.RELATIVE}
 
     @property
     def order_rule(self) -> OrderRule:
         """How the verdicts of the orders become one."""
-        return self.orders or ("none" if self.coin else "strict")
-
-    def quorum(self, asked: int) -> int:
-        """Return the fewest valid replies in an order that was asked so often."""
-        return self.min_valid or asked // 2 + 1
-
-    @property
-    def certainty(self) -> Adaptive:
-        """How sure the verdict must be before no more samples are asked; False: all are."""
-        return self.adaptive
+        return self.orders or ("none" if self.prompt == "cot" else "strict")
 
     @model_validator(mode="after")
     def _quorum_can_be_met(self) -> Self:
-        check_quorum(self.min_valid, self.replies)
+        check_quorum(self.min_valid, self.form.replies)
         return self
 
     @model_validator(mode="after")
@@ -126,7 +111,7 @@ class SelfConsistency(ShownExamples, AboutATask):
 
     @model_validator(mode="after")
     def _task_is_asked(self) -> Self:
-        if not self.coin and self.task != "helpful":
+        if self.prompt != "cot" and self.task != "helpful":
             raise OptionError(f"`task` needs `prompt='cot'`, got {self.task!r}")
         return self
 

@@ -17,7 +17,7 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.methods.choices import Choice, ForcedChoice
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.ballots import balloted
-from langchain_judges.methods.direct.options import Baseline
+from langchain_judges.methods.direct.options import Baseline, Form
 from langchain_judges.methods.direct.parse import measure, spoken_choice, spoken_scores
 from langchain_judges.methods.direct.replies import (
     DirectBallot,
@@ -61,6 +61,11 @@ class BaselineSteps(PairSteps):
     empty = {"criteria": [], "llm_score": None, "due": [], "asked": None, "not_asked": []}
     focus = FOCUS
 
+    @cached_property
+    def form(self) -> Form:
+        """What is asked in each order."""
+        return self.own.form
+
     @property
     def noun(self) -> str:
         """What a prompt calls a judged text."""
@@ -69,46 +74,46 @@ class BaselineSteps(PairSteps):
     @cached_property
     def question(self) -> Question:
         """What is asked in each order."""
-        own = self.own
-        one_label = own.reads != "scores" and own.replies == 1
-        scores = own.reads == "scores"
+        form = self.form
+        scores, several = form.reads == "scores", form.replies > 1
+        one_label = not scores and not several
         parse = spoken_scores if scores else spoken_choice
         return self.setup.question(
             "judge",
-            scores_shape(own.grades) if scores else LABELS[own.reads],
-            sampled=own.replies > 1,
-            shares_material=own.replies > 1,
+            scores_shape(form.scale) if scores else LABELS[form.reads],
+            sampled=several,
+            shares_material=several,
             # The name of a sample is the whole name of its run.
-            label="{unit}" if own.replies > 1 else "",
-            logprobs=one_label or own.by_mean,
-            alternatives=ALTERNATIVES if own.by_mean else 0,
-            measure=self.measure if one_label or own.by_mean else None,
-            measured_as="score chances" if own.by_mean else "",
-            parse=None if own.plan_size else parse,
+            label="{unit}" if several else "",
+            logprobs=one_label or form.by_mean,
+            alternatives=ALTERNATIVES if form.by_mean else 0,
+            measure=self.measure if one_label or form.by_mean else None,
+            measured_as="score chances" if form.by_mean else "",
+            parse=None if form.criteria else parse,
         )
 
     @property
     def measure(self) -> Callable[[AIMessage, dict[str, Any]], Mapping[str, object]]:
         """What is read off the tokens of a reply: label probabilities, or those of scores."""
-        if self.own.by_mean:
-            return partial(score_chances, scale=self.own.grades)
+        if self.form.by_mean:
+            return partial(score_chances, scale=self.form.scale)
         return measure
 
     @cached_property
     def shots(self) -> str:
         """The worked examples, as every prompt shows them."""
-        return render_shots(self.own.worked, steps=self.own.reads == "forced_label")
+        return render_shots(self.own.worked, steps=self.form.reads == "forced_label")
 
     def plan(self, state: DirectState) -> Call:
         """Ask for criteria from the request alone."""
-        question = self.setup.question("plan", plan_shape(self.own.plan_size))
-        size = {"max_criteria": self.own.plan_size}
+        question = self.setup.question("plan", plan_shape(self.form.criteria))
+        size = {"max_criteria": self.form.criteria}
         return Call(question, {**self.request(pair_of(state)), **size})
 
     def planned(self, _: DirectState, reply: Reply) -> Update:
         """Keep the first criteria that a plan names."""
         plan = distinct_criteria(reply.data["criteria"]) if reply.data else []
-        return {"criteria": plan[: self.own.plan_size]}
+        return {"criteria": plan[: self.form.criteria]}
 
     def choose(self, state: DirectState) -> Update:
         """Say which samples are due: the next ones, while they can change the verdict."""
@@ -121,7 +126,7 @@ class BaselineSteps(PairSteps):
             "not_asked": [
                 self._unit(order, sample)[0]
                 for order in own.order_list
-                for sample in range(upto[order], own.replies)
+                for sample in range(upto[order], self.form.replies)
             ],
         }
 
@@ -133,12 +138,12 @@ class BaselineSteps(PairSteps):
 
     def ask_each(self, state: DirectState) -> Next:
         """Send every order, as often as it is sampled."""
-        if self.own.plan_size and not state["criteria"]:
+        if self.form.criteria and not state["criteria"]:
             return "merge"
         return [
             Send("judge", self._work(state, order, sample))
             for order in self._due(state)
-            for sample in range(self.own.replies)
+            for sample in range(self.form.replies)
         ]
 
     def _due(self, state: DirectState) -> tuple[Order, ...]:
@@ -151,8 +156,8 @@ class BaselineSteps(PairSteps):
         order = first_of(pair)
         own = self.own.in_order(order)
         ballots = state["ballots"]
-        if own.plan_size:
-            totals = (state["criteria"], state["subscores"], own.fewest_criteria)
+        if self.form.criteria:
+            totals = (state["criteria"], state["subscores"], self.form.min_criteria)
             ballots, _ = order_totals(own.order_list, *totals)
         verdict = decide(own, pair, ballots, [], add_usage([]))
         lead = margin(own, ballots, len(state.get("criteria") or ()))
@@ -169,12 +174,12 @@ class BaselineSteps(PairSteps):
 
     def judge(self, work: JudgeWork) -> Call:
         """Ask for one verdict, in one order."""
-        own, order, question = self.own, work["order"], self.question
+        order, question = work["order"], self.question
         if work["criteria"]:
             question = replace(
                 question,
-                shape=sheet_shape(own.grades, len(work["criteria"]), whole=True),
-                partial=sheet_shape(own.grades, len(work["criteria"]), whole=False),
+                shape=sheet_shape(self.form.scale, len(work["criteria"]), whole=True),
+                partial=sheet_shape(self.form.scale, len(work["criteria"]), whole=False),
             )
         unit, seed = self._unit(order, work["sample"])
         return Call(question, self._variables(work), unit, order, seed)
@@ -182,8 +187,8 @@ class BaselineSteps(PairSteps):
     def judged(self, work: JudgeWork, reply: Reply) -> Update:
         """Keep what a reply decided, by identity of the texts."""
         unit, _ = self._unit(work["order"], work["sample"])
-        if self.own.plan_size and reply.data:
-            lines, missing = read_sheet(reply.data, work, unit, self.own.grades)
+        if self.form.criteria and reply.data:
+            lines, missing = read_sheet(reply.data, work, unit, self.form.scale)
             return {"subscores": lines, "failures": [*reply.failures, *missing]}
         return balloted(self.own, work, reply, unit)
 
@@ -194,9 +199,9 @@ class BaselineSteps(PairSteps):
         failures, usage = list(state["failures"]), add_usage(state["usages"])
         ballots = sorted(state["ballots"], key=_place)
         subscores = sorted(state["subscores"], key=lambda line: line["order"])
-        if own.plan_size:
+        if self.form.criteria:
             ballots, short = order_totals(
-                own.order_list, state["criteria"], subscores, own.fewest_criteria
+                own.order_list, state["criteria"], subscores, self.form.min_criteria
             )
             if short:
                 verdict = not_judged(failures, usage, short)
@@ -207,7 +212,7 @@ class BaselineSteps(PairSteps):
         verdict = decide(own, pair, ballots, failures, usage, state["asked"])
         if verdict["preference"]:
             verdict["rationale"] += first_order_sentence(own, first)
-            verdict["rationale"] += not_asked_sentence(state["not_asked"], own.certainty)
+            verdict["rationale"] += not_asked_sentence(state["not_asked"], self.form.adaptive)
         return {**update, "verdict": verdict}
 
     def _weighed(
@@ -233,17 +238,16 @@ class BaselineSteps(PairSteps):
         """Return what one call is named, and its seed where it is a sample."""
         own = self.own
         both = len(own.order_list) > 1
-        if own.replies == 1:
+        if self.form.replies == 1:
             return ORDER_NAMES[order] if both else "", None
         name = f"sample {sample + 1}" + (f" ({ORDER_NAMES[order]})" if both else "")
         # Orders have seeds of their own too.
-        place = own.order_list.index(order) * own.replies + sample
-        return name, sample_seed(own.chance, place)
+        place = own.order_list.index(order) * self.form.replies + sample
+        return name, sample_seed(self.form.seed, place)
 
     def _variables(self, work: JudgeWork) -> dict[str, object]:
-        own = self.own
-        low, high = own.grades
-        aspects = ", ".join(own.named_aspects)
+        low, high = self.form.scale
+        aspects = ", ".join(self.form.aspects)
         plan = [f"{i}. {_described(c)}" for i, c in enumerate(work["criteria"], 1)]
         return {
             **self.material(work["pair"], work["order"], work["examples"]),
@@ -252,16 +256,16 @@ class BaselineSteps(PairSteps):
             "aspects": texts.ASPECTS.format(aspects=aspects) if aspects else "",
             "criteria": "\n".join(plan),
             "low": low,
-            "middle": middle(own.grades),
-            "anchors": anchors(own.grades),
+            "middle": middle(self.form.scale),
+            "anchors": anchors(self.form.scale),
             "high": high,
         }
 
     def _task(self, pair: Pair) -> dict[str, str]:
         """Return the words of the task; none where the prompt has its own question."""
-        if self.own.about is None:
+        if self.form.about is None:
             return {}
-        _, task = settle(self.own.about, pair)
+        _, task = settle(self.form.about, pair)
         return {**task, "about": task["about"].replace("{noun}", self.noun)}  # type: ignore[dict-item]
 
 

@@ -30,7 +30,7 @@ def next_samples(
         ballots: The valid replies so far.
         counts_asked: How many samples each order was asked for.
     """
-    total, labels, certainty = options.replies, options.labels, options.certainty
+    total, labels, certainty = options.form.replies, options.form.labels, options.form.adaptive
     remaining = {order: total - counts_asked[order] for order in options.order_list}
     if not any(counts_asked.values()):
         return dict.fromkeys(remaining, first_wave(certainty, total, labels, len(remaining)))
@@ -43,7 +43,7 @@ def next_samples(
     now = [plurality(counts[order]) for order in remaining]
     enough = all(
         counts[order].total()
-        >= options.quorum(total if certainty is True else counts_asked[order])
+        >= options.form.quorum(total if certainty is True else counts_asked[order])
         for order in remaining
     )
     if enough and settled(certainty, list(chances.values()), verdict, verdict(now)):

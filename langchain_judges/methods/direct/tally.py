@@ -58,14 +58,14 @@ def decide(
         for order in options.order_list
     }
     for order, votes in by_order.items():
-        samples = counts_asked[order] if counts_asked else options.replies
-        least = options.quorum(samples)
+        samples = counts_asked[order] if counts_asked else options.form.replies
+        least = options.form.quorum(samples)
         if len(votes) < least:
             why = (
                 f"Not judged: {len(votes)} of {samples} samples are valid "
                 f"({ORDER_NAMES[order]}), at least {least} must be."
             )
-            return not_judged(failures, usage, why if options.replies > 1 else "")
+            return not_judged(failures, usage, why if options.form.replies > 1 else "")
     # Probabilities and plain points are never averaged together.
     probable = all(ballot["probability"] is not None for ballot in usable)
     results = {
@@ -83,7 +83,7 @@ def _order_result(
     options: Baseline, ballots: Sequence[DirectBallot], probable: bool
 ) -> _OrderResult:
     """Return what one order came to: its label, or the label of most samples."""
-    if options.replies > 1:
+    if options.form.replies > 1:
         counts = Counter(ballot["preference"] or "tie" for ballot in ballots)
         score = fmean(POINTS[label] for label in counts.elements())
         return _OrderResult(plurality(counts), score, {s: counts[s] for s in ("A", "B")})
@@ -110,7 +110,8 @@ def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a ve
     mean = fmean(result.score for result in results.values())
     scores = _sum(results)
     if options.order_rule == "score_mean":
-        sides = scores if options.reads == "scores" and scores else {"A": mean, "B": 1 - mean}
+        by_scores = scores if options.form.reads == "scores" else None
+        sides = by_scores or {"A": mean, "B": 1 - mean}
         preference = prefer({side: round(value, 9) for side, value in sides.items()})
     else:
         preference = combine(options.order_rule, preferences)
@@ -118,7 +119,7 @@ def _verdict(  # noqa: PLR0913 - one argument for each thing that stands in a ve
     tossed = preference != unsettled
     ballots = [ballot for ballots_of_order in by_order.values() for ballot in ballots_of_order]
     confidence = _confidence(options, ballots, preference, probable)
-    source = "samples" if options.replies > 1 else "logprobs"
+    source = "samples" if options.form.replies > 1 else "logprobs"
     return {
         "preference": preference,
         "score": _beside(preference, mean),
@@ -162,7 +163,7 @@ def _confidence(
     agreeing = [ballot for ballot in ballots if ballot["preference"] == preference]
     if not agreeing:
         return None
-    if options.replies > 1:
+    if options.form.replies > 1:
         return len(agreeing) / len(ballots)
     probabilities = [b["probability"] for b in agreeing if b["probability"] is not None]
     return fmean(probabilities) if probabilities and probable else None
@@ -177,9 +178,9 @@ def margin(options: Baseline, ballots: Sequence[DirectBallot], criteria: int) ->
         criteria: Over how many criteria scores were summed; 0: over none.
     """
     scores = [ballot["scores"] for ballot in ballots if ballot["scores"]]
-    if options.reads != "scores" or not scores:
+    if options.form.reads != "scores" or not scores:
         return None
-    low, high = options.grades
+    low, high = options.form.scale
     lead = fmean(abs(each["A"] - each["B"]) for each in scores)
     return lead / ((high - low) * max(1, criteria))
 
@@ -189,9 +190,9 @@ def toss(options: Baseline, pair: Pair, preference: Preference) -> Preference:
 
     It follows the texts, so that swapping them mirrors the verdict.
     """
-    if preference != "tie" or not options.coin or len(options.order_list) > 1:
+    if preference != "tie" or not options.form.coin or len(options.order_list) > 1:
         return preference
-    return side_by_coin(pair, f"{options.chance}:")
+    return side_by_coin(pair, f"{options.form.seed}:")
 
 
 def _rationale(
@@ -202,12 +203,12 @@ def _rationale(
     tossed: bool,
 ) -> str:
     parts = [f"{PREFERENCE_WORDS[preference]}."]
-    if options.replies > 1:
+    if options.form.replies > 1:
         agreeing = sum(ballot["preference"] == preference for ballot in ballots)
         parts.append(f"{agreeing} of {len(ballots)} samples say so.")
     if tossed:
         parts.append("The samples are even; a seeded coin decided.")
-    if options.reads == "scores" and (totals := _sum(results)):
+    if options.form.reads == "scores" and (totals := _sum(results)):
         parts.append(f"Scores {totals['A']:g} (A) to {totals['B']:g} (B).")
     if len({result.preference for result in results.values()}) > 1:
         answers = [f"{result.preference} ({ORDER_NAMES[o]})" for o, result in results.items()]
