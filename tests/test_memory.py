@@ -18,18 +18,18 @@ from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from langchain_judges import FailureMemory, FaissStore
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.memory.failures import (
+from langchain_judges.memory.faiss.variety import varied
+from langchain_judges.memory.guard import same
+from langchain_judges.memory.recall import (
     all_,
     balanced,
     greedy_dev,
     knn,
     leave_out,
     mmr,
+    read_recall,
     uniform,
 )
-from langchain_judges.memory.faiss.variety import varied
-from langchain_judges.memory.guard import same
-from langchain_judges.memory.recall import read_recall
 from tests.cases import for_each
 from tests.processes import start
 

@@ -26,38 +26,11 @@ from langchain_judges.memory.catalogue import Catalogue, HistoryEntry
 from langchain_judges.memory.example import Example, copy_of
 from langchain_judges.memory.example_input import check_examples, read_lines, write_lines
 from langchain_judges.memory.faiss.store import FaissStore
-from langchain_judges.memory.recall import (
-    Recall,
-    Recalled,
-    all_,
-    balanced,
-    greedy_dev,
-    knn,
-    leave_out,
-    mmr,
-    none,
-    read_recall,
-    uniform,
-)
+from langchain_judges.memory.recall import Recall, Recalled, read_recall
 from langchain_judges.memory.selection import Chooser
 from langchain_judges.memory.stored import Removal, StoredExamples
 from langchain_judges.memory.trial import MemoryTrial, Trials
 from langchain_judges.memory.wish import Wish
-
-__all__ = [
-    "Example",
-    "FailureMemory",
-    "Recall",
-    "Recalled",
-    "all_",
-    "balanced",
-    "greedy_dev",
-    "knn",
-    "leave_out",
-    "mmr",
-    "none",
-    "uniform",
-]
 
 How = Recall | str
 """A choice of examples, or its name."""
@@ -107,8 +80,8 @@ class FailureMemory(BaseExampleSelector):
         """Open the memory."""
         if store is not None and path is not None:
             raise OptionError("`path` is the folder of the default store: pass it or `store`")
-        own = getattr(store, "embeddings", None)
-        self.embeddings: Embeddings = own or embeddings or SentenceEmbeddings()
+        of_store = getattr(store, "embeddings", None)
+        self.embeddings: Embeddings = of_store or embeddings or SentenceEmbeddings()
         self.store = store if store is not None else FaissStore(self.embeddings, path=path)
         self.how = read_recall(recall)
         is_count = isinstance(budget, int) and not isinstance(budget, bool) and budget >= 0
@@ -298,5 +271,5 @@ class FailureMemory(BaseExampleSelector):
         choice = self.how if how is None else read_recall(how)
         trial, catalogue = self._trials.current(), (yield from self._trials.catalogue())
         records = trial.records if trial else ()
-        wish = Wish.of(item, choice, catalogue, extra=records, allow_leak=allow_leak)
+        wish = Wish(item, choice, catalogue, extra=records, allow_leak=allow_leak)
         return (yield from self._chooser.recalled(wish, choice))

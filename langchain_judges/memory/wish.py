@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from langchain_judges.memory.catalogue import Catalogue, Record, is_in
 from langchain_judges.memory.example import Example, query_of, texts_of
@@ -12,48 +10,37 @@ from langchain_judges.memory.guard import Guard
 from langchain_judges.memory.recall import Recall
 
 
-@dataclass
 class Wish:
-    """One recall: the item, the choice, the candidates, and the examples that were barred."""
+    """One recall: the item, the choice, the candidates, and the examples that were barred.
 
-    item: Mapping[str, Any]
-    how: Recall
-    """The choice without `leave_out`."""
-    catalogue: Catalogue
-    extra: Sequence[Record]
-    """Records on trial: they are in `catalogue` and not in the store."""
-    guard: Guard
-    allow_leak: bool
-    family: str | None
-    outputs: int
-    left_out: tuple[str, ...]
-    barred: dict[str, None]
-    """Ids of candidates that were barred."""
+    Args:
+        item: The item, a pair or an example.
+        choice: The choice of examples.
+        catalogue: What it chooses from.
+        extra: Records on trial: they are in `catalogue` and not in the store.
+        allow_leak: Allow the item itself and its group.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         item: Mapping[str, object],
         choice: Recall,
         catalogue: Catalogue,
         *,
         extra: Sequence[Record],
         allow_leak: bool,
-    ) -> Wish:
-        """Return the wish for an item, by a choice from a catalogue."""
-        query = query_of(item)
-        return cls(
-            item=query,
-            how=choice.inner,
-            catalogue=catalogue,
-            extra=extra,
-            guard=Guard(query),
-            allow_leak=allow_leak,
-            family=None if choice.any_family else query.get("family"),
-            outputs=len(texts_of(query).outputs),
-            left_out=choice.left_out,
-            barred={},
-        )
+    ) -> None:
+        """Read the item."""
+        self.item = query_of(item)
+        self.how = choice.inner
+        """The choice without `leave_out`."""
+        self.catalogue, self.extra, self.allow_leak = catalogue, extra, allow_leak
+        self.guard = Guard(self.item)
+        self.family: str | None = None if choice.any_family else self.item.get("family")
+        self.outputs = len(texts_of(self.item).outputs)
+        self.left_out = choice.left_out
+        self.barred: dict[str, None] = {}
+        """Ids of candidates that were barred."""
 
     def allows(self, example: Example) -> bool:
         """Return whether an example may be shown; record it in `barred` if not."""

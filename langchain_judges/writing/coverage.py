@@ -139,13 +139,13 @@ def losses(
 
     Source: Saha et al. 2023, section 4.2: lost in solve if its draft lacks it, else in merge.
     """
-    drafted = {
+    draft_of = {
         concept: draft for group, draft in zip(groups, drafts, strict=True) for concept in group
     }
     omissions: list[Missing] = []
     counting: Counting = {"strict": strict, "language": language}
     for concept in missing(concepts, text or "", **counting):
-        in_draft = present(concept, drafted.get(concept) or "", **counting)
+        in_draft = present(concept, draft_of.get(concept) or "", **counting)
         omissions.append({"concept": concept, "lost_in": "merge" if in_draft else "solve"})
     return omissions
 

@@ -28,7 +28,7 @@ def placed(concepts: Sequence[str], proposed: Sequence[Iterable[str]]) -> Groups
     Returns:
         As many groups as proposed, none empty; together they hold each concept once.
 
-    Source: Saha et al. 2023, section 4.1 (branch); the mending is our reading.
+    Source: Saha et al. 2023, section 4.1 (branch); the correction is our reading.
     """
     open_concepts = {_key(concept): concept for concept in concepts}
     groups: Groups = [[] for _ in proposed]

@@ -69,8 +69,8 @@ class Admission:
         """Queue what was accepted, and what waits and may now be admitted."""
         one_by_one = self.own.admit == "example"
         batches = [[each] for each in examples] if one_by_one else [[*examples]]
-        retried, waiting = self._due(state["waiting"])
-        return {"queue": [b for b in (*batches, retried) if b], "waiting": waiting}
+        retries, waiting = self._due(state["waiting"])
+        return {"queue": [b for b in (*batches, retries) if b], "waiting": waiting}
 
     def _due(self, waiting: Sequence[Waiting]) -> tuple[list[AuditedExample], list[Waiting]]:
         """Return the examples to try again, and what still waits."""
@@ -143,16 +143,16 @@ class Admission:
         before = self._cases(state["dev"], state["dev_verdicts"])
         after = self._cases(state["dev"], {**state["dev_verdicts"], **verdicts})
         unseen = {e["family"] or "" for e in batch if not self._is_measured(e, state)}
-        fell = fall_risk(before, after, self.own.seed) if verdicts else None
+        risk = fall_risk(before, after, self.own.seed) if verdicts else None
         trial: AdmissionTrial = {
             "round": state["round"],
             "examples": [],
             "sources": [example["source"] for example in batch],
             "before": balanced_accuracy(before),
             "after": balanced_accuracy(after),
-            "risk": fell,
+            "risk": risk,
             "unmeasured": sorted(unseen),
-            "admitted": fell is None or fell <= self.own.risk,
+            "admitted": risk is None or risk <= self.own.risk,
         }
         usages = [verdict["usage"] for verdict in verdicts.values()]
         return trial, {
@@ -172,8 +172,8 @@ class Admission:
         """Queue what waits, where the memory has changed and nothing else is queued."""
         if state["queue"]:
             return {**update, "waiting": [*waiting]}
-        retried, still = self._due(waiting)
-        return {**update, "queue": [retried] if retried else [], "waiting": still}
+        retries, waiting = self._due(waiting)
+        return {**update, "queue": [retries] if retries else [], "waiting": waiting}
 
     def _cases(self, items: Sequence[Item], verdicts: VerdictsById) -> list[Case]:
         return cases_of(items, verdicts, self.labels, self.own.truth)

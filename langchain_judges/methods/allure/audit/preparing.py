@@ -70,9 +70,9 @@ def identified(items: Sequence[Mapping[str, object]], prefix: str) -> list[Audit
             check_item(item)
         except InputError as exc:
             raise InputError(f"item {number}: {exc}") from exc
-        own = str(item.get("id") or f"{prefix} {number}")
-        if own in ids:
-            raise InputError(f"item {number}: the id {own!r} stands twice")
-        ids.add(own)
-        items_with_ids.append(cast("AuditItem", {**item, "id": own}))
+        id = str(item.get("id") or f"{prefix} {number}")
+        if id in ids:
+            raise InputError(f"item {number}: the id {id!r} stands twice")
+        ids.add(id)
+        items_with_ids.append(cast("AuditItem", {**item, "id": id}))
     return items_with_ids

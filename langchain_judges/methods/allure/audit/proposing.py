@@ -21,10 +21,10 @@ def proposals_of(
     doubts: list[AuditProposal] = []
     others: list[AuditProposal] = []
     for item in state["pool"]:
-        own, label = item["id"], state["verdicts"][item["id"]]["label"]
-        if label is None or (own, label) in decisions:
+        label = state["verdicts"][item["id"]]["label"]
+        if label is None or (item["id"], label) in decisions:
             continue
-        if doubt := state["doubts"].get(own):
+        if doubt := state["doubts"].get(item["id"]):
             mode = suggest_mode(item, corpus, modes)
             doubts.append(_proposal(state, item, doubt, check, mode))
         else:

@@ -78,11 +78,11 @@ def read_queue(
     answers: dict[str, dict[str, object]] = {}
     feedback_list = client.list_feedback(run_ids=list(by_run), feedback_key=list(KEYS))
     for feedback in sorted(feedback_list, key=lambda each: each.modified_at):
-        own = by_run.get(UUID(str(feedback.run_id)))
+        id = by_run.get(UUID(str(feedback.run_id)))
         value = feedback.value if feedback.value is not None else feedback.score
-        if own is None or value is None:
+        if id is None or value is None:
             continue
-        answer = answers.setdefault(own, {"id": own, "auditor": "langsmith"})
+        answer = answers.setdefault(id, {"id": id, "auditor": "langsmith"})
         answer[KEYS[feedback.key]] = _number(value)
         if feedback.key == "audit" and feedback.comment:
             answer["note"] = feedback.comment

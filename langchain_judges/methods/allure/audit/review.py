@@ -105,24 +105,24 @@ def read_answers(
         auditor: Who answered, where an answer does not say.
     """
     by_id = {proposal["id"]: proposal for proposal in proposals}
-    decided: dict[str, AuditDecision] = {}
+    decisions: dict[str, AuditDecision] = {}
     problems: list[str] = []
-    for own, answer in _listed(answer_list):
-        if own not in by_id:
-            problems.append(f"{own!r} is none of the proposals")
+    for id, answer in _listed(answer_list):
+        if id not in by_id:
+            problems.append(f"{id!r} is none of the proposals")
             continue
         try:
-            decided[own] = resolve(by_id[own], answer, labels, auditor)
+            decisions[id] = resolve(by_id[id], answer, labels, auditor)
         except InputError as exc:
-            problems.append(f"{own}: {exc}")
-    return list(decided.values()), problems
+            problems.append(f"{id}: {exc}")
+    return list(decisions.values()), problems
 
 
 def _listed(answers: object) -> list[tuple[str, object]]:
     if isinstance(answers, Mapping) and isinstance(answers.get("answers"), list | Mapping):
         answers = answers["answers"]
     if isinstance(answers, Mapping):
-        return [(str(own), answer) for own, answer in answers.items()]
+        return [(str(id), answer) for id, answer in answers.items()]
     if not isinstance(answers, list):
         raise InputError(f"answers are a list or a mapping by id, got {answers!r}")
     lines: list[tuple[str, object]] = []

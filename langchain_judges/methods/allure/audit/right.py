@@ -42,13 +42,13 @@ def drawn_beside(
 def learnt_from(
     decisions: Mapping[str, AuditDecision], share: float
 ) -> tuple[list[str], list[str]]:
-    """Return the ids of audited mistakes, and of right cases that stand beside them.
+    """Return the ids of audited mistakes, and of right cases that are learnt with them.
 
     Labels that the auditor upheld against the check come first: no others are as near to a
     mistake, and they cost no decision more.
     """
-    accepted = {own: each for own, each in decisions.items() if each["answer"] != "reject"}
-    mistakes = [own for own, each in accepted.items() if each["label"] != each["wrong"]]
-    upheld = [own for own, each in accepted.items() if each["answer"] == "check_wrong"]
-    sample = [own for own in accepted if own not in {*mistakes, *upheld}]
-    return mistakes, [*upheld, *sample][: right_beside(len(mistakes), share)]
+    lessons = {id: each for id, each in decisions.items() if each["answer"] != "reject"}
+    mistakes = [id for id, each in lessons.items() if each["label"] != each["wrong"]]
+    false_alarms = [id for id, each in lessons.items() if each["answer"] == "check_wrong"]
+    sample = [id for id in lessons if id not in {*mistakes, *false_alarms}]
+    return mistakes, [*false_alarms, *sample][: right_beside(len(mistakes), share)]

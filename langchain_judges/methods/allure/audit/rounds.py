@@ -35,8 +35,8 @@ class Rounds:
         """Return the result of the round that ends."""
         number, stale = state["round"], set(state["stale"])
         answers = [d["answer"] for d in state["decisions"] if d["round"] == number]
-        both: VerdictsById = {**state["verdicts"], **state["dev_verdicts"]}
-        fresh = [both[id]["usage"] for id in stale]
+        verdicts: VerdictsById = {**state["verdicts"], **state["dev_verdicts"]}
+        fresh = [verdicts[id]["usage"] for id in stale]
         labelled = [item for item in state["pool"] if item.get(self.own.truth) is not None]
         trials = [trial for trial in state["trials"] if trial["round"] == number]
         unmeasured = {
@@ -47,7 +47,7 @@ class Rounds:
         return {
             "round": number,
             "evaluated": len(stale),
-            "not_judged": sum(verdict["label"] is None for verdict in both.values()),
+            "not_judged": sum(verdict["label"] is None for verdict in verdicts.values()),
             "doubted": len(state["doubts"]),
             "proposed": len(state["proposals"]),
             "accepted": sum(a in {"accept", "label", "mode"} for a in answers),
@@ -72,9 +72,9 @@ class Rounds:
         if len(history) >= self.own.max_rounds:
             return "max_rounds"
         dev = [history[0]["dev_before"], *(each["dev"] for each in history)]
-        worth = [each["balanced_accuracy"] for each in dev if each]
-        if len(worth) > self.own.patience:
-            recent, earlier = worth[-self.own.patience :], worth[: -self.own.patience]
+        accuracies = [each["balanced_accuracy"] for each in dev if each]
+        if len(accuracies) > self.own.patience:
+            recent, earlier = accuracies[-self.own.patience :], accuracies[: -self.own.patience]
             if max(recent) <= max(earlier):
                 return "no_gain"
         return None
