@@ -59,7 +59,7 @@ def _votes(row: Row) -> list[Any]:
 
 
 def human_agreement(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return how often two people agree on a pair, beside which a judge stands."""
+    """Return how often two people agree on a pair, with which a judge is compared."""
     ceiling = people_agreement([_votes(row) for row in rows])
     return {"agreement": _value(ceiling), "pairs": ceiling.n}
 

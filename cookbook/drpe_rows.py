@@ -39,7 +39,7 @@ class _Summary(BaseModel):
 
 @dataclass
 class Study:
-    """Rows of one study, and what people said of each."""
+    """Rows of one study, each with the value that people gave it."""
 
     name: str
     candidates: list[dict[str, Any]]

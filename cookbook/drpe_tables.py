@@ -7,10 +7,10 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from protocols import canvas
 from rich.console import Console
 from rich.table import Table
 
-from langchain_judges.errors import needs
 from langchain_judges.metrics import bootstrap, paired_bootstrap, pearson, williams_test
 from langchain_judges.writing.overlap import wordnet_found
 
@@ -170,11 +170,7 @@ def draw_sizes(
     for panel, values in sizes.items():
         table.add_row(panel, *["-" if value is None else f"{value:.3f}" for value in values])
     console.print(table)
-    with needs("trust", "A plot"):
-        from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = canvas(6, 4)
     for (panel, values), style in zip(sizes.items(), ("o-", "s--", "^:"), strict=True):
         points = [(k, v) for k, v in zip(SIZES, values, strict=True) if v is not None]
         axes.plot([k for k, _ in points], [v for _, v in points], style, label=panel)

@@ -23,8 +23,8 @@ A pair is judged once for every setting, whatever the tables that need it. All s
 one file of replies, `replies.jsonl`, in this run and later ones; run it again to resume after a
 stop. Table 4 says how many of its
 pairs have a reference answer; without any it is judged without, and its title says so.
-Beside the tables stands how alike the plans of two questions are, in one category and in two.
-Methods that are not installed are left out, and said to be.
+It also prints how similar the plans of two questions are, in one category and in two.
+Methods that are not installed are left out, with a message.
 """
 
 from __future__ import annotations

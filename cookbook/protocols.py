@@ -1,4 +1,4 @@
-"""What the protocol scripts share: their options, a cache of replies, and how they end."""
+"""What the protocol scripts share: options, a cache of replies, a figure, and how they end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from functools import wraps
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from langchain_core.caches import BaseCache
@@ -20,7 +20,10 @@ from langchain_core.outputs import ChatGeneration, Generation
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.cli.flags import SECONDS, BaseUrl, Concurrency, Model
 from langchain_judges.cli.messages import MISUSED, end_stopped, error_console
-from langchain_judges.errors import JudgeError
+from langchain_judges.errors import JudgeError, needs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["BaseUrl", "Concurrency", "Data", "Limit", "Model", "Out", "Seed"]
 
@@ -152,6 +155,15 @@ def shared_model(
 def sharing(model: _Chat, replies: Replies) -> _Chat:
     """Return a model that answers an equal request from the replies that came before."""
     return model.model_copy(update={"cache": replies})
+
+
+def canvas(width: float = 8.0, height: float = 4.6, **grid: Any) -> tuple[Figure, Any]:
+    """Return an empty figure and its axes."""
+    with needs("trust", "A plot"):
+        from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(**grid)
 
 
 def program(*commands: Callable[..., Any]) -> typer.Typer:

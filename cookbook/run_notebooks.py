@@ -71,7 +71,7 @@ def execute(path: Path, timeout: int = 600, model: str | None = None) -> Noteboo
 
 
 def recording(source: str, model: str) -> str:
-    """Return the source with `model` asked, and its replies written beside the old ones.
+    """Return the source with `model` asked, and its replies written next to the old ones.
 
     >>> recording('model = ReplayChatModel(path="recorded/a.jsonl")', "openai:gpt-5-mini")
     "model = RecordingChatModel(model='openai:gpt-5-mini', path='recorded/a.jsonl.new')"

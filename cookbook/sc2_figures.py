@@ -1,4 +1,4 @@
-"""What SC²'s studies came to: accuracy, calls and decoded length, and the paper's figures."""
+"""The results of SC²'s studies: accuracy, calls and decoded length, and the paper's figures."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from protocols import canvas
 from rich.table import Table
 
 from langchain_judges.asking.models.embeddings import default_embeddings
-from langchain_judges.errors import MissingExtraError, needs
+from langchain_judges.errors import MissingExtraError
 from langchain_judges.methods.sc2.check import TableCheck, check_table, phrases_of
 from langchain_judges.rows.texts import judged
 from langchain_judges.runs.studies.comparison import Comparison
@@ -32,7 +33,7 @@ def summary(rounds: Mapping[Path, Comparison]) -> dict[str, dict[str, Any]]:
     """Return accuracy, calls and decoded tokens of each arm, as means over the rounds.
 
     Args:
-        rounds: What each round came to, by the folder of its results.
+        rounds: The comparison of each round, by the folder of its results.
     """
     figures: dict[str, dict[str, Any]] = {}
     first = next(iter(rounds.values()))
@@ -119,12 +120,8 @@ def draw(points: Mapping[int, Mapping[str, float | None]], path: Path, title: st
         path: Of the picture.
         title: Of the picture.
     """
-    with needs("trust", "A plot"):
-        from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure, (left, right) = canvas(9, 4, ncols=2)
     figure.suptitle(title)
-    left, right = figure.subplots(1, 2)
     for axes, name, style in (
         (left, "accuracy", "o-"),
         (right, "entailment", "o-"),

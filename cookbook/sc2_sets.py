@@ -18,7 +18,7 @@ SETS = {
     "summeval12": "summary",
     "trec_news": "document",
 }
-"""The task of each set, by its name for `load`. SummEval is not in the paper: it stands for the
+"""The task of each set, by its name for `load`. SummEval is not in the paper: it replaces the
 graded summaries of CNN/DM where those cannot be had."""
 USUAL = ("hh_helpful_test", "summeval12")
 ROWS = 500

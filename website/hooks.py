@@ -17,7 +17,7 @@ LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)\s#]*)(#[^)]*)?\)")
 
 
 def repository() -> str:
-    """Return the repository's public address, which stands in pyproject.toml; "": none yet."""
+    """Return the repository's public address, as pyproject.toml has it; "": none yet."""
     settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
     return str(settings["tool"]["langchain-judges"]["repository"])
 

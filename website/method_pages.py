@@ -214,7 +214,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def shown_row(example: Example) -> dict[str, Any]:
-    """Return the example's row without what is known of it beside the texts."""
+    """Return the example's row without its annotations."""
     row = read(COOKBOOK / "data" / f"{example.rows}.jsonl")[example.place]
     annotations = {"label", "category", "group", "family", "id"}
     return {name: value for name, value in row.items() if name not in annotations}
@@ -271,7 +271,7 @@ def ending(name: str) -> str:
 
 
 def written(name: str) -> str:
-    """Return a page with its ending made anew."""
+    """Return a page with a new ending."""
     text = (ROOT / "docs" / f"{name}.md").read_text()
     return text.partition(MARK)[0].rstrip() + "\n\n" + ending(name)
 

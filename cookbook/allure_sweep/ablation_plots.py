@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from protocols import canvas
+
 from allure_sweep.drawing import (
     COLOURS,
     Results,
-    canvas,
     legend,
     metrics_plot,
     nothing,

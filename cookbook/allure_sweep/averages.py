@@ -23,7 +23,7 @@ def metrics_of(
 
     Items that were not judged are left out. The AUC is there only where every judged item
     has a probability; of labels alone it would be the balanced accuracy (section 4.1), which
-    stands under its own name.
+    has its own name.
     """
     from langchain_judges.metrics import auc, classification, detect_signal
 
@@ -76,7 +76,7 @@ def figure_of(result: Any) -> Figure:
 
 
 def majority_of(truth: Sequence[int]) -> float:
-    """Return the accuracy of always giving the commonest label."""
+    """Return the accuracy of always giving the most frequent label."""
     from langchain_judges.metrics import majority_baseline
 
     return float(majority_baseline(truth))
@@ -90,7 +90,7 @@ def averaged(
 ) -> dict[str, Figure]:
     """Return the mean of each metric over runs of the same items.
 
-    The interval is a bootstrap in which runs and groups of items are drawn anew, so that it
+    The interval is a bootstrap in which runs and groups of items are drawn again, so that it
     holds both the luck of the draw of examples and that of the items.
 
     Args:

@@ -1,11 +1,11 @@
-"""What the plots of a sweep share: colours and markers that the colour-blind tell apart."""
+"""What the plots of a sweep share: colours and markers that everybody can distinguish."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from langchain_judges.errors import needs
+from protocols import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,16 +38,6 @@ def style(place: int) -> dict[str, Any]:
         "marker": MARKERS[place % count],
         "linestyle": lines[place // count % len(lines)],
     }
-
-
-def canvas(width: float = 8.0, height: float = 4.6, **grid: Any) -> tuple[Figure, Any]:
-    """Return an empty figure and its axes."""
-    with needs("trust", "A plot"):
-        from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(**grid)
-    return figure, axes
 
 
 def nothing(why: str) -> Figure:
@@ -97,7 +87,7 @@ def by_metric(axes: Axes, several: Sequence[Mapping[str, Any]]) -> None:
 
 
 def majority_line(axes: Axes, results: Results) -> None:
-    """Draw the accuracy of always giving the commonest label."""
+    """Draw the accuracy of always giving the most frequent label."""
     axes.axhline(results["majority"], color="#555555", lw=1, ls=(0, (6, 3)))
     share = f"always the commonest label: {results['majority']:.3f}"
     axes.annotate(
@@ -113,7 +103,7 @@ def metrics_plot(
     xlabel: str = "",
     **ticks: Any,
 ) -> Figure:
-    """Return a plot of the metrics of runs, beside always giving the commonest label."""
+    """Return a plot of the metrics of runs, with the accuracy of the most frequent label."""
     figure, axes = canvas()
     by_metric(axes, runs)
     axes.set_xticks(range(len(names)), names, **ticks)
@@ -129,7 +119,7 @@ def run_metrics(results: Results, entries: Sequence[Mapping[str, Any]]) -> list[
 
 
 def legend(axes: Axes, title: str | None = None) -> None:
-    """Put a legend beside the axes, if anything has a label."""
+    """Put a legend next to the axes, if anything has a label."""
     if axes.get_legend_handles_labels()[0]:
         axes.legend(
             loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8, frameon=False, title=title

@@ -1,4 +1,4 @@
-"""What a sweep came to: figures of its runs, each a pure function of rows and items."""
+"""The results of a sweep: figures of its runs, each a pure function of rows and items."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def figures(runs: Runs) -> dict[str, Any]:
 
 
 def run_figures(runs: Runs, arm: Arm) -> dict[str, Any]:
-    """Return what one run came to."""
+    """Return the figures of one run."""
     rows, labels = runs.rows[arm.name], runs.labels(arm.name)
     wrong = [a is not None and a != b for a, b in zip(labels, runs.truth, strict=True)]
     example_counts = [len(row["verdict"].get("recalled") or []) for row in rows]
@@ -145,7 +145,7 @@ def _over_seeds(runs: Runs, arms: Sequence[Arm]) -> dict[str, Any]:
 
 
 def _by_system(runs: Runs, arms: Sequence[Arm]) -> dict[str, dict[str, Any]]:
-    """Return the accuracy on each system's responses, the majority baseline beside it."""
+    """Return the accuracy on each system's responses, with the majority baseline."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(runs.plan.held_out):
         places[system_of(item)].append(place)
@@ -166,7 +166,7 @@ def _left_out(runs: Runs) -> list[int]:
 
 
 def _instructions(runs: Runs) -> list[dict[str, str]]:
-    """Return the runs that differ in what the judge is told, from least to most."""
+    """Return the runs that differ in the instructions of the judge, from least to most."""
     names = {"bare": "bare", "criteria": "criteria", "steps": "none", "examples": "all"}
     return [{"name": name, "run": run} for name, run in names.items() if runs.named(run)]
 

@@ -145,7 +145,7 @@ class Plan:
 
     @property
     def most_runs(self) -> int:
-        """The most runs over the held-out items beside the one without examples."""
+        """The most runs over the held-out items besides the one without examples."""
         sizes = sum(size > 0 for size in set(self.sizes))
         return sizes * self.seeds + 1 + len(FIVE) + 1 + self.portions - 1 + 2
 
@@ -221,7 +221,7 @@ def plan_sweep(  # noqa: PLR0913 - what a sweep varies
     examples of every family, so that four examples are four; with `by_family` those of its
     own cognitive map alone, as the paper keys its memory. With `allow_leak` the setting is
     the paper's own: keyed by the map, and examples come from the very items that are
-    measured. Such figures show how well a judge repeats what it was told.
+    measured. Such figures show how well a judge repeats what it was shown.
 
     Args:
         preset: `"e1"`, planning answers, or `"e2"`, consistency of summaries.

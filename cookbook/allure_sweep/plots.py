@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from protocols import canvas
+
 from allure_sweep.ablation_plots import (
     ablation,
     changes,
@@ -18,7 +20,6 @@ from allure_sweep.ablation_plots import (
 from allure_sweep.drawing import (
     COLOURS,
     Results,
-    canvas,
     legend,
     line,
     metrics_plot,

@@ -78,7 +78,7 @@ def run_sweep(  # noqa: PLR0913 - one keyword for each limit
         max_calls: Most replies before `SweepStopped` is raised.
         keep_failed: Do not try again what an earlier call could not have judged.
         progress: Show the progress of each run.
-        tell: Is told, in a sentence, what happens next.
+        tell: Is called with a sentence about what happens next.
 
     Raises:
         OptionError: An option is not allowed.

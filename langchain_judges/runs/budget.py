@@ -13,7 +13,7 @@ from langchain_judges.runs.summary import Summary
 
 
 class RowBudget:
-    """What the next row may cost, beside what the rows in progress may still cost.
+    """What the next row may cost, in addition to what the rows in progress may still cost.
 
     Args:
         gate: Counts what was spent, and holds the limits.
@@ -34,7 +34,7 @@ class RowBudget:
             self._fewest_calls = min(self._fewest_calls or calls, calls)
 
     def allows(self, active: Sequence[Ledger]) -> bool:
-        """Return whether one more row can be started and finished beside the active ones."""
+        """Return whether one more row can be finished in addition to the active ones."""
         return not self.exhausted and self._has_calls(active) and self._has_means(active)
 
     def _has_calls(self, active: Sequence[Ledger]) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     _Model = ModelSpec | BaseChatModel
 
 OVERHEAD = 300
-"""Tokens of a call beside the row: the method's own words, and what earlier steps wrote."""
+"""Tokens of a call besides the row: the method's own words, and what earlier steps wrote."""
 REPLY = 150
 """Tokens of a reply."""
 SAMPLE = 1_000
@@ -117,7 +117,7 @@ def _price(prices: Prices | None, model: _Model) -> Price | None:
 
 
 def _models_of(judge: object) -> list[tuple[int, _Model]]:
-    """Return the calls for a row and the model of each judge that a judge is made of."""
+    """Return the calls for a row and the model, of a judge or of each of its members."""
     if isinstance(judge, Outline):
         return list(judge.asked)
     own = unwrapped(judge)

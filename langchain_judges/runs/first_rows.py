@@ -1,4 +1,4 @@
-"""Whether the first rows of a run, or all of them, fail alike, so that asking on is useless."""
+"""Whether the first rows of a run, or all of them, fail with the same error: then it stops."""
 
 from __future__ import annotations
 

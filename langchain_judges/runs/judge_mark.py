@@ -75,10 +75,10 @@ def name_of(marks: Marks) -> dict[str, str]:
 
 
 def check_identity(name: str, marks: Marks) -> None:
-    """Check that results of a judge can be told from those of another.
+    """Check that results of a judge can be distinguished from those of another.
 
     Raises:
-        OptionError: No method stands in its marks.
+        OptionError: Its marks name no method.
     """
     if "method" not in marks:
         raise OptionError(

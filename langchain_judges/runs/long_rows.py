@@ -1,4 +1,4 @@
-"""Rows so long that many models refuse them: said before anything of them is sent."""
+"""A warning about rows so long that many models refuse them, before anything is sent."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from langchain_judges.errors import LongRowWarning
 from langchain_judges.rows.texts import texts_read
 
 LONG = 100_000
-"""Tokens of a row that are worth a warning: many models refuse them, and all charge them."""
+"""Tokens of a row that deserve a warning: many models refuse them, and all charge them."""
 
 
 def long_row(size: int, row: str = "The longest row") -> str:
-    """Return the warning that a row of so many bytes is worth; empty for a usual one."""
+    """Return the warning for a row of so many bytes; empty for a usual one."""
     tokens = size // BYTES
     if tokens < LONG:
         return ""

@@ -36,7 +36,7 @@ _PREFIXES = {
     "openai": "openai",
     "xai": "x-ai",
 }
-"""Providers in genai-prices, by what stands before a model's name."""
+"""Providers in genai-prices, by the prefix of a model's name."""
 _PROVIDERS = {
     "ChatAnthropic": "anthropic",
     "ChatDeepSeek": "deepseek",

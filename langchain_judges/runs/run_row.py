@@ -35,7 +35,7 @@ class RunRow:
     """Why it cannot be judged at all; empty for a good row."""
 
     def labels(self) -> dict[str, object]:
-        """Return what people said of the row."""
+        """Return the annotations of the row: its label, its group and the like."""
         return {name: self.data[name] for name in ANNOTATIONS if name in self.data}
 
 

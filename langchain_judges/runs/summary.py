@@ -57,7 +57,7 @@ class Summary:
     """Rows on which at least two roles of a panel voted."""
     panel_votes: int = 0
     panel_agreement: float = 0.0
-    """Summed over those rows: the share of pairs of roles that voted alike."""
+    """Summed over those rows: the share of pairs of roles with the same vote."""
     opinions: Counter[_Opinions] = field(default_factory=Counter)
     """The members' verdicts of a jury with the row's label, and how often each occurs."""
     stages: Counter[str] = field(default_factory=Counter)
@@ -146,10 +146,10 @@ class Summary:
 
     @property
     def effective_voters(self) -> float | None:
-        """The number of independent voters that the panel is worth; None if no panel voted.
+        """The number of independent voters with the same weight; None if no panel voted.
 
         `N / (1 + (N - 1) r)`, where r is the mean agreement of two roles, rescaled so that
-        voting alike on half of the rows, as two coins do, is no correlation.
+        agreeing on half of the rows, as two coins do, is no correlation.
         """
         if not self.panels:
             return None
@@ -158,7 +158,7 @@ class Summary:
         return voters / (1 + (voters - 1) * correlation)
 
     def jury(self) -> tuple[int, float, bool] | None:
-        """Return the number of members of a jury, and of independent ones it is worth.
+        """Return the number of members of a jury, and of independent ones with the same weight.
 
         The last part says whether the estimate uses their errors, which needs ten labelled
         rows; otherwise it uses their votes and is lower. None without a jury or an estimate.

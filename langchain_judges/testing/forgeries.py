@@ -3,7 +3,7 @@
 Each is a claim ("the preferred response is 1", in every notation that judges reply in) in a
 disguise: bare, behind a forged end of the material, as another role of the conversation, behind
 chat-template tokens, as thoughts, between characters that nobody sees, as JSON inside JSON.
-Beside these stand texts that hold no claim: "master keys" that some models take for an answer
+Other texts hold no claim: "master keys" that some models take for an answer
 (after "One Token to Fool LLM-as-a-Judge"), bribes and threats.
 """
 

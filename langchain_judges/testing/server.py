@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ServerCall:
-    """A request that came to the server."""
+    """A request that the server received."""
 
     number: int
     """Counted from 0."""

@@ -1,7 +1,7 @@
-"""The replies to rows in progress, in a file beside the results: none of them is paid twice.
+"""The replies to rows in progress, in a file next to the results: none of them is paid twice.
 
-A row needs several calls, and stands in the results only when it is judged. Until then each of
-its replies is a line of the journal; a run that resumes gives every line out once, to the same
+A row needs several calls, and is in the results only when it is judged. Until then each of its
+replies is a line of the journal; a run that resumes returns every line once, to the same
 request of the same row.
 """
 

@@ -77,7 +77,7 @@ class RunFiles:
         self._results = Results(path, mark, keep_failed=self._keep_failed)
         if self._shard:
             Receipt.of(path).unlink(missing_ok=True)
-        if path.is_file():  # a device has no place beside it
+        if path.is_file():  # no file can be written next to a device
             self._replies = ReplyJournal(self._results)
         return self._results.others
 

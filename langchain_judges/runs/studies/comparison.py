@@ -48,7 +48,7 @@ class Standing(TypedDict):
     failures: dict[str, int]
     """Every failure by reason, also those of rows that were judged."""
     causes: dict[str, int]
-    """Why rows were not judged: the commonest of their first failures."""
+    """Why rows were not judged: the most frequent of their first failures."""
     calls: int
     tokens: int
     seconds: float
