@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from langchain_core.prompts import ChatPromptTemplate
 
+from langchain_judges.asking.prompts import chat_prompt
+
 _SYSTEM = """You help to find the better of two responses to a request. The work is divided \
 into steps, and you do only the one that is asked for at the end: criteria are planned for the \
 request, both responses are scored on each of them, and the scores are brought together. \
@@ -39,7 +41,7 @@ _REQUEST = """<request-{fence_request}>
 
 
 def _prompt(human: str) -> ChatPromptTemplate:
-    return ChatPromptTemplate.from_messages([("system", _SYSTEM), ("human", _REQUEST + human)])
+    return chat_prompt(_SYSTEM, _REQUEST, human)
 
 
 BRANCH = _prompt(
@@ -109,21 +111,13 @@ two sentences first."""
 The paper prints no prompt for it; this is our reading. Returns `Choice`.
 """
 
-REFERENCE = ChatPromptTemplate.from_messages(
-    [
-        (
-            "system",
-            "You answer requests correctly and completely. Your answer will be the reference "
-            "that other answers are held against.",
-        ),
-        (
-            "human",
-            _REQUEST
-            + """{focus}
+REFERENCE = chat_prompt(
+    "You answer requests correctly and completely. Your answer will be the reference "
+    "that other answers are held against.",
+    _REQUEST,
+    """{focus}
 
 Work it out with care, then give the answer to this request that an expert would give.""",
-        ),
-    ]
 )
 """Asks for an answer to judge by (section 4, reference-based). Returns `Answer`."""
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 
+from langchain_judges.asking.prompts import chat_prompt
+
 _RESPONSE = """{source}{expected}
 <response-{fence}>
 {response}
@@ -47,48 +49,34 @@ ANSWER = ChatPromptTemplate.from_messages(
 ANSWER_EXAMPLE = ChatPromptTemplate.from_messages([("human", _WITHOUT_TASK), ("ai", "{reply}")])
 """One audited example as two turns, without its task."""
 
-CRITERIA = ChatPromptTemplate.from_messages(
-    [
-        (
-            "system",
-            "You label responses to tasks by several criteria, each on its own. "
-            + _MATERIAL
-            + "\n\n{criteria}{steps}{instructions}",
-        ),
-        ("human", _CASE + "\nLabel this response by each criterion."),
-    ]
+CRITERIA = chat_prompt(
+    "You label responses to tasks by several criteria, each on its own. "
+    + _MATERIAL
+    + "\n\n{criteria}{steps}{instructions}",
+    _CASE,
+    "\nLabel this response by each criterion.",
 )
 """Asks for the labels of one response by all criteria. Returns `labels_shape`."""
 
-SPLIT = ChatPromptTemplate.from_messages(
-    [
-        (
-            "system",
-            "You list the claims of {texts}. A claim is one statement that is true or false "
-            "by itself: it holds a single fact, and names what it is about, so that it can be "
-            "understood alone. Where a text is a bare answer, its claim is that this answers "
-            "the task. List every claim once, in the order and language of its text, even one "
-            "that you think is wrong; at most {most} of a text. Leave out questions, greetings "
-            "and what a text says of itself. A text that states nothing has no claims. "
-            + _MATERIAL
-            + "{instructions}",
-        ),
-        ("human", _CASE + "\nList the claims of {texts}."),
-    ]
+SPLIT = chat_prompt(
+    "You list the claims of {texts}. A claim is one statement that is true or false "
+    "by itself: it holds a single fact, and names what it is about, so that it can be "
+    "understood alone. Where a text is a bare answer, its claim is that this answers "
+    "the task. List every claim once, in the order and language of its text, even one "
+    "that you think is wrong; at most {most} of a text. Leave out questions, greetings "
+    "and what a text says of itself. A text that states nothing has no claims. "
+    + _MATERIAL
+    + "{instructions}",
+    _CASE,
+    "\nList the claims of {texts}.",
 )
 """Asks for the claims of the response, and of the expected answer where there is one. Returns
 `split_shape`."""
 
-CHECK = ChatPromptTemplate.from_messages(
-    [
-        (
-            "system",
-            "You check claims, each on its own, by the texts that are shown and not by what "
-            "you know. {rules} " + _MATERIAL + "{instructions}",
-        ),
-        (
-            "human",
-            """<task-{fence}>
+CHECK = chat_prompt(
+    "You check claims, each on its own, by the texts that are shown and not by what "
+    "you know. {rules} " + _MATERIAL + "{instructions}",
+    """<task-{fence}>
 {task}
 </task-{fence}>{source}{expected}{response}
 <claims-{fence}>
@@ -96,8 +84,6 @@ CHECK = ChatPromptTemplate.from_messages(
 </claims-{fence}>
 
 Label every claim.""",
-        ),
-    ]
 )
 """Asks for the label of every claim in one call. Returns `check_shape`."""
 
@@ -117,28 +103,20 @@ COVERED = """Claims whose names begin with `expected` are of the expected answer
 claim 1 if the response says it, in whatever words, and 0 if it does not."""
 """How claims of the expected answer are labelled."""
 
-DRAFT = ChatPromptTemplate.from_messages(
-    [
-        (
-            "system",
-            "You write the checklist by which responses to a task will be judged: questions "
-            "to which yes is the good answer, at most {most}, the most important first. Where "
-            "the task has a right answer, ask first whether the response gets it right; then "
-            "take what the task demands in so many words, then what a good response evidently "
-            "needs. Do not do the task yourself, and name no result that the task does not "
-            "state, for it may be wrong. Each question asks one thing, can be answered by "
-            "somebody who sees the task and one response, and fits any response; none asks "
-            "what another one asks. " + _MATERIAL + "{criteria}{instructions}",
-        ),
-        (
-            "human",
-            """<task-{fence}>
+DRAFT = chat_prompt(
+    "You write the checklist by which responses to a task will be judged: questions "
+    "to which yes is the good answer, at most {most}, the most important first. Where "
+    "the task has a right answer, ask first whether the response gets it right; then "
+    "take what the task demands in so many words, then what a good response evidently "
+    "needs. Do not do the task yourself, and name no result that the task does not "
+    "state, for it may be wrong. Each question asks one thing, can be answered by "
+    "somebody who sees the task and one response, and fits any response; none asks "
+    "what another one asks. " + _MATERIAL + "{criteria}{instructions}",
+    """<task-{fence}>
 {task}
 </task-{fence}>
 
 Write the checklist for responses to this task.""",
-        ),
-    ]
 )
 """Asks for yes/no questions about any response to a task. Returns `draft_shape`."""
 ASKED_ALREADY = "\n\nThese criteria are asked anyway; ask nothing that they ask:\n{criteria}"

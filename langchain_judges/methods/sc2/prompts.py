@@ -10,17 +10,11 @@ aspects and tables last.
 
 from __future__ import annotations
 
-from langchain_core.prompts import ChatPromptTemplate
-
+from langchain_judges.asking.prompts import chat_prompt
 from langchain_judges.methods.pairs import CHOOSE, COMPARES, MATERIAL
 
-
-def _comparing(*human: str) -> ChatPromptTemplate:
-    """Return a prompt with the system message that all steps share."""
-    return ChatPromptTemplate.from_messages([("system", COMPARES), ("human", "".join(human))])
-
-
-ASPECTS = _comparing(
+ASPECTS = chat_prompt(
+    COMPARES,
     MATERIAL,
     """The question that will be answered later: {question}
 
@@ -33,16 +27,10 @@ final answer". No two may mean the same.""",
 )
 """Asks for aspects of one pair (section 3.1, online). Returns `Aspects`."""
 
-EXTRACT = ChatPromptTemplate.from_messages(
-    [
-        (
-            "system",
-            "You name the aspects that a text covers, so that it can be compared with others "
-            "of its kind.",
-        ),
-        (
-            "human",
-            """{context}<text-{fence}>
+EXTRACT = chat_prompt(
+    "You name the aspects that a text covers, so that it can be compared with others "
+    "of its kind.",
+    """{context}<text-{fence}>
 {text}
 </text-{fence}>
 
@@ -52,17 +40,12 @@ Texts like this one are compared by this question: {question}
 List at most eight aspects of this text that would matter for it, as noun phrases of one to \
 four words, each named neutrally: "final answer", not "correctness of the final answer". No \
 whole sentences, no verdict.""",
-        ),
-    ]
 )
 """Asks for the aspects of one text (section 3.1, offline). Returns `Extracted`."""
 
-CONSOLIDATE = ChatPromptTemplate.from_messages(
-    [
-        ("system", "You tidy lists of aspects by which texts are compared."),
-        (
-            "human",
-            """<aspects-{fence}>
+CONSOLIDATE = chat_prompt(
+    "You tidy lists of aspects by which texts are compared.",
+    """<aspects-{fence}>
 {phrases}
 </aspects-{fence}>
 
@@ -74,12 +57,11 @@ Merge what means the same, leave out what has no bearing on the question, and wr
 exactly {n} aspects that together cover what matters: distinct noun phrases of one to four \
 words, named neutrally ("final answer", not "correctness of the final answer"), the \
 weightiest first.""",
-        ),
-    ]
 )
 """Merges aspects of a corpus into exactly n (section 3.1, offline). Returns n phrases."""
 
-TABLE = _comparing(
+TABLE = chat_prompt(
+    COMPARES,
     MATERIAL,
     """Do not say which response is better: set them side by side in these aspects:
 {aspects}
@@ -95,7 +77,8 @@ where there is nothing to say.""",
 )
 """Asks for a whole table (section 3.1). Returns one row of three cells for each aspect."""
 
-MATCH = _comparing(
+MATCH = chat_prompt(
+    COMPARES,
     MATERIAL,
     """Compare two tables that were made of the responses, not the responses \
 themselves. Only one thing counts: how consistent a table is with itself. In a consistent \
@@ -184,13 +167,14 @@ First explain in one to three sentences what the responses share, where they dif
 decides. Then say which response you prefer: 1 or 2. There is no tie."""
 )
 
-PREFERENCE = _comparing("{examples}", MATERIAL, "{table}", _DECIDE)
+PREFERENCE = chat_prompt(COMPARES, "{examples}", MATERIAL, "{table}", _DECIDE)
 """Asks for the preference (section 3.1, figures 6 to 18). Returns `Preferred`.
 
 Without a table this is direct prompting, for pairs of which no table could be made.
 """
 
-TABLE_ONLY = _comparing(
+TABLE_ONLY = chat_prompt(
+    COMPARES,
     """{examples}<request-{fence_request}>
 {request}
 </request-{fence_request}>{reference}
