@@ -257,14 +257,16 @@ def even_verdict() -> Verdict:
     return {**verdict, "preference": "tie", "score": 0.5}
 
 
-def not_labelled(failures: Sequence[Failure], usage: Usage) -> LabelVerdict:
+def not_labelled(
+    failures: Sequence[Failure], usage: Usage, rationale: str = ""
+) -> LabelVerdict:
     """Return a verdict on one text that gives no label and says why."""
     return {
         "label": None,
         "score": None,
         "confidence": None,
         "confidence_source": "none",
-        "rationale": _why_not(failures),
+        "rationale": rationale or _why_not(failures),
         "failures": list(failures),
         "usage": usage,
         "recalled": [],

@@ -78,9 +78,8 @@ class ItemSteps(RowSteps):
         item = item_of(state)
         self.check(item)
         if unseen := self.setup.unseen(item):
-            verdict = not_labelled(unseen, no_usage())
-            verdict["rationale"] = f"Not judged: {unseen[0]['detail']}."
-            return self.decided(item, verdict)
+            why = f"Not judged: {unseen[0]['detail']}."
+            return self.decided(item, not_labelled(unseen, no_usage(), why))
         return self.blank(item)
 
     def recall(self, state: ItemState) -> Steps[Update]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
     Vectors = NDArray[np.float64]
+    Indices = NDArray[np.intp]
 
 
 def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> list[int]:
@@ -72,7 +73,7 @@ def dbscan_medoids(
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     points = points / np.where(lengths > 0, lengths, 1.0)
     labels = DBSCAN(eps=eps, min_samples=min_samples, metric="cosine").fit(points).labels_
-    groups: list[Any] = [
+    groups: list[Indices] = [
         np.flatnonzero(labels == label) for label in sorted(set(labels.tolist()) - {-1})
     ]
     groups += [np.asarray([index]) for index in np.flatnonzero(labels == -1)]
@@ -92,7 +93,7 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _nearest(points: Any, members: Any, centre: Any) -> int:
+def _nearest(points: Vectors, members: Indices, centre: Vectors) -> int:
     """Return the member nearest to a centre; of equals the first."""
     import numpy as np
 

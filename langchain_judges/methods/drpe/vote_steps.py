@@ -67,6 +67,7 @@ class VoteSteps(DRPESteps):
     def ask_panel(self, state: DRPEState) -> Next:
         """Send the panel, or each of its roles, in every order and as often as sampled."""
         pair = pair_of(state)
+        orders = self.orders(pair)
         due = state["due"] if self.own.poll.adaptive else range(len(state["roles"]))
         works = [
             VoteWork(
@@ -77,16 +78,12 @@ class VoteSteps(DRPESteps):
                 sample=sample,
                 examples=examples_in(state),
             )
-            for order in self._due(state)
+            for order in due_orders(self.own, pair, state.get("first_order"), orders)
             for sample in range(self.own.poll.replies)
             for seats in self._seats(pair, due, sample)
             if seats
         ]
         return [Send("vote", work) for work in works] or "score"
-
-    def _due(self, state: DRPEState) -> tuple[Order, ...]:
-        pair, first = pair_of(state), state.get("first_order")
-        return due_orders(self.own, pair, first, self.orders(pair))
 
     def _seats(self, pair: Pair, due: Sequence[int], sample: int) -> list[list[int]]:
         """Return the positions that each call asks, in the order in which it shows them."""

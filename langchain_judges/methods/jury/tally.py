@@ -138,7 +138,7 @@ def label_verdict(
         usage: What the judgment cost.
     """
     if ballots.lost:
-        return {**not_labelled(failures, usage), "rationale": ballots.lost}
+        return not_labelled(failures, usage, ballots.lost)
     votes = ballots.votes()
     score = None
     if grades:

@@ -51,14 +51,14 @@ def claims_verdict(
     if silent := [side for side in sides if not _of(claims, side)]:
         if silent != ["response"] or len(sides) == 1:
             nothing = _nothing(silent[-1])
-            blank = not_labelled([*failures, nothing], usage)
-            return {**blank, "rationale": f"Not judged: {nothing['detail']}."}, []
+            why = f"Not judged: {nothing['detail']}."
+            return not_labelled([*failures, nothing], usage, why), []
     elif few := [side for side in sides if not _has_quorum(_of(claims, side))]:
-        blank = not_labelled(failures, usage)
         part = _of(claims, few[0])
         checked = sum(claim["supported"] is not None for claim in part)
-        why = f"{checked} of {len(part)} claims of {TEXTS[few[0]]} were checked"
-        return {**blank, "rationale": f"Not judged: {why}, more than half must be."}, []
+        share = f"{checked} of {len(part)} claims of {TEXTS[few[0]]} were checked"
+        why = f"Not judged: {share}, more than half must be."
+        return not_labelled(failures, usage, why), []
     subscores = [_share(_of(claims, side), side, len(sides) > 1) for side in sides]
     total = round(_harmonic_mean([each["score"] or 0.0 for each in subscores]), 4)
     heading = f"F1 {total:.2f}. " if len(sides) > 1 else ""

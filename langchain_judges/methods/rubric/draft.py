@@ -76,10 +76,9 @@ class DraftSteps(LabelSteps):
         if own or drafted:
             return {**update, "drafted": drafted}
         failures = [*state["failures"], *reply.failures]
-        verdict = not_labelled(failures, add_usage([*state["usages"], usage]))
-        if not reply.failures:
-            verdict["rationale"] = "Not judged: no question was drafted for the task."
-        return {**update, "verdict": verdict}
+        total = add_usage([*state["usages"], usage])
+        why = "" if reply.failures else "Not judged: no question was drafted for the task."
+        return {**update, "verdict": not_labelled(failures, total, why)}
 
     def ask_what_there_is(self, state: RubricState) -> Next:
         """Send the criteria to be asked; without any the verdict is there already."""

@@ -96,7 +96,6 @@ def total_verdict(
         failures: Everything that went wrong.
         usage: What the judgment cost.
     """
-    blank = not_labelled(failures, usage)
     broken = [each for each in subscores if each["required"] and each["holds"] is False]
     open_ = [each for each in subscores if each["required"] and each["label"] is None]
     valid = [
@@ -106,10 +105,10 @@ def total_verdict(
     ]
     if open_ and not broken:
         why = f"the required criterion {open_[0]['criterion']!r} has no label"
-        return {**blank, "rationale": f"Not judged: {why}."}
+        return not_labelled(failures, usage, f"Not judged: {why}.")
     if len(valid) < least and not broken:
         why = f"{len(valid)} of {len(subscores)} criteria have a label, at least {least} must"
-        return {**blank, "rationale": f"Not judged: {why}."}
+        return not_labelled(failures, usage, f"Not judged: {why}.")
     weights = fsum(criterion.weight for criterion, _ in valid)
     points = fsum(c.weight * fraction(c, each["score"] or 0.0) for c, each in valid)
     total = 0.0 if broken else round(points / weights, 4)

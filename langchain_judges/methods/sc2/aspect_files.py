@@ -51,10 +51,8 @@ def check_savable(name: str | os.PathLike[str]) -> None:
     """Check, by making its folder and a draft, that aspects can be kept under a name or path.
 
     Raises:
-        OptionError: It is neither, or nothing can be written there.
+        OptionError: Nothing can be written there.
     """
-    if not isinstance(name, str | os.PathLike) or not str(name).strip():
-        raise OptionError(f"`name` must be a name, a path or None, got {name!r}")
     _draft(aspects_path(name), "").unlink()
 
 

@@ -22,7 +22,7 @@ from langchain_judges.errors import JudgeError, OptionError
 from langchain_judges.methods.sc2.aspects import cosine, normal_form
 from langchain_judges.methods.sc2.replies import CheckedTable, ComparisonTable, TableRow
 from langchain_judges.methods.sc2.table_view import NOTHING
-from langchain_judges.methods.sc2.tables import cells_of
+from langchain_judges.methods.sc2.tables import filled_cells
 from langchain_judges.options import Here, Options, Rule
 
 Nli = Callable[[str, str], float]
@@ -77,7 +77,7 @@ PhraseVectors = Mapping[str, Sequence[float]]
 
 def phrases_of(tables: Sequence[ComparisonTable], texts: Sequence[str]) -> list[str]:
     """Return every cell and sentence that the check compares, each once."""
-    cells = [c for t in tables for row in t["rows"] for c in cells_of(row) if c != NOTHING]
+    cells = [c for t in tables for row in t["rows"] for c in filled_cells(row).values()]
     return list(dict.fromkeys([*cells, *(s for text in texts for s in sentences(text))]))
 
 
@@ -102,7 +102,7 @@ def check_table(
             words, near = _overlap(row["common"], only, vectors)
             worst = max(worst, words, near)
             overlapping |= words >= check.lexical or near >= check.cosine
-    supports = _Supports(check, {"a": text_a, "b": text_b}, vectors)
+    supports = _Supports(check, {"only_a": text_a, "only_b": text_b}, vectors)
     entailed, unsupported = supports.of_cells(table["rows"])
     return {
         "number": table["number"],
@@ -120,6 +120,7 @@ class _Supports:
 
     check: TableCheck
     texts: Mapping[str, str]
+    """By the cell that holds what a text alone has."""
     vectors: PhraseVectors
 
     def of_cells(self, rows: Sequence[TableRow]) -> tuple[list[float], list[dict[str, str]]]:
@@ -127,12 +128,9 @@ class _Supports:
         entailed: list[float] = []
         unsupported: list[dict[str, str]] = []
         for row in rows:
-            for name, cell in zip(("common", "only_a", "only_b"), cells_of(row), strict=True):
-                if cell == NOTHING:
-                    continue
+            for name, cell in filled_cells(row).items():
                 by = {side: self._support(text, cell) for side, text in self.texts.items()}
-                own = by.get(name.removeprefix("only_"), min(by.values()))
-                entailed.append(own)
+                entailed.append(by.get(name, min(by.values())))
                 if max(by.values()) < self.check.support:
                     unsupported.append({"aspect": row["aspect"], "cell": name, "text": cell})
         return entailed, unsupported
@@ -144,8 +142,8 @@ class _Supports:
             cells = [
                 cell
                 for row in rows
-                for name, cell in zip(("common", "a", "b"), cells_of(row), strict=True)
-                if name in {"common", side} and cell != NOTHING
+                for name, cell in filled_cells(row).items()
+                if name in {"common", side}
             ]
             shares += [self._coverage_of(cells, sentence) for sentence in sentences(text)]
         return round(fmean(shares), 4) if shares else None

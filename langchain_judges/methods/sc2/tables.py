@@ -32,12 +32,18 @@ def read_rows(data: Mapping[str, object], aspects: Sequence[str]) -> list[TableR
 
 def silent_rows(rows: Sequence[TableRow]) -> list[str]:
     """Return the aspects whose row says nothing at all."""
-    return [row["aspect"] for row in rows if all(c == NOTHING for c in cells_of(row))]
+    return [row["aspect"] for row in rows if not filled_cells(row)]
 
 
 def cells_of(row: TableRow) -> tuple[str, str, str]:
     """Return a row's cells: common, only A, only B."""
     return row["common"], row["only_a"], row["only_b"]
+
+
+def filled_cells(row: TableRow) -> dict[str, str]:
+    """Return the cells that say something: of `common`, `only_a` and `only_b`."""
+    cells = zip(("common", "only_a", "only_b"), cells_of(row), strict=True)
+    return {name: cell for name, cell in cells if cell != NOTHING}
 
 
 def fit(rows: Sequence[TableRow], budget: int) -> list[TableRow]:
