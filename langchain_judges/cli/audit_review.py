@@ -7,11 +7,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from langchain_judges.report.audit import choices, proposal_screen
+
+if TYPE_CHECKING:
+    from langchain_judges.methods.allure.audit.review import AuditProposal
+    from langchain_judges.verdict import Label
 
 Key = Callable[[], str]
 """Waits for a key and returns it."""
@@ -31,9 +35,9 @@ class Review:
         path: The JSONL file of the answers so far.
     """
 
-    proposals: Sequence[Mapping[str, Any]]
+    proposals: Sequence[AuditProposal]
     path: Path
-    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    answers: dict[str, dict[str, object]] = field(default_factory=dict)
     """By the id of the proposal, in the order in which they were given."""
     note: str = ""
     """Goes with the next answer."""
@@ -50,7 +54,7 @@ class Review:
                 self.answers[answer["id"]] = answer
 
     @property
-    def current(self) -> Mapping[str, Any] | None:
+    def current(self) -> AuditProposal | None:
         """The proposal to show; those that were skipped come last, None comes at the end."""
         open_proposals = [p for p in self.proposals if p["id"] not in self.answers]
         unskipped = [p for p in open_proposals if p["id"] not in self.skipped]
@@ -63,7 +67,7 @@ class Review:
         """Where the review stands, as people read it."""
         return f"{len(self.answers) + 1} of {len(self.proposals)}"
 
-    def answer(self, name: str, **edit: Any) -> None:
+    def answer(self, name: str, **edit: Label) -> None:
         """Answer the current proposal and keep the answer."""
         proposal = self.current
         if proposal is None:
@@ -78,7 +82,7 @@ class Review:
         if not self.answers:
             return False
         own, answer = self.answers.popitem()
-        self.note = answer["note"]
+        self.note = str(answer["note"])
         # It comes again at once, before those that were skipped.
         self.skipped = [each for each in self.skipped if each != own]
         self._save()
@@ -110,7 +114,7 @@ class Desk:
     console: Console
     key: Key
     line: Line
-    labels: Sequence[Any]
+    labels: Sequence[Label]
     modes: Sequence[Mapping[str, str]]
 
     def go_through(self, review: Review) -> bool:

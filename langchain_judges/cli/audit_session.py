@@ -5,47 +5,58 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from langchain_core.runnables import RunnableConfig
 from rich.console import Console
 
 from langchain_judges.errors import InputError, OutputError
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langsmith import Client
+
+    from langchain_judges.memory.protocol import Memory
+    from langchain_judges.methods.allure.audit.review import AuditRequest
+    from langchain_judges.methods.allure.audit.state import AuditResult, VerdictsById
+    from langchain_judges.methods.graph import JudgeGraph
 
 
 @dataclass
 class Session:
     """An audit that resumes where it stopped."""
 
-    audit: Any
-    items: list[dict[str, Any]]
+    audit: JudgeGraph
+    items: list[dict[str, object]]
     config: RunnableConfig
     drafts: Path
     """Where the answers of a round are kept until all are given, but for its number."""
 
     @property
-    def waiting(self) -> dict[str, Any] | None:
+    def waiting(self) -> AuditRequest | None:
         """What is asked of people; None if nothing is."""
         interrupts = self.audit.get_state(self.config).interrupts
-        return dict(interrupts[0].value) if interrupts else None
+        return cast("AuditRequest", interrupts[0].value) if interrupts else None
 
     @property
-    def result(self) -> dict[str, Any] | None:
+    def result(self) -> AuditResult | None:
         """What a finished audit came to."""
         state = self.audit.get_state(self.config)
-        return dict(state.values) if state.values.get("stopped") and not state.next else None
+        ended = state.values.get("stopped") and not state.next
+        return cast("AuditResult", state.values) if ended else None
 
     def forget_drafts(self) -> None:
         """Remove what was answered here in part, and then elsewhere or not at all."""
         for draft in self.drafts.parent.glob(f"{self.drafts.name}-*.jsonl"):
             draft.unlink(missing_ok=True)
 
-    def go_on(self, errors: Console, answers: Any = None) -> None:
+    def go_on(
+        self, errors: Console, answers: Sequence[Mapping[str, object]] | None = None
+    ) -> None:
         """Work until people are asked or the audit ends, showing how far it is."""
         from langgraph.types import Command
 
@@ -57,21 +68,21 @@ class Session:
             for update in self.audit.stream(start, self.config, stream_mode="updates"):
                 for verdicts in _verdicts(update):
                     items += len(verdicts)
-                    calls += sum(v["usage"]["calls"] for v in verdicts.values())
+                    calls += sum(each["usage"]["calls"] for each in verdicts.values())
                     status.update(f"judged {items:,} items, {calls:,} calls")
 
 
-def _verdicts(update: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _verdicts(update: dict[str, Any]) -> Iterator[VerdictsById]:
     for node in ("evaluate", "try"):
         yield from (update.get(node) or {}).values()
 
 
 @contextmanager
 def opened(
-    judge: Any,
-    memory: Any,
+    judge: JudgeGraph,
+    memory: Memory,
     folder: Path,
-    items: list[dict[str, Any]],
+    items: list[dict[str, object]],
     settings: dict[str, Any],
     decisions: str,
 ) -> Iterator[Session]:
@@ -88,8 +99,9 @@ def opened(
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     from langchain_judges.methods.allure.audit.graph import create_allure_audit
+    from langchain_judges.methods.marks import metadata_of
 
-    marks = {k: v for k, v in judge.config["metadata"].items() if k != "calls"}
+    marks = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
     data = json.dumps([items, marks, decisions], sort_keys=True, default=str)
     thread = hashlib.sha256(data.encode()).hexdigest()[:16]
     try:
@@ -120,7 +132,7 @@ class ElsewhereFlags:
         str | None, typer.Option("--read-from", help="Read answers from this LangSmith queue.")
     ] = None
 
-    def read(self, request: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    def read(self, request: AuditRequest) -> list[dict[str, object]] | None:
         """Return the answers that people gave elsewhere; None if none are to be read.
 
         Raises:
@@ -140,7 +152,7 @@ class ElsewhereFlags:
                 return read_queue(request["proposals"], self.read_from, client)
         return None
 
-    def send(self, request: Mapping[str, Any], errors: Console) -> bool:
+    def send(self, request: AuditRequest, errors: Console) -> bool:
         """Send the proposals to where people review; False if that is here."""
         if self.export is not None:
             _export(request, self.export, errors)
@@ -158,7 +170,7 @@ class ElsewhereFlags:
 
 
 @contextmanager
-def langsmith_client() -> Iterator[Any]:
+def langsmith_client() -> Iterator[Client]:
     """Give a LangSmith client, whose troubles end the command in one sentence.
 
     Raises:
@@ -177,7 +189,7 @@ def langsmith_client() -> Iterator[Any]:
         raise OutputError(f"LangSmith refused ({type(exc).__name__}): {reason}") from exc
 
 
-def _export(request: Mapping[str, Any], path: Path, errors: Console) -> None:
+def _export(request: AuditRequest, path: Path, errors: Console) -> None:
     from langchain_judges.methods.allure.audit.review import to_jsonl
 
     write_text(path, to_jsonl(request["proposals"], request["labels"], request["modes"]))

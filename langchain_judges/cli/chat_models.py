@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from langchain_judges.cli.flags import SECONDS
 from langchain_judges.cli.messages import error_console
@@ -15,6 +15,8 @@ from langchain_judges.errors import ModelSetupError
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from rich.console import Console
+
+    from langchain_judges.asking.models import ModelSpec
 
 
 def chat_model(
@@ -42,7 +44,7 @@ def chat_model(
     return chat
 
 
-def check_model(spec: Mapping[str, Any], errors: Console) -> None:
+def check_model(spec: ModelSpec, errors: Console) -> None:
     """Check that a model could be made, as far as that takes no key.
 
     OpenAI's models with only a name are not made: their library takes longer to load than all

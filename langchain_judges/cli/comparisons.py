@@ -100,7 +100,7 @@ def pair_methods() -> list[str]:
 
 def settings_by_method(
     command: str, names: Sequence[str], options: list[str]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, object]]:
     """Return what `--set METHOD.NAME=VALUE` gave, by method.
 
     Args:
@@ -119,7 +119,7 @@ def settings_by_method(
             f"`{command}` is for judges of pairs, and {', '.join(single)} labels single texts; "
             "`trust --verdicts` puts finished runs of such judges side by side"
         )
-    by_method: dict[str, dict[str, Any]] = {}
+    by_method: dict[str, dict[str, object]] = {}
     for name, value in set_options(options).items():
         method, dot, option = name.partition(".")
         if not dot:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 class Amount(NamedTuple):
     """The rows that are to be judged."""
 
-    rows: Iterable[Mapping[str, Any]]
+    rows: Iterable[Mapping[str, object]]
     number: int
     size: int
     """Bytes of all of their texts."""
 
     @classmethod
-    def of(cls, rows: list[dict[str, Any]]) -> Amount:
+    def of(cls, rows: Sequence[Mapping[str, object]]) -> Amount:
         """Return how much some rows are."""
         from langchain_judges.asking.tokens import bytes_of
         from langchain_judges.rows.texts import texts_read
@@ -95,7 +95,7 @@ def price_list(path: Path | None) -> PriceList | None:
     return Prices.read(str(path))
 
 
-def longest_of(rows: Iterable[Mapping[str, Any]]) -> int:
+def longest_of(rows: Iterable[Mapping[str, object]]) -> int:
     """Return the bytes of the longest of some rows."""
     from langchain_judges.asking.tokens import bytes_of
     from langchain_judges.rows.texts import texts_read

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from rich.console import Console
 
+    from langchain_judges.asking.models import ModelSpec
+
 
 @dataclass(frozen=True)
 class ModelFlags:
@@ -52,7 +54,9 @@ class ModelFlags:
 
     def check(self, errors: Console) -> None:
         """Check that the model could be made, as far as that takes no key."""
-        model = {"name": self.model, "base_url": self.base_url, "timeout": self.timeout}
+        model: ModelSpec = {"name": self.model, "timeout": self.timeout}
+        if self.base_url:
+            model["base_url"] = self.base_url
         check_model(model, errors)
 
 

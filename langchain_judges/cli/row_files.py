@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import typer
 from rich.console import Console
@@ -31,7 +31,7 @@ class CheckedRows:
     file: PairsFile
     number: int
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[dict[str, object]]:
         """Yield the rows."""
         return iter(self.file)
 
@@ -101,7 +101,7 @@ def rows_of(path: Path, check: ValueCheck, flags: RowFlags) -> PairsFile:
 
 
 def judge_rows(
-    path: Path, judge: tuple[str, str | None, Mapping[str, Any]], flags: RowFlags
+    path: Path, judge: tuple[str, str | None, Mapping[str, object]], flags: RowFlags
 ) -> PairsFile:
     """Return the rows that a judge takes, pairs or items, yet unread.
 
@@ -113,7 +113,7 @@ def judge_rows(
     return rows_of(path, check_of(*judge), flags)
 
 
-def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> ValueCheck:
+def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> ValueCheck:
     """Return the check of a row by what its judge will need of it.
 
     It reads the label of an item as one of the judge's.
@@ -141,7 +141,7 @@ def check_of(method: str, preset: str | None, options: Mapping[str, Any]) -> Val
 
     def check_labelled_item(row: object) -> None:
         check_item(row)
-        item = cast("dict[str, Any]", row)
+        item = cast("dict[str, object]", row)
         if labelled:
             labelled.check(item)
         check_annotations(item)
@@ -162,7 +162,7 @@ def check_labelled_pair(row: object) -> None:
         InputError: A field cannot be used.
     """
     check_pair(row)
-    check_annotations(cast("dict[str, Any]", row))
+    check_annotations(cast("dict[str, object]", row))
 
 
 def check_known_of(row: object) -> None:

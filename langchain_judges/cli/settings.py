@@ -29,7 +29,7 @@ NOT_ON_A_SHELL = {
 """Options that only Python can set."""
 
 
-def set_options(settings: list[str]) -> dict[str, Any]:
+def set_options(settings: list[str]) -> dict[str, object]:
     """Return the options that `--set` gave; some make no sense on a shell."""
     options = dict(setting(each) for each in settings)
     if beyond := NOT_ON_A_SHELL & {name.rpartition(".")[2] for name in options}:
@@ -63,7 +63,7 @@ def check_settable(table: Methods, method: str, options: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def settings_as_flags(options: Mapping[str, Any]) -> Iterator[None]:
+def settings_as_flags(options: Mapping[str, object]) -> Iterator[None]:
     """Let a refusal name the options as `--set` does, and show the JSON that a list needs.
 
     Args:

@@ -110,10 +110,10 @@ class ReportFlags:
 
 
 def reports(
-    runs: Mapping[str, Sequence[Mapping[str, Any]]],
-    table: Sequence[Mapping[str, Any]] | None,
+    runs: Mapping[str, Sequence[Mapping[str, object]]],
+    table: Sequence[Mapping[str, object]] | None,
     *,
-    baseline: Mapping[str, Any] | None,
+    baseline: Mapping[str, object] | None,
     **options: Any,
 ) -> TrustReport | ComparisonReport:
     """Create the report and print its answer.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -64,7 +64,7 @@ def attack(
         built = named.build()
         kind, calls, local = outline.kind, outline.calls, outline.is_local
         tell_calls(outline.method, kind, calls, len(rows), errors, is_local=local)
-        results: list[dict[str, Any]] = []
+        results: list[dict[str, object]] = []
         _, stopped = asyncio.run(run_rows(built, rows, vars(run), False, results.append))
         _show(results, float((scale_of(built) or (0, 1))[1]))
     if stopped:
@@ -72,7 +72,7 @@ def attack(
         raise typer.Exit(INTERRUPTED)
 
 
-def _show(results: list[dict[str, Any]], top: float) -> None:
+def _show(results: list[dict[str, object]], top: float) -> None:
     from rich.table import Table
 
     from langchain_judges.runs.studies.attack import attack_rates

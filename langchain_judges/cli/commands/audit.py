@@ -31,6 +31,7 @@ from langchain_judges.rows.printable import inert_json
 
 if TYPE_CHECKING:
     from langchain_judges.methods.allure.audit.checks import Check
+    from langchain_judges.methods.allure.audit.review import AuditRequest
 
 
 @dataclass(frozen=True)
@@ -112,10 +113,10 @@ def audit(
 @contextmanager
 def _session(
     judge: AllureFlags,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     flags: AuditFlags,
     check: Check,
-    items: list[dict[str, Any]],
+    items: list[dict[str, object]],
 ) -> Iterator[Session]:
     """Open the audit of some items, which the folder of the memory stores."""
     # Loaded here: a dry run needs nothing of it.
@@ -215,7 +216,7 @@ def _import(session: Session, elsewhere: ElsewhereFlags, errors: Console) -> Non
         raise InputError("\n".join([*problems, "Fix these answers; the others were accepted."]))
 
 
-def _review(session: Session, request: Mapping[str, Any], errors: Console) -> bool:
+def _review(session: Session, request: AuditRequest, errors: Console) -> bool:
     """Have the proposals answered at the terminal; False if the person stops before."""
     draft = session.drafts.with_name(f"{session.drafts.name}-{request['round']}.jsonl")
     review = Review(request["proposals"], draft)

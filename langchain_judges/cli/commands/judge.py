@@ -201,7 +201,7 @@ def _check_engine(judge: JudgeFlags, output: OutputFlags, run: LargeRunFlags) ->
 
 
 def _on_ray(
-    source: Callable[[], Iterable[Mapping[str, Any]]],
+    source: Callable[[], Iterable[Mapping[str, object]]],
     named: NamedJudge,
     options: dict[str, Any],
     run: LargeRunFlags,

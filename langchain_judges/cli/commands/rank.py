@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -124,7 +124,7 @@ def _print_ranking(ranking: Ranking, errors: Console) -> None:
 
 def outputs_of(
     path: Path, columns: list[str] | None, limit: int | None
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the rows of a table of outputs, its columns named as `rank` takes them.
 
     Args:
@@ -139,7 +139,7 @@ def outputs_of(
     from langchain_judges.rows.files import read_table
 
     named = named_columns(columns, FIELDS) or {}
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     tasks: set[str] = set()
     for row in read_table(path):
         for field, own in named.items():
@@ -158,7 +158,7 @@ def outputs_of(
 
 def _tell_comparisons(
     judge: Outline,
-    rows: list[dict[str, Any]],
+    rows: list[dict[str, object]],
     budget: int | None,
     prices: Path | None,
     errors: Console,

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -31,19 +31,14 @@ from langchain_judges.cli.running import run_rows
 from langchain_judges.cli.trust_report import ReportFlags, gates_passed, reports
 from langchain_judges.cli.unfolding import Without, unfolded
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.runs.result_row import judged_row, outcome_of
+from langchain_judges.runs.result_row import ResultRow, judged_row, outcome_of
 from langchain_judges.runs.summary import cause_of
-
-if TYPE_CHECKING:
-    from langchain_judges.runs.result_row import ResultRow
-
-Rows = Sequence[Mapping[str, Any]]
 
 
 class Verdicts(NamedTuple):
     """The verdicts that a report is about."""
 
-    by_judge: Mapping[str, Rows]
+    by_judge: Mapping[str, Sequence[ResultRow]]
     """Result rows."""
     provenance: Mapping[str, str]
     budget_spent: bool = False
@@ -125,7 +120,7 @@ def _check_use(data: str | None, judge: VerdictFlags, *, dry_run: bool) -> None:
 
 def _table(
     path: Path, judge: NamedJudge | None, flags: RowFlags, errors: Console
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the rows with their labels, checked by what their judge will need of them."""
     check = check_of(*judge.rows_like) if judge else check_known_of
     table = list(checked(rows_of(path, check, flags), flags.skip_bad, errors, "row"))
@@ -135,7 +130,7 @@ def _table(
     return table
 
 
-def _check_labels(table: Sequence[dict[str, Any]]) -> None:
+def _check_labels(table: Sequence[dict[str, object]]) -> None:
     fields = ("label", "labels", "human_votes")
     if not any(row.get(name) not in (None, "", {}, []) for row in table for name in fields):
         raise InputError(
@@ -147,7 +142,7 @@ def _check_labels(table: Sequence[dict[str, Any]]) -> None:
 
 def _judge_rows(
     named: NamedJudge,
-    table: Sequence[dict[str, Any]],
+    table: Sequence[dict[str, object]],
     out: Path,
     run: RunFlags,
     errors: Console,
@@ -192,11 +187,11 @@ def _leave(judged: Verdicts, errors: Console, address: str, *, strict: bool) -> 
         raise typer.Exit(FAILED)
 
 
-def _finished(paths: Sequence[Path]) -> dict[str, Rows]:
+def _finished(paths: Sequence[Path]) -> dict[str, Sequence[ResultRow]]:
     """Read the results of finished runs; two judges of one name are told apart by file."""
     from langchain_judges.report import read_verdicts
 
-    runs: dict[str, Rows] = {}
+    runs: dict[str, Sequence[ResultRow]] = {}
     for path in paths:
         for name, rows in read_verdicts(path).items():
             own = f"{name} ({path.name})" if name in runs else name

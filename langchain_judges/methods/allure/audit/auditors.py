@@ -21,6 +21,7 @@ from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.review import (
     AuditDecision,
     AuditProposal,
+    AuditRequest,
     read_answers,
 )
 from langchain_judges.methods.allure.audit.state import audited_shape
@@ -108,17 +109,14 @@ def _by_people(
     decisions: list[AuditDecision] = []
     problems: list[str] = []
     while open_proposals:
-        reply = interrupt(
-            {
-                "round": open_proposals[0]["round"],
-                "proposals": open_proposals,
-                "labels": list(labels),
-                "modes": [
-                    {"name": mode.name, "description": mode.description} for mode in modes
-                ],
-                "problems": problems,
-            }
-        )
+        request: AuditRequest = {
+            "round": open_proposals[0]["round"],
+            "proposals": open_proposals,
+            "labels": list(labels),
+            "modes": [{"name": mode.name, "description": mode.description} for mode in modes],
+            "problems": problems,
+        }
+        reply = interrupt(request)
         try:
             new, problems = read_answers(reply, open_proposals, labels, "human")
         except InputError as exc:

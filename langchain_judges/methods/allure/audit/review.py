@@ -55,6 +55,19 @@ class AuditProposal(TypedDict):
     """The failure mode that a rule suggests."""
 
 
+class AuditRequest(TypedDict):
+    """What an interrupted audit asks of people."""
+
+    round: int
+    proposals: list[AuditProposal]
+    """Those without an answer."""
+    labels: list[Label]
+    modes: list[dict[str, str]]
+    """Names and descriptions of the failure modes."""
+    problems: list[str]
+    """Why answers given before could not be taken."""
+
+
 class AuditDecision(TypedDict):
     """An auditor's answer to a proposal, resolved."""
 
