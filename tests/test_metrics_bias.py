@@ -148,6 +148,17 @@ def test_labels_that_are_sometimes_wrong_no_longer_accuse_the_judge(label_accura
     assert length_slope(judged, length, 0 * length, labels).interval.covers(0.0)
 
 
+def test_groups_that_can_be_read_only_once_are_read_once() -> None:
+    judged, length, labels = judged_by_quality(np.random.default_rng(24), 80, 0.9, 0.0)
+    groups = [place // 2 for place in range(80)]
+    columns = judged, length, 0 * length
+    slope = length_slope(*columns, labels, groups=groups)
+    assert slope.interval
+    assert length_slope(*columns, labels, groups=iter(groups)).interval == slope.interval
+    level = equal_length_win_rate(*columns, groups=groups)
+    assert equal_length_win_rate(*columns, groups=iter(groups)).interval == level.interval
+
+
 def test_a_strong_pull_of_length_is_seen_through_wrong_labels() -> None:
     judged, length, labels = judged_by_quality(np.random.default_rng(23), 2000, 0.9, 1.5)
     assert length_slope(judged, length, 0 * length, labels).interval.low > 0

@@ -16,16 +16,10 @@ from langchain_judges.metrics.agreement import (
     vote_agreement,
 )
 from langchain_judges.metrics.alttest import alt_test
+from langchain_judges.metrics.areas import auc, delong_test, hard_label_auc
 from langchain_judges.metrics.arena import style_controlled_strengths
-from langchain_judges.metrics.bias import (
-    length_bias,
-    lesser_bias,
-    list_bias,
-    markdown_bias,
-    perturbation_bias,
-    position_bias,
-    self_enhancement,
-)
+from langchain_judges.metrics.bias import perturbation_bias, position_bias, self_enhancement
+from langchain_judges.metrics.bootstrapping import bootstrap, paired_bootstrap
 from langchain_judges.metrics.calibration import (
     abstention_curve,
     calibrated_scores,
@@ -56,6 +50,7 @@ from langchain_judges.metrics.detection import (
     recall,
 )
 from langchain_judges.metrics.doubt import certainty
+from langchain_judges.metrics.equal_length import equal_length_win_rate
 from langchain_judges.metrics.fewlabels import (
     neyman_allocation,
     post_stratified_mean,
@@ -71,6 +66,7 @@ from langchain_judges.metrics.intervals import (
     sample_noise,
     wilson_interval,
 )
+from langchain_judges.metrics.lesser import length_bias, lesser_bias, list_bias, markdown_bias
 from langchain_judges.metrics.people import beside_people, oracle_agreement, people_agreement
 from langchain_judges.metrics.power import label_next, labels_needed, power_of_lead
 from langchain_judges.metrics.ranking import bradley_terry
@@ -88,29 +84,17 @@ from langchain_judges.metrics.rates import (
     tie_rate,
     win_rate,
 )
-from langchain_judges.metrics.resampling import bootstrap, paired_bootstrap
 from langchain_judges.metrics.result import Interval, Result, Significance
 from langchain_judges.metrics.selective import (
     binomial_upper_bound,
     selective_cascade,
     selective_threshold,
 )
-from langchain_judges.metrics.signals import (
-    auc,
-    delong_test,
-    detect_signal,
-    hard_label_auc,
-    signal_detection,
-)
+from langchain_judges.metrics.signals import detect_signal, signal_detection
+from langchain_judges.metrics.slopes import length_slope, preference_slopes, style_slopes
 from langchain_judges.metrics.slots import calibrated_slots, slot_probabilities
 from langchain_judges.metrics.studies import decision_aid, decision_aid_by_arm, plan_overlap
-from langchain_judges.metrics.style import (
-    equal_length_win_rate,
-    length_slope,
-    preference_slopes,
-    style_features,
-    style_slopes,
-)
+from langchain_judges.metrics.style import style_features
 from langchain_judges.metrics.truth import dawid_skene, transitivity
 from langchain_judges.metrics.voters import effective_voters, learned_weights
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, Unpack
 
-from langchain_judges.metrics.arguments import GroupKeys, Judgment, RightLabels, Votes
+from langchain_judges.metrics.arguments import (
+    GroupKeys,
+    IntervalOptions,
+    Judgments,
+    RightLabels,
+    Votes,
+)
 from langchain_judges.metrics.inputs import (
     NO_LABEL,
     as_list,
@@ -56,7 +62,7 @@ def share(
 
 
 def labelled(
-    judge: Iterable[Judgment], labels: Iterable[T | None], groups: GroupKeys
+    judge: Judgments, labels: Iterable[T | None], groups: GroupKeys
 ) -> tuple[list[tuple[Label | None, T]], Counter[str], list[Hashable] | None]:
     """Return (judgment or None, label) of the labelled items, what failed, their groups."""
     answers, truths, clusters = as_list(judge), as_list(labels), as_list(groups)
@@ -70,7 +76,7 @@ def labelled(
 
 
 def accuracy(
-    preferences: Iterable[Judgment],
+    preferences: Judgments,
     labels: RightLabels,
     errors: Errors = "wrong",
     *,
@@ -112,12 +118,10 @@ class OrderAgreement(Result):
 
 
 def order_agreement(
-    first: Iterable[Judgment],
-    second: Iterable[Judgment],
+    first: Judgments,
+    second: Judgments,
     errors: Errors = "wrong",
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    **options: Unpack[IntervalOptions],
 ) -> OrderAgreement:
     """Return the share of items on which both orders give the same answer.
 
@@ -126,8 +130,7 @@ def order_agreement(
         second: The preference in the order BA, by identity too.
         errors: `wrong` counts an item as disagreeing if an order failed, even if both did;
             `drop` leaves it out.
-        groups: The cluster of each item, for the interval.
-        confidence: The level of the interval.
+        options: As for `accuracy`.
 
     Returns:
         The share in [0, 1] of `n` items. `n_failed` has the reason of the first failed order.
@@ -137,7 +140,7 @@ def order_agreement(
     """
     pairs, failed = in_both_orders(first, second)
     hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
-    agreement = share(hits, failed, errors=errors, groups=groups, confidence=confidence)
+    agreement = share(hits, failed, errors=errors, **options)
     alike = sum(one == other for one, other in pairs)
     with_unread = alike / len(pairs) if pairs else math.nan
     return OrderAgreement(agreement, **vars(agreement), with_unread=with_unread)
@@ -147,9 +150,7 @@ Answers = tuple[Label | None, Label | None]
 """What a judge says of an item in either order; None where it failed."""
 
 
-def in_both_orders(
-    first: Iterable[Judgment], second: Iterable[Judgment]
-) -> tuple[list[Answers], Counter[str]]:
+def in_both_orders(first: Judgments, second: Judgments) -> tuple[list[Answers], Counter[str]]:
     """Return what both orders say of each item, and why those that failed did."""
     ours, theirs = as_list(first), as_list(second)
     same_length(first=ours, second=theirs)
@@ -163,8 +164,8 @@ def in_both_orders(
 
 
 def order_accuracy(  # noqa: PLR0913 - what is measured, and two knobs of its interval
-    first: Iterable[Judgment],
-    second: Iterable[Judgment],
+    first: Judgments,
+    second: Judgments,
     labels: RightLabels,
     rule: OrdersRule = "both_right",
     errors: Errors = "wrong",
@@ -227,7 +228,7 @@ def majority_vote(votes: Iterable[Label | None] | Label | None) -> Label | None:
 
 
 def vote_agreement(
-    preferences: Iterable[Judgment],
+    preferences: Judgments,
     votes: Votes,
     *,
     ties: Ties = "keep",
@@ -269,7 +270,7 @@ def vote_agreement(
 
 
 def majority_agreement(
-    preferences: Iterable[Judgment],
+    preferences: Judgments,
     votes: Votes,
     *,
     ties: Ties = "keep",

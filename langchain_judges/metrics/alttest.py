@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import scipy
 
-from langchain_judges.metrics.arguments import Floats, Judgment
+from langchain_judges.metrics.arguments import Floats, Judgment, Judgments
 from langchain_judges.metrics.comparisons import benjamini_yekutieli
 from langchain_judges.metrics.inputs import one_of, same_length, values_of
 from langchain_judges.metrics.result import Findings, Result
@@ -50,7 +50,7 @@ class AltTest(Findings):
 
 
 def alt_test(
-    judge: Iterable[Judgment],
+    judge: Judgments,
     annotations: Mapping[Name, Sequence[Judgment]],
     epsilon: float = 0.2,
     *,

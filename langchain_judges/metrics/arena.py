@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgment, Systems
+from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgments, Systems
 from langchain_judges.metrics.inputs import as_list, is_missing, same_length
 from langchain_judges.metrics.result import Findings, Result
-from langchain_judges.metrics.style import preference_slopes, style_gaps
+from langchain_judges.metrics.slopes import preference_slopes
+from langchain_judges.metrics.style import style_gaps
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class StyleControlled(Findings):
 
 
 def style_controlled_strengths(
-    preferences: Iterable[Judgment],
+    preferences: Judgments,
     systems: Systems,
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
@@ -69,7 +70,7 @@ def style_controlled_strengths(
     names = sorted({name for pair in pairs if pair for name in pair})
     if len(names) < 2:
         raise InputError(f"strengths need two systems, got {names!r}")
-    options: IntervalOptions = {"groups": as_list(groups), "confidence": confidence}
+    options = IntervalOptions(groups=as_list(groups), confidence=confidence)
 
     def fit(last: str) -> dict[str, Result]:
         # Strengths add up to 0: the last one is minus all others.

@@ -17,8 +17,13 @@ Judgment = Label | Mapping[str, object] | None
 """What a judge says of an item: a bare preference, label or number; a verdict; or a row that
 holds one under `verdict`. None is a failed judgment."""
 
+Judgments = Iterable[Judgment]
+
 RightLabels = Iterable[Label | None]
 """The right answer to each item, as people give it; None where there is none."""
+
+Confidences = Iterable[float | None] | None
+"""How sure the judge is of each item, from 0 to 1; None reads it from the verdicts."""
 
 Votes = Iterable[Label | Sequence[Label | None] | None]
 """The votes of people on each item, or its only vote."""

@@ -1,39 +1,31 @@
-"""Preferences unrelated to quality: for a slot, length, lists, the judge's own model."""
+"""Preferences unrelated to quality: for a slot, or for the judge's own model."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, Unpack
+from typing import Literal
 
 from langchain_judges.errors import OptionError
-from langchain_judges.metrics.agreement import Answers, in_both_orders, majority_vote, share
+from langchain_judges.metrics.agreement import Answers, in_both_orders, share
 from langchain_judges.metrics.arguments import (
     GroupKeys,
     IntervalOptions,
-    Judgment,
+    Judgments,
     RightLabels,
     Systems,
-    Votes,
 )
 from langchain_judges.metrics.cases import match
 from langchain_judges.metrics.inputs import (
     as_list,
     flat,
-    one_of,
     same_length,
     take,
-    value_of,
     values_of,
-    votes_of,
 )
 from langchain_judges.metrics.intervals import paired_difference, rate
 from langchain_judges.metrics.result import Findings, Result
-from langchain_judges.metrics.style import list_items, markdown_marks
-
-BiasUnit = Literal["vote", "sample"]
 
 
 @dataclass(frozen=True)
@@ -62,10 +54,10 @@ class PositionBias(Findings):
 
 
 def position_bias(
-    first: Iterable[Judgment],
-    second: Iterable[Judgment],
+    first: Judgments,
+    second: Judgments,
     *,
-    repeats: Iterable[Iterable[Judgment]] | None = None,
+    repeats: Iterable[Judgments] | None = None,
     groups: GroupKeys = None,
     confidence: float = 0.95,
 ) -> PositionBias:
@@ -88,7 +80,7 @@ def position_bias(
     2024 (arXiv 2410.02736) for subtracting it.
     """
     pairs, failed = in_both_orders(first, second)
-    options: IntervalOptions = {"groups": as_list(groups), "confidence": confidence}
+    options = IntervalOptions(groups=as_list(groups), confidence=confidence)
     flips = _hits(pairs, lambda pair: pair[0] != pair[1])
     flip_rate = share(flips, failed, **options)
     winners = [[] if None in pair else _slots(pair) for pair in pairs]
@@ -119,7 +111,7 @@ def _slots(pair: Answers) -> list[float]:
     return [float(side == slot) for side, slot in zip(pair, "AB", strict=True) if side != "tie"]
 
 
-def _change_share(answers: Iterable[Judgment]) -> float | None:
+def _change_share(answers: Judgments) -> float | None:
     """Return how many of the pairs of repeated answers differ; None if there is no pair."""
     values = [value for value in values_of(answers)[0] if value is not None]
     pairs = list(combinations(values, 2))
@@ -139,9 +131,9 @@ class PerturbationBias(Findings):
 
 
 def perturbation_bias(
-    original: Iterable[Judgment],
-    perturbed: Iterable[Judgment],
-    repeated: Iterable[Judgment],
+    original: Judgments,
+    perturbed: Judgments,
+    repeated: Judgments,
     *,
     groups: GroupKeys = None,
     confidence: float = 0.95,
@@ -157,7 +149,7 @@ def perturbation_bias(
 
     Source: Ye et al. 2024 (CALM, arXiv 2410.02736), robustness and consistency rates.
     """
-    options: IntervalOptions = {"groups": as_list(groups), "confidence": confidence}
+    options = IntervalOptions(groups=as_list(groups), confidence=confidence)
     base = as_list(original)
     columns, shares = [], []
     for others in (perturbed, repeated):
@@ -167,109 +159,6 @@ def perturbation_bias(
         shares.append(share(unchanged, failed, **options))
     excess = paired_difference(columns[1], columns[0], **options)
     return PerturbationBias(shares[0], shares[1], excess)
-
-
-class LesserBiasOptions(IntervalOptions, total=False):
-    """What `lesser_bias` and its kin take beside preferences, votes and texts."""
-
-    unit: BiasUnit
-
-
-def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
-    preferences: Iterable[Judgment],
-    votes: Votes,
-    amounts_a: Iterable[float],
-    amounts_b: Iterable[float],
-    *,
-    unit: BiasUnit = "vote",
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
-) -> Result:
-    """Return how often the judge turns away from the text that has less, but people prefer.
-
-    Args:
-        preferences: The judge's preference for each item, or verdicts or rows; a failed
-            judgment is left out and counted.
-        votes: People's label, or the list of their votes, for each item.
-        amounts_a: How much of something text A has, such as characters or list items.
-        amounts_b: How much text B has. Items of equal amounts are left out.
-        unit: `vote` counts each vote for the lesser text; `sample` each item whose
-            majority prefers it.
-        groups: The cluster of each item; by default the votes on one item are a cluster.
-        confidence: The level of the interval.
-
-    Returns:
-        The share in [0, 1], over `n` votes or items in which people prefer the text with
-        less, of those in which the judge does not; a tie of the judge is one.
-
-    Source: "LB" of Saha et al. 2023, with any amount in the place of length.
-    """
-    one_of("unit", unit, BiasUnit)
-    answers, people = as_list(preferences), votes_of(votes)
-    a_column, b_column, clusters = as_list(amounts_a), as_list(amounts_b), as_list(groups)
-    same_length(preferences=answers, votes=people, amounts=a_column, and_b=b_column)
-    same_length(preferences=answers, groups=clusters)
-    rows: list[list[float | None]] = []
-    failed = Counter[str]()
-    for answer, own, a, b in zip(answers, people, a_column, b_column, strict=True):
-        lesser = "A" if a < b else "B"
-        ballots = [majority_vote(own)] if unit == "sample" else own
-        count = ballots.count(lesser) if a != b else 0
-        value, reason = value_of(answer)
-        if count and value is None:
-            failed[reason] += 1
-        rows.append([None if value is None else float(value != lesser)] * count)
-    hits, keys = flat(rows, clusters)
-    if not any(hit is not None for hit in hits):
-        return Result.undefined("the lesser text is never the preferred one", n_failed=failed)
-    alone = groups is None and unit == "sample"
-    return share(hits, failed, groups=None if alone else keys, confidence=confidence)
-
-
-def length_bias(
-    preferences: Iterable[Judgment],
-    votes: Votes,
-    lengths_a: Iterable[float],
-    lengths_b: Iterable[float],
-    **options: Unpack[LesserBiasOptions],
-) -> Result:
-    """Return how often the judge does not prefer the shorter text where people do: "LB".
-
-    Args:
-        preferences: As for `lesser_bias`.
-        votes: As for `lesser_bias`.
-        lengths_a: The length of text A; the paper does not name its unit, use characters.
-        lengths_b: The length of text B in the same unit.
-        options: As for `lesser_bias`; of its units the paper's denominators show `vote`.
-
-    Source: Saha et al. 2023, section 4. It does not part bias from plain error: see
-    `length_slope`.
-    """
-    return lesser_bias(preferences, votes, lengths_a, lengths_b, **options)
-
-
-def list_bias(
-    preferences: Iterable[Judgment],
-    votes: Votes,
-    outputs_a: Iterable[str],
-    outputs_b: Iterable[str],
-    **options: Unpack[LesserBiasOptions],
-) -> Result:
-    """Return `lesser_bias` by the number of list items in the texts."""
-    a, b = map(list_items, outputs_a), map(list_items, outputs_b)
-    return lesser_bias(preferences, votes, a, b, **options)
-
-
-def markdown_bias(
-    preferences: Iterable[Judgment],
-    votes: Votes,
-    outputs_a: Iterable[str],
-    outputs_b: Iterable[str],
-    **options: Unpack[LesserBiasOptions],
-) -> Result:
-    """Return `lesser_bias` by all the markdown in the texts: headers, lists, bold, code."""
-    a, b = map(markdown_marks, outputs_a), map(markdown_marks, outputs_b)
-    return lesser_bias(preferences, votes, a, b, **options)
 
 
 @dataclass(frozen=True)
@@ -287,7 +176,7 @@ class SelfEnhancement(Findings):
 
 
 def self_enhancement(
-    preferences: Iterable[Judgment],
+    preferences: Judgments,
     labels: RightLabels,
     systems: Systems,
     own: str | Iterable[str],
@@ -330,7 +219,7 @@ def self_enhancement(
     cases = match(take(answers, mixed), take(truths, mixed))
     indices = take(mixed, cases.indices)
     mine = ["A" if sides[index][0] else "B" for index in indices]
-    options: IntervalOptions = {"groups": take(clusters, indices), "confidence": confidence}
+    options = IntervalOptions(groups=take(clusters, indices), confidence=confidence)
     points = [
         [
             0.5 if answer == "tie" else float(answer == side)

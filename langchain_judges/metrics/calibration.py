@@ -11,7 +11,14 @@ from statistics import fmean
 from typing import NamedTuple
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgment, RightLabels
+from langchain_judges.metrics.areas import auc
+from langchain_judges.metrics.arguments import (
+    Confidences,
+    GroupKeys,
+    IntervalOptions,
+    Judgments,
+    RightLabels,
+)
 from langchain_judges.metrics.cases import bare, cases_of
 from langchain_judges.metrics.inputs import (
     NO_CONFIDENCE,
@@ -25,7 +32,6 @@ from langchain_judges.metrics.inputs import (
 )
 from langchain_judges.metrics.intervals import mean, rate
 from langchain_judges.metrics.result import Findings, Result
-from langchain_judges.metrics.signals import auc
 from langchain_judges.orders import prefer
 from langchain_judges.verdict import Preference
 
@@ -115,9 +121,9 @@ LEAST_IN_BIN = 20
 
 
 def confidence_calibration(
-    answers: Iterable[Judgment],
+    answers: Judgments,
     labels: RightLabels,
-    confidences: Iterable[float | None] | None = None,
+    confidences: Confidences = None,
     *,
     groups: GroupKeys = None,
     confidence: float = 0.95,
@@ -150,10 +156,7 @@ _Item = tuple[float, float, int]
 
 
 def _with_confidence(
-    answers: Iterable[Judgment],
-    labels: RightLabels,
-    confidences: Iterable[float | None] | None,
-    groups: GroupKeys,
+    answers: Judgments, labels: RightLabels, confidences: Confidences, groups: GroupKeys
 ) -> tuple[list[_Item], Counter[str]]:
     """Return the items that have all that is needed, least confident first."""
     judgments, truths = as_list(answers), as_list(labels)
@@ -185,10 +188,7 @@ def _calibration(
         bins.append(Bin(fmean(chance for chance, *_ in part), right))
     gap = sum(each.agreement.n * abs(each.confidence - each.agreement) for each in bins)
     chances, hits, keys = zip(*items, strict=True)
-    options: IntervalOptions = {
-        "groups": keys if clustered else None,
-        "confidence": confidence,
-    }
+    options = IntervalOptions(groups=keys if clustered else None, confidence=confidence)
     squares = [(chance - hit) ** 2 for chance, hit in zip(chances, hits, strict=True)]
     why = "above 0 by chance alone"
     ece = Result(gap / len(items), n=len(items), n_failed=failed, no_interval=why)
@@ -210,9 +210,9 @@ def _ends(chances: Sequence[float], count: int) -> list[int]:
 
 
 def abstention_curve(
-    answers: Iterable[Judgment],
+    answers: Judgments,
     labels: RightLabels,
-    confidences: Iterable[float | None] | None = None,
+    confidences: Confidences = None,
     shares: Sequence[float] = (1.0, 0.75, 0.5, 0.25),
     *,
     groups: GroupKeys = None,

@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgment, RightLabels
+from langchain_judges.metrics.arguments import (
+    Floats,
+    GroupKeys,
+    Ints,
+    Judgment,
+    Judgments,
+    RightLabels,
+)
 from langchain_judges.metrics.inputs import (
     NO_LABEL,
     ValueOrReason,
@@ -64,7 +71,7 @@ class Cases:
         return Result.undefined(reason, n=self.n, n_failed=self.failed)
 
 
-def complete(*columns: Iterable[Judgment], field: str = "score") -> Cases:
+def complete(*columns: Judgments, field: str = "score") -> Cases:
     """Read columns of judgments; leave out and count the items that lack one.
 
     Args:
@@ -76,7 +83,7 @@ def complete(*columns: Iterable[Judgment], field: str = "score") -> Cases:
     return cases_of([[value_of(item, field) for item in column] for column in lists])
 
 
-def match(judge: Iterable[Judgment], truth: RightLabels, field: str | None = None) -> Cases:
+def match(judge: Judgments, truth: RightLabels, field: str | None = None) -> Cases:
     """Pair judgments with people's answers; leave out and count what lacks either.
 
     The first column is the judge's, the second people's.

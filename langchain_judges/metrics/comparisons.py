@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, needs
-from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgment, RightLabels
+from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgments, RightLabels
 from langchain_judges.metrics.cases import match
 from langchain_judges.metrics.inputs import as_floats
 from langchain_judges.metrics.result import Significance
@@ -24,9 +24,7 @@ class McNemar(Significance):
     only_second: int
 
 
-def mcnemar(
-    first: Iterable[Judgment], second: RightLabels, *, groups: GroupKeys = None
-) -> McNemar:
+def mcnemar(first: Judgments, second: RightLabels, *, groups: GroupKeys = None) -> McNemar:
     """Test whether two judges are right equally often on the same items, exactly.
 
     Args:
@@ -60,7 +58,7 @@ def mcnemar(
 
 
 def sign_flip_test(
-    first: Iterable[Judgment], second: RightLabels, *, groups: GroupKeys = None
+    first: Judgments, second: RightLabels, *, groups: GroupKeys = None
 ) -> Significance:
     """Test whether two judges score alike on the same items, by changing their sides.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.arguments import Judgment, RightLabels
+from langchain_judges.metrics.arguments import Judgments, RightLabels
 from langchain_judges.metrics.cases import complete, match
 from langchain_judges.metrics.inputs import must_be_binary
 from langchain_judges.metrics.intervals import check_confidence, normal_quantile
@@ -102,8 +102,8 @@ def _fieller_interval(rates: Sequence[float], counts: Sequence[float], z: float)
 
 
 def corrected_rate(
-    judged: Iterable[Judgment],
-    calibration_judged: Iterable[Judgment],
+    judged: Judgments,
+    calibration_judged: Judgments,
     calibration_labels: RightLabels,
     *,
     confidence: float = 0.95,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal, Unpack
 
@@ -16,12 +16,17 @@ from langchain_judges.metrics.arguments import (
     GroupKeys,
     IntervalOptions,
     Ints,
-    Judgment,
+    Judgments,
     RightLabels,
 )
 from langchain_judges.metrics.cases import match
 from langchain_judges.metrics.inputs import one_of
-from langchain_judges.metrics.intervals import check_confidence, mean, student_quantile
+from langchain_judges.metrics.intervals import (
+    LEAST_GROUPS,
+    check_confidence,
+    mean,
+    student_quantile,
+)
 from langchain_judges.metrics.resampling import Correlation, jackknife_error
 from langchain_judges.metrics.result import Interval, Result, Significance
 
@@ -29,9 +34,7 @@ Level = Literal["global", "group", "system"]
 Alternative = Literal["greater", "less", "two-sided"]
 
 
-def pearson(
-    judge: Iterable[Judgment], human: RightLabels, **options: Unpack[IntervalOptions]
-) -> Result:
+def pearson(judge: Judgments, human: RightLabels, **options: Unpack[IntervalOptions]) -> Result:
     """Return Pearson's r of the judge's scores with people's, over all items.
 
     Args:
@@ -46,7 +49,7 @@ def pearson(
 
 
 def spearman(
-    judge: Iterable[Judgment], human: RightLabels, **options: Unpack[IntervalOptions]
+    judge: Judgments, human: RightLabels, **options: Unpack[IntervalOptions]
 ) -> Result:
     """Return Spearman's ρ over all items; arguments as for `pearson`.
 
@@ -55,9 +58,7 @@ def spearman(
     return correlate(judge, human, "spearman", **options)
 
 
-def kendall(
-    judge: Iterable[Judgment], human: RightLabels, **options: Unpack[IntervalOptions]
-) -> Result:
+def kendall(judge: Judgments, human: RightLabels, **options: Unpack[IntervalOptions]) -> Result:
     """Return Kendall's τ_b (ties allowed) over all items; arguments as for `pearson`.
 
     Source: `scipy.stats.kendalltau`; the interval by a jackknife of Fisher's z, for ratings
@@ -67,7 +68,7 @@ def kendall(
 
 
 def correlate(
-    judge: Iterable[Judgment],
+    judge: Judgments,
     human: RightLabels,
     kind: Correlation = "pearson",
     *,
@@ -157,9 +158,6 @@ def _normal_error(kind: str, r: float, n: int) -> float:
     """Return the error of Fisher's z for normal scores, after Bonett & Wright 2000."""
     scale = {"pearson": 1.0, "spearman": 1 + r * r / 2, "kendall": 0.0}[kind]
     return math.sqrt(scale / (n - 3))
-
-
-LEAST_GROUPS = 5
 
 
 def _fisher_error(
@@ -263,7 +261,7 @@ class PairwiseAccuracy(Result):
 
 
 def pairwise_accuracy(
-    judge: Iterable[Judgment], human: RightLabels, *, tie_band: float | None = None
+    judge: Judgments, human: RightLabels, *, tie_band: float | None = None
 ) -> PairwiseAccuracy:
     """Return the share of pairs of items that the judge orders as people do, ties included.
 

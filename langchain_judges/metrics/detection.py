@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Unpack
@@ -14,7 +14,7 @@ from langchain_judges.metrics.arguments import (
     Floats,
     GroupKeys,
     IntervalOptions,
-    Judgment,
+    Judgments,
     RightLabels,
 )
 from langchain_judges.metrics.cases import Cases, match
@@ -36,7 +36,7 @@ class DrawnOptions(IntervalOptions, total=False):
 
 
 def precision(
-    judge: Iterable[Judgment],
+    judge: Judgments,
     labels: RightLabels,
     positive: Label = 1,
     **options: Unpack[IntervalOptions],
@@ -61,7 +61,7 @@ def precision(
 
 
 def recall(
-    judge: Iterable[Judgment],
+    judge: Judgments,
     labels: RightLabels,
     positive: Label = 1,
     **options: Unpack[IntervalOptions],
@@ -94,10 +94,7 @@ def _share_of_class(
 
 
 def f1(
-    judge: Iterable[Judgment],
-    labels: RightLabels,
-    positive: Label = 1,
-    **options: Unpack[DrawnOptions],
+    judge: Judgments, labels: RightLabels, positive: Label = 1, **options: Unpack[DrawnOptions]
 ) -> Result:
     """Return the harmonic mean of precision and recall, with its interval.
 
@@ -121,7 +118,7 @@ def f1(
 
 
 def balanced_accuracy(
-    judge: Iterable[Judgment],
+    judge: Judgments,
     labels: RightLabels,
     errors: Errors = "drop",
     **options: Unpack[DrawnOptions],
@@ -163,9 +160,7 @@ def balanced_accuracy(
     return _with_interval(value, cases, classes, statistic, **options)
 
 
-def matthews(
-    judge: Iterable[Judgment], labels: RightLabels, **options: Unpack[DrawnOptions]
-) -> Result:
+def matthews(judge: Judgments, labels: RightLabels, **options: Unpack[DrawnOptions]) -> Result:
     """Return Matthews' correlation coefficient (MCC), of two classes or more.
 
     Arguments as for `balanced_accuracy`. In [−1, 1]; NaN if the labels, or what the judge
@@ -245,7 +240,7 @@ class Classification(Findings):
 
 
 def classification(
-    judge: Iterable[Judgment],
+    judge: Judgments,
     labels: RightLabels,
     positive: Label = 1,
     *,
@@ -259,10 +254,8 @@ def classification(
     """
     cases = match(judge, labels)
     answers, truth = ([int(label == positive) for label in column] for column in cases.columns)
-    options: IntervalOptions = {
-        "groups": None if groups is None else cases.clusters(groups),
-        "confidence": confidence,
-    }
+    clusters = None if groups is None else cases.clusters(groups)
+    options = IntervalOptions(groups=clusters, confidence=confidence)
     parts = {
         "accuracy": accuracy(answers, truth, **options),
         "balanced_accuracy": balanced_accuracy(answers, truth, **options),

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.arguments import Floats, Judgment, RightLabels
+from langchain_judges.metrics.arguments import Floats, Judgments, RightLabels
 from langchain_judges.metrics.cases import complete, match
 from langchain_judges.metrics.inputs import as_list, must_be_binary, same_length, take
 from langchain_judges.metrics.intervals import check_confidence, normal_quantile
@@ -31,8 +31,8 @@ class PredictionPowered(Result):
 
 def ppi_mean(
     labels: RightLabels,
-    judged: Iterable[Judgment],
-    judged_unlabelled: Iterable[Judgment],
+    judged: Judgments,
+    judged_unlabelled: Judgments,
     *,
     lam: float | None = 1.0,
     confidence: float = 0.95,
@@ -87,8 +87,8 @@ def _best_lambda(y: Floats, f: Floats, unlabelled: Floats) -> float:
 
 def ppi_plus_plus_mean(
     labels: RightLabels,
-    judged: Iterable[Judgment],
-    judged_unlabelled: Iterable[Judgment],
+    judged: Judgments,
+    judged_unlabelled: Judgments,
     *,
     confidence: float = 0.95,
 ) -> PredictionPowered:
@@ -110,9 +110,9 @@ def ppi_plus_plus_mean(
 
 def stratified_ppi_mean(
     labels: RightLabels,
-    judged: Iterable[Judgment],
+    judged: Judgments,
     strata: Iterable[Hashable],
-    judged_unlabelled: Iterable[Judgment],
+    judged_unlabelled: Judgments,
     strata_unlabelled: Iterable[Hashable],
     *,
     confidence: float = 0.95,
@@ -198,11 +198,7 @@ def neyman_allocation(
 
 
 def post_stratified_mean(
-    labels: RightLabels,
-    judged: Iterable[Judgment],
-    judged_all: Iterable[Judgment],
-    *,
-    confidence: float = 0.95,
+    labels: RightLabels, judged: Judgments, judged_all: Judgments, *, confidence: float = 0.95
 ) -> Result:
     """Return the human mean, post-stratified by what a 0/1 judge says.
 

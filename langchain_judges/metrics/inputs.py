@@ -10,7 +10,14 @@ import numpy as np
 from typing_extensions import TypeIs
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.arguments import Floats, GroupKeys, Judgment, Votes
+from langchain_judges.metrics.arguments import (
+    Confidences,
+    Floats,
+    GroupKeys,
+    Judgment,
+    Judgments,
+    Votes,
+)
 from langchain_judges.verdict import Label
 
 T = TypeVar("T")
@@ -117,9 +124,7 @@ def value_of(item: Judgment, field: str | None = None) -> ValueOrReason:
     return (None if is_missing(value) else value), reason
 
 
-def confidences_of(
-    judgments: Iterable[Judgment], confidences: Iterable[float | None] | None
-) -> list[float | None]:
+def confidences_of(judgments: Judgments, confidences: Confidences) -> list[float | None]:
     """Return the confidence in each judgment; None reads it from the verdicts."""
     if confidences is not None:
         return as_list(confidences)
@@ -144,7 +149,7 @@ def points_of(value: Label) -> float:
 
 
 def values_of(
-    items: Iterable[Judgment], field: str | None = None
+    items: Judgments, field: str | None = None
 ) -> tuple[list[Label | None], Counter[str]]:
     """Return what each judgment says, None where nothing, and the reasons of those."""
     readings = [value_of(item, field) for item in as_list(items)]

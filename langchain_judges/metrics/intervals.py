@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,9 +11,12 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgment, RightLabels
+from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgments, RightLabels
 from langchain_judges.metrics.cases import complete, match
 from langchain_judges.metrics.result import Interval, Result
+
+LEAST_GROUPS = 5
+"""Of fewer groups, or items on their own, what varies between them says too little."""
 
 
 def check_confidence(confidence: float) -> None:
@@ -66,9 +69,7 @@ def wilson(p: float, n: float, z: float) -> Interval:
     return Interval.around(middle, half)
 
 
-def rate(
-    hits: Iterable[Judgment], *, groups: GroupKeys = None, confidence: float = 0.95
-) -> Result:
+def rate(hits: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:
     """Return the share of hits with its interval.
 
     Args:
@@ -132,7 +133,7 @@ def _effective_wilson(
     return wilson(p, effective, student_quantile(level, freedom)).within(0.0, 1.0)
 
 
-def clustered_standard_error(values: Iterable[Judgment], groups: GroupKeys = None) -> Result:
+def clustered_standard_error(values: Judgments, groups: GroupKeys = None) -> Result:
     """Return the standard error of a mean whose items come in clusters.
 
     `SE² = (1/n²) Σ_c (Σ_{i∈c} (s_i − s̄))²`. Without `groups` it is the usual s / √n.
@@ -153,9 +154,7 @@ def clustered_standard_error(values: Iterable[Judgment], groups: GroupKeys = Non
     return Result(compute(floats, clusters), n=cases.n, n_failed=cases.failed)
 
 
-def mean(
-    values: Iterable[Judgment], *, groups: GroupKeys = None, confidence: float = 0.95
-) -> Result:
+def mean(values: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95) -> Result:
     """Return a mean with Student's interval, over clusters if `groups` are given.
 
     Args:
@@ -205,11 +204,7 @@ def mean_result(
 
 
 def paired_difference(
-    first: Iterable[Judgment],
-    second: RightLabels,
-    *,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    first: Judgments, second: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> Result:
     """Return the mean of first − second over the items that both have.
 

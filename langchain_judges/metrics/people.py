@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
@@ -11,7 +11,7 @@ from statistics import fmean
 from langchain_judges.errors import OptionError
 from langchain_judges.metrics.agreement import Ties
 from langchain_judges.metrics.alttest import alt_test
-from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgment, Votes
+from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgments, Votes
 from langchain_judges.metrics.inputs import (
     as_list,
     flat,
@@ -27,11 +27,7 @@ from langchain_judges.verdict import Label
 
 
 def people_agreement(
-    votes: Votes,
-    *,
-    ties: Ties = "keep",
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    votes: Votes, *, ties: Ties = "keep", groups: GroupKeys = None, confidence: float = 0.95
 ) -> Result:
     """Return how often two people agree on the same item.
 
@@ -114,7 +110,7 @@ class BesidePeople(Findings):
 
 
 def beside_people(
-    judge: Iterable[Judgment],
+    judge: Judgments,
     votes: Votes,
     *,
     margin: float = 0.05,
@@ -154,7 +150,7 @@ def beside_people(
         for value, own in zip(values, rows, strict=True)
     ]
     theirs = [fmean(_alike(own)) for own in rows]
-    options: IntervalOptions = {"groups": take(clusters, indices), "confidence": confidence}
+    options = IntervalOptions(groups=take(clusters, indices), confidence=confidence)
     lead = paired_difference(ours, theirs, **options)
     places = range(max(map(len, rows), default=0))
     stand_in = alt_test(values, {place: [own[place] for own in rows] for place in places})

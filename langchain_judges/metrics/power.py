@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.arguments import Judgment, RightLabels
+from langchain_judges.metrics.arguments import Judgments, RightLabels
 from langchain_judges.metrics.fewlabels import neyman_allocation
 from langchain_judges.metrics.inputs import as_list, is_missing, same_length, values_of
 from langchain_judges.metrics.intervals import rate
@@ -95,7 +95,7 @@ def labels_needed(
 
 
 def label_next(
-    judged: Iterable[Judgment],
+    judged: Judgments,
     labels: RightLabels,
     strata: Iterable[Hashable],
     budget: int,

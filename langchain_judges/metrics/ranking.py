@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from langchain_judges.errors import InputError
-from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgment, Systems
+from langchain_judges.metrics.arguments import Floats, GroupKeys, Ints, Judgments, Systems
+from langchain_judges.metrics.bootstrapping import percentile_interval
 from langchain_judges.metrics.cases import Cases
 from langchain_judges.metrics.inputs import as_list, is_missing, one_of, same_length, values_of
-from langchain_judges.metrics.resampling import draws, percentile_interval
+from langchain_judges.metrics.resampling import draws
 from langchain_judges.metrics.result import Findings, Result
 from langchain_judges.verdict import Label
 
@@ -40,7 +41,7 @@ class BradleyTerry(Findings):
 
 
 def bradley_terry(
-    preferences: Iterable[Judgment],
+    preferences: Judgments,
     systems: Systems,
     *,
     groups: GroupKeys = None,

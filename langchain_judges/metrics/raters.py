@@ -12,7 +12,7 @@ import numpy as np
 
 from langchain_judges.errors import InputError, needs
 from langchain_judges.metrics.agreement import labelled
-from langchain_judges.metrics.arguments import Floats, GroupKeys, Judgment, RightLabels
+from langchain_judges.metrics.arguments import Floats, GroupKeys, Judgments, RightLabels
 from langchain_judges.metrics.cases import match
 from langchain_judges.metrics.inputs import as_floats, as_list, one_of, same_length, values_of
 from langchain_judges.metrics.result import Findings, Interval, Result
@@ -21,12 +21,12 @@ from langchain_judges.verdict import Label
 
 T = TypeVar("T")
 
-Ratings = Iterable[Iterable[Judgment]]
+Ratings = Iterable[Judgments]
 """The labels that raters gave, in rows of items or of raters."""
 
 
 def cohen_kappa(  # noqa: PLR0913 - two raters, how labels lie apart, and the interval
-    first: Iterable[Judgment],
+    first: Judgments,
     second: RightLabels,
     *,
     weights: Literal["linear", "quadratic"] | None = None,
@@ -155,8 +155,7 @@ def fleiss_kappa(ratings: Ratings) -> Result:
 
 
 def krippendorff_alpha(
-    ratings: Ratings,
-    level: Literal["nominal", "ordinal", "interval", "ratio"] = "nominal",
+    ratings: Ratings, level: Literal["nominal", "ordinal", "interval", "ratio"] = "nominal"
 ) -> Result:
     """Return Krippendorff's α of any number of raters, of whom some may have said nothing.
 
@@ -212,7 +211,7 @@ class Confusion(Findings):
 
 
 def confusion(
-    preferences: Iterable[Judgment], labels: RightLabels, classes: Sequence[Label] | None = None
+    preferences: Judgments, labels: RightLabels, classes: Sequence[Label] | None = None
 ) -> Confusion:
     """Count what the judge said against the labels.
 

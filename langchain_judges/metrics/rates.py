@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from typing import Literal, Unpack
 
 from langchain_judges.metrics.agreement import accuracy, share
-from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgment, RightLabels
+from langchain_judges.metrics.arguments import (
+    GroupKeys,
+    IntervalOptions,
+    Judgments,
+    RightLabels,
+)
 from langchain_judges.metrics.inputs import (
     NOT_JUDGED,
     POINTS,
@@ -25,7 +30,7 @@ from langchain_judges.verdict import Preference
 
 
 def win_rate(
-    preferences: Iterable[Judgment],
+    preferences: Judgments,
     *,
     graded: bool = False,
     groups: GroupKeys = None,
@@ -48,7 +53,7 @@ def win_rate(
     return share(hits, failed, groups=groups, confidence=confidence)
 
 
-def tie_rate(preferences: Iterable[Judgment], **options: Unpack[IntervalOptions]) -> Result:
+def tie_rate(preferences: Judgments, **options: Unpack[IntervalOptions]) -> Result:
     """Return the share of ties among the judged items; without `graded` as for `win_rate`."""
     values, failed = values_of(preferences)
     for value in set(values) - {None}:
@@ -117,7 +122,7 @@ class FailureRates(Findings):
 
 
 def failure_rates(
-    judgments: Iterable[Judgment], *, groups: GroupKeys = None, confidence: float = 0.95
+    judgments: Judgments, *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> FailureRates:
     """Return how often the judge gave no verdict, and why.
 

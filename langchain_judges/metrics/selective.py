@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.metrics.arguments import Floats, Ints, Judgment, RightLabels
+from langchain_judges.metrics.arguments import Confidences, Floats, Ints, Judgments, RightLabels
 from langchain_judges.metrics.inputs import (
     NO_CONFIDENCE,
     NO_LABEL,
@@ -71,8 +71,8 @@ class Threshold(Findings):
 
 
 def selective_threshold(
-    preferences: Iterable[Judgment],
-    confidences: Iterable[float | None] | None,
+    preferences: Judgments,
+    confidences: Confidences,
     labels: RightLabels,
     *,
     alpha: float = 0.1,
@@ -152,9 +152,7 @@ def _furthest(
 
 
 def _calibration(
-    preferences: Iterable[Judgment],
-    confidences: Iterable[float | None] | None,
-    labels: RightLabels,
+    preferences: Judgments, confidences: Confidences, labels: RightLabels
 ) -> tuple[list[tuple[float | None, bool]], Counter[str]]:
     """Return (confidence or None, right) of the labelled items, and why those have None."""
     answers, truths = as_list(preferences), as_list(labels)
@@ -206,7 +204,7 @@ class CascadeFindings(Findings):
 
 
 def selective_cascade(
-    judges: Sequence[tuple[Iterable[Judgment], Iterable[float | None] | None]],
+    judges: Sequence[tuple[Judgments, Confidences]],
     labels: RightLabels,
     *,
     alpha: float = 0.1,

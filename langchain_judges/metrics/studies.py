@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from langchain_judges.errors import OptionError
-from langchain_judges.metrics.arguments import GroupKeys, IntervalOptions, Judgment, RightLabels
+from langchain_judges.metrics.arguments import (
+    GroupKeys,
+    IntervalOptions,
+    Judgments,
+    RightLabels,
+)
 from langchain_judges.metrics.cases import match_all
 from langchain_judges.metrics.inputs import as_list, same_length, take
 from langchain_judges.metrics.intervals import mean, paired_difference
@@ -34,8 +39,8 @@ class DecisionAid(Findings):
 
 
 def decision_aid(
-    before: Iterable[Judgment],
-    after: Iterable[Judgment],
+    before: Judgments,
+    after: Judgments,
     truth: RightLabels,
     *,
     groups: GroupKeys = None,
@@ -65,10 +70,7 @@ def decision_aid(
         [_points(answer, label) for answer, label in zip(column, labels, strict=True)]
         for column in answers
     )
-    options: IntervalOptions = {
-        "groups": take(clusters, cases.indices),
-        "confidence": confidence,
-    }
+    options = IntervalOptions(groups=take(clusters, cases.indices), confidence=confidence)
     moves = Counter(zip(old, new, strict=True))
     return DecisionAid(
         before=mean(old, **options),
@@ -88,7 +90,7 @@ def _points(answer: Label, label: Label) -> int:
 
 
 def decision_aid_by_arm(
-    before: Iterable[Judgment], after: Iterable[Judgment], truth: RightLabels, arms: Iterable[T]
+    before: Judgments, after: Judgments, truth: RightLabels, arms: Iterable[T]
 ) -> dict[T, DecisionAid]:
     """Measure each arm of a study on its own, such as one table against eight.
 

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.metrics.arguments import Floats, Ints
 from langchain_judges.metrics.intervals import (
+    LEAST_GROUPS,
     check_confidence,
     normal_quantile,
     student_quantile,
@@ -26,8 +27,6 @@ Tables = Floats
 DRAWS = 2000
 PRIOR = 2.0
 """Items that all the cells share before any is seen: half an item each for two classes."""
-
-LEAST_GROUPS = 5
 
 
 class TableInterval(TypedDict, total=False):

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from langchain_judges.metrics.arguments import Floats, Judgment, Systems
+from langchain_judges.metrics.arguments import Floats, Judgments, Systems
 from langchain_judges.metrics.inputs import (
     POINTS,
     as_list,
@@ -128,7 +128,7 @@ def _expect(
 
 
 def transitivity(
-    preferences: Iterable[Judgment],
+    preferences: Judgments,
     systems: Systems,
     groups: Iterable[Hashable],
     *,
