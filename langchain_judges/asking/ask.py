@@ -36,7 +36,7 @@ _REPAIR = (
     "Reply again, with nothing but a JSON object that fits this JSON schema:\n{schema}"
 )
 _NO_REPAIR = {"refusal", "truncated"}
-_JUDGED = (
+_MATERIAL = (
     *("candidate_1", "candidate_2", "claims", "expected", "findings", "rationale", "reference"),
     *("request", "response", "response_1", "response_2", "source", "summaries"),
     *("table", "table_1", "table_2", "task", "text"),
@@ -166,7 +166,7 @@ def _checked(
     """Send the messages, check the reply, and ask for a repair where it cannot be used."""
     question = asking.question
     repairs_to_go = question.repairs
-    material = [str(variables[name]) for name in _JUDGED if variables.get(name)]
+    material = [str(variables[name]) for name in _MATERIAL if variables.get(name)]
     while True:
         message, request, failure = yield from send(asking, messages)
         if message is None:

@@ -132,8 +132,8 @@ class Channel:
 
     def sampling(self, sampled: bool, seed: int | None) -> Sampling:
         """Return the sampling parameters that a call binds."""
-        wanted = self.wanted_sampling(sampled, seed)
-        return {key: value for key, value in wanted.items() if key not in self.refused}
+        parameters = self.wanted_sampling(sampled, seed)
+        return {key: value for key, value in parameters.items() if key not in self.refused}
 
     def wanted_sampling(self, sampled: bool, seed: int | None) -> Sampling:
         """Return the sampling parameters that a call would bind if the model took them all."""
@@ -246,13 +246,13 @@ class Channel:
         those that declare a field honour it.
         """
         # Without a seed LangChain's cache would answer every sample with the first.
-        own: dict[str, object] = {"cache": False} if "seed" in self.refused else {}
+        changes: dict[str, object] = {"cache": False} if "seed" in self.refused else {}
         if self.kin:
-            return (model.model_copy(update=own) if own else model), dict(sampling)
+            return (model.model_copy(update=changes) if changes else model), dict(sampling)
         fields = type(model).model_fields
-        own |= {key: value for key, value in sampling.items() if key in fields}
-        rest = {key: value for key, value in sampling.items() if key not in fields}
-        return (model.model_copy(update=own) if own else model), rest
+        changes |= {key: value for key, value in sampling.items() if key in fields}
+        others = {key: value for key, value in sampling.items() if key not in fields}
+        return (model.model_copy(update=changes) if changes else model), others
 
 
 def _rungs(model: BaseChatModel, kin: bool) -> tuple[Rung, ...]:

@@ -121,14 +121,14 @@ def _name(thread: str) -> str:
 
 
 def _opened(saver: BaseCheckpointSaver[Any], thread: str) -> Steps[_Page]:
-    where: RunnableConfig = {"configurable": {"thread_id": _name(thread), "checkpoint_ns": ""}}
+    place: RunnableConfig = {"configurable": {"thread_id": _name(thread), "checkpoint_ns": ""}}
     saved: CheckpointTuple | None = yield Effect(
-        lambda: saver.get_tuple(where), lambda: saver.aget_tuple(where)
+        lambda: saver.get_tuple(place), lambda: saver.aget_tuple(place)
     )
     if saved is None:
         empty = empty_checkpoint()
         config: RunnableConfig = yield Effect(
-            lambda: saver.put(where, empty, {}, {}), lambda: saver.aput(where, empty, {}, {})
+            lambda: saver.put(place, empty, {}, {}), lambda: saver.aput(place, empty, {}, {})
         )
         return _Page(config, {})
     entries = [value for _, channel, value in saved.pending_writes or () if channel == "entry"]

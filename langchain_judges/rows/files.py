@@ -22,8 +22,8 @@ def nearest_file(path: Path, names: Iterable[str] = ()) -> str:
         path: What is missing.
         names: What else may be meant.
     """
-    beside = path.parent.iterdir() if path.parent.is_dir() else ()
-    hint = did_you_mean(path.name, [*names, *(each.name for each in beside)])
+    neighbours = path.parent.iterdir() if path.parent.is_dir() else ()
+    hint = did_you_mean(path.name, [*names, *(each.name for each in neighbours)])
     return f"; {hint.rstrip()}" if hint else ""
 
 
@@ -72,14 +72,14 @@ def _bytes(path: Path) -> gzip.GzipFile | io.BufferedReader:
 def _json(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with _bytes(path) as file:
-            whole = json.loads(file.read())
+            records = json.loads(file.read())
     except ValueError:
         # Some data sets on the hub have one object on each line of a .json file.
         yield from read_lines(path)
         return
-    if not isinstance(whole, list):
+    if not isinstance(records, list):
         raise InputError(f"{path} must hold a list of objects")
-    yield from whole
+    yield from records
 
 
 def _delimited(path: Path, delimiter: str) -> Iterator[dict[str, Any]]:

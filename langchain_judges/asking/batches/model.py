@@ -128,8 +128,8 @@ def _clients(library: Any, batcher: Batcher) -> tuple[Any, Any]:
 
     def response(request: httpx.Request, answer: BatchAnswer) -> httpx.Response:
         parts = {"json": answer["body"], "request": request}
-        whole: httpx.Response = library.Response(answer["status"], **parts)
-        return whole
+        http_response: httpx.Response = library.Response(answer["status"], **parts)
+        return http_response
 
     return library.Client(transport=Transport()), library.AsyncClient(
         transport=AsyncTransport()

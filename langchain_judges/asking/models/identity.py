@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_judges.asking.models.clients import is_openai_kin
 
@@ -53,39 +53,39 @@ def model_name(model: BaseChatModel) -> str:
     return type(model).__name__
 
 
-def model_identity(model: BaseChatModel) -> dict[str, Any]:
+def model_identity(model: BaseChatModel) -> dict[str, object]:
     """Return what decides a model's replies: class, name and sampling parameters.
 
     Never its address, port or key: the same model behind another door is the same model.
     Settings whose meaning we do not know count as a hash. A local model is known by its
     file's hash.
     """
-    own = (getattr(model, "metadata", None) or {}).get("model_file")
+    file_hash = (getattr(model, "metadata", None) or {}).get("model_file")
     fields = type(model).model_fields
     settings = {
         field: getattr(model, field, None) for field in sorted(_SAMPLING & fields.keys())
     }
     kin = is_openai_kin(model)
     # Of a class that we do not know, whatever was set may decide what it replies.
-    rest = () if kin else sorted(model.model_fields_set - settings.keys() - set(_WITHIN))
-    settings |= {field: getattr(model, field, None) for field in rest}
+    others = () if kin else sorted(model.model_fields_set - settings.keys() - set(_WITHIN))
+    settings |= {field: getattr(model, field, None) for field in others}
     within = {field: _settings(getattr(model, field, None) or {}) for field in _WITHIN}
     return {
         "class": type(model).__name__,
         "name": model_name(model),
         **_settings(settings),
         **{field: value for field, value in within.items() if value},
-        **({"file": own} if own else {}),
+        **({"file": file_hash} if file_hash else {}),
     }
 
 
-def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(settings: Mapping[str, object]) -> dict[str, object]:
     """Return settings for all to see: known ones as they are, others as one hash.
 
     An unknown one may decide the replies, and may be a secret that nobody should read.
     """
-    plain: dict[str, Any] = {}
-    unknown: dict[str, Any] = {}
+    plain: dict[str, object] = {}
+    unknown: dict[str, object] = {}
     for name, value in settings.items():
         if value is None or value in ({}, []):
             continue
@@ -102,7 +102,7 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _without_access(value: Any) -> Any:
+def _without_access(value: object) -> object:
     """Return a setting without what says how a model is reached, however deep it stands."""
     if isinstance(value, Mapping):
         inner = {k: _without_access(v) for k, v in value.items() if isinstance(k, str)}

@@ -89,9 +89,11 @@ def _class_of(kind: type[BaseChatModel]) -> type[BaseChatModel]:
 
 def _made_to_stream(model: BaseChatModel, *methods: str) -> bool:
     """Say whether a model was made with `streaming=True` and has a method for it."""
-    wanted = "streaming" in model.model_fields_set and getattr(model, "streaming", None) is True
-    own = (getattr(type(model), name) is not getattr(BaseChatModel, name) for name in methods)
-    return wanted and any(own)
+    is_set = "streaming" in model.model_fields_set and getattr(model, "streaming", None) is True
+    has_method = (
+        getattr(type(model), name) is not getattr(BaseChatModel, name) for name in methods
+    )
+    return is_set and any(has_method)
 
 
 def _masked_result(result: ChatResult, secrets: Secrets) -> ChatResult:

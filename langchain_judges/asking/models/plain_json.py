@@ -96,8 +96,8 @@ class _Reply(_Beside):
 def _as_body(payload: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a call whose body is sent as it is."""
     options = {name: payload.pop(name) for name in _OPTIONS & payload.keys()}
-    own = payload.pop("extra_body", None) or {}
-    body = {**payload, **own}
+    extra_body = payload.pop("extra_body", None) or {}
+    body = {**payload, **extra_body}
     return {"model": payload["model"], "messages": (), "extra_body": body, **options}
 
 

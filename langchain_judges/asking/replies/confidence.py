@@ -10,7 +10,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from langchain_core.messages import AIMessage
 
@@ -72,7 +72,7 @@ class Spelling:
         return Confidence(math.exp(total / len(tokens)), len(tokens))
 
 
-def spelling(text: str, tokens: Sequence[Any]) -> Spelling | None:
+def spelling(text: str, tokens: Sequence[object]) -> Spelling | None:
     """Return where the tokens of a reply stand in it.
 
     Args:
@@ -84,19 +84,19 @@ def spelling(text: str, tokens: Sequence[Any]) -> Spelling | None:
     Returns:
         None if there are no tokens, if they are broken or do not spell the reply.
     """
-    logprobs: list[Any] = [token.get("logprob") for token in tokens if isinstance(token, dict)]
-    if not tokens or len(logprobs) < len(tokens) or not all(map(_log_probability, logprobs)):
+    records = [token for token in tokens if isinstance(token, Mapping)]
+    logprobs = [number for token in records if _is_logprob(number := token.get("logprob"))]
+    if not tokens or len(logprobs) < len(tokens):
         return None
-    pieces = [token.get("token") for token in tokens]
-    if all(isinstance(piece, str) for piece in pieces):
-        start = "".join(pieces).find(text)
-        if start >= 0:
-            return Spelling(_edges(pieces), logprobs, lambda character: start + character)
-    return _spelling_in_bytes(text, tokens, logprobs)
+    pieces = [piece for token in records if isinstance(piece := token.get("token"), str)]
+    start = "".join(pieces).find(text) if len(pieces) == len(tokens) else -1
+    if start >= 0:
+        return Spelling(_edges(pieces), logprobs, lambda character: start + character)
+    return _spelling_in_bytes(text, records, logprobs)
 
 
 def _spelling_in_bytes(
-    text: str, tokens: Sequence[dict[str, Any]], logprobs: list[float]
+    text: str, tokens: Sequence[Mapping[str, object]], logprobs: list[float]
 ) -> Spelling | None:
     """Return where the tokens stand, in bytes.
 
@@ -119,7 +119,7 @@ def _bytes(text: str) -> bytes:
 
 
 def span_confidence(
-    text: str, tokens: Sequence[Mapping[str, Any]], spans: Sequence[Span]
+    text: str, tokens: Sequence[object], spans: Sequence[Span]
 ) -> Confidence | None:
     """Return the confidence of some characters of a reply (DRPE, equation 3).
 
@@ -138,8 +138,8 @@ def span_confidence(
 
 def reply_tokens(message: AIMessage) -> list[Any]:
     """Return the tokens of a reply as its provider reported them; empty if it did not."""
-    reported = message.response_metadata.get("logprobs")
-    content = reported.get("content") if isinstance(reported, Mapping) else None
+    logprobs = message.response_metadata.get("logprobs")
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     return content if isinstance(content, list) else []
 
 
@@ -173,12 +173,12 @@ def placed_tokens(message: AIMessage) -> list[PlacedToken]:
 _ROUNDING = 1e-3
 
 
-def _log_probability(value: Any) -> bool:
+def _is_logprob(value: object) -> TypeGuard[float]:
     # Not a number compares as false; a hair above zero is rounding.
-    return type(value) in (float, int) and value <= _ROUNDING
+    return type(value) is not bool and isinstance(value, float | int) and value <= _ROUNDING
 
 
-def _piece(token: dict[str, Any]) -> bytes | None:
+def _piece(token: Mapping[str, object]) -> bytes | None:
     """Return the bytes that a token spells; not every server fills every field."""
     data = token.get("bytes")
     if isinstance(data, list):
@@ -191,7 +191,7 @@ def _piece(token: dict[str, Any]) -> bytes | None:
 
 
 def json_spans(
-    text: str, data: Mapping[str, Any] | None = None
+    text: str, data: Mapping[str, object] | None = None
 ) -> dict[tuple[str | int, ...], Span]:
     """Return where each value stands in a JSON object of a text, by its path.
 
@@ -222,7 +222,7 @@ def _candidates(text: str) -> list[TextObject]:
     return objects(text, thoughts).complete + (objects(text).complete if thoughts else [])
 
 
-def _says(value: Any, data: Any) -> bool:
+def _says(value: object, data: object) -> bool:
     """Say whether a value is what was read; it may say more, and the reading fills gaps."""
     if isinstance(data, Mapping) and isinstance(value, Mapping):
         return all(_says(value.get(key), part) for key, part in data.items())

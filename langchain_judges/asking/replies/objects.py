@@ -98,11 +98,11 @@ def object_at(text: str, at: int) -> TextObject | None:
 def whole_object(text: str) -> TextObject | None:
     """Return the object that a text is, alone or in a code block; None if it says more."""
     stripped = text.rstrip()
-    wrapped = _WRAPPED.fullmatch(stripped.lstrip())
+    block = _WRAPPED.fullmatch(stripped.lstrip())
     start = len(stripped) - len(stripped.lstrip())
     end = len(stripped)
-    if wrapped:
-        start, end = start + wrapped.start("inner"), start + wrapped.end("inner")
+    if block:
+        start, end = start + block.start("inner"), start + block.end("inner")
     if not stripped.startswith("{", start):
         return None
     one = object_at(stripped, start)
@@ -155,8 +155,8 @@ def answer_of(text: str, tagged: bool = False) -> AnswerStart:
         tagged: Whether the texts that the model was shown hold such tags. It may then be
             quoting them, and without a tag at its beginning nobody knows.
     """
-    opened = _TAG.match(text.lstrip())
-    if opened and not opened["end"]:
+    first_tag = _TAG.match(text.lstrip())
+    if first_tag and not first_tag["end"]:
         inside = _tags(text)
         start = next((tag.end() for tag in inside if tag["end"]), len(text))
         return AnswerStart(start, True, not _TAG.search(text, start))

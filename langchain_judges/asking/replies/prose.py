@@ -114,8 +114,8 @@ def lone_label(
     """
     line = lines[place]
     words = line.text.strip(MARKUP)
-    doubled = words.startswith("[[") and words.endswith(("]]", "]]."))
-    if not doubled and any(bracket in words for bracket in "[](){}"):
+    has_brackets = words.startswith("[[") and words.endswith(("]]", "]]."))
+    if not has_brackets and any(bracket in words for bracket in "[](){}"):
         return None
     earlier = lines[:place] if place >= 0 else lines[: len(lines) + place]
     if earlier and earlier[-1].text.rstrip(MARKUP).endswith(":"):
@@ -125,12 +125,10 @@ def lone_label(
     return label_in(line, labels, nouns)
 
 
-def agreed(stated: Sequence[Stated | None]) -> Stated | None:
+def agreed(statements: Sequence[Stated | None]) -> Stated | None:
     """Return the last of what lines state, if it is a label and no other differs."""
-    if not stated or stated[-1] is None:
-        return None
-    labels = {each.label for each in stated if each}
-    return stated[-1] if len(labels) == 1 else None
+    labels = {statement.label for statement in statements if statement}
+    return statements[-1] if len(labels) == 1 else None
 
 
 def own_words(text: str, material: Sequence[str]) -> str:

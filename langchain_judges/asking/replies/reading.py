@@ -76,11 +76,11 @@ def read(
         return None, problem
     text = message.text.strip()
     if arguments := _arguments(message, tool):
-        beside = [one.value for one in objects(text).complete]
+        text_objects = [one.value for one in objects(text).complete]
         fitting, problem = _fitting(arguments, shape)
         if problem:
             return None, problem
-        return _only(_fitting([*fitting, *beside], shape)[0])
+        return _only(_fitting([*fitting, *text_objects], shape)[0])
     if message.tool_calls and is_blank(text):
         called = message.tool_calls[0]["name"]
         return None, Problem("unparsable", f"a call of the tool {called!r}, not a reply")
@@ -150,12 +150,12 @@ def _read_text(
         "unparsable", f"not the JSON object that was asked for: {answer_text[:200]!r}"
     )
     json_objects = objects(answer_text)
-    own = [
+    own_objects = [
         one.value
         for one in json_objects.complete
         if not quoted(answer_text[one.start : one.end], material)
     ]
-    fitting, problem = _fitting(own, shape)
+    fitting, problem = _fitting(own_objects, shape)
     if _is_cut(answer_text, json_objects, shape) or (fitting and json_objects.broken):
         return None, problem or unread
     if problem and problem.reason != "unparsable" and not fitting:
@@ -217,9 +217,9 @@ def check(data: object, shape: type[BaseModel]) -> Reading:
         errors = exc.errors(include_url=False, include_context=False)
     worst = next((e for e in errors if e["type"] not in _LABEL_ERRORS), errors[0])
     reason: FailureReason = "invalid_label" if worst["type"] in _LABEL_ERRORS else "unparsable"
-    where = ".".join(map(str, worst["loc"])) or "the reply"
+    place = ".".join(map(str, worst["loc"])) or "the reply"
     input_part = f", got {str(worst['input'])[:80]!r}" if worst["type"] != "missing" else ""
-    return None, Problem(reason, f"{where}: {worst['msg']}{input_part}")
+    return None, Problem(reason, f"{place}: {worst['msg']}{input_part}")
 
 
 @cache
