@@ -154,7 +154,7 @@ class FailureMemory(BaseExampleSelector):
         Raises:
             OptionError: There is no argument.
         """
-        return run(self._stored.remove(Removal.of(ids, source, auditor, round)))
+        return run(self._stored.remove(Removal(ids, source, auditor, round)))
 
     async def aforget(
         self,
@@ -165,7 +165,7 @@ class FailureMemory(BaseExampleSelector):
         round: int | None = None,
     ) -> int:
         """Forget examples, as `forget` does."""
-        return await arun(self._stored.remove(Removal.of(ids, source, auditor, round)))
+        return await arun(self._stored.remove(Removal(ids, source, auditor, round)))
 
     def recall(
         self, item: Mapping[str, object], how: How | None = None, *, allow_leak: bool = False

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from langchain_judges.memory.example import Example
 
@@ -34,12 +35,12 @@ class Pool:
 
     def uniform(self, m: int, seed: int, allowed: Allowed) -> list[Example]:
         """Return `m` random allowed examples, in the order of the pool."""
-        return self.in_order(_first(m, filter(allowed, self.shuffle(seed))))
+        return self.in_order(islice(filter(allowed, self.shuffle(seed)), m))
 
     def balanced(self, m: int, seed: int, allowed: Allowed) -> list[Example]:
         """Return `m` random allowed examples, balanced by corrected label."""
         turns = [filter(allowed, group) for group in self.by_label(seed)]
-        return self.in_order(_first(m, _by_turns(turns)))
+        return self.in_order(islice(_by_turns(turns), m))
 
     def by_label(self, seed: int) -> list[list[Example]]:
         """Return the examples of each corrected label, in random order."""
@@ -81,12 +82,3 @@ def _by_turns(turns: Sequence[Iterator[Example]]) -> Iterator[Example]:
         nexts = [(turn, next(turn, None)) for turn in turns]
         yield from (example for _, example in nexts if example is not None)
         turns = [turn for turn, example in nexts if example is not None]
-
-
-def _first(m: int, examples: Iterator[Example]) -> Iterator[Example]:
-    """Yield the first `m` examples, without a look at the next."""
-    for _ in range(m):
-        example = next(examples, None)
-        if example is None:
-            return
-        yield example

@@ -48,9 +48,23 @@ class Chooser:
         self._greedy.clear()
         self._relatives, self._covered_catalogue = Relatives(), None
 
-    def search(self, query: str, k: int) -> Steps[list[Document]]:
-        """Search the store by a text, for examples of every family."""
-        return (yield from self._hits(query, k, None))
+    def search(
+        self, query: Vector | str, k: int, family: str | None = None
+    ) -> Steps[list[Document]]:
+        """Search the store, with a filter if it supports a known one."""
+        store, filters = self.store, self._filters(family)
+        if isinstance(query, str):
+            documents: list[Document] = yield Effect(
+                lambda: store.similarity_search(query, k=k, **filters),
+                lambda: store.asimilarity_search(query, k=k, **filters),
+            )
+            return documents
+        vector = list(query)
+        documents = yield Effect(
+            lambda: store.similarity_search_by_vector(vector, k=k, **filters),
+            lambda: store.asimilarity_search_by_vector(vector, k=k, **filters),
+        )
+        return documents
 
     def _filters(self, family: str | None) -> dict[str, Any]:
         fields = {"memory": self.name}
@@ -137,7 +151,7 @@ class Chooser:
         """Widen the search until enough of its hits may be shown."""
         wide = m + 8
         while True:
-            hits = yield from self._hits(query, wide, wish.family)
+            hits = yield from self.search(query, wide, wish.family)
             examples: list[Example] = []
             for hit in hits:
                 example = wish.catalogue.current(str(hit.metadata.get("key")))
@@ -148,22 +162,6 @@ class Chooser:
             if len(examples) == m or len(hits) < wide:
                 return (yield from self._with_extra(wish, query, examples, m))
             wide *= 4
-
-    def _hits(self, query: Vector | str, k: int, family: str | None) -> Steps[list[Document]]:
-        """Search the store, with a filter if it supports a known one."""
-        store, filters = self.store, self._filters(family)
-        if isinstance(query, str):
-            documents: list[Document] = yield Effect(
-                lambda: store.similarity_search(query, k=k, **filters),
-                lambda: store.asimilarity_search(query, k=k, **filters),
-            )
-            return documents
-        vector = list(query)
-        documents = yield Effect(
-            lambda: store.similarity_search_by_vector(vector, k=k, **filters),
-            lambda: store.asimilarity_search_by_vector(vector, k=k, **filters),
-        )
-        return documents
 
     def _with_extra(
         self, wish: Wish, query: Vector | str, near: list[Example], m: int

@@ -22,37 +22,28 @@ from langchain_judges.memory.selection import Chooser
 
 @dataclass(frozen=True)
 class Removal:
-    """Which examples are removed: those that match every argument."""
+    """Which examples are removed: those that match every argument.
 
-    ids: tuple[str, ...] | None = None
-    source: str | None = None
-    auditor: str | None = None
-    round: int | None = None
+    Raises:
+        OptionError: All are None.
+    """
 
-    @classmethod
-    def of(
-        cls,
-        ids: str | Sequence[str] | None,
-        source: str | None,
-        auditor: str | None,
-        round: int | None,
-    ) -> Removal:
-        """Return the removal for the arguments of `FailureMemory.forget`.
+    ids: str | Sequence[str] | None
+    source: str | None
+    auditor: str | None
+    round: int | None
 
-        Raises:
-            OptionError: All are None.
-        """
-        several = (ids,) if isinstance(ids, str) else None if ids is None else tuple(ids)
-        removal = cls(several, source, auditor, round)
-        if removal == cls():
+    def __post_init__(self) -> None:
+        """Refuse to remove everything by mistake."""
+        if (self.ids, self.source, self.auditor, self.round) == (None, None, None, None):
             raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
-        return removal
 
     def records_of(self, catalogue: Catalogue) -> list[Record]:
         """Return the records that are removed from a catalogue."""
         candidates: Iterable[Record] = catalogue.records
         if self.ids is not None:
-            chains = (catalogue.chains.get(id) for id in dict.fromkeys(self.ids))
+            ids = [self.ids] if isinstance(self.ids, str) else self.ids
+            chains = (catalogue.chains.get(id) for id in dict.fromkeys(ids))
             candidates = [r for chain in chains if chain for r in chain.records]
         return [record for record in candidates if self._fits(record.example)]
 

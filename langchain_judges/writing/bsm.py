@@ -12,7 +12,6 @@ from langgraph.types import Send
 from pydantic import model_validator
 
 from langchain_judges.asking.nodes import Route
-from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.graph import JudgeGraph
@@ -23,7 +22,6 @@ from langchain_judges.writing.options import Shapes, WriterOptions, writer_setup
 from langchain_judges.writing.split import ToDo, Tree, placed, runs
 from langchain_judges.writing.state import (
     Draft,
-    Piece,
     Topic,
     WriteResult,
     WriteState,
@@ -32,7 +30,7 @@ from langchain_judges.writing.state import (
     parse_split,
     split_shape,
 )
-from langchain_judges.writing.steps import Writer
+from langchain_judges.writing.steps import Writer, piece_of
 
 _MOST_DRAFTS = 256
 
@@ -169,13 +167,13 @@ class _BranchSolveMerge(Writer[BSMWriter]):
     def solve(self, work: WriteWork) -> Steps[Update]:
         """Draft a text with the concepts of one group."""
         reply = yield from self.ask("solve", self.material(work), work["unit"])
-        return _piece("solve", work["unit"], reply)
+        return piece_of("solve", work["unit"], reply)
 
     def merge(self, work: WriteWork) -> Steps[Update]:
         """Make one text of several, with the concepts of all of them."""
         material = self.material(work, work["parts"])
         reply = yield from self.ask("merge", material, work["unit"])
-        return _piece("merge", work["unit"], reply)
+        return piece_of("merge", work["unit"], reply)
 
     def check(self, state: WriteState) -> Update:
         """See how far the text is, and once it is there what it lacks."""
@@ -222,12 +220,6 @@ def _place(state: WriteState, todo: ToDo) -> str:
     if "." in todo.path or len(state["branchings"]) > 1:
         return texts.SOME_PART
     return texts.PART.format(number=todo.path, parts=parts)
-
-
-def _piece(step: Literal["solve", "merge"], unit: str, reply: Reply) -> Update:
-    text = reply.data["text"].strip() if reply.data else None
-    piece: Piece = {"step": step, "unit": unit, "text": text}
-    return {"pieces": [piece], "failures": reply.failures, "usages": [reply.usage]}
 
 
 def build(own: BSMWriter, model: str | BaseChatModel) -> JudgeGraph:

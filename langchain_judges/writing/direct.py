@@ -20,7 +20,6 @@ from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.options import Shapes, WriterOptions, writer_setup
 from langchain_judges.writing.state import (
     Draft,
-    Piece,
     Topic,
     WriteResult,
     WriteState,
@@ -28,7 +27,7 @@ from langchain_judges.writing.state import (
     WritingTask,
     pick_shape,
 )
-from langchain_judges.writing.steps import Writer
+from langchain_judges.writing.steps import Writer, piece_of
 
 
 class DirectWriter(WriterOptions):
@@ -142,9 +141,7 @@ class _Direct(Writer[DirectWriter]):
         number = int(work["path"]) - 1
         seed = sample_seed(self.options.seed, number) if work["unit"] else None
         reply = yield from self.ask("draft", self.material(work), work["unit"], seed=seed)
-        text = reply.data["text"].strip() if reply.data else None
-        piece: Piece = {"step": "solve", "unit": work["path"], "text": text}
-        return {"pieces": [piece], "failures": reply.failures, "usages": [reply.usage]}
+        return piece_of("solve", work["path"], reply)
 
     def choose(self, state: WriteState) -> Steps[Update]:
         """Choose among the texts: by the model, or by what they lack."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from langgraph.types import Overwrite
 from pydantic import BaseModel
@@ -20,7 +20,7 @@ from langchain_judges.verdict import add_usage
 from langchain_judges.writing import prompts as texts
 from langchain_judges.writing.coverage import distinct, losses, missing
 from langchain_judges.writing.options import WriterOptions
-from langchain_judges.writing.state import GivenPart, WriteState
+from langchain_judges.writing.state import GivenPart, Piece, WriteState
 
 _LENGTH = re.compile(
     r"(\b(one|two|three|four|five|six|seven|eight|ten|single|half)|\d)\W{0,3}(a |or so )?"
@@ -170,3 +170,10 @@ class Writer(Generic[Own]):
     def lacking(self, state: WriteState, text: str) -> list[str]:
         """Return the concepts of a task that a text does not use."""
         return missing(state["concepts"], text, **self.options.counting)
+
+
+def piece_of(step: Literal["solve", "merge"], unit: str, reply: Reply) -> Update:
+    """Return the update with what one call wrote."""
+    text = reply.data["text"].strip() if reply.data else None
+    piece: Piece = {"step": step, "unit": unit, "text": text}
+    return {"pieces": [piece], "failures": reply.failures, "usages": [reply.usage]}
