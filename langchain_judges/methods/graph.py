@@ -170,8 +170,9 @@ class JudgeGraph(CompiledStateGraph[Any, Any, Any, Any]):
             await arun(journal.close(config))
 
 
-def _is_judged(state: Mapping[str, Any]) -> bool:
+def _is_judged(state: Mapping[str, object]) -> bool:
     """Say whether a run of a judge or writer has come to what it was for."""
-    verdict = state.get("verdict") or {}
-    results = (verdict.get("preference"), verdict.get("label"), state.get("text"))
-    return any(result is not None for result in results)
+    verdict = state.get("verdict")
+    if not isinstance(verdict, Mapping):
+        return state.get("text") is not None
+    return verdict.get("preference", verdict.get("label")) is not None

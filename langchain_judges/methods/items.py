@@ -104,7 +104,7 @@ class ItemSteps(RowSteps):
         return reminded["examples"], cut_failures(reminded["account"])
 
 
-def item_of(state: Mapping[str, Any]) -> Item:
+def item_of(state: Mapping[str, object]) -> Item:
     """Return what a judge may see of an item; what people know of it stays behind."""
     return cast(
         "Item", {field: state[field] for field in Item.__annotations__ if field in state}

@@ -139,11 +139,11 @@ def score_within(scale: tuple[int, int]) -> Any:
 @cache
 def scores_shape(scale: tuple[int, int], explain_first: bool = False) -> type[BaseModel]:
     """Return the shape of a solve reply: two scores, then the explanation, as in the paper."""
-    score = score_within(scale)
-    fields: dict[str, Any] = {"score_1": (score, ...), "score_2": (score, ...)}
-    explanation: dict[str, Any] = {"explanation": (str, ...)}
-    ordered = {**explanation, **fields} if explain_first else {**fields, **explanation}
-    return create_model("Scores", **ordered)
+    score = (score_within(scale), ...)
+    fields: dict[str, Any] = {"score_1": score, "score_2": score, "explanation": (str, ...)}
+    if explain_first:
+        fields = {"explanation": fields["explanation"], **fields}
+    return create_model("Scores", **fields)
 
 
 @cache

@@ -1,11 +1,10 @@
-"""What expected scores say beyond their mean, and what is said where a reply tells none."""
+"""The confidence that expected scores give a verdict, and what a reply without them lacks."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Update
@@ -19,7 +18,7 @@ from langchain_judges.verdict import Preference, Verdict
 
 
 def unmeasured(options: BSM, work: SolveWork, reply: Reply) -> Update:
-    """Return a failure where expected scores were wanted and the reply tells none."""
+    """Return a failure where expected scores were wanted and the reply has none."""
     if options.score == "mode" or len(reply.measured) == len(work["criteria"]):
         return {}
     names = ", ".join(criterion["name"] for criterion in work["criteria"])
@@ -27,14 +26,14 @@ def unmeasured(options: BSM, work: SolveWork, reply: Reply) -> Update:
     return {"failures": [*reply.failures, no_expectation("solve", unit)]}
 
 
-def confidence(
+def with_confidence(
     options: BSM,
     by_order: Mapping[Order, OrderResult],
     verdict: Verdict,
     subscores: Sequence[PlanScore],
     weights: CellWeights,
-) -> Any:
-    """Return what a verdict says of its confidence, where the chances of all scores are known.
+) -> Verdict:
+    """Return a verdict with its confidence, where the chances of all scores are known.
 
     That is how probable it is that the sums of an order prefer what the verdict prefers, if
     every score is drawn from its own chances; the mean over the orders that prefer it.
@@ -47,7 +46,7 @@ def confidence(
         weights: How much each criterion counts in each order, of those that count.
     """
     if options.merge == "model":
-        return {}
+        return verdict
     agreeing = [
         o for o, result in by_order.items() if result["preference"] == verdict["preference"]
     ]
@@ -55,9 +54,9 @@ def confidence(
         _order_chance(order, verdict["preference"], subscores, weights) for order in agreeing
     ]
     if not agreeing or any(chance is None for chance in chances):
-        return {}
+        return verdict
     sure = fmean(chance for chance in chances if chance is not None)
-    return {"confidence": sure, "confidence_source": "logprobs"}
+    return {**verdict, "confidence": sure, "confidence_source": "logprobs"}
 
 
 def _order_chance(

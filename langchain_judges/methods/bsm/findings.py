@@ -1,4 +1,4 @@
-"""What the solve calls found, as a merging model is told it, and what it says to it."""
+"""The scores of the solve calls as a merging model reads them, and its reply to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langchain_judges.orders import (
 
 
 def findings(state: BSMState, order: Order, cells: ScoreCells) -> str:
-    """Render what the solve calls of one order found, in slots, as they saw it."""
+    """Render the scores of one order's solve calls, in slots, as they saw the texts."""
     lines: list[str] = []
     for criterion in state["criteria"]:
         name = criterion["name"]

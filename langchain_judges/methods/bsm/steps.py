@@ -16,7 +16,7 @@ from langchain_judges.asking.steps import Steps, Update, together
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
-from langchain_judges.methods.bsm.expected import confidence, unmeasured
+from langchain_judges.methods.bsm.expected import unmeasured, with_confidence
 from langchain_judges.methods.bsm.findings import findings, weighed
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.parse import parse_scores
@@ -202,7 +202,7 @@ class BSMSteps(PlanSteps):
         else:
             totals: dict[Order, OrderResult] = {order: order_totals(order, cells, weights)}
             verdict = decide(own, cells, weights, totals, [], add_usage([]))
-            verdict |= confidence(own, totals, verdict, state["subscores"], weights)
+            verdict = with_confidence(own, totals, verdict, state["subscores"], weights)
             lead = abs(2 * (verdict["score"] or 0.0) - 1)
         return {"first_order": first_order(self.own, order, verdict, lead)}
 
@@ -232,7 +232,7 @@ class BSMSteps(PlanSteps):
             verdict = not_judged(failures, usage, missing or "")
         else:
             verdict = decide(own, cells, weights, by_order, failures, usage)
-            verdict |= confidence(own, by_order, verdict, state["subscores"], weights)
+            verdict = with_confidence(own, by_order, verdict, state["subscores"], weights)
             verdict["rationale"] += first_order_sentence(own, first)
             verdict["rationale"] += not_asked_sentence(state["not_asked"], own.adaptive)
         return {"verdict": verdict, "by_order": by_order}
