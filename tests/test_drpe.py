@@ -15,9 +15,9 @@ from langchain_judges import Panel, Voting, create_drpe_judge, judge_many, load_
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.drpe import cluster
 from langchain_judges.methods.drpe.cluster import dbscan_medoids, kmeans_medoids
+from langchain_judges.methods.drpe.parse import confidences, soft_votes, spoken_votes
 from langchain_judges.methods.drpe.roles import SETS, alternating
 from langchain_judges.methods.drpe.tally import norm, order_sums
-from langchain_judges.methods.drpe.votes import confidences, soft_votes, spoken_votes
 from langchain_judges.methods.tasks import PANELS, TASKS, task_of
 from langchain_judges.runs.summary import Summary
 from langchain_judges.testing import reply, with_logprobs

@@ -137,7 +137,7 @@ def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> 
     own = method_options(**chosen)
     # What the members of a jury need of a row, each says itself.
     labelled = own if isinstance(own, LabelOptions) else None
-    by_text = {str(label): label for label in labelled.known_labels} if labelled else {}
+    by_text = {str(label): label for label in labelled.human_labels} if labelled else {}
 
     def check_labelled_item(row: object) -> None:
         check_item(row)

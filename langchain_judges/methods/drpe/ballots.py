@@ -7,8 +7,8 @@ from typing import Any
 
 from langchain_judges.asking.question import Reply
 from langchain_judges.methods.drpe.panel import ConfidenceKind
+from langchain_judges.methods.drpe.parse import slot_vote, spoken_votes
 from langchain_judges.methods.drpe.replies import RoleBallot, VoteWork, unit_names
-from langchain_judges.methods.drpe.votes import slot_vote, spoken_votes
 from langchain_judges.orders import naming_identities, preferred_slot
 from langchain_judges.verdict import Failure, FailureReason, Role
 
@@ -77,8 +77,8 @@ def weighed(
 
     Probabilities and plain ones are never summed together.
     """
-    lacking = [ballot for ballot in ballots if ballot["confidence"] is None]
-    if confidence not in {"auto", "logprobs", "soft"} or not lacking:
+    unmeasured = [ballot for ballot in ballots if ballot["confidence"] is None]
+    if confidence not in {"auto", "logprobs", "soft"} or not unmeasured:
         return list(ballots), []
     if confidence == "auto":
         plain: list[RoleBallot] = [
@@ -90,5 +90,5 @@ def weighed(
     detail = "the vote needs token log-probabilities, and the model gave none"
     return (
         [ballot for ballot in ballots if ballot["confidence"] is not None],
-        [vote_failure(ballot["role"], "no_logprobs", detail) for ballot in lacking],
+        [vote_failure(ballot["role"], "no_logprobs", detail) for ballot in unmeasured],
     )

@@ -25,10 +25,10 @@ from langchain_judges.verdict import Role
 def _manual(roles: object) -> object:
     if roles is None:
         return None
-    read = read_roles(roles, "manual") if not isinstance(roles, str) else ()
-    if not read:
+    panel = read_roles(roles, "manual") if not isinstance(roles, str) else ()
+    if not panel:
         raise OptionError(f"`roles` must be at least one role, got {roles!r}")
-    return read
+    return panel
 
 
 class DRPE(TwoOrders):

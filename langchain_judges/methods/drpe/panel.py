@@ -9,9 +9,9 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.drpe.parse import SpanKind
 from langchain_judges.methods.drpe.prompts import REQUESTS
 from langchain_judges.methods.drpe.roles import SETS, RoleLike, manual_roles, read_roles
-from langchain_judges.methods.drpe.votes import SpanKind
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.methods.tasks import TASKS, Task
 from langchain_judges.options import ClientMost, Options, Rule
@@ -25,8 +25,8 @@ ConfidenceKind = Literal["auto", "logprobs", "soft", "samples", "none"]
 def _static(roles: object) -> object:
     if roles is None:
         return None
-    read = read_roles(roles)
-    return roles if isinstance(roles, str) else read
+    panel = read_roles(roles)
+    return roles if isinstance(roles, str) else panel
 
 
 class Panel(Options):
@@ -97,7 +97,7 @@ class Panel(Options):
         return self.static is None or self.static == "manual"
 
     @property
-    def asked(self) -> int:
+    def readers(self) -> int:
         """How many readers each prompt asks for."""
         return self.pool or max(4, self.dynamic)
 
@@ -107,7 +107,7 @@ class Panel(Options):
         if not self.dynamic:
             return static
         exact = self.clustering == "kmeans" or (self.clustering and self.capped)
-        generated = self.dynamic if exact else 2 * self.asked
+        generated = self.dynamic if exact else 2 * self.readers
         return static + generated
 
 

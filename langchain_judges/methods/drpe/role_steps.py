@@ -26,7 +26,7 @@ class RoleSteps(DRPESteps):
     """The steps that find the roles."""
 
     embeddings: Embeddings
-    drawn: Once[Update]
+    panels: Once[Update]
 
     @cached_property
     def seating(self) -> Seating:
@@ -34,7 +34,7 @@ class RoleSteps(DRPESteps):
         panel = self.own.seating
         shape = both_readers_shape if panel.merged_prompt else readers_shape
         questions = {
-            kind: self.setup.question("roles", shape(panel.asked), kind)
+            kind: self.setup.question("roles", shape(panel.readers), kind)
             for kind in self.own.kinds
         }
         return Seating(panel, questions, self.embeddings, self.own.seed)
@@ -57,7 +57,7 @@ class RoleSteps(DRPESteps):
         if not own.generates:
             roles = own.manual or list(own.seating.static_roles(task))
             return {"roles": roles, "failures": cut}
-        panel, reused = yield from self.drawn.get(
+        panel, is_cached = yield from self.panels.get(
             state["roles_key"],
             lambda: self.seating.draw(self._context(state), task),
             lambda panel: bool(panel["whole"]),
@@ -66,16 +66,16 @@ class RoleSteps(DRPESteps):
             "proposed": panel["proposed"],
             "roles": panel["roles"],
             "failures": [*cut, *panel["failures"]],
-            "usages": [cached_usage("roles")] if reused else panel["usages"],
+            "usages": [cached_usage("roles")] if is_cached else panel["usages"],
         }
 
     def _context(self, state: PairState) -> Context:
         """Return the text and the candidate that the role prompts see."""
-        pair, sees = pair_of(state), self.own.seating.context
+        pair, context = pair_of(state), self.own.seating.context
         article, candidate = self.article(pair), judged(pair["output_a"])
-        if sees == "candidate":
+        if context == "candidate":
             return Context(candidate, "")
-        return Context(article, candidate if sees == "both" else "")
+        return Context(article, candidate if context == "both" else "")
 
 
 def _cut_failures(pair: Pair, article: str) -> list[Failure]:

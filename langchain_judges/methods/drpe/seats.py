@@ -45,9 +45,9 @@ class Seating:
     def key(self, context: Context, task: Task) -> str:
         """Return what is equal where the same roles would be found."""
         question = next(iter(self.questions.values()))
-        sees = [context, self.panel.as_json(), question.channel.identity, question.version]
+        view = [context, self.panel.as_json(), question.channel.identity, question.version]
         about = [task["sought"], self.panel.static_roles(task)]
-        data = json.dumps([sees, about, self.seed], sort_keys=True, default=str)
+        data = json.dumps([view, about, self.seed], sort_keys=True, default=str)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
     def draw(self, context: Context, task: Task) -> Steps[Update]:
@@ -56,7 +56,7 @@ class Seating:
         replies = yield from together(asks)
         by_kind = dict(zip(self.questions, replies, strict=True))
         # Readers beyond those that were asked for would be votes that nobody counted on.
-        proposed = first_of_each_kind(distinct(_proposals(by_kind)), self.panel.asked)
+        proposed = first_of_each_kind(distinct(_proposals(by_kind)), self.panel.readers)
         failures = [failure for reply in replies for failure in reply.failures]
         static = self.panel.static_roles(task)
         usable, target = len(_new(proposed, static)), self.panel.dynamic
@@ -88,7 +88,7 @@ class Seating:
             "text": text,
             "sought": sought,
             "summaries": summaries if candidate else "",
-            "pool": self.panel.asked,
+            "pool": self.panel.readers,
         }
         return ask(self.questions[kind], variables, unit=kind)
 

@@ -17,6 +17,7 @@ from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.rendering import block, example_texts
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.ballots import read_ballots, spoken, vote_failure, weighed
+from langchain_judges.methods.drpe.parse import ALTERNATIVES, confidences, soft_votes
 from langchain_judges.methods.drpe.replies import (
     DRPEState,
     RoleVote,
@@ -35,7 +36,6 @@ from langchain_judges.methods.drpe.tally import (
     role_votes,
     votes_by_order,
 )
-from langchain_judges.methods.drpe.votes import ALTERNATIVES, confidences, soft_votes
 from langchain_judges.methods.pairs import examples_in, pair_of
 from langchain_judges.methods.second_order import (
     due_orders,

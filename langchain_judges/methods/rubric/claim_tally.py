@@ -48,9 +48,9 @@ def claims_verdict(
         failures: Everything that went wrong.
         usage: What the judgment cost.
     """
-    if silent := [side for side in sides if not _of(claims, side)]:
-        if silent != ["response"] or len(sides) == 1:
-            nothing = _nothing(silent[-1])
+    if empty := [side for side in sides if not _of(claims, side)]:
+        if empty != ["response"] or len(sides) == 1:
+            nothing = _nothing(empty[-1])
             why = f"Not judged: {nothing['detail']}."
             return not_labelled([*failures, nothing], usage, why), []
     elif few := [side for side in sides if not _has_quorum(_of(claims, side))]:

@@ -46,11 +46,11 @@ def read_labels(labels: object) -> tuple[Label, ...] | dict[Label, str]:
         meanings = [str(each or "").strip() for each in labels.values()]
         return dict(zip(names, meanings, strict=True))
     each = tuple(labels) if isinstance(labels, list | tuple) else ()
-    alike = all(isinstance(one, str) and one.strip() for one in each) or all(
+    is_one_type = all(isinstance(one, str) and one.strip() for one in each) or all(
         isinstance(one, int | float) and not isinstance(one, bool) for one in each
     )
     distinct = len({str(one).casefold() for one in each}) == len(each)
-    if len(each) < 2 or not alike or not distinct:
+    if len(each) < 2 or not is_one_type or not distinct:
         raise OptionError(f"`labels` must be {_LABELS}, got {labels!r}")
     return each
 
@@ -130,9 +130,11 @@ class Criterion(Options):
     def _check(self) -> Criterion:
         if self.scale and self.labels:
             raise OptionError(f"{self.name!r}: give `labels` or `scale`, not both")
-        strange = [number for number in self.anchors if number not in self.names]
-        if strange:
-            raise OptionError(f"{self.name!r}: `anchors` has {strange[0]!r}, not on its scale")
+        off_scale = [number for number in self.anchors if number not in self.names]
+        if off_scale:
+            raise OptionError(
+                f"{self.name!r}: `anchors` has {off_scale[0]!r}, not on its scale"
+            )
         if self.least is not None and (self.scale or self.labels):
             self.position(self.least)
         return self
@@ -218,9 +220,11 @@ def read_rubric(rubric: RubricLike) -> tuple[Criterion, ...]:
         raise OptionError(f"`rubric` must be a text, a list or a mapping, got {rubric!r}")
     criteria = tuple(map(_criterion, rubric))
     names = [criterion.name.casefold() for criterion in criteria]
-    twice = [name for name in names if names.count(name) > 1]
-    if not criteria or twice:
-        fault = f"two criteria are named {twice[0]!r}" if twice else "it has no criterion"
+    duplicates = [name for name in names if names.count(name) > 1]
+    if not criteria or duplicates:
+        fault = (
+            f"two criteria are named {duplicates[0]!r}" if duplicates else "it has no criterion"
+        )
         raise OptionError(f"`rubric`: {fault}")
     return criteria
 

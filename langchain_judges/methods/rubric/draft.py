@@ -64,12 +64,12 @@ class DraftSteps(LabelSteps):
             "instructions": self.instructions,
         }
         question = self.setup.question("draft", draft_shape(self.most))
-        reply, reused = yield from self.drafts.get(
+        reply, is_cached = yield from self.drafts.get(
             json.dumps([task, lines]),
             lambda: ask(question, variables),
             lambda reply: reply.data is not None,
         )
-        usage = cached_usage("draft") if reused else reply.usage
+        usage = cached_usage("draft") if is_cached else reply.usage
         update: Update = {"failures": reply.failures, "usages": [usage]}
         questions = reply.data["questions"] if reply.data else ()
         drafted = _new_questions(questions, own)[: self.most]

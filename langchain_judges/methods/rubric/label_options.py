@@ -102,7 +102,7 @@ class LabelOptions(JudgeOptions):
             raise _nothing(needs)
 
     @property
-    def known_labels(self) -> tuple[Label, ...]:
+    def human_labels(self) -> tuple[Label, ...]:
         """What people's labels of a text may be; empty: anything, where there is a total."""
         rubric = self.own_rubric
         if rubric is None:

@@ -144,9 +144,9 @@ class RubricOptions(LabelOptions):
         return rubric.model_copy(update={"criteria": criteria})
 
     @property
-    def known_labels(self) -> tuple[Label, ...]:
+    def human_labels(self) -> tuple[Label, ...]:
         """What people's labels of a text may be; empty: anything, where there is a total."""
-        return () if self.claims or self.draft else super().known_labels
+        return () if self.claims or self.draft else super().human_labels
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ class RubricOptions(LabelOptions):
         """Return what decides verdicts beside the options: what a name or a file says."""
         if self.own_rubric is None:
             return {}
-        labels = self.known_labels or (0, 1)
+        labels = self.human_labels or (0, 1)
         return {"criteria": self.own_rubric.as_json(), "labels": list(labels)}
 
 

@@ -31,7 +31,7 @@ from langchain_judges.methods.rubric.examples import (
     usable,
 )
 from langchain_judges.methods.rubric.label_options import LabelOptions
-from langchain_judges.methods.rubric.labels import parts_probabilities, spoken_label
+from langchain_judges.methods.rubric.parse import parts_probabilities, spoken_label
 from langchain_judges.methods.rubric.prompts import LABELLED, LESSONS, WHOLE
 from langchain_judges.methods.rubric.replies import (
     CriteriaWork,

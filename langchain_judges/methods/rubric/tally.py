@@ -151,7 +151,7 @@ def total_chance(valid: Sequence[tuple[Criterion, CriterionScore]]) -> float | N
     """Return how probable it is that labels come to what those that were given come to.
 
     Each label is drawn from its own probabilities, independently of the others (ours). What
-    fails a required criterion comes to 0.
+    fails a required criterion counts 0.
 
     Args:
         valid: The criteria that have a label, and what was found by each.

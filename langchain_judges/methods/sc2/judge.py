@@ -38,8 +38,8 @@ def _add_ending(
     """Add the way from the first preference to the verdict: at once, or asked again."""
     if own.stops:
         graph.add_node("choose", setup.plain(preferences.choose))
-        asked = Route(preferences.ask_each)
-        graph.add_conditional_edges("choose", asked, ["preference", "verdict"])
+        route = Route(preferences.ask_each)
+        graph.add_conditional_edges("choose", route, ["preference", "verdict"])
         graph.add_edge("preference", "choose")
     elif own.waits:
         again = ("preference", preference)

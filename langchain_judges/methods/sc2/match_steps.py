@@ -80,10 +80,10 @@ class MatchSteps(SC2Steps):
         decided: list[TableMatch] = []
         pending: list[TableMatch] = []
         for lane in lanes:
-            ended, open_ = self._advance(lane, tables, checks)
-            decided += ended
+            decisions, open_ = self._advance(lane, tables, checks)
+            decided += decisions
             pending += open_
-            lane.played.extend(ended)
+            lane.played.extend(decisions)
         for match in decided:
             if match["decided_by"] in {"validity", "check", "identical"}:
                 yield recorded(self.question, match, {**match}, unit=match_name(match))
@@ -92,8 +92,8 @@ class MatchSteps(SC2Steps):
         return {
             "bracket": decided,
             "pending": [],
-            "table": self._crowned(lanes, tables),
-            "comparisons": self._counted(lanes, sorted(tables)),
+            "table": self._best_table(lanes, tables),
+            "comparisons": self._account(lanes, sorted(tables)),
         }
 
     def ask_each(self, state: SC2State) -> list[Send]:
@@ -150,16 +150,16 @@ class MatchSteps(SC2Steps):
             )
             pending: list[TableMatch] = []
             for pairing in pairings:
-                match = _drawn_match(pairing, number, lane.aspect)
-                free = self._free(match, tables, checks, lane.seed)
-                if not free:
+                match = _new_match(pairing, number, lane.aspect)
+                decision = self._decision(match, tables, checks, lane.seed)
+                if not decision:
                     pending.append(match)
-                elif not any(_same(free, other) for other in decided):
-                    decided.append(free)
+                elif not any(_same(decision, other) for other in decided):
+                    decided.append(decision)
             if pending or not pairings:
                 return decided, pending
 
-    def _free(
+    def _decision(
         self,
         match: TableMatch,
         tables: Mapping[int, ComparisonTable],
@@ -167,30 +167,30 @@ class MatchSteps(SC2Steps):
         seed: str,
     ) -> TableMatch | None:
         """Decide a match without the comparator, if that can be done."""
-        free: TableMatch = {**match, "asked": False}
+        decision: TableMatch = {**match, "asked": False}
         if len(match["tables"]) == 1:
-            return _won(free, match["tables"][0], "bye", "bye")
+            return _won(decision, match["tables"][0], "bye", "bye")
         valid = _valid(match, tables)
         if len(valid) == 1:
             why = f"the other {'row says nothing' if match['aspect'] else 'table is not valid'}"
-            return _won(free, valid[0], "validity", why)
+            return _won(decision, valid[0], "validity", why)
         if not valid:
             winner = seeded(seed, "invalid", match_name(match)).choice(sorted(match["tables"]))
             why = "neither row says a thing" if match["aspect"] else "neither is valid"
-            return _won(free, winner, "coin", why)
+            return _won(decision, winner, "coin", why)
         one, other = (only_row(tables[n], match["aspect"])["rows"] for n in match["tables"])
         if one == other:
             # The first one: where both orders are drawn, each wins once.
-            return _won(free, match["tables"][0], "identical", "the tables are identical")
+            return _won(decision, match["tables"][0], "identical", "the tables are identical")
         check = self.own.check
         if check is None or not check.prefilter:
             return None
         clean = [n for n in match["tables"] if checks[n]["clean"]]
         if len(clean) != 1:
             return None
-        return _won(free, clean[0], "check", "only this table passed the table check")
+        return _won(decision, clean[0], "check", "only this table passed the table check")
 
-    def _crowned(
+    def _best_table(
         self, lanes: Sequence[Lane], tables: Mapping[int, ComparisonTable]
     ) -> ComparisonTable:
         """Return the winner, or with `row_wise` the table of the rows that won."""
@@ -205,7 +205,7 @@ class MatchSteps(SC2Steps):
             return strongest(entrants, lane.played, lane.seed)
         return champion(self.own.inference, entrants, lane.played, lane.seed)
 
-    def _counted(self, lanes: Sequence[Lane], entrants: Sequence[int]) -> Comparisons:
+    def _account(self, lanes: Sequence[Lane], entrants: Sequence[int]) -> Comparisons:
         """Return what the search took."""
         mode = self.own.inference
         played = [match for lane in lanes for match in lane.played]
@@ -252,7 +252,7 @@ def _valid(match: TableMatch, tables: Mapping[int, ComparisonTable]) -> list[int
     return valid
 
 
-def _drawn_match(pairing: Pairing, number: int, lane: str) -> TableMatch:
+def _new_match(pairing: Pairing, number: int, lane: str) -> TableMatch:
     return {
         "round": number,
         "match": pairing.match,

@@ -25,7 +25,7 @@ from langchain_judges.options import ClientMost, ForClient, Here, Rule, group
 from langchain_judges.orders import OrderRule
 
 
-def _settled(aspects: AspectsLike | None) -> object:
+def _plain_aspects(aspects: AspectsLike | None) -> object:
     """Return aspects without their file: a list, or learned ones with where they come from."""
     phrases, learned = read_aspects(aspects)
     return phrases or None if learned is None else {"aspects": list(phrases), **learned}
@@ -33,7 +33,7 @@ def _settled(aspects: AspectsLike | None) -> object:
 
 AspectsOption = Annotated[
     AspectsLike | None,
-    PlainValidator(_settled),
+    PlainValidator(_plain_aspects),
     ForClient(Annotated[list[str] | None, Rule("a list of phrases")]),
 ]
 """What texts are compared in; a name or path of learned aspects is the owner's to set."""
@@ -173,7 +173,7 @@ class SC2(FewShot):
         return self
 
     @model_validator(mode="after")
-    def _strengths_are_known(self) -> Self:
+    def _strengths_can_be_fitted(self) -> Self:
         if self.crown == "strength" and (
             self.adaptive or self.inference not in {"exact", "exact_unordered", "swiss"}
         ):

@@ -137,10 +137,10 @@ def rounds_of(samples: int) -> int:
 def _knockout(
     entrants: Sequence[int], played: Sequence[TableMatch], seed: str
 ) -> list[tuple[int, ...]]:
-    alive = survivors(entrants, played, seed)
-    if len(alive) < 2:
+    contenders = survivors(entrants, played, seed)
+    if len(contenders) < 2:
         return []
-    return [tuple(alive[i : i + 2]) for i in range(0, len(alive), 2)]
+    return [tuple(contenders[i : i + 2]) for i in range(0, len(contenders), 2)]
 
 
 def _swiss(
@@ -151,12 +151,12 @@ def _swiss(
         return []
     wins = wins_of(entrants, played)
     waiting = sorted(shuffled(entrants, seed), key=lambda e: -wins[e])
-    rested = {match["winner"] for match in played if match["decided_by"] == "bye"}
+    with_bye = {match["winner"] for match in played if match["decided_by"] == "bye"}
     bye: list[tuple[int, ...]] = []
     if len(waiting) % 2:
-        out = next((e for e in reversed(waiting) if e not in rested), waiting[-1])
-        waiting.remove(out)
-        bye = [(out,)]
+        resting = next((e for e in reversed(waiting) if e not in with_bye), waiting[-1])
+        waiting.remove(resting)
+        bye = [(resting,)]
     groups: list[tuple[int, ...]] = []
     while waiting:
         one = waiting.pop(0)

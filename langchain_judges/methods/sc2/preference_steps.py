@@ -22,7 +22,7 @@ from langchain_judges.methods.sc2.replies import (
 from langchain_judges.methods.sc2.steps import SC2Steps
 from langchain_judges.methods.sc2.stopping import more_samples
 from langchain_judges.methods.sc2.tables import in_prompt
-from langchain_judges.methods.sc2.tally import decide, how_found
+from langchain_judges.methods.sc2.tally import decide, search_sentence
 from langchain_judges.methods.second_order import (
     due_orders,
     first_of,
@@ -150,7 +150,7 @@ class PreferenceSteps(SC2Steps):
         if self.own.table_only and table is None:
             why = "Not judged: there is no table, and the texts are hidden."
             return {"verdict": not_judged(failures, usage, why), "bracket": bracket}
-        how = how_found(table, self.own.samples, state["comparisons"])
+        how = search_sentence(table, self.own.samples, state["comparisons"])
         first = state.get("first_order")
         own = options_of(self.own, first)
         verdict = decide(own, state["choices"], failures, usage, how, self._coin(pair))

@@ -40,18 +40,20 @@ def sketched(row: Mapping[str, Any]) -> list[RenderableType]:
 def _tree(played: Sequence[TableMatch]) -> Tree:
     """Draw a knockout from its last match down; a match stands under the winner's next one."""
     # Of the two orders of a match the last entry decides.
-    ended = {(match["round"], match["match"]): match for match in played}
-    final = ended[max(ended)]
+    last_legs = {(match["round"], match["match"]): match for match in played}
+    final = last_legs[max(last_legs)]
     tree = Tree(_line(final), guide_style="dim")
-    _grow(tree, final, ended)
+    _grow(tree, final, last_legs)
     return tree
 
 
-def _grow(tree: Tree, match: TableMatch, ended: Mapping[tuple[int, int], TableMatch]) -> None:
+def _grow(
+    tree: Tree, match: TableMatch, last_legs: Mapping[tuple[int, int], TableMatch]
+) -> None:
     for number in match["tables"]:
-        for (round_, _), before in ended.items():
+        for (round_, _), before in last_legs.items():
             if round_ == match["round"] - 1 and before["winner"] == number:
-                _grow(tree.add(_line(before)), before, ended)
+                _grow(tree.add(_line(before)), before, last_legs)
 
 
 def _line(match: TableMatch) -> Text:

@@ -114,15 +114,15 @@ def disputed(played: Sequence[TableMatch], seed: str) -> list[TableMatch]:
 
 def survivors(entrants: Sequence[int], played: Sequence[TableMatch], seed: str) -> list[int]:
     """Return who is still in a knockout, in the order in which neighbours meet."""
-    alive = shuffled(entrants, seed)
+    contenders = shuffled(entrants, seed)
     legs = _legs(played)
     for number in sorted({match["round"] for match in played}):
         # The last leg decides: where two orders disagreed it is the coin.
-        ended = [legs[key][-1] for key in sorted(legs) if key[0] == number]
+        results = [legs[key][-1] for key in sorted(legs) if key[0] == number]
         # Whoever had a bye stands first, so that nobody has two while others have none.
-        ended.sort(key=lambda match: len(match["tables"]))
-        alive = [match["winner"] for match in ended if match["winner"] is not None]
-    return alive
+        results.sort(key=lambda match: len(match["tables"]))
+        contenders = [match["winner"] for match in results if match["winner"] is not None]
+    return contenders
 
 
 def shuffled(entrants: Iterable[int], seed: str) -> list[int]:

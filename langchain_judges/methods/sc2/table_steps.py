@@ -99,14 +99,14 @@ class TableSteps(SC2Steps):
         if reply.data is None:
             return {"number": number, "rows": [], "valid": False}, []
         rows = read_rows(reply.data, aspects)
-        silent = silent_rows(rows)
-        valid = 2 * len(silent) < len(rows)
+        empty = silent_rows(rows)
+        valid = 2 * len(empty) < len(rows)
         failures: list[Failure] = []
         if reply.problem:
             # A part of the reply is used; what is missing are cells that say nothing.
             failures.append(_failure(unit, "missing", reply.problem.detail))
         elif not valid:
-            detail = f"nothing is said of {', '.join(silent)}"
+            detail = f"nothing is said of {', '.join(empty)}"
             failures.append(_failure(unit, "empty", detail))
         fitting = fit(rows, self.own.max_table)
         if fitting != rows:

@@ -44,7 +44,7 @@ def decide(
     for order in options.order_list:
         own_choices = [choice for choice in choices if choice["order"] == order]
         if len(own_choices) <= options.preference_samples // 2:
-            return not_judged(failures, usage, _silent(failures, how))
+            return not_judged(failures, usage, _no_preference(failures, how))
         chances[order] = fmean(chance_of_a(choice, probable) for choice in own_choices)
     preferences = [_side(chance, coin) for chance in chances.values()]
     score = fmean(chances.values())
@@ -97,7 +97,7 @@ def _confidence(
     return None, "none"
 
 
-def _silent(failures: Sequence[Failure], how: str) -> str:
+def _no_preference(failures: Sequence[Failure], how: str) -> str:
     reasons = [f["reason"] for f in failures if f["step"] == "preference"]
     why = ", ".join(dict.fromkeys(reasons)) or "no preference"
     return f"Not judged: {why}. {how}".strip()
@@ -119,7 +119,7 @@ def _rationale(
     return " ".join(part for part in parts if part)
 
 
-def how_found(
+def search_sentence(
     table: ComparisonTable | None, sampled: int, comparisons: Comparisons | None
 ) -> str:
     """Say in a sentence which table decided and what it took to find it."""

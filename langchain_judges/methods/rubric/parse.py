@@ -37,12 +37,12 @@ def spoken_label(text: str, labels: Sequence[Label]) -> dict[str, str] | None:
 
     Every line that gives a label counts, and they must agree.
     """
-    label = _said_label(text, labels)
+    label = _label_in_words(text, labels)
     words = text.strip().strip("*_`\"'. ")
     return {"label": label.label, "explanation": words} if label else None
 
 
-def _said_label(text: str, labels: Sequence[Label]) -> Stated | None:
+def _label_in_words(text: str, labels: Sequence[Label]) -> Stated | None:
     names = {str(label).casefold(): str(label) for label in labels}
     lines = lines_of(text)
     if len(lines) == 1 and (alone := lone_label(lines, 0, names)):
@@ -126,7 +126,7 @@ def _start_of(text: str, data: Mapping[str, Any], unit: str) -> int:
     span = json_spans(text, data).get((unit, "label") if unit else ("label",))
     if span or unit:
         return span[0] if span else -1
-    label = _said_label(text, [data["label"]])
+    label = _label_in_words(text, [data["label"]])
     return label.at if label else -1
 
 
