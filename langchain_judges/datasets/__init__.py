@@ -214,17 +214,14 @@ def rows(
         return TableForm(columns, labels, seed).rows(path)
     if columns is not None or labels is not None:
         raise OptionError(f"`columns` and `labels` are for a table; {source} is no file")
+    if knows(source):
+        folder = path.resolve() if path.is_dir() else None
+        return iter(load(folder.name if folder else str(source), folder, seed=seed))
     if path.is_dir():
-        if _set_name(path.resolve().name) is None:
-            raise OptionError(
-                f"the folder {path} is not named as a known set: {', '.join(names())}"
-            )
-        return iter(load(path.resolve().name, path, seed=seed))
-    if _set_name(str(source)) is None:
-        raise OptionError(
-            f"{source} is neither a file, a folder nor a known set: {', '.join(names())}"
-        )
-    return iter(load(str(source), seed=seed))
+        problem = f"the folder {path} is not named as a known set"
+    else:
+        problem = f"{source} is neither a file, a folder nor a known set"
+    raise OptionError(f"{problem}: {', '.join(names())}")
 
 
 def knows(source: str | PathLike[str]) -> bool:

@@ -26,31 +26,12 @@ with needs("classic", "An evaluator of langchain-classic"):
 _PASSED_ON = ("callbacks", "tags", "metadata")
 
 
-class JudgeStringEvaluator(StringEvaluator):
-    """Judges a prediction: by itself, or, with a judge of pairs, against a reference.
+class _JudgeEvaluator:
+    """What langchain-classic asks of both kinds of evaluators."""
 
-    Returns `{"score", "value", "reasoning", "verdict"}`: the label, or how far the prediction
-    is preferred to the reference. `score` and `value` are None if it could not be judged. The
-    keyword `context` is the source that the prediction is checked against.
-    """
-
-    def __init__(self, judge: Judge, *, reference: bool | None = None) -> None:
-        """Create the evaluator from a judge of either kind.
-
-        Args:
-            judge: The judge.
-            reference: Whether a reference is required; default True for a judge of pairs.
-                A judge of one text always uses one if there is one, but langchain-classic
-                warns about a reference that is not required.
-        """
+    def __init__(self, judge: Judge, reference: bool) -> None:
         self.judge = judge
-        self._pairs = kind_of(judge) == "pair"
-        self._reference = self._pairs or bool(reference)
-
-    @property
-    def evaluation_name(self) -> str:
-        """The method."""
-        return str(marks_of(self.judge)["method"])
+        self._reference = reference
 
     @property
     def requires_input(self) -> bool:
@@ -59,8 +40,34 @@ class JudgeStringEvaluator(StringEvaluator):
 
     @property
     def requires_reference(self) -> bool:
-        """Whether a reference is required; a judge of pairs compares with it."""
+        """Whether a reference is required."""
         return self._reference
+
+
+class JudgeStringEvaluator(_JudgeEvaluator, StringEvaluator):
+    """Judges a prediction: by itself, or, with a judge of pairs, against a reference.
+
+    Returns `{"score", "value", "reasoning", "verdict"}`: the label, or how far the prediction
+    is preferred to the reference. `score` and `value` are None if it could not be judged. The
+    keyword `context` is the source that the prediction is checked against.
+    """
+
+    def __init__(self, judge: Judge, *, reference: bool = False) -> None:
+        """Create the evaluator from a judge of either kind.
+
+        Args:
+            judge: The judge.
+            reference: Whether a reference is required; default True for a judge of pairs.
+                A judge of one text always uses one if there is one, but langchain-classic
+                warns about a reference that is not required.
+        """
+        self._pairs = kind_of(judge) == "pair"
+        super().__init__(judge, self._pairs or reference)
+
+    @property
+    def evaluation_name(self) -> str:
+        """The method."""
+        return str(marks_of(self.judge)["method"])
 
     def _evaluate_strings(self, **fields: Any) -> dict[str, object]:
         return run(self._steps(**fields))
@@ -85,7 +92,7 @@ class JudgeStringEvaluator(StringEvaluator):
         return (yield from _evaluation(self.judge, case, settings))
 
 
-class JudgePairwiseEvaluator(PairwiseStringEvaluator):
+class JudgePairwiseEvaluator(_JudgeEvaluator, PairwiseStringEvaluator):
     """Compares two predictions with a judge of pairs.
 
     Returns `{"score", "value", "reasoning", "verdict"}`: how far the first is preferred, and
@@ -106,18 +113,7 @@ class JudgePairwiseEvaluator(PairwiseStringEvaluator):
         """
         if kind_of(judge) != "pair":
             raise OptionError("`judge` must be a judge of pairs; this one labels one text")
-        self.judge = judge
-        self._reference = reference
-
-    @property
-    def requires_input(self) -> bool:
-        """Every judge needs the task."""
-        return True
-
-    @property
-    def requires_reference(self) -> bool:
-        """Whether a reference is required."""
-        return self._reference
+        super().__init__(judge, reference)
 
     def _evaluate_string_pairs(self, **fields: Any) -> dict[str, object]:
         return run(self._steps(**fields))

@@ -53,9 +53,8 @@ def drift(report: ReportContent, earlier: Mapping[str, Any]) -> Drift:
     Raises:
         InputError: It is no such report, or has no row of this one.
     """
-    answers, history = earlier.get("answers"), earlier.get("history")
-    if not isinstance(answers, list) or not isinstance(history, list):
-        raise InputError("the baseline is not a report: create one with `trust --json`")
+    _check_report(earlier, "the baseline")
+    answers, history = earlier["answers"], earlier["history"]
     before = {each["row"]: each for each in answers}
     now = answers_of(report.sample.rows, report.sample.judge_hits())
     pairs = [
@@ -92,9 +91,13 @@ def read_baseline(path: str | PathLike[str]) -> dict[str, Any]:
         earlier = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as exc:
         raise InputError(f"the baseline {path} cannot be read: {exc}") from exc
+    _check_report(earlier, f"the baseline {path}")
+    return dict(earlier)
+
+
+def _check_report(earlier: object, name: str) -> None:
     lists = ("answers", "history")
-    if not isinstance(earlier, dict) or not all(
-        isinstance(earlier.get(name), list) for name in lists
+    if not isinstance(earlier, Mapping) or not all(
+        isinstance(earlier.get(each), list) for each in lists
     ):
-        raise InputError(f"the baseline {path} is not a report: create one with `trust --json`")
-    return earlier
+        raise InputError(f"{name} is not a report: create one with `trust --json`")

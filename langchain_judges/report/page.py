@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -40,6 +40,8 @@ def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -
         level=percent(reports[0].sample.confidence),
         whom=reports[0].sample.whom,
         lead_plot=charts.judges_plot(reports) if len(reports) > 1 else None,
+        charts=charts,
+        measures=MEASURES.values(),
         rows=packed_rows(reports),
         script=Markup(script()),  # noqa: S704 - ours
         script_hash=script_hash(),
@@ -47,24 +49,19 @@ def render(reports: Sequence[ReportContent], contests: Sequence[Contest] = ()) -
     )
 
 
-def _view(report: ReportContent, number: int) -> dict[str, Any]:
+def _view(report: ReportContent, number: int) -> dict[str, object]:
     """Return what the page shows of a report, under the names of its template."""
     numbers = report.numbers
     sample = report.sample
     return {
         "number": number,
         "report": report,
-        "numbers": numbers,
-        "headline": report.headline,
         "whom": "label" if sample.by_label else "people",
         "lost": sum(row.answer is None for row in sample.rows),
-        "categories": len(charts.categories(report)),
-        "most_categories": charts.MOST_CATEGORIES,
         "tiles": _tiles(report),
         "note": _tie_note(report),
         "agreement": [] if sample.by_criteria else _both_errors(report),
         "criteria": criteria_table(report),
-        "measures": MEASURES.values(),
         "singles": [] if sample.by_criteria else _singles(numbers),
         "people": _numbers_of(numbers, _BESIDE_PEOPLE),
         "confidence": _numbers_of(numbers, "confidence."),
@@ -75,20 +72,6 @@ def _view(report: ReportContent, number: int) -> dict[str, Any]:
         "failures": _numbers_of(numbers, "failures."),
         "drift": _drift(report),
         "confusion": _confusion(report),
-        "steps": sorted(report.usage["by_step"].items()),
-        **_plots(report),
-    }
-
-
-def _plots(report: ReportContent) -> dict[str, Any]:
-    return {
-        "agreement_plot": charts.agreement_plot(report),
-        "confidence_plot": charts.confidence_plot(report),
-        "abstention_plot": charts.abstention_plot(report),
-        "history_plot": charts.history_plot(report),
-        "slot_plot": charts.slot_plot(report),
-        "length_plot": charts.length_plot(report),
-        "category_plot": charts.category_plot(report),
     }
 
 
@@ -120,7 +103,7 @@ def _headline_name(report: ReportContent) -> str:
     return f"agrees with {_whom(report)}{chance}"
 
 
-def _tiles(report: ReportContent) -> list[dict[str, Any]]:
+def _tiles(report: ReportContent) -> list[dict[str, object]]:
     """The numbers of the first screen."""
     numbers = report.numbers
     tiles = [(_headline_name(report), report.headline, "judge")]
@@ -215,7 +198,7 @@ def _both_errors(report: ReportContent) -> list[tuple[Number, Number]]:
     return [(numbers[f"{stem}.wrong"], numbers[f"{stem}.drop"]) for stem in stems]
 
 
-def _confusion(report: ReportContent) -> dict[str, Any]:
+def _confusion(report: ReportContent) -> dict[str, object]:
     table = report.confusion
     rows = []
     for name, counts, failures in zip(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
+if TYPE_CHECKING:
+    from langchain_judges.runs.studies.comparison import Comparison, Rate, Standing
 
-def comparison_table(comparison: Mapping[str, Any]) -> Table:
+
+def comparison_table(comparison: Comparison) -> Table:
     """Render a comparison: one column for each method, one line for each number."""
-    methods: Mapping[str, Mapping[str, Any]] = comparison["methods"]
+    methods = comparison["methods"]
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     for method in methods:
@@ -36,7 +39,7 @@ def comparison_table(comparison: Mapping[str, Any]) -> Table:
     return table
 
 
-def _settings(options: Mapping[str, Any]) -> str:
+def _settings(options: Mapping[str, object]) -> str:
     """Return options in a few words; the names of aspects and the like would fill the page."""
     lines = []
     for name, value in options.items():
@@ -49,7 +52,7 @@ def _settings(options: Mapping[str, Any]) -> str:
     return "\n".join(lines) or "-"
 
 
-def _flips(standing: Mapping[str, Any]) -> str:
+def _flips(standing: Standing) -> str:
     if not standing["both_orders"]:
         return "-"
     return f"{standing['flips']:,} of {standing['both_orders']:,}"
@@ -61,7 +64,7 @@ def _failures(failures: Mapping[str, int]) -> str:
     return "\n".join([f"{total:,}", *reasons])
 
 
-def _agreement(comparison: Mapping[str, Any], first: str, second: str) -> str:
+def _agreement(comparison: Comparison, first: str, second: str) -> str:
     """Return the agreement of two methods; each pair is shown once, above the diagonal."""
     for entry in comparison["agreement"]:
         if entry["methods"] == [first, second]:
@@ -69,8 +72,8 @@ def _agreement(comparison: Mapping[str, Any], first: str, second: str) -> str:
     return ""
 
 
-def _rate(rate: Mapping[str, Any] | None) -> str:
-    if rate is None or rate["share"] is None:
+def _rate(rate: Rate | None) -> str:
+    if rate is None or rate["share"] is None or rate["low"] is None or rate["high"] is None:
         return "-"
     percents = f"{100 * rate['low']:.0f}–{100 * rate['high']:.0f}"
     return f"{rate['count']:,} of {rate['of']:,}\n{100 * rate['share']:.0f} % [{percents}]"

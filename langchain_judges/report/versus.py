@@ -90,15 +90,18 @@ def compare(  # noqa: PLR0913 - options
         InputError: As `trust`, or judges of pairs and of single texts are mixed.
     """
     table = None if data is None else rows_in(data, "data")
-    shared: dict[str, Any] = {
-        "data_name": data_name,
-        "disagreements": disagreements,
-        "min_agreement": min_agreement,
-        "orders": orders,
-        "provenance": provenance,
-    }
     reports = [
-        trust(rows, table, name=name, confidence=confidence, **shared)
+        trust(
+            rows,
+            table,
+            name=name,
+            data_name=data_name,
+            disagreements=disagreements,
+            min_agreement=min_agreement,
+            orders=orders,
+            provenance=provenance,
+            confidence=confidence,
+        )
         for name, rows in runs.items()
     ]
     if not reports:
