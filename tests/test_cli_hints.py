@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from langchain_judges.cli import app
-from langchain_judges.cli.row_hints import hint
+from langchain_judges.cli.row_hints import row_hint
 from langchain_judges.errors import InputError
 from langchain_judges.methods.rubric.options import RubricOptions
 from tests.cases import for_each
@@ -26,7 +26,7 @@ LACKS = "the field `{}` is missing or null; the fields are {}"
     ],
 )
 def test_a_missing_field_is_named_with_its_remedy(field, columns, words):
-    assert hint([LACKS.format(field, columns)] * 2).endswith(words)
+    assert row_hint([LACKS.format(field, columns)] * 2).endswith(words)
 
 
 @for_each(
@@ -40,7 +40,7 @@ def test_a_missing_field_is_named_with_its_remedy(field, columns, words):
 def test_rows_without_what_they_are_judged_by_come_with_the_option(rubric, words):
     with pytest.raises(InputError) as caught:
         RubricOptions(rubric=rubric).check({"input": "Q", "output": "A"})
-    assert words in hint([str(caught.value)])
+    assert words in row_hint([str(caught.value)])
 
 
 def test_an_unknown_preset_is_named_though_the_rows_lack_a_rubric(tmp_path):
@@ -152,7 +152,7 @@ def test_every_command_that_asks_refuses_in_one_sentence(folder, command, rows):
 
 
 def test_rows_that_are_bad_in_several_ways_get_no_hint():
-    assert hint([LACKS.format("input", "'q'"), "the field `input` is empty"]) == ""
+    assert row_hint([LACKS.format("input", "'q'"), "the field `input` is empty"]) == ""
 
 
 def test_the_command_prints_the_hint(tmp_path, monkeypatch):

@@ -34,17 +34,17 @@ class Session:
     items: list[dict[str, object]]
     config: RunnableConfig
     drafts: Path
-    """Where the answers of a round are kept until all are given, but for its number."""
+    """The files of answers to rounds that are not complete, without the round's number."""
 
     @property
     def waiting(self) -> AuditRequest | None:
-        """What is asked of people; None if nothing is."""
+        """What people are to decide; None if there is nothing."""
         interrupts = self.audit.get_state(self.config).interrupts
         return cast("AuditRequest", interrupts[0].value) if interrupts else None
 
     @property
     def result(self) -> AuditResult | None:
-        """What a finished audit came to."""
+        """The result of a finished audit; None before."""
         state = self.audit.get_state(self.config)
         ended = state.values.get("stopped") and not state.next
         return cast("AuditResult", state.values) if ended else None
@@ -54,10 +54,10 @@ class Session:
         for draft in self.drafts.parent.glob(f"{self.drafts.name}-*.jsonl"):
             draft.unlink(missing_ok=True)
 
-    def go_on(
+    def work(
         self, errors: Console, answers: Sequence[Mapping[str, object]] | None = None
     ) -> None:
-        """Work until people are asked or the audit ends, showing how far it is."""
+        """Work until people are asked or the audit ends, and show the progress."""
         from langgraph.types import Command
 
         start: Any = Command(resume=answers) if answers is not None else None
@@ -78,7 +78,7 @@ def _verdicts(update: dict[str, Any]) -> Iterator[VerdictsById]:
 
 
 @contextmanager
-def opened(
+def open_audit(
     judge: JudgeGraph,
     memory: Memory,
     folder: Path,
@@ -86,15 +86,15 @@ def opened(
     settings: dict[str, Any],
     decisions: str,
 ) -> Iterator[Session]:
-    """Open the audit of some items by a judge, which the folder of the memory keeps.
+    """Open the audit of some items by a judge, which the folder of the memory stores.
 
     Args:
         judge: The judge.
         memory: Its memory.
-        folder: Where the state is kept, in `audit.sqlite`.
+        folder: Where the state is stored, in `audit.sqlite`.
         items: The items.
         settings: Keywords of `create_allure_audit`.
-        decisions: All settings as a text: with other ones it is another audit.
+        decisions: All settings as a text; other settings make another audit.
     """
     from langgraph.checkpoint.sqlite import SqliteSaver
 

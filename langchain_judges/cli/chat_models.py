@@ -36,7 +36,7 @@ def chat_model(
     except ModelSetupError:
         if not dry_run:
             raise
-    # What is wrong but for the key is said as it would be without a dry run.
+    # Errors that are not about the key are raised as they are without a dry run.
     chat = resolve_model(
         model, base_url=base_url, api_key="none", timeout=timeout, settings=more
     )

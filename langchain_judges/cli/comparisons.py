@@ -15,7 +15,12 @@ from rich.console import Console
 from langchain_judges.cli.estimates import warn_of_size
 from langchain_judges.cli.flag_groups import RowFlags
 from langchain_judges.cli.messages import FAILED, table_console, tell_undone
-from langchain_judges.cli.row_files import CheckedRows, check_labelled_pair, checked, rows_of
+from langchain_judges.cli.row_files import (
+    CheckedRows,
+    check_labelled_pair,
+    checked_rows,
+    rows_of,
+)
 from langchain_judges.cli.settings import check_settable, set_options, settings_as_flags
 from langchain_judges.errors import OptionError, did_you_mean
 
@@ -86,7 +91,7 @@ def _names_in(text: str) -> list[str]:
 
 def labelled_pairs(path: Path, flags: RowFlags, errors: Console) -> CheckedRows:
     """Return the pairs of a table or set; stop where there are bad ones."""
-    pairs = checked(rows_of(path, check_labelled_pair, flags), flags.skip_bad, errors)
+    pairs = checked_rows(rows_of(path, check_labelled_pair, flags), flags.skip_bad, errors)
     warn_of_size(pairs.file.longest, errors)
     return pairs
 

@@ -66,9 +66,8 @@ def _tell_estimate(
     cost = estimate(judge, rows, n=number, size=size, prices=prices, tier=tier)
     text = f"About {cost.input_tokens:,} input and {cost.output_tokens:,} output tokens"
     if prices:
-        known = cost.dollars is not None
-        text += f", ${cost.dollars:,.2f} by" if known else ", no price is known in"
-        text += f" {prices.source}"
+        price = "no price is known in" if cost.dollars is None else f"${cost.dollars:,.2f} by"
+        text += f", {price} {prices.source}"
     errors.print(f"{text}; {cost.counted}.", markup=False)
 
 

@@ -91,7 +91,7 @@ def ctrl_c_as_exit(errors: Console, *, saved: bool = True) -> Iterator[None]:
 def tell_undone(
     undone: int, rows: int, causes: Counter[str], errors: Console, address: str = ""
 ) -> None:
-    """Print how many rows were not judged, and the commonest reason."""
+    """Print how many rows were not judged, and the most frequent reason."""
     if not undone:
         return
     cause, times = causes.most_common(1)[0] if causes else ("unknown", undone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.console import Console
 from langchain_judges.cli.estimates import Amount
 from langchain_judges.cli.flag_groups import RowFlags
 from langchain_judges.cli.messages import MISUSED
-from langchain_judges.cli.row_hints import hint
+from langchain_judges.cli.row_hints import row_hint
 from langchain_judges.cli.settings import json_hint
 from langchain_judges.datasets import names as set_names
 from langchain_judges.datasets.row_file import PairsFile, PairsSet, ValueCheck, open_rows
@@ -45,34 +45,23 @@ class CheckedRows:
         return Amount(self.file, self.number, self.file.size)
 
 
-def checked(
+def checked_rows(
     file: PairsFile, skip_bad: bool, errors: Console, work: str = "pair to judge"
 ) -> CheckedRows:
     """Return the good rows; list the bad ones, and stop unless they are to be left out."""
-    there = isinstance(file, PairsSet)
-    if not there and not file.path.exists():
-        nearest = nearest_file(file.path, set_names()) or "."
-        problem = f"There is no file {file.path}, and no public data set has this name{nearest}"
-        errors.print(problem, style="red", markup=False)
-        raise typer.Exit(MISUSED)
-    if not there and not file.path.is_file():
-        problem = f"{file.path} is neither a file nor a folder named after a public data set."
-        errors.print(problem, style="red", markup=False)
-        raise typer.Exit(MISUSED)
+    if not isinstance(file, PairsSet):
+        _check_path(file.path, errors)
     rows = file.count()
     _name_bad(file, errors)
     if file.bad and not skip_bad:
-        errors.print(
+        hint = row_hint([problem for _, problem in file.bad])
+        text = (
             f"{len(file.bad)} of {rows + len(file.bad)} rows are bad; nothing was asked. "
-            "Fix them, or skip them with --skip-bad.",
-            style="red",
+            "Fix them, or skip them with --skip-bad."
         )
-        if words := hint([problem for _, problem in file.bad]):
-            errors.print(words, markup=False)
-        raise typer.Exit(MISUSED)
+        _stop(text, errors, hint)
     if not rows:
-        errors.print(f"{file.path} has no {work}.", style="red", markup=False)
-        raise typer.Exit(MISUSED)
+        _stop(f"{file.path} has no {work}.", errors)
     if file.bad:
         errors.print(f"Bad rows left out: {len(file.bad):,}.")
     if file.repeated:
@@ -81,6 +70,23 @@ def checked(
             style="yellow",
         )
     return CheckedRows(file, rows)
+
+
+def _check_path(path: Path, errors: Console) -> None:
+    if not path.exists():
+        nearest = nearest_file(path, set_names()) or "."
+        text = f"There is no file {path}, and no public data set has this name{nearest}"
+        _stop(text, errors)
+    if not path.is_file():
+        text = f"{path} is neither a file nor a folder named after a public data set."
+        _stop(text, errors)
+
+
+def _stop(text: str, errors: Console, hint: str = "") -> NoReturn:
+    errors.print(text, style="red", markup=False)
+    if hint:
+        errors.print(hint, markup=False)
+    raise typer.Exit(MISUSED)
 
 
 def _name_bad(file: PairsFile, errors: Console) -> None:
@@ -205,7 +211,7 @@ def named_columns(
     return named or None
 
 
-def kept_apart(read: Iterable[Path | None], written: Iterable[Path | None]) -> None:
+def check_not_read(read: Iterable[Path | None], written: Iterable[Path | None]) -> None:
     """Check that a command writes over nothing that it reads.
 
     Raises:

@@ -25,7 +25,7 @@ _GIVE = {
 """What to add to the command where rows lack what they are judged by, by what they lack."""
 
 
-def hint(problems: Sequence[str]) -> str:
+def row_hint(problems: Sequence[str]) -> str:
     """Return what to add to the command if every bad row lacks the same, or nothing."""
     first = problems[0] if len(set(problems)) == 1 else ""
     if first.startswith(_NOTHING):

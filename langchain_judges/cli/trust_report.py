@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from langchain_judges.cli.messages import error_console
-from langchain_judges.cli.row_files import kept_apart
+from langchain_judges.cli.row_files import check_not_read
 from langchain_judges.errors import OptionError, OutputError
 from langchain_judges.orders import OrderRule
 from langchain_judges.rows.console import InertConsole
@@ -81,8 +81,8 @@ class ReportFlags:
             if path is not None and path.is_dir():
                 raise OptionError(f"{flag} must name a file, and {path} is a folder")
         # Nothing but the next report may take the place of the last one.
-        kept_apart([*read, self.baseline], written.values())
-        kept_apart(read, [self.json])
+        check_not_read([*read, self.baseline], written.values())
+        check_not_read(read, [self.json])
 
     def options(self) -> dict[str, Any]:
         """Return the options of a report in Python.

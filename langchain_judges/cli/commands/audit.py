@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from langchain_judges.cli.audit_review import Desk, Review
-from langchain_judges.cli.audit_session import ElsewhereFlags, Session, opened, write_text
+from langchain_judges.cli.audit_session import ElsewhereFlags, Session, open_audit, write_text
 from langchain_judges.cli.chat_models import chat_model, check_model
 from langchain_judges.cli.estimates import tell_dry_run, warn_of_size
 from langchain_judges.cli.flag_groups import DryRunFlags, ModelJudgeFlags, RowFlags
@@ -22,7 +22,7 @@ from langchain_judges.cli.flags import Concurrency
 from langchain_judges.cli.keyboard import read_key
 from langchain_judges.cli.messages import INTERRUPTED, error_console, refusals_as_exits
 from langchain_judges.cli.named_judge import named_judge, open_memory
-from langchain_judges.cli.row_files import checked, judge_rows, kept_apart
+from langchain_judges.cli.row_files import check_not_read, checked_rows, judge_rows
 from langchain_judges.cli.settings import setting, settings_as_flags
 from langchain_judges.cli.unfolding import Without, unfolded
 from langchain_judges.errors import InputError, OptionError, did_you_mean
@@ -94,11 +94,11 @@ def audit(
     """
     errors = error_console()
     with refusals_as_exits(errors, judge.address), _ctrl_c_as_exit(errors):
-        kept_apart([items], [elsewhere.export, flags.out])
+        check_not_read([items], [elsewhere.export, flags.out])
         named = named_judge(judge)
         check = make_check(flags.check, flags.check_option or [])
         file = judge_rows(items, named.rows_like, table)
-        good = checked(file, table.skip_bad, errors, "item to judge")
+        good = checked_rows(file, table.skip_bad, errors, "item to judge")
         warn_of_size(file.longest, errors)
         if plan.dry_run:
             outline = named.outline(errors)
@@ -133,7 +133,7 @@ def _session(
     # How many are judged at once decides nothing: a slower run resumes this audit.
     places = flags.max_concurrency or places_of(built)
     settings = {**flags.settings, "check": check, "max_concurrency": places}
-    with opened(built, store, flags.memory, items, settings, decisions) as session:
+    with open_audit(built, store, flags.memory, items, settings, decisions) as session:
         yield session
 
 
@@ -196,7 +196,7 @@ def _go(session: Session, errors: Console, elsewhere: ElsewhereFlags, *, restart
     if session.result is not None:
         session.forget_drafts()
     if session.waiting is None:
-        session.go_on(errors)
+        session.work(errors)
     if reads:
         _import(session, elsewhere, errors)
     while (request := session.waiting) is not None:
@@ -210,7 +210,7 @@ def _import(session: Session, elsewhere: ElsewhereFlags, errors: Console) -> Non
     answers = elsewhere.read(session.waiting)
     if not answers and elsewhere.answers is not None:
         raise InputError(f"{elsewhere.answers} has no answer to any of the proposals")
-    session.go_on(errors, answers)
+    session.work(errors, answers)
     problems = (session.waiting or {}).get("problems", [])
     if problems:
         raise InputError("\n".join([*problems, "Fix these answers; the others were accepted."]))
@@ -233,7 +233,7 @@ def _review(session: Session, request: AuditRequest, errors: Console) -> bool:
         errors.print(f"{unanswered} of {len(request['proposals'])} proposals are unanswered. "
                      "The same command resumes here.")  # fmt: skip
         return False
-    session.go_on(errors, list(review.answers.values()))
+    session.work(errors, list(review.answers.values()))
     review.close()
     return True
 

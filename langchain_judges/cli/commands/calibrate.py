@@ -14,7 +14,7 @@ from langchain_judges.cli.flag_groups import DryRunFlags, JudgeFlags, RowFlags
 from langchain_judges.cli.flags import Concurrency, KeepFailed, Results, flag
 from langchain_judges.cli.messages import ctrl_c_as_exit, error_console, refusals_as_exits
 from langchain_judges.cli.named_judge import named_judge
-from langchain_judges.cli.row_files import check_file, checked, judge_rows
+from langchain_judges.cli.row_files import check_file, checked_rows, judge_rows
 from langchain_judges.cli.unfolding import Without, unfolded
 from langchain_judges.runs.options import CalibrationOptions
 
@@ -67,7 +67,7 @@ def calibrate(
         check_file("--save", save)
         named = named_judge(judge)
         file = judge_rows(rows, named.rows_like, table)
-        good = checked(file, table.skip_bad, errors, "row to judge")
+        good = checked_rows(file, table.skip_bad, errors, "row to judge")
         warn_of_size(file.longest, errors)
         if plan.dry_run:
             tell_dry_run(named.outline(errors), good.amount, plan.prices, errors)

@@ -22,7 +22,7 @@ from langchain_judges.cli.flag_groups import JudgeFlags, RowFlags, RunFlags
 from langchain_judges.cli.flags import Results, flag
 from langchain_judges.cli.messages import error_console, refusals_as_exits
 from langchain_judges.cli.named_judge import NamedJudge, named_judge, several_models
-from langchain_judges.cli.row_files import checked, judge_rows
+from langchain_judges.cli.row_files import checked_rows, judge_rows
 from langchain_judges.cli.running import leave_with, run_to_the_end
 from langchain_judges.cli.unfolding import unfolded
 from langchain_judges.errors import OptionError
@@ -104,8 +104,8 @@ class LargeRunFlags(RunFlags):
         """Return what was set, as options of a run in Python."""
         in_jobs = {"max_concurrency": _IN_JOBS, "open_rows": _OPEN_ROWS} if self.batch else {}
         own = {"max_cost": self.max_cost, "open_rows": self.open_rows, "open_mb": self.open_mb}
-        given = {name: value for name, value in own.items() if value is not None}
-        return {**in_jobs, **super().options(), **given}
+        limits = {name: value for name, value in own.items() if value is not None}
+        return {**in_jobs, **super().options(), **limits}
 
 
 @unfolded
@@ -127,7 +127,7 @@ def judge(
         _check_ways(run)
         _check_engine(judge, output, run)
         open_file = partial(judge_rows, pairs, named.rows_like, table)
-        rows = checked(open_file(), table.skip_bad, errors, f"{named.kind} to judge")
+        rows = checked_rows(open_file(), table.skip_bad, errors, f"{named.kind} to judge")
         _announce_shard(output.shard, rows.number, errors)
         warn_of_size(rows.file.longest, errors)
         if run.dry_run:

@@ -15,8 +15,8 @@ from langchain_judges.cli.messages import error_console, refusals_as_exits
 from langchain_judges.cli.row_files import (
     check_file,
     check_known_of,
-    checked,
-    kept_apart,
+    check_not_read,
+    checked_rows,
     rows_of,
 )
 from langchain_judges.cli.unfolding import unfolded
@@ -72,9 +72,9 @@ def label(
             raise OptionError(f"--labels must be different digits, got {labels!r}")
         paths = labelling.verdicts or []
         check_file("--out", out)
-        kept_apart([Path(data), *paths], [out])
+        check_not_read([Path(data), *paths], [out])
         file = rows_of(Path(data), check_known_of, table)
-        rows = list(checked(file, table.skip_bad, errors, "row"))
+        rows = list(checked_rows(file, table.skip_bad, errors, "row"))
         runs = [run for path in paths for run in read_verdicts(path).values()]
         desk = LabelDesk(errors, read_key, labels, seed)
         answers = LabelFile(out, rows)

@@ -35,9 +35,7 @@ class JudgesFlags:
     disagreement: Annotated[
         float | None,
         typer.Option(
-            min=0.001,
-            max=1,
-            help="Share of rows on which one alone is right; default: 0.2.",
+            min=0.001, max=1, help="Share of rows on which one alone is right; default: 0.2."
         ),
     ] = None
     column: Columns = None
@@ -49,11 +47,7 @@ class PowerFlags:
 
     lead: Annotated[
         float | None,
-        typer.Option(
-            min=0.001,
-            max=1,
-            help="How much more often one is right, such as 0.05.",
-        ),
+        typer.Option(min=0.001, max=1, help="How much more often one is right, such as 0.05."),
     ] = None
     chance: Annotated[
         float, typer.Option("--power", min=0.01, max=0.999, help="How often to find the lead.")

@@ -26,7 +26,7 @@ from langchain_judges.cli.messages import (
     tell_undone,
 )
 from langchain_judges.cli.named_judge import NamedJudge, named_judge
-from langchain_judges.cli.row_files import check_known_of, check_of, checked, rows_of
+from langchain_judges.cli.row_files import check_known_of, check_of, checked_rows, rows_of
 from langchain_judges.cli.running import run_rows
 from langchain_judges.cli.trust_report import ReportFlags, gates_passed, reports
 from langchain_judges.cli.unfolding import Without, unfolded
@@ -77,11 +77,11 @@ def trust(
     3 budget spent (the report then covers what was judged), 4 under a bar or worse than the
     baseline, 130 Ctrl-C.
     """
-    errors, finished = error_console(), judge.verdicts or []
+    errors, results = error_console(), judge.verdicts or []
     with refusals_as_exits(errors, judge.address):
         _check_use(data, judge, dry_run=run.dry_run)
         path = None if data is None else Path(data)
-        report.check_paths([*([path] if path else []), *finished])
+        report.check_paths([*([path] if path else []), *results])
         named = named_judge(judge) if judge.model is not None else None
         rows = None if path is None else _table(path, named, table, errors)
         if run.dry_run and named is not None and rows is not None:
@@ -94,7 +94,7 @@ def trust(
         if named is not None and rows is not None:
             judged = _judge_rows(named, rows, report.verdicts, run, errors)
         else:
-            judged = Verdicts(_finished(finished), {})
+            judged = Verdicts(_read_runs(results), {})
         options["provenance"] = {"command": command_text(sys.argv), **judged.provenance}
         answer = reports(judged.by_judge, rows, data_name=path.name if path else "", **options)
         passed = gates_passed(answer, report)
@@ -123,7 +123,7 @@ def _table(
 ) -> list[dict[str, object]]:
     """Return the rows with their labels, checked by what their judge will need of them."""
     check = check_of(*judge.rows_like) if judge else check_known_of
-    table = list(checked(rows_of(path, check, flags), flags.skip_bad, errors, "row"))
+    table = list(checked_rows(rows_of(path, check, flags), flags.skip_bad, errors, "row"))
     if judge is not None:
         _check_labels(table)
         warn_of_size(longest_of(table), errors)
@@ -187,8 +187,8 @@ def _leave(judged: Verdicts, errors: Console, address: str, *, strict: bool) -> 
         raise typer.Exit(FAILED)
 
 
-def _finished(paths: Sequence[Path]) -> dict[str, Sequence[ResultRow]]:
-    """Read the results of finished runs; two judges of one name are told apart by file."""
+def _read_runs(paths: Sequence[Path]) -> dict[str, Sequence[ResultRow]]:
+    """Read the results of finished runs; two judges of one name are distinguished by file."""
     from langchain_judges.report import read_verdicts
 
     runs: dict[str, Sequence[ResultRow]] = {}

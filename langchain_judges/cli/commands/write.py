@@ -12,7 +12,7 @@ from rich.console import Console
 from langchain_judges.cli.flag_groups import ModelFlags, RowFlags, RunFlags
 from langchain_judges.cli.flags import Preset, Results, Settings
 from langchain_judges.cli.messages import error_console, refusals_as_exits
-from langchain_judges.cli.row_files import checked
+from langchain_judges.cli.row_files import checked_rows
 from langchain_judges.cli.running import run_to_the_end
 from langchain_judges.cli.settings import check_settable, set_options, settings_as_flags
 from langchain_judges.cli.unfolding import Without, unfolded
@@ -54,7 +54,7 @@ def write(
         settings = set_options(writer.option or [])
         check_settable(WRITERS, method, settings)
         file = PairsFile(tasks, rows.limit, check_task)
-        good = checked(file, rows.skip_bad, errors, "list of concepts")
+        good = checked_rows(file, rows.skip_bad, errors, "list of concepts")
         with settings_as_flags(settings):
             calls = options_of(WRITERS, method, writer.preset, settings).calls()
         is_local = writer.model.partition(":")[0] == "local"
