@@ -133,38 +133,33 @@ def _shares_of_all(
     """Return the options of `judge_many` for each actor: its shard, its share of the limits.
 
     Raises:
-        OptionError: There are fewer places than actors.
+        OptionError: A limit is less than the number of actors.
     """
     if not 1 <= actors <= places:
         raise OptionError(
             f"`actors` must be between 1 and `max_concurrency`, got {actors} and {places}"
         )
+    limits = {"max_concurrency": places}
+    for name in ("max_calls", "max_tokens"):
+        if (most := options.get(name)) is not None:
+            if most < actors:
+                raise OptionError(f"`{name}` must be at least `actors`, {actors}, got {most!r}")
+            limits[name] = most
+    cost = options.get("max_cost")
     return [
         {
-            **_shares(options, number, actors),
+            **options,
+            **{name: _share(most, number, actors) for name, most in limits.items()},
+            "max_cost": None if cost is None else cost / actors,
             "shard": f"{number}/{actors}",
-            "max_concurrency": _share(places, number, actors),
         }
         for number in range(1, actors + 1)
     ]
 
 
-def _share(places: int, number: int, actors: int) -> int:
-    """Return an actor's share of the calls in flight; the first actors get the remainder."""
-    return places // actors + (number <= places % actors)
-
-
-def _shares(options: Mapping[str, Any], number: int, actors: int) -> dict[str, Any]:
-    """Return the options of one actor: its part of what bounds all of them."""
-    own = dict(options)
-    for name in ("max_calls", "max_tokens"):
-        if (most := own.get(name)) is not None:
-            if most < actors:
-                raise OptionError(f"`{name}` must be at least `actors`, {actors}, got {most!r}")
-            own[name] = _share(most, number, actors)
-    if own.get("max_cost") is not None:
-        own["max_cost"] /= actors
-    return own
+def _share(most: int, number: int, actors: int) -> int:
+    """Return an actor's share of a limit; the first actors get the remainder."""
+    return most // actors + (number <= most % actors)
 
 
 def _source(ds: Dataset | Rows | RowSource) -> RowSource:

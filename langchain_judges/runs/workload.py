@@ -66,9 +66,9 @@ class Workload:
             check_identity(judge.get_name(), marks)
         marks.setdefault("method", judge.get_name())
         self.name = name_of(marks)
+        shards = self._shard.of if self._shard else 1
         self.summary = Summary(
-            total=operator.length_hint(rows, 0) // (self._shard.of if self._shard else 1)
-            or None,
+            total=operator.length_hint(rows, 0) // shards or None,
             prices=prices.source if prices else None,
         )
         self._reader = RowReader(
