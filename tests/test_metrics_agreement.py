@@ -283,7 +283,7 @@ def test_beside_people_by_hand() -> None:
     assert beside_people(["tie"] * 3000, votes).non_inferior is False
 
 
-def test_no_answers_match_more_votes_than_the_commonest() -> None:
+def test_no_answers_match_more_votes_than_the_most_frequent() -> None:
     votes: Votes = [["A", "A", "B"], ["A", "B"], ["tie"]]
     result = oracle_agreement(votes)
     assert (result, result.n) == (pytest.approx(4 / 6), 6)
@@ -303,7 +303,7 @@ def test_the_agreement_of_people_who_are_right_with_chance_p_is_recovered() -> N
 
 
 # People are right four times in five: two of them agree on .8² + .2² = .68 of the items, and a
-# judge that knows the truth agrees with each of them on .8. The commonest of three votes
+# judge that knows the truth agrees with each of them on .8. The most frequent of three votes
 # matches all of them on .8³ + .2³ = .52 of the items and two on .48: .84, and nothing more.
 def test_people_among_themselves_are_no_ceiling_and_the_oracle_bound_is_one() -> None:
     rng = np.random.default_rng(24)
@@ -518,7 +518,7 @@ def test_arms_are_measured_apart() -> None:
     assert (result[8].mean_change, result[8].wrong_to_right) == (2.0, 2)
 
 
-def test_plans_overlap_by_their_commonest_criteria() -> None:
+def test_plans_overlap_by_their_most_common_criteria() -> None:
     plans: list[Sequence[str | Mapping[str, Any]]] = [
         ["Clarity", "Depth"],
         [{"name": " clarity "}, "Tone"],
@@ -526,7 +526,7 @@ def test_plans_overlap_by_their_commonest_criteria() -> None:
         [],
     ]
     result = plan_overlap(plans, ["writing", "writing", "math", "math"])
-    assert result.commonest["writing"] == [("clarity", 2), ("depth", 1), ("tone", 1)]
+    assert result.most_common["writing"] == [("clarity", 2), ("depth", 1), ("tone", 1)]
     assert result.overlap["writing"]["math"] == pytest.approx(1 / 4)
     assert result.overlap["math"]["math"] == 1.0
     assert (result.n, result.n_failed) == (3, {"no_plan": 1})

@@ -80,9 +80,8 @@ def alt_test(
     rows = {name: values_of(row)[0] for name, row in annotations.items()}
     same_length(judge=answers, **{str(name): row for name, row in rows.items()})
     contests = {name: _contests(name, answers, rows, score) for name in rows}
-    tested = {
-        name: pairs for name, pairs in contests.items() if len(pairs) >= max(2, least_items)
-    }
+    least = max(2, least_items)
+    tested = {name: pairs for name, pairs in contests.items() if len(pairs) >= least}
     failed["annotator_with_few_items"] = len(rows) - len(tested)
     failures = dict(+failed)
     if not tested:

@@ -53,11 +53,7 @@ def precision(
     Returns:
         The share in [0, 1] of the `n` items the judge calls positive; NaN if it calls none so.
     """
-    cases = match(judge, labels)
-    answers, truth = cases.columns
-    if positive not in answers:
-        return Result.undefined(f"the judge never says {positive!r}", n_failed=cases.failed)
-    return _share_of_class(cases, answers, truth, positive, **options)
+    return _share_of_class(match(judge, labels), 0, positive, **options)
 
 
 def recall(
@@ -71,23 +67,18 @@ def recall(
     Arguments as for `precision`. The result is a share of the `n` items whose label is
     positive; NaN if there is none. `positive=0` gives the specificity.
     """
-    cases = match(judge, labels)
-    answers, truth = cases.columns
-    if positive not in truth:
-        return Result.undefined(f"no label is {positive!r}", n_failed=cases.failed)
-    return _share_of_class(cases, truth, answers, positive, **options)
+    return _share_of_class(match(judge, labels), 1, positive, **options)
 
 
 def _share_of_class(
-    cases: Cases,
-    column: list[Label],
-    other: list[Label],
-    positive: Label,
-    groups: GroupKeys = None,
-    confidence: float = 0.95,
+    cases: Cases, side: int, positive: Label, groups: GroupKeys = None, confidence: float = 0.95
 ) -> Result:
-    """Return how often one column is `positive` where another one is."""
+    """Return how often both columns are `positive` where the judge's (0) or people's (1) is."""
+    column, other = cases.columns[side], cases.columns[1 - side]
     indices = [index for index, label in enumerate(column) if label == positive]
+    if not indices:
+        who = "no label is" if side else "the judge never says"
+        return Result.undefined(f"{who} {positive!r}", n_failed=cases.failed)
     hits = [float(label == positive) for label in take(other, indices)]
     clusters = None if groups is None else cases.clusters(groups)[indices]
     return share(hits, cases.failed, groups=clusters, confidence=confidence)
@@ -126,7 +117,7 @@ def balanced_accuracy(
     """Return the mean of the recalls of all classes, with its interval.
 
     For two classes it is (TPR + TNR) / 2: what is called the AUC of hard labels. Always
-    giving the commonest label has 1 / classes.
+    giving the most frequent label has 1 / classes.
 
     Args:
         judge: A label for each item, or verdicts or rows; None was not judged.
@@ -150,13 +141,13 @@ def balanced_accuracy(
         unread = [_UNREAD if value_of(each)[0] is None else each for each in judgments]
         cases = replace(match(unread, truths), failed=cases.failed)
     answers, truth = cases.columns
-    labelled = classes_of(truth)
-    if len(labelled) < 2:
+    targets = classes_of(truth)
+    if len(targets) < 2:
         return _undefined(cases, "the labels have fewer than two classes")
-    classes = labelled + [each for each in classes_of(answers) if each not in labelled]
+    classes = targets + [each for each in classes_of(answers) if each not in targets]
     coded = ([classes.index(label) for label in column] for column in (truth, answers))
-    value = float(recall_score(*coded, labels=range(len(labelled)), average="macro"))
-    statistic = partial(mean_recall, classes=len(labelled))
+    value = float(recall_score(*coded, labels=range(len(targets)), average="macro"))
+    statistic = partial(mean_recall, classes=len(targets))
     return _with_interval(value, cases, classes, statistic, **options)
 
 

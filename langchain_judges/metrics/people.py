@@ -68,8 +68,8 @@ def oracle_agreement(
 ) -> Result:
     """Return the share of these votes that the best answers of all match: nobody matches more.
 
-    The best answer to an item is its commonest vote. With one or two votes an item it is high
-    by itself, for every lone vote is matched.
+    The best answer to an item is its most frequent vote. With one or two votes an item it is
+    high by itself, for every lone vote is matched.
 
     Args:
         votes: The list of people's votes on each item.

@@ -102,7 +102,7 @@ def first_slot_baseline(
 
 
 def majority_baseline(labels: RightLabels, **options: Unpack[IntervalOptions]) -> Result:
-    """Return the accuracy of always giving the commonest label; groups are of the labels."""
+    """Return the accuracy of always giving the most frequent label; groups are of labels."""
     truths = as_list(labels)
     counts = Counter(label for label in truths if not is_missing(label)).most_common(1)
     answers = [counts[0][0] if counts else NOT_JUDGED] * len(truths)

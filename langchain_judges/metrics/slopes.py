@@ -219,7 +219,7 @@ def _for_wrong_labels(
     decided = (label != 0) & (answer != 0)
     agreed = float((answer == label)[decided].mean()) if decided.any() else 0.5
     least = min(0.99, max(min(accuracies), agreed))
-    tried = {least, *(a for a in accuracies if least < a < 1)}
+    candidates = {least, *(a for a in accuracies if least < a < 1)}
     fit = partial(
         noisy_slope_interval,
         points,
@@ -228,7 +228,7 @@ def _for_wrong_labels(
         groups=cases.clusters(groups),
         confidence=confidence,
     )
-    intervals = [fit(label_accuracy=accuracy) for accuracy in tried]
+    intervals = [fit(label_accuracy=accuracy) for accuracy in candidates]
     ends = [each for each in intervals if each is not None]
     if len(ends) < len(intervals):
         return slope.replace(interval=None, no_interval="labels may be too often wrong")

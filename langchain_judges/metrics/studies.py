@@ -114,12 +114,12 @@ def decision_aid_by_arm(
 class PlanOverlap(Findings):
     """Which criteria the plans of each category share."""
 
-    commonest: dict[str, list[tuple[str, int]]]
-    """By category, the commonest criteria and in how many of its plans they stand."""
+    most_common: dict[str, list[tuple[str, int]]]
+    """By category, the most common criteria and in how many of its plans they stand."""
     plans: dict[str, int]
     """By category, how many plans it has."""
     overlap: dict[str, dict[str, float]]
-    """Jaccard index of the commonest criteria of two categories, in [0, 1]."""
+    """Jaccard index of the most common criteria of two categories, in [0, 1]."""
     n: int
     n_failed: dict[str, int]
 
@@ -129,14 +129,14 @@ def plan_overlap(
     categories: Iterable[object],
     top: int = 10,
 ) -> PlanOverlap:
-    """Count the criteria that plans name, and compare categories by their commonest ones.
+    """Count the criteria that plans name, and compare categories by their most common ones.
 
     Args:
         plans: The criteria of each item: their names, or mappings with a `name`; names are
             compared without regard to case and outer spaces, a name counts once for a plan.
             None or an empty plan is left out.
         categories: The category of each item.
-        top: How many of the commonest criteria stand for a category; equal counts are taken
+        top: How many of the most common criteria stand for a category; equal counts are taken
             in the order of their names.
 
     Source: the analysis of plans in Saha et al. 2023 (criteria by category); the Jaccard
@@ -154,19 +154,19 @@ def plan_overlap(
             continue
         sizes[str(category)] += 1
         counts.setdefault(str(category), Counter()).update(names)
-    commonest = {
+    most_common = {
         category: sorted(words.items(), key=lambda pair: (-pair[1], pair[0]))[:top]
         for category, words in sorted(counts.items())
     }
     names_by_category = {
-        category: {name for name, _ in pairs} for category, pairs in commonest.items()
+        category: {name for name, _ in pairs} for category, pairs in most_common.items()
     }
     overlap = {
         one: {other: len(a & b) / len(a | b) for other, b in names_by_category.items()}
         for one, a in names_by_category.items()
     }
     failed = {"no_plan": empty} if empty else {}
-    return PlanOverlap(commonest, dict(sorted(sizes.items())), overlap, sizes.total(), failed)
+    return PlanOverlap(most_common, dict(sorted(sizes.items())), overlap, sizes.total(), failed)
 
 
 def _name(criterion: str | Mapping[str, object]) -> str:
