@@ -45,9 +45,9 @@ def score_chances(
     chances: dict[str, list[Chances]] = {}
     for part in parts:
         paths = [(*([part] if part else []), f"score_{slot}") for slot in (1, 2)]
-        both = [_offered(message, spans[path], scale) for path in paths if path in spans]
-        if len(both) == 2 and all(both):
-            chances[part] = both
+        scores = [_offered(message, spans[path], scale) for path in paths if path in spans]
+        if len(scores) == 2 and all(scores):
+            chances[part] = scores
     return chances
 
 

@@ -115,8 +115,8 @@ def worked_examples(
     pool: Sequence[Mapping[str, object]] = WORKED if examples is None else examples
     if not isinstance(pool, list | tuple):
         raise OptionError(f"`examples` must be a list, got {pool!r}")
-    whole = isinstance(shots, int) and not isinstance(shots, bool)
-    if not whole or not 0 <= shots <= len(pool):
+    is_number = isinstance(shots, int) and not isinstance(shots, bool)
+    if not is_number or not 0 <= shots <= len(pool):
         raise OptionError(f"`shots` must be between 0 and {len(pool)}, got {shots!r}")
     for example in pool:
         _check(example)

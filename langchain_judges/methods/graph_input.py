@@ -39,10 +39,10 @@ def read_input(source: object, schema: Any, most: int | None) -> object:
         raise InputError(
             f"the input must be a dictionary with {names}, got {type(source).__name__}"
         )
-    lacking = [key for key in needed if source.get(key) is None]
-    if lacking:
+    absent = [key for key in needed if source.get(key) is None]
+    if absent:
         names = ", ".join(map(repr, source)) or "none"
-        raise InputError(f"the field `{lacking[0]}` is missing or null; the fields are {names}")
+        raise InputError(f"the field `{absent[0]}` is missing or null; the fields are {names}")
     row = {**dict.fromkeys((*needed, *optional)), **plain_row(source)}
     if most is not None:
         check_length("the input", row, most)

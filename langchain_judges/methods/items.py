@@ -77,9 +77,9 @@ class ItemSteps(RowSteps):
         check_item(state)
         item = item_of(state)
         self.check(item)
-        if unseen := self.setup.unseen(item):
-            why = f"Not judged: {unseen[0]['detail']}."
-            return self.decided(item, not_labelled(unseen, no_usage(), why))
+        if failures := self.setup.unseen(item):
+            why = f"Not judged: {failures[0]['detail']}."
+            return self.decided(item, not_labelled(failures, no_usage(), why))
         return self.blank(item)
 
     def recall(self, state: ItemState) -> Steps[Update]:

@@ -94,9 +94,11 @@ def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
     marks = [marks_of(judge) for judge in judges]
     models = [", ".join(mark.get("models") or []) for mark in marks]
     methods = [mark["method"] for mark in marks]
-    both = [f"{method} {model}".strip() for method, model in zip(methods, models, strict=True)]
-    numbered = [f"{name} {number}" for number, name in enumerate(both, 1)]
-    forms = (models, methods, both, numbered)
+    method_and_model = [
+        f"{method} {model}".strip() for method, model in zip(methods, models, strict=True)
+    ]
+    numbered = [f"{name} {number}" for number, name in enumerate(method_and_model, 1)]
+    forms = (models, methods, method_and_model, numbered)
     names = next(form for form in forms if all(form) and len(set(form)) == len(form))
     own = [getattr(getattr(unwrapped(each), "options", None), "name", None) for each in judges]
     member_names = [name or other for name, other in zip(own, names, strict=True)]

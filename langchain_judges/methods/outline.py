@@ -57,8 +57,8 @@ def outline(spec: Mapping[str, object]) -> Outline:
     )
     if method not in COMBINATIONS:
         own = cast("JudgeOptions", options)
-        named: ModelSpec = {"name": model} if isinstance(model, str) else model
-        return Outline(method, own.takes, (Asked(own.calls(), named),))
+        model_spec: ModelSpec = {"name": model} if isinstance(model, str) else model
+        return Outline(method, own.takes, (Asked(own.calls(), model_spec),))
     members = [outline(each) for each in _members(cast("Combination", options), model)]
     kinds = [(member.method, member.kind) for member in members]
     cast("Combination", options).check_size(len(members))

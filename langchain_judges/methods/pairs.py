@@ -94,7 +94,7 @@ class PairState(RememberedPair, total=False):
     usages: Gathered[Usage]
     """What each question cost, to be added up at the end."""
     first_order: FirstOrder | None
-    """What the first order came to; only with `second_order`."""
+    """The order that was asked first; only with `second_order`."""
     verdict: Verdict | None
 
 
@@ -135,9 +135,9 @@ class PairSteps(RowSteps):
         check_pair(state)
         pair = pair_of(state)
         same = self.seen(pair, "output_a") == self.seen(pair, "output_b")
-        if unseen := self.setup.unseen(pair):
-            why = f"Not judged: {unseen[0]['detail']}."
-            return self.decided(pair, not_judged(unseen, no_usage(), why))
+        if failures := self.setup.unseen(pair):
+            why = f"Not judged: {failures[0]['detail']}."
+            return self.decided(pair, not_judged(failures, no_usage(), why))
         return self.decided(pair, even_verdict()) if same else self.blank(pair)
 
     def blank(self, row: Pair | Item) -> Update:
@@ -255,8 +255,8 @@ def order_verdict(
         usage: What the judgment cost.
         reason: What decided, for people.
     """
-    if missing := [ORDER_NAMES[o] for o in options.order_list if o not in preferences]:
-        return not_judged(failures, usage, f"Not judged: no label ({', '.join(missing)}).")
+    if absent := [ORDER_NAMES[o] for o in options.order_list if o not in preferences]:
+        return not_judged(failures, usage, f"Not judged: no label ({', '.join(absent)}).")
     labels = [preferences[order] for order in options.order_list]
     preference = combine(options.order_rule, labels)
     points = fmean(POINTS[label] for label in labels)

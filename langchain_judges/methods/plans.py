@@ -67,10 +67,10 @@ def _criterion(criterion: PlanLineLike) -> PlanLine:
         name, description = criterion.get("name", ""), criterion.get("description", "")
     if not (isinstance(name, str) and isinstance(description, str) and name.strip()):
         raise ValueError("a criterion without a name")
-    read: PlanLine = {"name": name.strip(), "description": description.strip()}
+    line: PlanLine = {"name": name.strip(), "description": description.strip()}
     if isinstance(criterion, Mapping) and "weight" in criterion:
-        read["weight"] = _weight(criterion["weight"])
-    return read
+        line["weight"] = _weight(criterion["weight"])
+    return line
 
 
 def _weight(value: object) -> float:

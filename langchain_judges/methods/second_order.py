@@ -121,7 +121,7 @@ def due_orders(
     Args:
         options: Whether the second order waits.
         pair: Which is judged.
-        first: What the first order came to; None: it was not asked.
+        first: The result of the first order; None: it was not asked.
         orders: All that may be asked.
     """
     if not options.waits:
@@ -141,7 +141,7 @@ def options_of(options: O, first: FirstOrder | None) -> O:
 def first_order(
     options: TwoOrders, order: Order, verdict: Verdict, margin: float | None = None
 ) -> FirstOrder:
-    """Return what the first order came to.
+    """Return the result of the first order: whether it decides alone.
 
     Args:
         options: From which certainty on it decides.
@@ -149,11 +149,13 @@ def first_order(
         verdict: By it alone.
         margin: How far the better text leads, from 0 to 1, where its confidence is unknown.
     """
-    sure = margin if verdict["confidence"] is None else verdict["confidence"]
+    certainty = margin if verdict["confidence"] is None else verdict["confidence"]
     least = 0.0 if options.second_order == "always" else options.second_order
     # Without a verdict of one order there is none of both.
-    again = verdict["preference"] is not None and (sure is None or sure < least)
-    return {"order": order, "certainty": sure, "second_asked": again}
+    second_asked = verdict["preference"] is not None and (
+        certainty is None or certainty < least
+    )
+    return {"order": order, "certainty": certainty, "second_asked": second_asked}
 
 
 def first_order_sentence(options: TwoOrders, first: FirstOrder | None) -> str:

@@ -89,9 +89,9 @@ def first_wave(
         orders: How many are asked.
         least: The probability that is asked for.
     """
-    whole = [[float(scale[1] - scale[0])] * orders]
+    leads = [[float(scale[1] - scale[0])] * orders]
     for count in range(1, len(weights)):
         past, rest = weights[:count], weights[count:]
-        if chance_to_stay(whole * count, past, rest, scale, rule) >= least:
+        if chance_to_stay(leads * count, past, rest, scale, rule) >= least:
             return count
     return len(weights)

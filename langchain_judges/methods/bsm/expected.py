@@ -40,8 +40,8 @@ def with_confidence(
 
     Args:
         options: Whether scores are summed.
-        by_order: What each order came to.
-        verdict: What they came to together.
+        by_order: The result of each order.
+        verdict: That of all orders.
         subscores: Every score.
         weights: How much each criterion counts in each order, of those that count.
     """

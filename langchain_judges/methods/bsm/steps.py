@@ -214,9 +214,9 @@ class BSMSteps(PlanSteps):
         criteria = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
         cells = self._cells(state, own)
         weights = weights_of(own, criteria)
-        missing = quorum(own, criteria, cells)
+        reason = quorum(own, criteria, cells)
         by_order: dict[Order, OrderResult] = {}
-        if missing is None:
+        if reason is None:
             by_order = {order: order_totals(order, cells, weights) for order in own.order_list}
         if by_order and own.merge == "model":
             replies = yield from together(
@@ -228,8 +228,8 @@ class BSMSteps(PlanSteps):
                 by_order[order] = weighed(order, reply, by_order[order])
         usage = add_usage(usages)
         undecided = any(result["preference"] is None for result in by_order.values())
-        if missing or undecided:
-            verdict = not_judged(failures, usage, missing or "")
+        if reason or undecided:
+            verdict = not_judged(failures, usage, reason or "")
         else:
             verdict = decide(own, cells, weights, by_order, failures, usage)
             verdict = with_confidence(own, by_order, verdict, state["subscores"], weights)

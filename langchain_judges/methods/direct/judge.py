@@ -44,8 +44,8 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
     judge = steps.setup.asks(steps.judge, steps.judged)
     if own.form.replies == 1 and not own.form.criteria and not steps.setup.reminder:
         between = steps.first_order if own.waits else None
-        whole = in_one(steps.begin, steps.ask_each, judge, steps.merge, between)
-        graph.add_node("judge", steps.setup.node(whole))
+        steps_in_one = in_one(steps.begin, steps.ask_each, judge, steps.merge, between)
+        graph.add_node("judge", steps.setup.node(steps_in_one))
         graph.add_edge(START, "judge")
         graph.add_edge("judge", END)
         return steps.setup.finish(graph, worked=list(own.worked))

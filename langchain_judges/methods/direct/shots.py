@@ -10,7 +10,7 @@ from langchain_judges.methods.few_shot import WorkedExample, shown_examples
 def render_shots(shots: Sequence[WorkedExample], *, steps: bool) -> str:
     """Render worked examples; empty for none.
 
-    They are those that methods with tables show. Of a table only its aspects are told, as
+    They are those that methods with tables show. Of a table only its aspects are shown, as
     in the one-shot chain of thought of Yan et al. 2023.
 
     Args:

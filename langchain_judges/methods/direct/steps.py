@@ -117,16 +117,16 @@ class BaselineSteps(PairSteps):
 
     def choose(self, state: DirectState) -> Update:
         """Say which samples are due: the next ones, while they can change the verdict."""
-        own, asked = self.own, state["asked"] or dict.fromkeys(self.own.order_list, 0)
-        more = next_samples(own, pair_of(state), state["ballots"], asked)
-        upto = {order: count + more.get(order, 0) for order, count in asked.items()}
+        own, counts = self.own, state["asked"] or dict.fromkeys(self.own.order_list, 0)
+        more = next_samples(own, pair_of(state), state["ballots"], counts)
+        totals = {order: count + more.get(order, 0) for order, count in counts.items()}
         return {
-            "due": [[o, n] for o in own.order_list for n in range(asked[o], upto[o])],
-            "asked": upto,
+            "due": [[o, n] for o in own.order_list for n in range(counts[o], totals[o])],
+            "asked": totals,
             "not_asked": [
                 self._unit(order, sample)[0]
                 for order in own.order_list
-                for sample in range(upto[order], self.form.replies)
+                for sample in range(totals[order], self.form.replies)
             ],
         }
 
@@ -188,8 +188,8 @@ class BaselineSteps(PairSteps):
         """Keep what a reply decided, by identity of the texts."""
         unit, _ = self._unit(work["order"], work["sample"])
         if self.form.criteria and reply.data:
-            lines, missing = read_sheet(reply.data, work, unit, self.form.scale)
-            return {"subscores": lines, "failures": [*reply.failures, *missing]}
+            lines, gaps = read_sheet(reply.data, work, unit, self.form.scale)
+            return {"subscores": lines, "failures": [*reply.failures, *gaps]}
         return balloted(self.own, work, reply, unit)
 
     def merge(self, state: DirectState) -> Update:
@@ -200,11 +200,11 @@ class BaselineSteps(PairSteps):
         ballots = sorted(state["ballots"], key=_place)
         subscores = sorted(state["subscores"], key=lambda line: line["order"])
         if self.form.criteria:
-            ballots, short = order_totals(
+            ballots, reason = order_totals(
                 own.order_list, state["criteria"], subscores, self.form.min_criteria
             )
-            if short:
-                verdict = not_judged(failures, usage, short)
+            if reason:
+                verdict = not_judged(failures, usage, reason)
                 return {"ballots": Overwrite([]), "verdict": verdict}
         update: Update = {"ballots": Overwrite(ballots), "subscores": Overwrite(subscores)}
         if own.weighs_choice:
@@ -237,10 +237,10 @@ class BaselineSteps(PairSteps):
     def _unit(self, order: Order, sample: int) -> tuple[str, int | None]:
         """Return what one call is named, and its seed where it is a sample."""
         own = self.own
-        both = len(own.order_list) > 1
+        both_orders = len(own.order_list) > 1
         if self.form.replies == 1:
-            return ORDER_NAMES[order] if both else "", None
-        name = f"sample {sample + 1}" + (f" ({ORDER_NAMES[order]})" if both else "")
+            return ORDER_NAMES[order] if both_orders else "", None
+        name = f"sample {sample + 1}" + (f" ({ORDER_NAMES[order]})" if both_orders else "")
         # Orders have seeds of their own too.
         place = own.order_list.index(order) * self.form.replies + sample
         return name, sample_seed(self.form.seed, place)

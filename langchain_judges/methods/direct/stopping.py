@@ -49,10 +49,10 @@ def next_samples(
     if enough and settled(certainty, list(chances.values()), verdict, verdict(now)):
         return {}
     waiting = [order for order in remaining if remaining[order]]
-    open_ = [
+    undecided = [
         o for o in waiting if max(chances[o].values()) < (1 if certainty is True else certainty)
     ]
-    return dict.fromkeys(open_ or waiting, 1)
+    return dict.fromkeys(undecided or waiting, 1)
 
 
 def _counts(ballots: Sequence[DirectBallot], order: Order) -> Counter[Preference]:

@@ -82,7 +82,7 @@ def _sample_of(ballot: DirectBallot) -> int:
 def _order_result(
     options: Baseline, ballots: Sequence[DirectBallot], probable: bool
 ) -> _OrderResult:
-    """Return what one order came to: its label, or the label of most samples."""
+    """Return the result of one order: its label, or the label of most samples."""
     if options.form.replies > 1:
         counts = Counter(ballot["preference"] or "tie" for ballot in ballots)
         score = fmean(POINTS[label] for label in counts.elements())
@@ -239,14 +239,14 @@ def order_totals(
     if not criteria:
         return [], "Not judged: there is no plan of criteria."
     scored = {(line["criterion"], line["order"]) for line in subscores}
-    whole = [c["name"] for c in criteria if all((c["name"], o) in scored for o in orders)]
+    names = [c["name"] for c in criteria if all((c["name"], o) in scored for o in orders)]
     least = least or len(criteria) // 2 + 1
-    if len(whole) < least:
+    if len(names) < least:
         return [], (
-            f"Not judged: {len(whole)} of {len(criteria)} criteria could be scored, at least "
+            f"Not judged: {len(names)} of {len(criteria)} criteria could be scored, at least "
             f"{least} must be."
         )
-    return [_total(order, whole, subscores) for order in orders], ""
+    return [_total(order, names, subscores) for order in orders], ""
 
 
 def _total(order: Order, names: Sequence[str], subscores: Sequence[PlanScore]) -> DirectBallot:
