@@ -24,8 +24,8 @@ def answer_matches(
         how: `"normalised"` drops white space, full stops, case and a leading `Answer:`;
             `"exact"` compares as they are.
     """
-    read = normalised if how == "normalised" else str
-    return read(answer or "") in {read(each) for each in expected}
+    form = normalised if how == "normalised" else str
+    return form(answer or "") in {form(each) for each in expected}
 
 
 def normalised(answer: str) -> str:

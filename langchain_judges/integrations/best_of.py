@@ -146,8 +146,8 @@ class _Knockout:
         if not texts:
             details = "; ".join(failure["detail"] for failure in failures)
             raise InputError(f"there is no answer to choose from: {details}")
-        judged = self._labels if self.kind == "item" else self._rounds
-        winner, bracket = yield from judged(basis, texts)
+        play = self._labels if self.kind == "item" else self._rounds
+        winner, bracket = yield from play(basis, texts)
         for match in bracket:
             failures += match["verdict"].get("failures") or []
         usages = [match["verdict"].get("usage") or no_usage() for match in bracket]
@@ -165,8 +165,8 @@ class _Knockout:
     ) -> Steps[tuple[int, list[AnswerMatch]]]:
         bracket = yield from together([self._label(basis, *each) for each in texts.items()])
         scores = {match["a"]: score_of(match["verdict"]) for match in bracket}
-        judged = [i for i in texts if scores[i] is not None]
-        return max(judged or list(texts)[:1], key=lambda i: (scores[i] or 0, -i)), bracket
+        labelled = [i for i in texts if scores[i] is not None]
+        return max(labelled or list(texts)[:1], key=lambda i: (scores[i] or 0, -i)), bracket
 
     def _label(self, basis: MatchBasis, i: int, text: Text) -> Steps[AnswerMatch]:
         task, expected, source = basis

@@ -6,7 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
@@ -36,7 +36,7 @@ def script_hash() -> str:
 
 def packed_rows(reports: Sequence[ReportContent]) -> Markup:
     """Return all rows, compressed, as letters that no markup can hide in."""
-    places: dict[Any, list[JudgedRow | None]] = {}
+    places: dict[Hashable, list[JudgedRow | None]] = {}
     for number, report in enumerate(reports):
         for row in report.sample.rows:
             own = places.setdefault(row.place, [None] * len(reports))
@@ -84,7 +84,7 @@ def _row(
     }
 
 
-def _judgment(row: JudgedRow) -> dict[str, Any]:
+def _judgment(row: JudgedRow) -> dict[str, object]:
     score = row.verdict.get("score")
     orders = [row.in_order("AB"), row.in_order("BA")] if row.has_orders else None
     return {

@@ -160,7 +160,8 @@ def history_plot(report: ReportContent) -> Markup | None:
     for each in report.drift.history:
         if each["agreement"] is None:
             continue
-        span = None if each["low"] is None else (each["low"], each["high"])
+        low, high = each["low"], each["high"]
+        span = None if low is None or high is None else (low, high)
         text = f"{percent(each['agreement'], 1)} %, n = {each['n']:,}"
         marks.append(plots.Mark(each["date"] or "earlier", each["agreement"], span, text=text))
     return plots.shares(marks, "agreement, %", f"Agreement by date. {_description(marks)}")

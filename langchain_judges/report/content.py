@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
@@ -18,6 +19,17 @@ from langchain_judges.rows.labels import SIDES
 from langchain_judges.verdict import Usage, add_usage, no_usage
 
 
+class Moment(TypedDict):
+    """What a history keeps of a report."""
+
+    date: str
+    judge: str
+    agreement: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
 @dataclass(frozen=True)
 class Drift:
     """A report beside an earlier one, on the rows that both have."""
@@ -28,15 +40,15 @@ class Drift:
     """Agreement now − agreement then, in [−1, 1], paired by row."""
     changed: Result
     """The share of rows on which the judge says something else now."""
-    history: list[dict[str, Any]]
-    """Agreement by date, earliest first: `date`, `judge`, `agreement`, `low`, `high`, `n`."""
+    history: list[Moment]
+    """Agreement by date, earliest first."""
 
     @property
     def worse(self) -> bool:
         """Whether the whole interval of the change is below 0."""
         return self.change.interval is not None and self.change.interval.high < 0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain JSON data."""
         return {
             "since": self.since,
@@ -74,7 +86,7 @@ class Contest:
     """Of the rows on which either is wrong, the share on which both are, with one answer: how
     far a second judge repeats the mistakes of the first."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain JSON data, flat."""
         nested = ("difference", "same", "same_error")
         parts = {k: v for k, v in asdict(self).items() if k not in nested}

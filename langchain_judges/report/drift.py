@@ -9,17 +9,30 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from langchain_judges import metrics
 from langchain_judges.errors import InputError
-from langchain_judges.report.content import Drift, ReportContent
+from langchain_judges.report.content import Drift, Moment, ReportContent
 from langchain_judges.report.judged_row import JudgedRow
 from langchain_judges.report.sample import MetricSettings
+from langchain_judges.verdict import Label
 
 
-def answers_of(rows: Sequence[JudgedRow], hits: Sequence[float | None]) -> list[dict[str, Any]]:
+class RowAnswer(TypedDict):
+    """A judge's answer to a row."""
+
+    row: str
+    """The name of the row's texts, the same in another run."""
+    answer: Label | None
+    right: float | None
+    """How far it was right."""
+
+
+def answers_of(rows: Sequence[JudgedRow], hits: Sequence[float | None]) -> list[RowAnswer]:
     """Return each row's answer under a name that the same texts have in another run."""
     names = Counter[str]()
-    answers = []
+    answers: list[RowAnswer] = []
     for row, hit in zip(rows, hits, strict=True):
         content = row.row.get("content") or {}
         name = ".".join(content[field] for field in sorted(content)) or str(row.place)
@@ -29,16 +42,15 @@ def answers_of(rows: Sequence[JudgedRow], hits: Sequence[float | None]) -> list[
     return answers
 
 
-def moment(report: ReportContent) -> dict[str, Any]:
+def moment(report: ReportContent) -> Moment:
     """Return what a history keeps of a report."""
-    headline = report.headline.result.to_dict()
-    low, high = headline["interval"] or (None, None)
+    headline = report.headline.to_dict()
     return {
         "date": report.provenance.get("date", ""),
         "judge": report.name,
         "agreement": headline["value"],
-        "low": low,
-        "high": high,
+        "low": headline["low"],
+        "high": headline["high"],
         "n": headline["n"],
     }
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from langchain_judges.methods.registry import evidence_tables
-from langchain_judges.report.judged_row import JudgedRow, preference_points
+from langchain_judges.report.judged_row import JudgedRow, VerdictRow, preference_points
 from langchain_judges.report.sample import Sample
 from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.rows.texts import transcript
@@ -52,7 +52,7 @@ class Disagreement:
     rationale: str
     evidence: list[TextTable] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain JSON data."""
         return asdict(self)
 
@@ -111,7 +111,7 @@ def texts_of(row: JudgedRow) -> list[tuple[str, str]]:
     return [(name, shown(row.data_row[key])) for key, name in _TEXTS if row.data_row.get(key)]
 
 
-def shown(text: Any) -> str:
+def shown(text: object) -> str:
     """Return a text, chat messages or a list of accepted answers as one text to show."""
     if isinstance(text, list) and text and not isinstance(text[0], Mapping):
         text = " / ".join(map(str, text))
@@ -119,7 +119,7 @@ def shown(text: Any) -> str:
     return whole if len(whole) <= LONGEST else f"{whole[:LONGEST]} …"
 
 
-def evidence(row: Mapping[str, Any]) -> list[TextTable]:
+def evidence(row: VerdictRow) -> list[TextTable]:
     """Return the evidence beside a verdict: votes, tables, scores, orders, failures."""
     tables = [
         _table(each.title, each.columns, rows)
@@ -144,7 +144,7 @@ def _table(
 
 
 def _cell(row: Mapping[str, Any], key: str) -> str:
-    value: Any = row
+    value: object = row
     for part in key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     if key == "order":

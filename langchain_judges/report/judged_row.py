@@ -111,8 +111,9 @@ class JudgedRow:
         if not self.has_orders:
             return self
         answers = [self.in_order(order) for order in orders_of(rule)]
-        known = [answer for answer in answers if answer is not None]
-        preference = combine(rule, known) if len(known) == len(answers) else None
+        preferences = [answer for answer in answers if answer is not None]
+        complete = len(preferences) == len(answers)
+        preference = combine(rule, preferences) if complete else None
         # Score and confidence are of the judge's own rule.
         changes = {"preference": preference, "score": None, "confidence": None}
         row = {**self.row, "verdict": {**self.verdict, **changes}}

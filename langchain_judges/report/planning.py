@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_judges.errors import InputError
 from langchain_judges.report.join import join
+from langchain_judges.report.judged_row import VerdictRow
 
 LEAST_LABELLED = 20
 """With fewer labelled rows the share on which one judge alone is right is hardly known."""
@@ -26,8 +27,8 @@ class Apart:
 
 
 def how_far_apart(
-    first: Iterable[Mapping[str, Any]],
-    second: Iterable[Mapping[str, Any]],
+    first: Iterable[VerdictRow],
+    second: Iterable[VerdictRow],
     data: Iterable[Mapping[str, Any]] | None = None,
 ) -> Apart:
     """Return on how many rows two judges are apart.
