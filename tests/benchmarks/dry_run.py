@@ -42,8 +42,8 @@ def main(methods: list[str]) -> None:
             times = [
                 (seconds("judge", "--help"), seconds(*words, "--dry-run")) for _ in range(RUNS)
             ]
-            shown, dry = (median(column) for column in zip(*times, strict=True))
-            print(f"| {method} | {shown:.2f} s | {dry:.2f} s | {dry / shown:.2f} |")
+            help_time, dry = (median(column) for column in zip(*times, strict=True))
+            print(f"| {method} | {help_time:.2f} s | {dry:.2f} s | {dry / help_time:.2f} |")
 
 
 if __name__ == "__main__":

@@ -110,17 +110,21 @@ def pairs(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def measured(skill: float, world: World, number: int) -> dict[str, tuple[float, float]]:
+Measures = dict[str, tuple[float, float]]
+"""The share of right verdicts and the mean calls of each method."""
+
+
+def measure(skill: float, world: World, number: int) -> Measures:
     """Return the share of right verdicts and the mean calls of each method."""
     model = FakeChatModel(replies=Simulated(skill, world))
     contestants, _ = line_up(list(OPTIONS), model, budget=None, options=OPTIONS)
     rows = pairs(number)
-    done = compare(contestants, rows, progress=False, max_concurrency=1)["methods"]
-    found: dict[str, tuple[float, float]] = {}
-    for name, each in done.items():
+    comparison = compare(contestants, rows, progress=False, max_concurrency=1)
+    measures: Measures = {}
+    for name, each in comparison["methods"].items():
         share = each["labelled"]["share"] if each["labelled"] else None
-        found[name] = (share or 0.0, each["calls"] / each["rows"])
-    return found
+        measures[name] = (share or 0.0, each["calls"] / each["rows"])
+    return measures
 
 
 def majority(skill: float, looks: int) -> float:
@@ -150,12 +154,12 @@ def theory(skill: float) -> dict[str, float]:
     }
 
 
-def draw(found: dict[str, dict[float, dict[str, tuple[float, float]]]], path: Path) -> None:
+def draw(worlds: dict[str, dict[float, Measures]], path: Path) -> None:
     """Draw the share of right verdicts over the skill, a panel for each world."""
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(1, len(found), figsize=(12, 4.2), sharey=True)
-    for axes, (world, by_skill) in zip(panels, found.items(), strict=True):
+    figure, panels = pyplot.subplots(1, len(worlds), figsize=(12, 4.2), sharey=True)
+    for axes, (world, by_skill) in zip(panels, worlds.items(), strict=True):
         for name, words in NAMES.items():
             skills = list(by_skill)
             axes.plot(skills, [100 * by_skill[s][name][0] for s in skills], "o-", label=words)
@@ -178,17 +182,17 @@ def main() -> None:
     parser.add_argument("pairs", nargs="?", type=int, default=200)
     parser.add_argument("--figure", type=Path)
     args = parser.parse_args()
-    found: dict[str, dict[float, dict[str, tuple[float, float]]]] = {}
+    worlds: dict[str, dict[float, Measures]] = {}
     print("| errors | skill | " + " | ".join(OPTIONS) + " |")
     print("|---" * (2 + len(OPTIONS)) + "|")
     for words, world in WORLDS.items():
         for skill in SKILLS:
-            here = measured(skill, world, args.pairs)
-            found.setdefault(words, {})[skill] = here
-            cells = [f"{share:.0%} ({calls:.1f})" for share, calls in here.values()]
+            measures = measure(skill, world, args.pairs)
+            worlds.setdefault(words, {})[skill] = measures
+            cells = [f"{share:.0%} ({calls:.1f})" for share, calls in measures.values()]
             print(f"| {words} | {skill} | " + " | ".join(cells) + " |", flush=True)
     if args.figure:
-        draw(found, args.figure)
+        draw(worlds, args.figure)
 
 
 if __name__ == "__main__":

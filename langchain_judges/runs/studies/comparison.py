@@ -17,7 +17,7 @@ from langchain_judges.options import Rule, with_options
 from langchain_judges.rows.labels import SIDES
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits
-from langchain_judges.runs.result_row import judged_row
+from langchain_judges.runs.result_row import ResultRow, judged_row
 from langchain_judges.runs.studies.line_up import Contestant
 from langchain_judges.runs.summary import Summary
 from langchain_judges.runs.workload import Rows
@@ -153,7 +153,7 @@ class _Entry:
     cost: float = 0.0
     unpriced: int = 0
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: ResultRow) -> None:
         verdict = row["verdict"]
         if judged_row(row):
             self.preferences[row["index"]] = verdict["preference"]
@@ -185,10 +185,11 @@ class _Entry:
         }
 
 
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(options: Mapping[str, object]) -> dict[str, Any]:
     """Return options as plain JSON; objects, such as embeddings, by their class."""
     text = json.dumps(options, default=lambda value: type(value).__name__)
-    return json.loads(text)  # type: ignore[no-any-return]
+    plain: dict[str, Any] = json.loads(text)
+    return plain
 
 
 def _same(first: Mapping[int, str], second: Mapping[int, str]) -> Rate:
