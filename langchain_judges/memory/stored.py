@@ -14,9 +14,10 @@ from langchain_core.vectorstores import VectorStore
 from langchain_judges.asking.gate import Gate
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.catalogue import Catalogue, Record
+from langchain_judges.memory.catalogue import Catalogue
 from langchain_judges.memory.example import NewExample
 from langchain_judges.memory.faiss.store import FaissStore
+from langchain_judges.memory.record import Record
 from langchain_judges.memory.selection import Chooser
 
 

@@ -7,8 +7,9 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 
 from langchain_judges.asking.steps import Steps, arun, run
-from langchain_judges.memory.catalogue import Catalogue, Record
+from langchain_judges.memory.catalogue import Catalogue
 from langchain_judges.memory.example_input import check_examples
+from langchain_judges.memory.record import Record
 from langchain_judges.memory.stored import StoredExamples, now
 
 

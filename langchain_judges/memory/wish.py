@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from langchain_judges.memory.catalogue import Catalogue, Record, is_in
+from langchain_judges.memory.catalogue import Catalogue, is_in
 from langchain_judges.memory.example import Example, query_of, texts_of
 from langchain_judges.memory.guard import Guard
 from langchain_judges.memory.recall import Recall
+from langchain_judges.memory.record import Record
 
 
 class Wish:
