@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -220,6 +220,17 @@ def check(data: object, shape: type[BaseModel]) -> Reading:
     place = ".".join(map(str, worst["loc"])) or "the reply"
     input_part = f", got {str(worst['input'])[:80]!r}" if worst["type"] != "missing" else ""
     return None, Problem(reason, f"{place}: {worst['msg']}{input_part}")
+
+
+def shape_of(name: str, fields: Mapping[str, object]) -> type[BaseModel]:
+    """Return a shape all of whose fields are required.
+
+    Args:
+        name: What the shape is called.
+        fields: The type of each field; `Annotated` with what else is asked of it.
+    """
+    required: Any = {field: (type_, ...) for field, type_ in fields.items()}
+    return create_model(name, **required)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
@@ -29,7 +29,7 @@ def _graph(roles: RoleSteps, votes: VoteSteps) -> JudgeGraph:
     # Loaded on use: to check options and count calls takes no graph.
     from langgraph.graph import StateGraph
 
-    graph: StateGraph[DRPEState, None, Any, Any] = StateGraph(
+    graph: StateGraph[DRPEState, None, RememberedPair, DRPEResult] = StateGraph(
         DRPEState, input_schema=RememberedPair, output_schema=DRPEResult
     )
     setup, own = votes.setup, votes.own

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.gathering import Gathered
+from langchain_judges.asking.replies.reading import shape_of
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.orders import Order, Slot
@@ -114,5 +114,4 @@ def unit_names(count: int) -> list[str]:
 @cache
 def votes_shape(count: int) -> type[BaseModel]:
     """Return the shape of the votes of `count` roles: `role_1`, `role_2` …, all required."""
-    fields: Any = dict.fromkeys(unit_names(count), (RoleVote, ...))
-    return create_model("Votes", **fields)
+    return shape_of("Votes", dict.fromkeys(unit_names(count), RoleVote))

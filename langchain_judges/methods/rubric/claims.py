@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from langgraph.constants import END
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field
 
 from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.question import Reply
-from langchain_judges.asking.replies.reading import check, lax_shape
+from langchain_judges.asking.replies.reading import check, lax_shape, shape_of
 from langchain_judges.asking.steps import Update
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
@@ -165,7 +165,7 @@ class ClaimSteps(ItemSteps):
         return item
 
 
-def claims_graph(steps: ClaimSteps, **marks: Any) -> JudgeGraph:
+def claims_graph(steps: ClaimSteps, **marks: object) -> JudgeGraph:
     """Return the graph of a judge that checks claims.
 
     Args:
@@ -192,17 +192,15 @@ def claims_graph(steps: ClaimSteps, **marks: Any) -> JudgeGraph:
 @cache
 def split_shape(compares: bool) -> type[BaseModel]:
     """Return the shape of the claims of the response, and of the expected answer if asked."""
-    claims_type = (list[str], Field(json_schema_extra={"maxItems": MOST_CLAIMS}))
+    claims = Annotated[list[str], Field(json_schema_extra={"maxItems": MOST_CLAIMS})]
     names = _FIELDS if compares else ["claims"]
-    fields: Any = dict.fromkeys(names, claims_type)
-    return create_model("Claims", **fields)
+    return shape_of("Claims", dict.fromkeys(names, claims))
 
 
 @cache
 def check_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
     """Return the shape of a label, 0 or 1, for every claim: one property each, all required."""
-    fields: Any = dict.fromkeys(names, (label_shape((0, 1), explain), ...))
-    return create_model("Checked", **fields)
+    return shape_of("Checked", dict.fromkeys(names, label_shape((0, 1), explain)))
 
 
 def _names(claims: Sequence[Claim]) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
 
-def label_graph(steps: LabelSteps, state: type, result: type, **marks: Any) -> JudgeGraph:
+def label_graph(steps: LabelSteps, state: type, result: type, **marks: object) -> JudgeGraph:
     """Return the graph of a judge that labels one text.
 
     Args:

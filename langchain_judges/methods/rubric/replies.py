@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, BeforeValidator, create_model
+from pydantic import BaseModel, BeforeValidator
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.gathering import Gathered
-from langchain_judges.asking.replies.reading import Problem
+from langchain_judges.asking.replies.reading import Problem, shape_of
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.rubric.criteria import Criterion
@@ -82,10 +82,9 @@ def _label_shape(names: tuple[str, ...], explain: Explain) -> type[BaseModel]:
         return by_name.get(str(value).strip().casefold(), value)
 
     choice: Any = Annotated[Literal[names], BeforeValidator(as_text)]
-    label: dict[str, Any] = {"label": (choice, ...)}
-    reason: dict[str, Any] = {"explanation": (str, ...)}
+    label, reason = {"label": choice}, {"explanation": str}
     fields = {"after": {**label, **reason}, "first": {**reason, **label}, "none": label}
-    return create_model("Labelled", **fields[explain])
+    return shape_of("Labelled", fields[explain])
 
 
 def units_of(criteria: Sequence[Criterion]) -> list[str]:
@@ -97,8 +96,7 @@ def units_of(criteria: Sequence[Criterion]) -> list[str]:
 def labels_shape(criteria: Sequence[Criterion], explain: Explain) -> type[BaseModel]:
     """Return the shape of the labels by several criteria, all required."""
     parts = zip(units_of(criteria), criteria, strict=True)
-    fields: Any = {unit: (label_shape(each.names, explain), ...) for unit, each in parts}
-    return create_model("Labels", **fields)
+    return shape_of("Labels", {unit: label_shape(c.names, explain) for unit, c in parts})
 
 
 def distinct_lines(texts: Iterable[str]) -> list[str]:

@@ -26,7 +26,7 @@ class AspectSet(TypedDict):
     aspects: list[str]
     task: str
     prompt_version: str
-    model: dict[str, Any]
+    model: dict[str, object]
     """The identity of the model; never an address or a key."""
     corpus: str
     """Hash of the texts, in their order."""
@@ -110,7 +110,7 @@ def _phrase(value: object) -> bool:
 
 def read_aspects(
     aspects: AspectsLike | None,
-) -> tuple[tuple[str, ...], Mapping[str, Any] | None]:
+) -> tuple[tuple[str, ...], Mapping[str, object] | None]:
     """Return the aspects, each meaning once, and where learned ones came from.
 
     Raises:

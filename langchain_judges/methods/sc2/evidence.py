@@ -8,7 +8,7 @@ from typing import Any
 from langchain_judges.methods.evidence import EvidenceTable, TableCells
 
 
-def _rows(_: Mapping[str, Any], table: Mapping[str, Any]) -> Sequence[TableCells]:
+def _rows(_: Mapping[str, object], table: Mapping[str, Any]) -> Sequence[TableCells]:
     return table.get("rows") or []
 
 

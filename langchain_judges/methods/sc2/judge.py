@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -10,6 +10,7 @@ from langgraph.constants import END
 
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.nodes import Next, Route
+from langchain_judges.asking.steps import Node
 from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.sc2.aspect_steps import AspectSteps
@@ -33,7 +34,7 @@ def _add_ending(
     setup: Setup,
     own: SC2,
     preferences: PreferenceSteps,
-    preference: Any,
+    preference: Node,
 ) -> None:
     """Add the way from the first preference to the verdict: at once, or asked again."""
     if own.stops:

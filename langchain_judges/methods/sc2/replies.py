@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
 from langchain_judges.asking.gathering import Gathered
-from langchain_judges.asking.replies.reading import lax_shape
+from langchain_judges.asking.replies.reading import lax_shape, shape_of
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.orders import Order, Slot
@@ -237,14 +237,12 @@ def table_shapes(
         {"maxLength": max(_SHORTEST, _STRINGS * text_limit // (3 * n))} if text_limit else None
     )
     cell = Annotated[str, Field(json_schema_extra=extra)]
-    row = create_model("Row", common=(cell, ...), only_1=(cell, ...), only_2=(cell, ...))
+    row = shape_of("Row", dict.fromkeys(("common", "only_1", "only_2"), cell))
     names = aspect_names(n)
-    fields: Any = dict.fromkeys(names, (row, ...))
-    return create_model("Table", **fields), lax_shape(tuple(names))
+    return shape_of("Table", dict.fromkeys(names, row)), lax_shape(tuple(names))
 
 
 def merged_shape(n: int) -> type[BaseModel]:
     """Return the shape of exactly n aspects."""
     phrase = Annotated[str, Field(min_length=1, json_schema_extra={"maxLength": 40})]
-    fields: Any = dict.fromkeys(aspect_names(n), (phrase, ...))
-    return create_model("Merged", **fields)
+    return shape_of("Merged", dict.fromkeys(aspect_names(n), phrase))
