@@ -26,58 +26,38 @@ OwnOptions = TypeVar("OwnOptions", bound="JudgeOptions")
 Builder = Callable[[Any, Any], "JudgeGraph"]
 """Makes a judge of checked options and a model."""
 
-METHODS: Lazy[type[JudgeOptions]] = Lazy(
-    __package__,
-    {
-        "allure": "allure.options:ALLURE",
-        "rubric": "rubric.options:RubricOptions",
-        "bsm": "bsm.options:BSM",
-        "drpe": "drpe.options:DRPE",
-        "sc2": "sc2.options:SC2",
-        "relative": "direct.asked_once:Relative",
-        "absolute": "direct.asked_once:Absolute",
-        "direct": "direct.asked_once:Direct",
-        "cot": "direct.asked_once:ChainOfThought",
-        "cot_sc": "direct.self_consistency:SelfConsistency",
-        "relative_sc": "direct.self_consistency:RelativeSelfConsistency",
-        "plan_solve": "direct.plan_solve:PlanSolve",
-        "llm_score": "direct.asked_once:LLMScore",
-    },
-)
+_METHODS = {
+    "allure": "allure.options:ALLURE",
+    "rubric": "rubric.options:RubricOptions",
+    "bsm": "bsm.options:BSM",
+    "drpe": "drpe.options:DRPE",
+    "sc2": "sc2.options:SC2",
+    "relative": "direct.asked_once:Relative",
+    "absolute": "direct.asked_once:Absolute",
+    "direct": "direct.asked_once:Direct",
+    "cot": "direct.asked_once:ChainOfThought",
+    "cot_sc": "direct.self_consistency:SelfConsistency",
+    "relative_sc": "direct.self_consistency:RelativeSelfConsistency",
+    "plan_solve": "direct.plan_solve:PlanSolve",
+    "llm_score": "direct.asked_once:LLMScore",
+}
+_COMBINATIONS = {"jury": "jury.options:Jury", "cascade": "cascade.options:Cascade"}
+
+METHODS: Lazy[type[JudgeOptions]] = Lazy(__package__, _METHODS)
 """Each name, and the module and class of its options, loaded when they are asked for."""
 
-COMBINATIONS: Lazy[type[JudgeOptions]] = Lazy(
-    __package__, {"jury": "jury.options:Jury", "cascade": "cascade.options:Cascade"}
-)
+COMBINATIONS: Lazy[type[JudgeOptions]] = Lazy(__package__, _COMBINATIONS)
 """Judges made of other judges, by name; wherever a judge is named, they can be named too."""
-
 
 BUILDERS: Lazy[Builder] = Lazy(
     __package__,
     {
-        "allure": "allure.judge:build",
-        "rubric": "rubric.judge:build",
-        "bsm": "bsm.judge:build",
-        "drpe": "drpe.judge:build",
-        "sc2": "sc2.judge:build",
-        **dict.fromkeys(
-            (
-                "relative",
-                "absolute",
-                "direct",
-                "cot",
-                "cot_sc",
-                "relative_sc",
-                "plan_solve",
-                "llm_score",
-            ),
-            "direct.judge:build",
-        ),
-        "jury": "jury.judge:build",
-        "cascade": "cascade.judge:build",
+        name: f"{home.partition('.')[0]}.judge:build"
+        for name, home in (_METHODS | _COMBINATIONS).items()
     },
 )
-"""By the same names what makes a judge of checked options and a model, or of members."""
+"""By the same names what makes a judge of checked options and a model, or of members: `build`
+in the `judge.py` of the method's folder."""
 
 
 def method_of(name: str) -> type[JudgeOptions]:
