@@ -1,5 +1,9 @@
 """ask(): prompt → model → checked reply. The only place where a model is called.
 
+The functions stand in the order of the way: the reply that a killed run has paid for
+(`_journalled`), else the one that a cache has (`_cached`), else one that is sent for, checked
+and asked for once more where it cannot be used (`_checked`).
+
 Every way to fail ends in one of two places. A `Failure` in the reply, if only this unit is
 lost: an unusable reply (after one repair turn that shows what was wrong), a refusal, a
 reply that was cut, a provider error (after retries, if it could pass). Or an exception, if
@@ -84,39 +88,6 @@ def ask(
             ledger.book(asking.usage())
 
 
-def recorded(
-    question: Question,
-    value: object,
-    result: Mapping[str, object],
-    *,
-    unit: str,
-    order: Order | None = None,
-    seed: int | None = None,
-) -> Effect:
-    """Give what shares a call with others, or took none, a run of its own in the trace.
-
-    Args:
-        question: What was asked, or would have been.
-        value: The input of the run.
-        result: Its output.
-        unit: As for `ask`.
-        order: As for `ask`.
-        seed: As for `ask`.
-    """
-    sampling = question.channel.sampling(question.sampled, seed)
-    config = Asking(question, unit, order, seed).config(sampling)
-    task: RunnableLambda[object, object] = RunnableLambda(lambda _: dict(result))
-    return Effect(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))
-
-
-def _let_others_return(refusal: ModelAccessError) -> Steps[None]:
-    """End the run, and wait for the calls beside this one: its graph would cancel them."""
-    ledger = LEDGER.get()
-    if ledger and ledger.end_run and refusal.status == 401:
-        ledger.end_run(refusal)
-        yield from ledger.gate.idle(GRACE)
-
-
 def _journalled(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]:
     """Take the reply that an earlier run has paid for, before a kill even, or ask."""
     question = asking.question
@@ -142,6 +113,17 @@ def _journalled(asking: Asking, variables: Mapping[str, object]) -> Steps[Reply]
 
 def _is_good(entry: StoredReply) -> bool:
     return bool(entry["usage"]["calls"]) and not entry["failures"]
+
+
+def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """Put images, audio and files where the prompt has their marks."""
+    holder = NODE_INPUT.get()
+    return [
+        message.model_copy(update={"content": with_media(message.content, holder)})
+        if isinstance(message, HumanMessage) and isinstance(message.content, str)
+        else message
+        for message in messages
+    ]
 
 
 def _cached(
@@ -180,15 +162,11 @@ def _checked(
         messages = _repair(messages, message, problem, question.shape)
 
 
-def _with_media(messages: list[BaseMessage]) -> list[BaseMessage]:
-    """Put images, audio and files where the prompt has their marks."""
-    holder = NODE_INPUT.get()
-    return [
-        message.model_copy(update={"content": with_media(message.content, holder)})
-        if isinstance(message, HumanMessage) and isinstance(message.content, str)
-        else message
-        for message in messages
-    ]
+def _measured(asking: Asking, message: AIMessage, data: ReplyData | None) -> Reply:
+    reply = asking.reply(data, None, message)
+    if asking.question.measure and data is not None:
+        reply.measured = asking.question.measure(message, data)
+    return reply
 
 
 def _salvaged(
@@ -209,13 +187,6 @@ def _salvaged(
     return asking.reply(None, problem)
 
 
-def _measured(asking: Asking, message: AIMessage, data: ReplyData | None) -> Reply:
-    reply = asking.reply(data, None, message)
-    if asking.question.measure and data is not None:
-        reply.measured = asking.question.measure(message, data)
-    return reply
-
-
 def _repair(
     messages: list[BaseMessage], reply: AIMessage, problem: Problem, shape: type[BaseModel]
 ) -> list[BaseMessage]:
@@ -226,3 +197,36 @@ def _repair(
         answer,
         HumanMessage(_REPAIR.format(detail=problem.detail, schema=schema)),
     ]
+
+
+def _let_others_return(refusal: ModelAccessError) -> Steps[None]:
+    """End the run, and wait for the calls beside this one: its graph would cancel them."""
+    ledger = LEDGER.get()
+    if ledger and ledger.end_run and refusal.status == 401:
+        ledger.end_run(refusal)
+        yield from ledger.gate.idle(GRACE)
+
+
+def recorded(
+    question: Question,
+    value: object,
+    result: Mapping[str, object],
+    *,
+    unit: str,
+    order: Order | None = None,
+    seed: int | None = None,
+) -> Effect:
+    """Give what shares a call with others, or took none, a run of its own in the trace.
+
+    Args:
+        question: What was asked, or would have been.
+        value: The input of the run.
+        result: Its output.
+        unit: As for `ask`.
+        order: As for `ask`.
+        seed: As for `ask`.
+    """
+    sampling = question.channel.sampling(question.sampled, seed)
+    config = Asking(question, unit, order, seed).config(sampling)
+    task: RunnableLambda[object, object] = RunnableLambda(lambda _: dict(result))
+    return Effect(lambda: task.invoke(value, config), lambda: task.ainvoke(value, config))
