@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from langchain_judges import metrics
 from langchain_judges.metrics import Result
 from langchain_judges.report.answer import answer_of, details
-from langchain_judges.report.evidence import Disagreement, costliest, differs
+from langchain_judges.report.evidence import costliest, differs
 from langchain_judges.report.measure import headline_key, measure
 from langchain_judges.report.number import Number
 from langchain_judges.report.sample import Sample
@@ -130,7 +130,7 @@ class ReportContent:
         """Which rows some numbers cannot count, a sentence each."""
         self.confusion = metrics.confusion(sample.verdicts, sample.labels, _classes(sample))
         """Rows by people's label, columns by the judge's answer."""
-        self.disagreements: list[Disagreement] = costliest(sample, disagreements)
+        self.disagreements = costliest(sample, disagreements)
         """The costliest first."""
         self.n_disagreements = sum(map(differs, sample.rows))
         """How many there are in all."""
@@ -138,11 +138,9 @@ class ReportContent:
         """Where the report comes from: date, versions, judge, data, command."""
         self.drift: Drift | None = None
         """What changed since an earlier report."""
-        self.usage: Usage = add_usage(
-            {**no_usage(), **(row.verdict.get("usage") or {})} for row in sample.rows
-        )
+        self.usage = _usage(sample)
         """What the verdicts cost."""
-        self.dollars: float | None = _dollars(sample)
+        self.dollars = _dollars(sample)
         """What they cost in dollars; None: the run was given no prices, or lacked one."""
 
     @property
@@ -171,6 +169,11 @@ def _classes(sample: Sample) -> Sequence[str] | None:
     if not sample.pairs:
         return None
     return SIDES if "tie" in [*sample.labels, *sample.answers] else SIDES[:2]
+
+
+def _usage(sample: Sample) -> Usage:
+    # Verdicts of other runnables may lack parts of it.
+    return add_usage({**no_usage(), **(row.verdict.get("usage") or {})} for row in sample.rows)
 
 
 def _dollars(sample: Sample) -> float | None:
