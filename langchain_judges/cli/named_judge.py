@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from rich.console import Console
 
+    from langchain_judges.asking.models import ModelSpec
     from langchain_judges.cli.flag_groups import JudgeFlags
     from langchain_judges.memory.failures import FailureMemory
     from langchain_judges.methods.graph import JudgeGraph
@@ -86,30 +87,25 @@ class NamedJudge:
         """
         from langchain_judges.asking.models import model_of_spec, resolve_model
         from langchain_judges.methods.outline import outline
-        from langchain_judges.methods.registry import build, load_judge
+        from langchain_judges.methods.registry import build
 
         with settings_as_flags(self.options):
             named = self._with_memory()
             outline(named)  # a wrong option is refused before a missing key is
             if wrap is None:
                 return build(named)
-            model = self.spec.get("model")
+            model = named["model"]
             if isinstance(model, list):
-                raise several_models(self.spec["method"], len(model))
+                raise several_models(named["method"], len(model))
             is_spec = isinstance(model, Mapping)
-            chat = model_of_spec(cast("Any", model)) if is_spec else resolve_model(model or "")
-            options = named.get("options") or {}
-            return load_judge(
-                self.spec["method"], wrap(chat), preset=self.spec.get("preset"), **options
-            )
+            chat = model_of_spec(cast("ModelSpec", model)) if is_spec else resolve_model(model)
+            return build({**named, "model": wrap(chat)})
 
     def _with_memory(self) -> dict[str, Any]:
         if self.memory is None:
             return dict(self.spec)
-        return {
-            **self.spec,
-            "options": {**self.options, "memory": filled_memory(self.memory)},
-        }
+        options = {**self.options, "memory": filled_memory(self.memory)}
+        return {**self.spec, "options": options}
 
 
 def named_judge(flags: JudgeFlags) -> NamedJudge:
