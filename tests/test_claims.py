@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig
 
 from langchain_judges import as_evaluator, create_rubric_judge
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.rubric.replies import distinct_lines
 from tests.cases import for_each
 from tests.fakes import FakeChatModel
 
@@ -212,3 +213,10 @@ def test_the_local_model_splits_a_response_and_checks_each_claim():
         assert claim["claim"]
         assert claim["supported"] in (True, False, None)
     assert result["verdict"]["label"] is not None or result["verdict"]["failures"]
+
+
+def test_a_claim_that_is_listed_again_keeps_its_first_place_and_wording():
+    assert distinct_lines(["It opens.", "It\ncloses.", " ", "it  opens."]) == [
+        "It opens.",
+        "It closes.",
+    ]
