@@ -5,12 +5,11 @@ from typing import Any, cast
 import pytest
 
 from langchain_judges.errors import InputError, OptionError
+from langchain_judges.methods.allure.audit.check import by_match, nearest
 from langchain_judges.methods.allure.audit.checks import (
     annotated,
-    by_match,
     custom,
     exact,
-    nearest,
     normalised,
     normalised_sequence,
     numeric,

@@ -30,7 +30,7 @@ from langchain_judges.rows.console import InertConsole
 from langchain_judges.rows.printable import inert_json
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.allure.audit.checks import Check
+    from langchain_judges.methods.allure.audit.check import Check
     from langchain_judges.methods.allure.audit.review import AuditRequest
 
 

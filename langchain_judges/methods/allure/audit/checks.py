@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_judges.errors import InputError, OptionError, did_you_mean
 from langchain_judges.methods.allure.audit.answers import (
@@ -20,66 +19,17 @@ from langchain_judges.methods.allure.audit.answers import (
     last_number,
     squeezed,
 )
-from langchain_judges.rows.checks import expected_answers
+from langchain_judges.methods.allure.audit.check import (
+    Check,
+    CheckLike,
+    Doubt,
+    by_match,
+    by_right,
+    doubt_of,
+    nearest,
+)
 from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Label
-
-TextComparison = Callable[[str, str], bool | None]
-"""Says whether a response is an expected answer; None: it cannot say."""
-
-
-class Doubt(NamedTuple):
-    """Why a label looks wrong, and which one would not."""
-
-    label: Label
-    """The label that the check would have given."""
-    why: str
-    """One line for the person who audits."""
-
-
-CheckRule = Callable[[Mapping[str, Any], Label, Sequence[Label]], Doubt | None]
-"""Takes an item, the judge's label, and the labels that it may give, worst first."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """A rule that doubts labels; made by the functions of this module."""
-
-    name: str
-    """Its name in reports."""
-    rule: CheckRule
-    needs: str | None = None
-    """The field of an item without which it says nothing; None: it needs none."""
-
-    def require(self, items: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse items of which the check could say nothing at all.
-
-        Raises:
-            InputError: None of them has the field that it needs.
-        """
-        if self.needs is None or any(item.get(self.needs) is not None for item in items):
-            return
-        labelled = any(item.get("label") is not None for item in items)
-        other = "'annotated', which compares with people's labels" if labelled else "another"
-        raise InputError(
-            f"the check {self.name!r} reads `{self.needs}`, which no item has; name {other}"
-        )
-
-    def doubt(
-        self, item: Mapping[str, Any], label: Label, labels: Sequence[Label] = (0, 1)
-    ) -> Doubt | None:
-        """Return why `label` looks wrong for `item`; None if it does not, or nobody can say.
-
-        Args:
-            item: An `Item`, with what people know of it.
-            label: What the judge said.
-            labels: What the judge may say: the first is the worst, the last the best.
-        """
-        return self.rule(item, label, labels)
-
-
-CheckLike = Check | str | Callable[[Mapping[str, Any], Label], Any]
-"""A check, the name of one, or a function from item and label; see `resolve_check`."""
 
 
 def exact() -> Check:
@@ -165,7 +115,7 @@ def pattern(expression: str | None = None, *, extract: bool = False) -> Check:
         return by_match("pattern", match)
     why = f"the response {{}} {expression!r}"
 
-    return _by_right("pattern", lambda item: bool(own.search(judged(item["output"]))), why)
+    return by_right("pattern", lambda item: bool(own.search(judged(item["output"]))), why)
 
 
 def annotated(
@@ -222,35 +172,6 @@ def _grade(label: Label, field: str) -> float:
         raise InputError(f"`{field}` must be a number for a threshold, got {label!r}") from exc
 
 
-def nearest(label: Label, labels: Sequence[Label]) -> Label:
-    """Return the one of `labels` that is nearest to a number, or the label itself."""
-    numbers = [each for each in labels if isinstance(each, int | float)]
-    if not isinstance(label, int | float) or label in labels or not numbers:
-        return label
-    return min(numbers, key=lambda each: abs(each - label))
-
-
-def by_match(name: str, match: TextComparison) -> Check:
-    """Return a check that matches the response against any of the expected answers."""
-    why = f"the response {{}} an expected answer ({name})"
-    return _by_right(name, lambda item: matches(match, item), why, "expected")
-
-
-def _by_right(
-    name: str,
-    is_right: Callable[[Mapping[str, Any]], bool | None],
-    why: str,
-    needs: str | None = None,
-) -> Check:
-    """Return a check that wants the best label of right responses, the worst of others."""
-
-    def rule(item: Mapping[str, Any], label: Label, labels: Sequence[Label]) -> Doubt | None:
-        right = is_right(item)
-        return None if right is None else _verdict(right, label, labels, why)
-
-    return Check(name, rule, needs)
-
-
 def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
     """Return a check made of a function from item and label.
 
@@ -264,7 +185,7 @@ def custom(function: Callable[[Mapping[str, Any], Label], Any]) -> Check:
         if result is None or isinstance(result, Doubt):
             return result
         if isinstance(result, bool):
-            return _verdict(result, label, labels, f"the response {{}} what {name} wants")
+            return doubt_of(result, label, labels, f"the response {{}} what {name} wants")
         return None if result == label else Doubt(result, f"{name} says {result}")
 
     return Check(name, rule)
@@ -299,23 +220,3 @@ def resolve_check(check: CheckLike) -> Check:
         f"`check` must be one of {sorted(CHECKS)!r} or a function, got {check!r}"
         f"{nearest and f'; {nearest}'.rstrip()}"
     )
-
-
-def matches(match: TextComparison, item: Mapping[str, Any]) -> bool | None:
-    """Say whether a response matches any of an item's expected answers.
-
-    Returns:
-        None where there is no expected answer, or the match says nothing of any of them.
-    """
-    answers = expected_answers(item)
-    response = judged(item.get("output") or "")
-    results = [match(response, answer) for answer in answers]
-    if any(results):
-        return True
-    return False if False in results else None
-
-
-def _verdict(right: bool, label: Label, labels: Sequence[Label], why: str) -> Doubt | None:
-    due = labels[-1] if right else labels[0]
-    outcome = "matches" if right else "does not match"
-    return None if label == due else Doubt(due, why.replace("{}", outcome))

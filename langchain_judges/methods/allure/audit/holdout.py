@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.allure.audit.checks import nearest
+from langchain_judges.methods.allure.audit.check import nearest
 from langchain_judges.methods.allure.audit.review import AuditItem
 from langchain_judges.rows.texts import group_by_task
 from langchain_judges.verdict import Label, LabelVerdict

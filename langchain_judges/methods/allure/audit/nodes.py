@@ -19,7 +19,7 @@ from langchain_judges.asking.stream import tell
 from langchain_judges.memory.protocol import Memory
 from langchain_judges.methods.allure.audit.admission import Admission, Reach
 from langchain_judges.methods.allure.audit.auditors import Audit
-from langchain_judges.methods.allure.audit.checks import Check
+from langchain_judges.methods.allure.audit.check import Check
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.allure.audit.options import AuditOptions
 from langchain_judges.methods.allure.audit.preparing import held_out, identified

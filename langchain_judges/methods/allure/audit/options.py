@@ -10,7 +10,8 @@ from pydantic import AfterValidator, InstanceOf
 
 from langchain_judges.methods.allure import prompts as texts
 from langchain_judges.methods.allure.audit.auditors import Auditor
-from langchain_judges.methods.allure.audit.checks import CHECKS, Check
+from langchain_judges.methods.allure.audit.check import Check
+from langchain_judges.methods.allure.audit.checks import CHECKS
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.options import GraphOptions, Seed, Written
 from langchain_judges.methods.rubric.criteria import read_labels
