@@ -72,9 +72,14 @@ def test_it_takes_what_every_judge_takes(page):
         page.create_merits_judge(FakeChatModel(), order="none")
 
 
-def test_a_name_is_given_once(page):
+def test_a_name_is_given_once(page, monkeypatch):
     class Other(page.MeritsOptions):  # type: ignore[name-defined,misc]  # a module made of the page
         """Another method."""
 
     with pytest.raises(OptionError, match="there is a method 'merits' already"):
+        register(Other, page.build)
+    with pytest.raises(OptionError, match="there is a method 'bsm' already"):
+        register(METHODS["bsm"], page.build)
+    monkeypatch.setattr(Other, "method", "jury")
+    with pytest.raises(OptionError, match="there is a method 'jury' already"):
         register(Other, page.build)

@@ -669,6 +669,8 @@ def test_kmeans_of_a_dozen_points_takes_one_thread(monkeypatch):
     fit = KMeans.fit
 
     def fit_and_note(self, points):
+        # One at a time: scikit-learn itself changes the number of the whole process.
+        assert cluster._FITS.locked()
         threads.extend(controller.info())
         return fit(self, points)
 

@@ -1,6 +1,7 @@
 """Judges as evaluators: every shape of inputs, both kinds of judges, sync and async."""
 
 import asyncio
+import inspect
 import uuid
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -47,6 +48,11 @@ def test_it_returns_the_five_keys_of_openevals():
     assert result["comment"].startswith("A is better.")
     assert result["metadata"]["preference"] == "A"
     assert result["source_run_id"] is None
+
+
+def test_help_names_the_keywords_that_openevals_has():
+    names = list(inspect.signature(as_evaluator(bsm())).parameters)
+    assert names == ["inputs", "outputs", "reference_outputs", "context", "unknown"]
 
 
 async def test_the_async_call_says_the_same_inside_a_running_loop():

@@ -132,6 +132,12 @@ def test_retries_of_a_library_are_off_in_a_copy_and_its_client_is_made_anew():
     assert model_identity(quiet) == model_identity(own)
 
 
+def test_a_wrapped_client_need_not_say_how_often_it_retries():
+    model = ChatOpenAI(model="m", api_key=SecretStr("k"))
+    wrapped = model.model_copy(update={"root_client": object(), "root_async_client": None})
+    assert without_own_retries(wrapped) is wrapped
+
+
 def test_an_address_without_a_scheme_is_refused():
     with pytest.raises(OptionError, match=r"`base_url` must begin with http://"):
         resolve_model("m", base_url="127.0.0.1:8000/v1")

@@ -216,7 +216,7 @@ def recorded(
     order: Order | None = None,
     seed: int | None = None,
 ) -> Effect:
-    """Give what shares a call with others, or took none, a run of its own in the trace.
+    """Record a run in the trace for a result that had no call of its own.
 
     Args:
         question: What was asked, or would have been.

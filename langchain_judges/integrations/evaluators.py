@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
+from collections.abc import Mapping
 from threading import Lock
-from typing import NotRequired, Unpack
 
 from langsmith import utils
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
@@ -53,13 +53,8 @@ class Feedback(TypedDict):
     source_run_id: str | None
 
 
-class CalledWith(TypedDict):
-    """Keywords of an evaluator that is called like openevals': what a judge may read."""
-
-    inputs: NotRequired[object]
-    outputs: object
-    reference_outputs: NotRequired[object]
-    context: NotRequired[object]
+_KEYWORDS = ("inputs", "outputs", "reference_outputs", "context")
+"""Those of an evaluator that is called like openevals'."""
 
 
 class VerdictNote(TypedDict):
@@ -159,38 +154,49 @@ class JudgeEvaluator(RunEvaluator):
         """Judge a run's output, asynchronously."""
         return await arun(self._evaluate(run, example, evaluator_run_id))
 
-    def __call__(self, **fields: Unpack[CalledWith]) -> Feedback | list[Feedback]:
+    def __call__(
+        self,
+        *,
+        inputs: object = None,
+        outputs: object,
+        reference_outputs: object = None,
+        context: object = None,
+        **unknown: object,
+    ) -> Feedback | list[Feedback]:
         """Judge outputs, called like openevals' evaluators.
 
         Raises:
             OptionError: A keyword is unknown.
         """
-        return _run(self._call(**fields))
+        row = EvaluatedRow(inputs, outputs, reference_outputs, None, context, True)
+        return _run(self._call(row, unknown))
 
-    async def acall(self, **fields: Unpack[CalledWith]) -> Feedback | list[Feedback]:
+    async def acall(
+        self,
+        *,
+        inputs: object = None,
+        outputs: object,
+        reference_outputs: object = None,
+        context: object = None,
+        **unknown: object,
+    ) -> Feedback | list[Feedback]:
         """Judge outputs asynchronously.
 
         Raises:
             OptionError: A keyword is unknown.
         """
-        return await arun(self._call(**fields))
+        row = EvaluatedRow(inputs, outputs, reference_outputs, None, context, True)
+        return await arun(self._call(row, unknown))
 
     def verdict_on(self, run_id: object) -> VerdictNote | None:
         """Return what is kept of the verdict on a run; None if there is none."""
         return self._verdicts.get(str(run_id))
 
     def _call(
-        self,
-        *,
-        outputs: object,
-        inputs: object = None,
-        reference_outputs: object = None,
-        context: object = None,
-        **unknown: object,
+        self, row: EvaluatedRow, unknown: Mapping[str, object]
     ) -> Steps[Feedback | list[Feedback]]:
         if unknown:
-            raise unknown_option("as_evaluator", min(unknown), CalledWith.__annotations__)
-        row = EvaluatedRow(inputs, outputs, reference_outputs, None, context, True)
+            raise unknown_option("as_evaluator", next(iter(unknown)), _KEYWORDS)
         run_id = uuid.uuid4()
         outcome, ran = yield from self._judge(row, run_id, {})
         source = str(run_id) if ran and utils.tracing_is_enabled() is True else None

@@ -31,7 +31,7 @@ class Trials:
     """The trials of one memory."""
 
     def __init__(self, stored: StoredExamples) -> None:
-        """Begin none yet."""
+        """Start without a trial."""
         self._stored = stored
         self._latest: TrialState | None = None
 

@@ -43,7 +43,7 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> Steps[M
             lambda: judge.invoke(row, {"run_name": member.name}),
             lambda: judge.ainvoke(row, {"run_name": member.name}),
         )
-    except Exception as exc:
+    except Exception as exc:  # a judge of any kind may raise anything: only it is lost
         if _ends_all(exc):
             raise
         problem = diagnosis(exc)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from langgraph.constants import END, START
 from langgraph.types import Overwrite
@@ -15,9 +15,6 @@ from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.reminder import Reminder
 from langchain_judges.methods.setup import MethodGraph, Setup
 from langchain_judges.verdict import Item, LabelVerdict, Pair, Verdict
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class RowSteps(ABC):
 
     @property
     def reminder(self) -> Reminder:
-        """How the judge asks its memory, where it has one."""
+        """How the judge asks its memory; only for nodes of a judge that has one."""
         assert self.setup.reminder  # noqa: S101 - the nodes that ask it exist only with a memory
         return self.setup.reminder
 

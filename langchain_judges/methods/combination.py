@@ -65,7 +65,7 @@ class Combination(JudgeOptions):
         return {name: getattr(self, name) for name in SHARED if name in self.model_fields_set}
 
     def specs_of_models(self, models: Sequence[object]) -> list[dict[str, Any]]:
-        """Return the judge that each model is to be, as a spec.
+        """Return a spec of the judge to make of each model.
 
         Raises:
             OptionError: There are more or fewer methods than models.

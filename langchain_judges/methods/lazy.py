@@ -50,5 +50,5 @@ class Lazy(MutableMapping[str, T], Generic[T]):
         return len(self._homes)
 
     def __or__(self, other: Lazy[T]) -> Lazy[T]:
-        """Return the names of both; of one in both the other's."""
+        """Return the names of both; a name in both has the value of `other`."""
         return Lazy(self._package, {**self._homes, **other._homes})

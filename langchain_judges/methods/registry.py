@@ -156,11 +156,14 @@ def register(kind: type[OwnOptions], builder: Callable[[OwnOptions, Any], JudgeG
         builder: Makes a judge of checked options and a model, as `factory` takes it.
 
     Raises:
-        OptionError: There is another method of its name.
+        OptionError: There is another method of its name, or another builder.
     """
-    if METHODS.setdefault(kind.method, kind) is not kind:
-        raise OptionError(f"there is a method {kind.method!r} already")
-    BUILDERS[kind.method] = builder
+    name = kind.method
+    is_same = METHODS.get(name, kind) is kind and BUILDERS.get(name, builder) is builder
+    if name in COMBINATIONS or not is_same:
+        raise OptionError(f"there is a method {name!r} already")
+    METHODS[name] = kind
+    BUILDERS[name] = builder
 
 
 def build(spec: Mapping[str, object]) -> JudgeGraph:

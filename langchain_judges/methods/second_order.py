@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from langchain_judges.methods.setup import MethodGraph, Setup
 
 OrderState = TypeVar("OrderState")
-O = TypeVar("O", bound="TwoOrders")  # noqa: E741
+TwoOrdersT = TypeVar("TwoOrdersT", bound="TwoOrders")
 
 SecondOrder = Annotated[
     Literal["always"] | Annotated[float, Gt(0), Le(1)],
@@ -109,7 +109,7 @@ def first_of(pair: Pair) -> Order:
 def side_by_coin(pair: Pair, seed: str = "") -> Literal["A", "B"]:
     """Return a side by a coin that follows the texts: swapped texts give the same text."""
     a, b = judged(pair["output_a"]), judged(pair["output_b"])
-    coin = random.Random(f"{seed}{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311
+    coin = random.Random(f"{seed}{sorted([a, b])}:{transcript(pair['input'])}")  # noqa: S311 - a coin, no secret
     return "A" if coin.choice(sorted([a, b])) == a else "B"
 
 
@@ -131,7 +131,7 @@ def due_orders(
     return ("BA" if first["order"] == "AB" else "AB",) if first["second_asked"] else ()
 
 
-def options_of(options: O, first: FirstOrder | None) -> O:
+def options_of(options: TwoOrdersT, first: FirstOrder | None) -> TwoOrdersT:
     """Return the options by which a verdict is made: of one order, where one was asked."""
     if first is None or first["second_asked"]:
         return options

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -17,10 +16,6 @@ from langchain_judges.report.number import ERRORS, Number
 from langchain_judges.report.page_templates import template
 from langchain_judges.report.wins import SIDES_OF_WINS
 from langchain_judges.report.wording import count_text, percent, value_text
-
-if TYPE_CHECKING:
-    pass
-
 
 _RATINGS = {
     "ratings.kappa": "κ, weighted by squared distance",

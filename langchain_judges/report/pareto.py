@@ -71,7 +71,7 @@ def comparison_page(comparison: Comparison, data: str) -> str:
     """Return a page of a comparison, with nothing loaded from elsewhere.
 
     Args:
-        comparison: What `runs.contest.compare` returned.
+        comparison: What `runs.studies.comparison.compare` returned.
         data: What the rows are called.
 
     Raises:

@@ -36,7 +36,7 @@ def kilobytes_of(characters: int, calls: int) -> int:
     return round(_ROW + calls * (_CALL + _COPIES * characters / 1000))
 
 
-class OpenMemory:
+class MemoryInUse:
     """Counts the memory of the started rows, from any thread.
 
     Args:

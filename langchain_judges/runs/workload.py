@@ -24,7 +24,7 @@ from langchain_judges.runs.budget import RowBudget, gate_of, prices_of
 from langchain_judges.runs.files.run_files import RunFiles
 from langchain_judges.runs.files.shards import Receipt, Shard
 from langchain_judges.runs.first_rows import FirstRows
-from langchain_judges.runs.in_flight import BUSY, OpenMemory, kilobytes_of, places_of
+from langchain_judges.runs.in_flight import BUSY, MemoryInUse, kilobytes_of, places_of
 from langchain_judges.runs.judge_mark import check_identity, marks_of, name_of
 from langchain_judges.runs.long_rows import warn_if_long
 from langchain_judges.runs.options import RunOptions
@@ -77,7 +77,7 @@ class Workload:
             numbers_repeats=options.out is not None or self._keeps_threads,
         )
         self._budget = RowBudget(self.gate, self.summary, self._calls_each)
-        self._memory = OpenMemory(options.open_mb)
+        self._memory_in_use = MemoryInUse(options.open_mb)
         self._next: RunRow | None = None
         self._active: dict[int, Ledger] = {}
         """What the rows in progress have spent, by index."""
@@ -107,7 +107,7 @@ class Workload:
 
     def _has_room_for(self, row: RunRow) -> bool:
         """Return whether a row can be started now, or will never be as the budget is spent."""
-        if not self._memory.has_room(self._kilobytes(row)):
+        if not self._memory_in_use.has_room(self._kilobytes(row)):
             return False
         if not self._budget.allows(list(self._active.values())):
             if self._active:
@@ -123,7 +123,7 @@ class Workload:
         self._active[row.index] = Ledger(
             self.gate, row.index, self.fail, run_id, replies=replies
         )
-        self._memory.take(self._kilobytes(row))
+        self._memory_in_use.take(self._kilobytes(row))
         self._first_rows.start(row.index)
 
     def _kilobytes(self, row: RunRow) -> int:
@@ -141,12 +141,12 @@ class Workload:
             return (yield from self._judge_one(row))
         except RunStopped:
             raise
-        except Exception as exc:
+        except Exception as exc:  # the run ends with it, whatever it is
             self.fail(exc)
             raise
         finally:
             if self._active.pop(row.index, None):
-                self._memory.give_back(self._kilobytes(row))
+                self._memory_in_use.give_back(self._kilobytes(row))
             self._refresh()
 
     def _judge_one(self, row: RunRow) -> Steps[ResultRow]:

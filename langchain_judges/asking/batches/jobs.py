@@ -15,7 +15,7 @@ from langchain_judges.asking.batches.journal import Job
 from langchain_judges.asking.batches.request import HttpRequest
 
 PASSING = {408, 409, 429, 500, 502, 503, 504, 529}
-"""Statuses that another attempt may not bring."""
+"""Statuses of errors that may pass at another attempt."""
 ATTEMPTS = 3
 """Jobs that a request may be in before its error is handed on; also looks for a lost job."""
 _TRIES, _LONGEST_WAIT = 9, 60.0

@@ -62,7 +62,9 @@ def without_own_retries(model: BaseChatModel) -> BaseChatModel:
         return copy
 
     def once(client: Any) -> Any:
-        return client.with_options(max_retries=0) if client.max_retries else client
+        # A client that wraps another, to trace it, need not have the number.
+        retries = getattr(client, "max_retries", None)
+        return client.with_options(max_retries=0) if retries else client
 
     clients = changed_clients(model, once)
     return model.model_copy(update={"max_retries": 0, **clients}) if clients else model

@@ -135,7 +135,7 @@ def _named_model(
     except ValueError as exc:
         reason = str(exc).split("\n")[0]
         raise ModelSetupError(f"The model {model!r} is not known: {reason}") from exc
-    except Exception as exc:
+    except Exception as exc:  # each provider's package raises its own
         raise ModelSetupError(f"The model {model!r} cannot be used: {exc}") from exc
     return chat
 

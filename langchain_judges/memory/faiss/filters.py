@@ -16,7 +16,7 @@ class MetadataSlots:
     """The slots of every value of every metadata field, ascending; some may be dead."""
 
     def __init__(self) -> None:
-        """Know no slot yet."""
+        """Start without slots."""
         self._slots: dict[str, dict[Hashable, array[int]]] = {}
 
     def add(self, slot: int, metadata: Mapping[str, object]) -> None:
@@ -30,7 +30,7 @@ class MetadataSlots:
                 slots.setdefault(token, array("q")).append(slot)
 
     def mask(self, where: Mapping[str, object], count: int) -> Mask | None:
-        """Return which of `count` slots have the given values; None: every living one has.
+        """Return which of `count` slots have the given values; None if all living ones do.
 
         Args:
             where: Fields of the metadata and the value each must have (or contain, if the

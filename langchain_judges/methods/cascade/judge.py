@@ -149,7 +149,7 @@ def build(own: Cascade, members: MembersLike) -> CombinedGraph:
 
 
 def cascade_of(own: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
-    """Return the cascade of judges that are there."""
+    """Return a cascade of ready judges."""
     kind = kind_of_members(members)
     steps = CascadeSteps(members, kind, own.gates(len(members)))
     of_items = (ItemCascadeState, ItemCascadeResult)

@@ -8,6 +8,7 @@ is sought for.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float64]
     Indices = NDArray[np.intp]
+
+
+_FITS = threading.Lock()
+"""Held during a fit: scikit-learn lowers the threads of the whole process and sets them back,
+and two fits at a time would leave them low."""
 
 
 def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> list[int]:
@@ -39,7 +45,7 @@ def kmeans_medoids(vectors: Sequence[Sequence[float]], k: int, seed: int) -> lis
     points = np.asarray(vectors, dtype=float)
     # Equal texts have equal vectors, and there may be fewer distinct ones than clusters.
     distinct = len(np.unique(points.round(9), axis=0))
-    with _threads().limit(limits=1, user_api="openmp"):
+    with _FITS, _threads().limit(limits=1, user_api="openmp"):
         fit = KMeans(n_clusters=min(k, distinct), n_init=10, random_state=seed).fit(points)
     medoids = [
         _nearest(points, np.flatnonzero(fit.labels_ == label), centre)
@@ -83,7 +89,7 @@ def dbscan_medoids(
 
 @cache
 def _threads() -> ThreadpoolController:
-    """Return what sets how many threads scikit-learn takes; it must be loaded before.
+    """Return what sets how many threads scikit-learn takes, which must be imported first.
 
     For a dozen points its threads mostly wait for each other: on two busy cores a fit took 172
     ms with two and 12 ms with one.

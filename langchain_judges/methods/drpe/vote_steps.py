@@ -92,7 +92,8 @@ class VoteSteps(DRPESteps):
         everyone = list(due)
         if self.own.poll.shuffled:
             # The same for both orders, whichever text is A.
-            random.Random(f"{self.chance(pair)}:{sample}").shuffle(everyone)  # noqa: S311
+            coin = random.Random(f"{self.chance(pair)}:{sample}")  # noqa: S311 - no secret
+            coin.shuffle(everyone)
         return [everyone]
 
     def vote(self, work: VoteWork) -> Steps[Update]:
@@ -174,7 +175,7 @@ class VoteSteps(DRPESteps):
         }
 
     def _place(self, work: VoteWork) -> str:
-        """Return what tells a call from its like in names: the order of two, the sample."""
+        """Return the part of a call's name that tells it from similar calls: order, sample."""
         marks = [ORDER_NAMES[work["order"]]] if self.own.orders != "none" else []
         marks += [f"sample {work['sample'] + 1}"] if self.own.poll.replies > 1 else []
         return f" ({', '.join(marks)})" if marks else ""

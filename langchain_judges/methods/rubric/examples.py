@@ -34,7 +34,7 @@ def usable(examples: Sequence[Example], labels: Sequence[Label]) -> list[Example
 def in_order(examples: list[Example], order: ExampleOrder, seed: int) -> list[Example]:
     """Return examples in the order in which they are shown."""
     if order == "shuffle":
-        return random.Random(seed).sample(examples, len(examples))  # noqa: S311
+        return random.Random(seed).sample(examples, len(examples))  # noqa: S311 - no secret
     if order == "modes":
         blocks = list(dict.fromkeys(example.get("mode") for example in examples))
         return sorted(examples, key=lambda example: blocks.index(example.get("mode")))

@@ -109,7 +109,7 @@ def label_probabilities(
 def parts_probabilities(
     message: AIMessage, data: Mapping[str, Any], labels: Mapping[str, Sequence[Label]]
 ) -> dict[str, dict[str, float]]:
-    """Return the probabilities of the labels of each part of a reply; see above.
+    """Return the probabilities of the labels of each part, as `label_probabilities` does.
 
     Args:
         message: The reply.

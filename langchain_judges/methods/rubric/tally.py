@@ -148,7 +148,7 @@ def _rationale(
 
 
 def total_chance(valid: Sequence[tuple[Criterion, CriterionScore]]) -> float | None:
-    """Return how probable it is that labels come to what those that were given come to.
+    """Return the probability that drawn labels give the same result as those of the reply.
 
     Each label is drawn from its own probabilities, independently of the others (ours). What
     fails a required criterion counts 0.
@@ -173,7 +173,7 @@ def total_chance(valid: Sequence[tuple[Criterion, CriterionScore]]) -> float | N
 
 
 def _points(criterion: Criterion, part: CriterionScore) -> dict[float, float]:
-    """Return the probability of what a criterion adds, where the text may still pass."""
+    """Return the probability of each sum that a criterion can add to a text that may pass."""
     chances = part["chances"]
     return {
         _value(criterion, label): chances[str(label)]

@@ -39,7 +39,7 @@ class Check:
     """The field of an item without which it says nothing; None: it needs none."""
 
     def require(self, items: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse items of which the check could say nothing at all.
+        """Refuse items that the check cannot judge.
 
         Raises:
             InputError: None of them has the field that it needs.
