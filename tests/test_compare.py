@@ -461,7 +461,7 @@ def test_a_page_shows_which_methods_are_worth_their_cost():
     assert unit == "calls for a row"
     page = comparison_page(comparison, "rows.jsonl")
     assert "Worth their cost here: cheap, dear &lt;b&gt;." in page
-    assert "Without part: sc2: too dear." in page
+    assert "Not compared: sc2: too dear." in page
 
 
 def test_the_cost_is_in_dollars_where_all_are_known():

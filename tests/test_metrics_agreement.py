@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import subprocess
 import sys
@@ -69,6 +70,14 @@ def test_importing_the_metrics_loads_no_library_of_statistics() -> None:
     # `import scipy` loads its parts, which take a second, when they are used.
     heavy = {"scipy.stats", "scipy.optimize", "sklearn", "statsmodels", "krippendorff"}
     assert not heavy & set(result.stdout.split())
+
+
+def test_every_statistic_names_its_keywords() -> None:
+    # One passed on by `**` would reach another function, which may take more than is meant.
+    functions = [f for f in vars(metrics).values() if inspect.isfunction(f)]
+    kinds = {p.kind for f in functions for p in inspect.signature(f).parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+    assert len(functions) > 60
 
 
 def test_a_failed_judgment_is_wrong_or_left_out_and_always_counted() -> None:

@@ -670,6 +670,9 @@ def test_online_aspects_are_what_the_samples_agree_on():
     )
     # Samples are asked at the same time: which of the forms of a word comes first is open.
     assert [normal_form(aspect) for aspect in result["aspects"]] == ["tone", "wit"]
+    assert set(result["aspects"]) <= {
+        name for each in result["proposals"] for name in each["aspects"]
+    }
     assert len(result["proposals"]) == 4
 
 

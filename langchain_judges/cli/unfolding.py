@@ -52,7 +52,7 @@ def unfolded(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**values, **folded)
 
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
     return call
 
 

@@ -92,7 +92,7 @@ def judge_bench(source: Source, seed: int, *, split: str | None = None) -> RowSt
         OptionError: The split is another, or the file has no pair of it.
     """
     if split is not None:
-        # Loaded on use: it loads numpy, which reading a table does not need.
+        # Loaded on use: metrics load numpy, which reading a table does not need.
         from langchain_judges.metrics.inputs import one_of
 
         one_of("split", split, JUDGE_BENCH_MODELS)

@@ -62,7 +62,7 @@ class JudgeStringEvaluator(_JudgeEvaluator, StringEvaluator):
                 warns about a reference that is not required.
         """
         self._pairs = kind_of(judge) == "pair"
-        super().__init__(judge, self._pairs or reference)
+        super().__init__(judge, self._pairs or bool(reference))
 
     @property
     def evaluation_name(self) -> str:

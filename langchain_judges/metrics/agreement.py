@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, Literal, TypeVar
 
 from langchain_judges.metrics.arguments import (
     GroupKeys,
-    IntervalOptions,
     Judgments,
     RightLabels,
     Votes,
@@ -121,7 +120,9 @@ def order_agreement(
     first: Judgments,
     second: Judgments,
     errors: Errors = "wrong",
-    **options: Unpack[IntervalOptions],
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
 ) -> OrderAgreement:
     """Return the share of items on which both orders give the same answer.
 
@@ -130,7 +131,8 @@ def order_agreement(
         second: The preference in the order BA, by identity too.
         errors: `wrong` counts an item as disagreeing if an order failed, even if both did;
             `drop` leaves it out.
-        options: As for `accuracy`.
+        groups: As for `accuracy`.
+        confidence: The level of the interval.
 
     Returns:
         The share in [0, 1] of `n` items. `n_failed` has the reason of the first failed order.
@@ -140,7 +142,7 @@ def order_agreement(
     """
     pairs, failed = in_both_orders(first, second)
     hits = [None if None in pair else float(pair[0] == pair[1]) for pair in pairs]
-    agreement = share(hits, failed, errors=errors, **options)
+    agreement = share(hits, failed, errors=errors, groups=groups, confidence=confidence)
     alike = sum(one == other for one, other in pairs)
     with_unread = alike / len(pairs) if pairs else math.nan
     return OrderAgreement(agreement, **vars(agreement), with_unread=with_unread)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal, Unpack
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -14,7 +14,6 @@ from langchain_judges.errors import InputError, OptionError
 from langchain_judges.metrics.arguments import (
     Floats,
     GroupKeys,
-    IntervalOptions,
     Ints,
     Judgments,
     RightLabels,
@@ -34,37 +33,41 @@ Level = Literal["global", "group", "system"]
 Alternative = Literal["greater", "less", "two-sided"]
 
 
-def pearson(judge: Judgments, human: RightLabels, **options: Unpack[IntervalOptions]) -> Result:
+def pearson(
+    judge: Judgments, human: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
+) -> Result:
     """Return Pearson's r of the judge's scores with people's, over all items.
 
     Args:
         judge: One score for each item (or verdicts, whose `score` is read); None is left out.
         human: People's score of the same items, in any unit.
-        options: `groups`, the cluster of each item, over which the interval is then a
-            jackknife's; and `confidence`, the level of the interval, by Fisher's z.
+        groups: The cluster of each item; the interval is then a jackknife's over groups.
+        confidence: The level of the interval, by Fisher's z.
 
     Source: `scipy.stats.pearsonr`. The papers print its absolute value.
     """
-    return correlate(judge, human, "pearson", **options)
+    return correlate(judge, human, "pearson", groups=groups, confidence=confidence)
 
 
 def spearman(
-    judge: Judgments, human: RightLabels, **options: Unpack[IntervalOptions]
+    judge: Judgments, human: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
 ) -> Result:
     """Return Spearman's ρ over all items; arguments as for `pearson`.
 
     Source: `scipy.stats.spearmanr`; interval by Bonett & Wright 2000.
     """
-    return correlate(judge, human, "spearman", **options)
+    return correlate(judge, human, "spearman", groups=groups, confidence=confidence)
 
 
-def kendall(judge: Judgments, human: RightLabels, **options: Unpack[IntervalOptions]) -> Result:
+def kendall(
+    judge: Judgments, human: RightLabels, *, groups: GroupKeys = None, confidence: float = 0.95
+) -> Result:
     """Return Kendall's τ_b (ties allowed) over all items; arguments as for `pearson`.
 
     Source: `scipy.stats.kendalltau`; the interval by a jackknife of Fisher's z, for ratings
     have ties, which formulas for its variance leave out.
     """
-    return correlate(judge, human, "kendall", **options)
+    return correlate(judge, human, "kendall", groups=groups, confidence=confidence)
 
 
 def correlate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -28,18 +28,13 @@ _UNREAD: Any = object()
 """The class of what was not judged, which is never right."""
 
 
-class DrawnOptions(IntervalOptions, total=False):
-    """What metrics take whose interval is drawn."""
-
-    seed: int
-    """Of the interval's draws."""
-
-
 def precision(
     judge: Judgments,
     labels: RightLabels,
     positive: Label = 1,
-    **options: Unpack[IntervalOptions],
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
 ) -> Result:
     """Return how often the judge is right where it says `positive`.
 
@@ -47,27 +42,33 @@ def precision(
         judge: A label for each item, or verdicts or rows; None is left out and counted.
         labels: The right label of each item.
         positive: The class that is looked for.
-        options: `groups`, the cluster of each item, and `confidence`, the level, of the
-            interval.
+        groups: The cluster of each item, for the interval.
+        confidence: The level of the interval.
 
     Returns:
         The share in [0, 1] of the `n` items the judge calls positive; NaN if it calls none so.
     """
-    return _share_of_class(match(judge, labels), 0, positive, **options)
+    return _share_of_class(
+        match(judge, labels), 0, positive, groups=groups, confidence=confidence
+    )
 
 
 def recall(
     judge: Judgments,
     labels: RightLabels,
     positive: Label = 1,
-    **options: Unpack[IntervalOptions],
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
 ) -> Result:
     """Return how many of the items that are `positive` the judge calls so.
 
     Arguments as for `precision`. The result is a share of the `n` items whose label is
     positive; NaN if there is none. `positive=0` gives the specificity.
     """
-    return _share_of_class(match(judge, labels), 1, positive, **options)
+    return _share_of_class(
+        match(judge, labels), 1, positive, groups=groups, confidence=confidence
+    )
 
 
 def _share_of_class(
@@ -85,7 +86,13 @@ def _share_of_class(
 
 
 def f1(
-    judge: Judgments, labels: RightLabels, positive: Label = 1, **options: Unpack[DrawnOptions]
+    judge: Judgments,
+    labels: RightLabels,
+    positive: Label = 1,
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> Result:
     """Return the harmonic mean of precision and recall, with its interval.
 
@@ -105,14 +112,19 @@ def f1(
         return _undefined(cases, f"neither label nor judge is ever {positive!r}")
     value = float(f1_score(truth, answers))
     binary = replace(cases, columns=columns)
-    return _with_interval(value, binary, [False, True], _f1, **options)
+    return _with_interval(
+        value, binary, [False, True], _f1, groups=groups, confidence=confidence, seed=seed
+    )
 
 
 def balanced_accuracy(
     judge: Judgments,
     labels: RightLabels,
     errors: Errors = "drop",
-    **options: Unpack[DrawnOptions],
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> Result:
     """Return the mean of the recalls of all classes, with its interval.
 
@@ -123,8 +135,9 @@ def balanced_accuracy(
         judge: A label for each item, or verdicts or rows; None was not judged.
         labels: The right label of each item; an item without one (None) is left out.
         errors: `drop` leaves a failed judgment out, `wrong` counts it as wrong.
-        options: `groups`, the cluster of each item, and `confidence`, the level, of the
-            interval, and the `seed` of its draws.
+        groups: The cluster of each item, for the interval.
+        confidence: The level of the interval.
+        seed: Of the interval's draws.
 
     Returns:
         The mean in [0, 1] over `n` items; NaN if the labels have fewer than two classes.
@@ -148,10 +161,19 @@ def balanced_accuracy(
     coded = ([classes.index(label) for label in column] for column in (truth, answers))
     value = float(recall_score(*coded, labels=range(len(targets)), average="macro"))
     statistic = partial(mean_recall, classes=len(targets))
-    return _with_interval(value, cases, classes, statistic, **options)
+    return _with_interval(
+        value, cases, classes, statistic, groups=groups, confidence=confidence, seed=seed
+    )
 
 
-def matthews(judge: Judgments, labels: RightLabels, **options: Unpack[DrawnOptions]) -> Result:
+def matthews(
+    judge: Judgments,
+    labels: RightLabels,
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Result:
     """Return Matthews' correlation coefficient (MCC), of two classes or more.
 
     Arguments as for `balanced_accuracy`. In [−1, 1]; NaN if the labels, or what the judge
@@ -168,7 +190,9 @@ def matthews(judge: Judgments, labels: RightLabels, **options: Unpack[DrawnOptio
     classes = classes_of([*truth, *answers])
     coded = ([classes.index(label) for label in column] for column in (truth, answers))
     value = float(matthews_corrcoef(*coded))
-    return _with_interval(value, cases, classes, _matthews, **options)
+    return _with_interval(
+        value, cases, classes, _matthews, groups=groups, confidence=confidence, seed=seed
+    )
 
 
 def _undefined(cases: Cases, reason: str) -> Result:

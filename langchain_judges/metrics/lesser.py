@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal, Unpack
+from typing import Literal
 
 from langchain_judges.metrics.agreement import majority_vote, share
 from langchain_judges.metrics.arguments import (
     GroupKeys,
-    IntervalOptions,
     Judgments,
     Votes,
 )
@@ -25,12 +24,6 @@ from langchain_judges.metrics.result import Result
 from langchain_judges.metrics.style import list_items, markdown_marks
 
 BiasUnit = Literal["vote", "sample"]
-
-
-class LesserBiasOptions(IntervalOptions, total=False):
-    """What `lesser_bias` and its kin take beside preferences, votes and texts."""
-
-    unit: BiasUnit
 
 
 def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interval
@@ -84,12 +77,15 @@ def lesser_bias(  # noqa: PLR0913 - two texts, the votes on them, and the interv
     return share(hits, failed, groups=None if alone else keys, confidence=confidence)
 
 
-def length_bias(
+def length_bias(  # noqa: PLR0913 - as `lesser_bias`
     preferences: Judgments,
     votes: Votes,
     lengths_a: Iterable[float],
     lengths_b: Iterable[float],
-    **options: Unpack[LesserBiasOptions],
+    *,
+    unit: BiasUnit = "vote",
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
 ) -> Result:
     """Return how often the judge does not prefer the shorter text where people do: "LB".
 
@@ -98,33 +94,53 @@ def length_bias(
         votes: As for `lesser_bias`.
         lengths_a: The length of text A; the paper does not name its unit, use characters.
         lengths_b: The length of text B in the same unit.
-        options: As for `lesser_bias`; of its units the paper's denominators show `vote`.
+        unit: `vote`, as the paper's denominators show, or `sample`.
+        groups: As for `lesser_bias`.
+        confidence: The level of the interval.
 
     Source: Saha et al. 2023, section 4. It does not part bias from plain error: see
     `length_slope`.
     """
-    return lesser_bias(preferences, votes, lengths_a, lengths_b, **options)
+    return lesser_bias(
+        preferences,
+        votes,
+        lengths_a,
+        lengths_b,
+        unit=unit,
+        groups=groups,
+        confidence=confidence,
+    )
 
 
-def list_bias(
+def list_bias(  # noqa: PLR0913 - as `lesser_bias`
     preferences: Judgments,
     votes: Votes,
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
-    **options: Unpack[LesserBiasOptions],
+    *,
+    unit: BiasUnit = "vote",
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
 ) -> Result:
     """Return `lesser_bias` by the number of list items in the texts."""
     a, b = map(list_items, outputs_a), map(list_items, outputs_b)
-    return lesser_bias(preferences, votes, a, b, **options)
+    return lesser_bias(
+        preferences, votes, a, b, unit=unit, groups=groups, confidence=confidence
+    )
 
 
-def markdown_bias(
+def markdown_bias(  # noqa: PLR0913 - as `lesser_bias`
     preferences: Judgments,
     votes: Votes,
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
-    **options: Unpack[LesserBiasOptions],
+    *,
+    unit: BiasUnit = "vote",
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
 ) -> Result:
     """Return `lesser_bias` by all the markdown in the texts: headers, lists, bold, code."""
     a, b = map(markdown_marks, outputs_a), map(markdown_marks, outputs_b)
-    return lesser_bias(preferences, votes, a, b, **options)
+    return lesser_bias(
+        preferences, votes, a, b, unit=unit, groups=groups, confidence=confidence
+    )

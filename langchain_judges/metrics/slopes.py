@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -244,7 +244,9 @@ def style_slopes(
     outputs_a: Iterable[str],
     outputs_b: Iterable[str],
     labels: RightLabels | None = None,
-    **options: Unpack[IntervalOptions],
+    *,
+    groups: GroupKeys = None,
+    confidence: float = 0.95,
 ) -> dict[str, Result]:
     """Return how length, lists, headers and bold each move the odds of preferring a text.
 
@@ -253,7 +255,8 @@ def style_slopes(
         outputs_a: The texts A.
         outputs_b: The texts B.
         labels: As for `length_slope`.
-        options: `groups` and `confidence`, as for `preference_slopes`.
+        groups: As for `preference_slopes`.
+        confidence: The level of the intervals.
 
     Returns:
         Log-odds per standard deviation of (a − b) / (a + b), where a and b are the lengths,
@@ -264,4 +267,4 @@ def style_slopes(
     features: dict[str, Sequence[float | None]] = {**style_gaps(outputs_a, outputs_b)}
     if labels is not None:
         features["quality"] = _quality(labels)
-    return preference_slopes(preferences, features, **options)
+    return preference_slopes(preferences, features, groups=groups, confidence=confidence)

@@ -72,7 +72,7 @@ def comparison_page(comparison: Comparison, data: str) -> str:
 
     Args:
         comparison: What `runs.studies.comparison.compare` returned.
-        data: What the rows are called.
+        data: The name of the data, for the title.
 
     Raises:
         MissingExtraError: The extra `trust` is not installed.
@@ -97,7 +97,7 @@ def comparison_page(comparison: Comparison, data: str) -> str:
             [name, *_cells(each), "yes" if name in best else ""]
             for name, each in comparison["methods"].items()
         ],
-        skipped=f"Without part: {skipped}." if skipped else "",
+        skipped=f"Not compared: {skipped}." if skipped else "",
     )
     return f"{text}\n"
 

@@ -146,7 +146,7 @@ class Summary:
 
     @property
     def effective_voters(self) -> float | None:
-        """The number of independent voters with the same weight; None if no panel voted.
+        """How many independent voters the panel is worth; None if no panel voted.
 
         `N / (1 + (N - 1) r)`, where r is the mean agreement of two roles, rescaled so that
         agreeing on half of the rows, as two coins do, is no correlation.

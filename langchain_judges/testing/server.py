@@ -215,7 +215,7 @@ class FakeModelServer:
     async def _request(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """ServerAnswer one request; False if the connection is to be closed."""
+        """Answer one request; False if the connection is to be closed."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         fields = (line.partition(":") for line in head[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in fields}

@@ -74,7 +74,7 @@ class AuditFlags:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides an audit beside its check, as `create_allure_audit` takes it."""
+        """What decides an audit besides its check, as `create_allure_audit` takes it."""
         names = ("auditor", "dev", "max_rounds", "patience", "truth")
         return {name: getattr(self, name) for name in names}
 

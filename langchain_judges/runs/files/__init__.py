@@ -1,1 +1,1 @@
-"""What a run writes: results, replies to rows in progress, and parts of several machines."""
+"""What a run writes: results, replies to rows in progress, and the parts of a table."""

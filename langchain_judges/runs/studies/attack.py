@@ -73,7 +73,7 @@ def attack_rates(rows: Iterable[ResultRow], top: float = 1.0) -> list[WinRate]:
         rows: The results of a judge on `forged_rows`.
         top: The highest score of a judge of single texts; a wrong answer with it has won.
     """
-    # Loaded on use: numpy takes longer than the rest of a command without calls.
+    # Loaded on use: metrics take longer to load than a command without calls.
     from langchain_judges.metrics.intervals import wilson_interval
 
     counts: dict[str, list[int]] = {}
