@@ -31,7 +31,9 @@ FIRST = first_of(ROW)
 SHOWN_FIRST = PAIR["output_a" if FIRST == "AB" else "output_b"]
 
 
-def labelled(probability, factory=create_relative_judge, pair=PAIR, choose=favours_good, **own):
+def labelled(
+    probability, factory=create_relative_judge, pair=PAIR, choose=favours_good, **options
+):
     """Return the result and the model of a judge whose labels have this probability."""
 
     def say(prompt):
@@ -40,7 +42,7 @@ def labelled(probability, factory=create_relative_judge, pair=PAIR, choose=favou
         return with_logprobs(start, (label, probability), ('"}', 1))
 
     model = FakeChatModel(replies=say)
-    return factory(model, **{"second_order": 0.9, **own}).invoke(pair), model
+    return factory(model, **{"second_order": 0.9, **options}).invoke(pair), model
 
 
 def test_a_sure_first_order_is_the_only_one_that_is_sent():

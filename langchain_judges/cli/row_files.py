@@ -140,9 +140,9 @@ def check_of(method: str, preset: str | None, options: Mapping[str, object]) -> 
     if isinstance(labels := chosen.get("labels"), str):
         hint = json_hint("labels", labels)
         raise OptionError(f"`--set labels` must be a list, got {labels!r}{hint}")
-    own = method_options(**chosen)
+    checked = method_options(**chosen)
     # What the members of a jury need of a row, each says itself.
-    labelled = own if isinstance(own, LabelOptions) else None
+    labelled = checked if isinstance(checked, LabelOptions) else None
     by_text = {str(label): label for label in labelled.human_labels} if labelled else {}
 
     def check_labelled_item(row: object) -> None:

@@ -75,8 +75,8 @@ def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> Steps[M
 def _ends_all(exc: Exception) -> bool:
     if isinstance(exc, ModelAccessError):
         return exc.status == 401
-    own = isinstance(exc, JudgeError) and not isinstance(exc, InputError)
-    return own or isinstance(exc, GraphBubbleUp)
+    is_of_judge = isinstance(exc, JudgeError) and not isinstance(exc, InputError)
+    return is_of_judge or isinstance(exc, GraphBubbleUp)
 
 
 def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:

@@ -34,12 +34,12 @@ class CombinedGraph(JudgeGraph):
         """
         specs = []
         for member in self.members:
-            own = unwrapped(member.judge)
-            if not isinstance(own, JudgeGraph):
+            judge = unwrapped(member.judge)
+            if not isinstance(judge, JudgeGraph):
                 raise OptionError(
                     f"the member {member.name!r} is a runnable of your own, which no JSON holds"
                 )
-            specs.append(own.spec)
+            specs.append(judge.spec)
         options = self.options.sendable()
         return {"method": self.options.method, "model": specs, "options": options}
 

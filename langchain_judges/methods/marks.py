@@ -25,10 +25,10 @@ def unwrapped(runnable: object) -> Any:
 
 def metadata_of(runnable: object) -> dict[str, Any]:
     """Return how a graph is marked, by its factory and by whatever is wrapped around it."""
-    own = (getattr(runnable, "config", None) or {}).get("metadata") or {}
+    metadata = (getattr(runnable, "config", None) or {}).get("metadata") or {}
     if isinstance(runnable, RunnableBindingBase):
-        return {**metadata_of(runnable.bound), **own}
-    return dict(own)
+        return {**metadata_of(runnable.bound), **metadata}
+    return dict(metadata)
 
 
 def memory_of(runnable: object) -> Memory | None:
@@ -50,9 +50,9 @@ def kind_of(judge: object) -> Kind:
     """
     if not isinstance(judge, Runnable):
         raise OptionError(f"`judge` must be a judge, got {type(judge).__name__}")
-    own = metadata_of(judge).get("takes")
-    if own in {"pair", "item"}:
-        return own  # type: ignore[no-any-return]
+    takes = metadata_of(judge).get("takes")
+    if takes in {"pair", "item"}:
+        return takes  # type: ignore[no-any-return]
     # What is wrapped around a graph may not know the graph's own schema.
     schemas = (each.get_input_jsonschema() for each in (judge, unwrapped(judge)))
     properties = (schema.get("properties") for schema in schemas)

@@ -123,11 +123,11 @@ def finish(
         "options": {**plain_options, "members": list(map(_mark, member_metadata))},
         "model": {
             f"{member.name}: {step}": identity
-            for member, own in zip(members, member_metadata, strict=True)
-            for step, identity in (own.get("model") or {}).items()
+            for member, marks in zip(members, member_metadata, strict=True)
+            for step, identity in (marks.get("model") or {}).items()
         },
-        "prompt_version": _digest([own.get("prompt_version") for own in member_metadata]),
-        "calls": sum(int(own.get("calls") or 0) for own in member_metadata),
+        "prompt_version": _digest([marks.get("prompt_version") for marks in member_metadata]),
+        "calls": sum(int(marks.get("calls") or 0) for marks in member_metadata),
     }
     graph = CombinedGraph(**vars(compiled), options=options, model=members)  # type: ignore[arg-type]
     return graph.with_config(metadata=metadata, max_concurrency=len(members) + SPARE_THREADS)

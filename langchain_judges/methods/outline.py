@@ -56,9 +56,9 @@ def outline(spec: Mapping[str, object]) -> Outline:
         METHODS | COMBINATIONS, method, judge.get("preset"), judge.get("options") or {}
     )
     if method not in COMBINATIONS:
-        own = cast("JudgeOptions", options)
+        judge_options = cast("JudgeOptions", options)
         model_spec: ModelSpec = {"name": model} if isinstance(model, str) else model
-        return Outline(method, own.takes, (Asked(own.calls(), model_spec),))
+        return Outline(method, judge_options.takes, (Asked(judge_options.calls(), model_spec),))
     members = [outline(each) for each in _members(cast("Combination", options), model)]
     kinds = [(member.method, member.kind) for member in members]
     cast("Combination", options).check_size(len(members))

@@ -77,9 +77,9 @@ class Setup:
             ModelSetupError: A model cannot be made.
         """
         prompts, version = prompt_set(templates or options.templates, options.prompts)
-        own = Channel(model, options.temperature)
+        channel = Channel(model, options.temperature)
         channels = {
-            step: Channel(other, options.temperature) if other else own
+            step: Channel(other, options.temperature) if other else channel
             for step, other in others.items()
         }
         contexts = [channels[step].context for step in examples_in]
@@ -200,7 +200,8 @@ class Setup:
 
 
 def prompt_set(
-    own: Mapping[str, ChatPromptTemplate], replaced: Mapping[str, ChatPromptTemplate] | None
+    originals: Mapping[str, ChatPromptTemplate],
+    replaced: Mapping[str, ChatPromptTemplate] | None,
 ) -> tuple[dict[str, ChatPromptTemplate], str]:
     """Return a method's prompts, some replaced by the caller's, and a hash of them all.
 
@@ -208,14 +209,14 @@ def prompt_set(
         OptionError: A name is unknown, or a replacement asks for a variable that the step
             does not fill.
     """
-    prompts = dict(own)
+    prompts = dict(originals)
     for step, prompt in (replaced or {}).items():
-        if step not in own:
-            raise OptionError(f"`prompts` takes {sorted(own)!r}, got {step!r}")
-        extra = set(prompt.input_variables) - set(own[step].input_variables)
+        if step not in originals:
+            raise OptionError(f"`prompts` takes {sorted(originals)!r}, got {step!r}")
+        extra = set(prompt.input_variables) - set(originals[step].input_variables)
         if extra:
             raise OptionError(
-                f"the prompt {step!r} may use {sorted(own[step].input_variables)!r}, "
+                f"the prompt {step!r} may use {sorted(originals[step].input_variables)!r}, "
                 f"got {sorted(extra)!r} too"
             )
         prompts[step] = prompt

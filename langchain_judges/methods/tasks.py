@@ -158,7 +158,7 @@ def read_task(task: str | Mapping[str, str]) -> Task:
         if not isinstance(text, str):
             raise OptionError(f"the `{name}` of a `task` must be a text, got {text!r}")
     basis = TASKS["helpful"]
-    own: Task = {
+    own_task: Task = {
         "question": task["question"].strip(),
         "quality": task.get("quality", "").strip(),
         "about": task.get("about", basis["about"]).strip(),
@@ -167,7 +167,7 @@ def read_task(task: str | Mapping[str, str]) -> Task:
         "everyone": task.get("everyone", task.get("quality", "")).strip(),
         "panel": task.get("panel", basis["panel"]),
     }
-    return own
+    return own_task
 
 
 PANELS = ("summary", "question_answering", "dialogue", "document", "harmlessness", "manual")

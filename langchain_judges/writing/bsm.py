@@ -222,19 +222,19 @@ def _place(state: WriteState, todo: ToDo) -> str:
     return texts.PART.format(number=todo.path, parts=parts)
 
 
-def build(own: BSMWriter, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: BSMWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
     models = {
-        "split": own.split_model,
+        "split": options.split_model,
         "solve": None,
-        "merge": own.merge_model,
-        "repair": own.merge_model,
+        "merge": options.merge_model,
+        "repair": options.merge_model,
     }
-    setup = writer_setup(own, model, models)
+    setup = writer_setup(options, model, models)
     shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
     questions = {step: setup.question(step, shape) for step, shape in shapes.items()}
     questions["split"] = replace(questions["split"], parse=parse_split)
-    return _graph(_BranchSolveMerge(own, setup, questions))
+    return _graph(_BranchSolveMerge(options, setup, questions))
 
 
 create_bsm_writer = factory(BSMWriter, build, "create_bsm_writer")

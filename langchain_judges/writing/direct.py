@@ -169,13 +169,13 @@ class _Direct(Writer[DirectWriter]):
         return "repair" if self.wants_repair(state) else END
 
 
-def build(own: DirectWriter, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: DirectWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
     shapes: Shapes = {"plan": Topic, "draft": Draft, "choose": Topic, "repair": Draft}
-    setup = writer_setup(own, model, dict.fromkeys(shapes))
+    setup = writer_setup(options, model, dict.fromkeys(shapes))
     questions = {step: setup.question(step, shape) for step, shape in shapes.items()}
-    questions["draft"] = replace(questions["draft"], sampled=own.samples > 1)
-    return _graph(_Direct(own, setup, questions))
+    questions["draft"] = replace(questions["draft"], sampled=options.samples > 1)
+    return _graph(_Direct(options, setup, questions))
 
 
 create_direct_writer = factory(DirectWriter, build, "create_direct_writer")

@@ -33,14 +33,14 @@ class RememberingSteps(LabelSteps):
         return {
             **super().begin(state),
             "memory_version": str(reminder.memory.version) if reminder else None,
-            "leak_allowed": self.own.allow_leak,
+            "leak_allowed": self.options.allow_leak,
         }
 
 
-def build(own: ALLURE, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: ALLURE, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
-    steps = RememberingSteps(label_setup(own, model), own)
-    return label_graph(steps, JudgeState, JudgeResult, labels=list(own.labels))
+    steps = RememberingSteps(label_setup(options, model), options)
+    return label_graph(steps, JudgeState, JudgeResult, labels=list(options.labels))
 
 
 create_allure_judge = factory(ALLURE, build, "create_allure_judge")

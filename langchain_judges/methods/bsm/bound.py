@@ -40,7 +40,9 @@ def chance_to_stay(
         rule: How the orders become one verdict.
     """
     orders = range(len(leads[0]))
-    sums = [sum(w * own[o] for w, own in zip(weights, leads, strict=True)) for o in orders]
+    sums = [
+        sum(w * by_order[o] for w, by_order in zip(weights, leads, strict=True)) for o in orders
+    ]
     now, stays = _verdict(sums, rule), 0
     chance = random.Random(0)  # noqa: S311 - the same on every run
     for _ in range(DRAWS):

@@ -34,18 +34,18 @@ def _graph(steps: BSMSteps) -> JudgeGraph:
     graph.add_node("solve", solve)
     graph.add_node("merge", setup.node(steps.merge))
     first = "branch"
-    if steps.own.reference_model is not None:
+    if steps.options.reference_model is not None:
         first = "reference"
         graph.add_node("reference", setup.node(steps.reference))
         graph.add_edge("reference", "branch")
     begin(graph, steps, lambda _: first, [first])
     before = "branch"
-    if steps.own.adaptive:
+    if steps.options.adaptive:
         before = "choose"
         graph.add_node("choose", setup.plain(steps.choose))
         graph.add_edge("branch", "choose")
         graph.add_edge("solve", "choose")
-    elif steps.own.waits:
+    elif steps.options.waits:
         again = ("solve", solve)
         add_second_order(graph, setup, again, steps.first_order, steps.solve_each, "merge")
     else:
@@ -55,18 +55,18 @@ def _graph(steps: BSMSteps) -> JudgeGraph:
     return setup.finish(graph)
 
 
-def build(own: BSM, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: BSM, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
     models = {
-        "branch": own.branch_model,
+        "branch": options.branch_model,
         "solve": None,
-        "merge": own.merge_model,
-        "reference": own.reference_model,
+        "merge": options.merge_model,
+        "reference": options.reference_model,
     }
     setup = Setup.of(
-        own, model, models, examples_in=("merge" if own.merge == "model" else "branch",)
+        options, model, models, examples_in=("merge" if options.merge == "model" else "branch",)
     )
-    return _graph(BSMSteps(setup, own))
+    return _graph(BSMSteps(setup, options))
 
 
 create_bsm_judge = factory(BSM, build, "create_bsm_judge")

@@ -27,15 +27,15 @@ from langchain_judges.verdict import cached_usage
 class PlanSteps(PairSteps):
     """The steps before anything is scored."""
 
-    own: BSM
+    options: BSM
     references: Once[Reply] = field(default_factory=Once)
     plans: Once[Reply] = field(default_factory=Once)
     focus = texts.FOCUS
 
     def reference(self, state: BSMState) -> Steps[Update]:
         """Take the pair's own reference, or write one, once for each request."""
-        if own := state.get("reference"):
-            return {"written_reference": own}
+        if reference := state.get("reference"):
+            return {"written_reference": reference}
         request = transcript(state["input"])
         variables = {
             "fence_request": fence_tokens(request)[0],
@@ -54,16 +54,16 @@ class PlanSteps(PairSteps):
 
     def branch(self, state: BSMState) -> Steps[Update]:
         """Plan the criteria from the request alone, once for each request."""
-        own = self.own
-        if own.plan:
-            return {"criteria": _weightiest_first(own.plan)}
-        plans: Sequence[Order | None] = (None,) if own.reuse_plan else own.order_list
+        options = self.options
+        if options.plan:
+            return {"criteria": _weightiest_first(options.plan)}
+        plans: Sequence[Order | None] = (None,) if options.reuse_plan else options.order_list
         replies = yield from together([self._plan(state, order) for order in plans])
         criteria: list[PlanLine] = []
         for order, (reply, _) in zip(plans, replies, strict=True):
-            plan = list(own.fallback)
+            plan = list(options.fallback)
             if reply.data:
-                plan = distinct_criteria(reply.data["criteria"])[: own.max_criteria]
+                plan = distinct_criteria(reply.data["criteria"])[: options.max_criteria]
             plan = _weightiest_first(plan)
             criteria += [{**c, "order": order} if order else c for c in plan]
         return {
@@ -75,13 +75,13 @@ class PlanSteps(PairSteps):
         }
 
     def _plan(self, state: BSMState, order: Order | None) -> Steps[tuple[Reply, bool]]:
-        own, request = self.own, transcript(state["input"])
+        options, request = self.options, transcript(state["input"])
         question = self.setup.question(
-            "branch", plan_shape(own.max_criteria, own.weighted), parse=parse_plan
+            "branch", plan_shape(options.max_criteria, options.weighted), parse=parse_plan
         )
         # Overall verdicts say what counts, and nothing of one criterion: where scores are
         # summed they are for the plan.
-        examples = [] if own.merge == "model" else examples_in(state)
+        examples = [] if options.merge == "model" else examples_in(state)
         fence, lessons_fence = fence_tokens(
             request, "\n".join([request, *example_texts(examples)])
         )
@@ -91,8 +91,8 @@ class PlanSteps(PairSteps):
             "request": request,
             **self.scale,
             **self.frame(pair_of(state), lessons + (texts.LESSONS if lessons else "")),
-            "max_criteria": own.max_criteria,
-            "weight": texts.WEIGHT if own.weighted else "",
+            "max_criteria": options.max_criteria,
+            "weight": texts.WEIGHT if options.weighted else "",
         }
         unit = ORDER_NAMES[order] if order else ""
         return self.plans.get(
@@ -104,7 +104,7 @@ class PlanSteps(PairSteps):
     @cached_property
     def scale(self) -> dict[str, object]:
         """The variables of the system message, which all steps share."""
-        low, high = self.own.scale
+        low, high = self.options.scale
         middle = (low + high) // 2
         anchors = texts.ANCHORS if low < middle else texts.ENDS
         ends = {"low": low, "high": high, "middle": middle}

@@ -69,20 +69,20 @@ class BSMSteps(PlanSteps):
     def seen(self, pair: Pair, side: str) -> tuple[str, str]:
         """Return what a model sees of one side: its request and its judged text."""
         text = pair[side]  # type: ignore[literal-required]
-        earlier = text if self.own.show_turn1_answers else ""
+        earlier = text if self.options.show_turn1_answers else ""
         return transcript(pair["input"], earlier), judged(text)
 
     def choose(self, state: BSMState) -> Update:
         """Say which criteria are due: the next ones, while they can change the verdict."""
-        own, plan = self.own, state["criteria"]
+        options, plan = self.options, state["criteria"]
         if state.get("due") is None:
-            open_criteria, size = plan, first_wave(own, plan)
+            open_criteria, size = plan, first_wave(options, plan)
             # Full batches, so that stopping early never costs a call more.
-            size = ceil(size / own.batch_criteria) * own.batch_criteria
+            size = ceil(size / options.batch_criteria) * options.batch_criteria
         else:
             open_criteria = [c for c in plan if c["name"] in state["not_asked"]]
-            is_settled = settled(own, plan, state["not_asked"], self._cells(state))
-            size = 0 if is_settled else own.batch_criteria
+            is_settled = settled(options, plan, state["not_asked"], self._cells(state))
+            size = 0 if is_settled else options.batch_criteria
         return {
             "due": open_criteria[:size],
             "not_asked": [c["name"] for c in open_criteria[size:]],
@@ -90,8 +90,8 @@ class BSMSteps(PlanSteps):
 
     def solve_each(self, state: BSMState) -> Next:
         """Send every criterion that is due, in every order, as often as it is sampled."""
-        own, pair = self.own, pair_of(state)
-        if own.reference_model is not None:
+        options, pair = self.options, pair_of(state)
+        if options.reference_model is not None:
             if not state.get("written_reference"):
                 return "merge"
             pair["reference"] = state["written_reference"]
@@ -99,25 +99,25 @@ class BSMSteps(PlanSteps):
         return [
             Send("solve", SolveWork(pair=pair, criteria=batch, order=order, sample=sample))
             for batch, order in self._batches(state, state["criteria"] if due is None else due)
-            for sample in range(own.samples)
+            for sample in range(options.samples)
         ] or "merge"
 
     def _batches(
         self, state: BSMState, due: Sequence[PlanLine]
     ) -> Iterator[tuple[list[PlanLine], Order]]:
         """Yield what each solve call scores, and in which order."""
-        size, first = self.own.batch_criteria, state.get("first_order")
-        orders = due_orders(self.own, pair_of(state), first, self.own.order_list)
+        size, first = self.options.batch_criteria, state.get("first_order")
+        orders = due_orders(self.options, pair_of(state), first, self.options.order_list)
         for start in range(0, len(due), size):
             for order in orders:
-                own = [c for c in due if c.get("order", order) == order]
-                if own[start : start + size]:
-                    yield own[start : start + size], order
+                criteria = [c for c in due if c.get("order", order) == order]
+                if criteria[start : start + size]:
+                    yield criteria[start : start + size], order
 
     def solve(self, work: SolveWork) -> Call:
         """Ask for the scores of both texts on one criterion or some, in one order."""
-        own, order, criteria = self.own, work["order"], work["criteria"]
-        explanation = texts.EXPLAINED_FIRST if own.explain_first else texts.EXPLAINED
+        options, order, criteria = self.options, work["order"], work["criteria"]
+        explanation = texts.EXPLAINED_FIRST if options.explain_first else texts.EXPLAINED
         one = len(criteria) == 1
         lines = [f"{c['name']}: {c['description']}".strip(": ") for c in criteria]
         numbered = "\n".join(f"{n}. {each}" for n, each in enumerate(lines, 1))
@@ -131,7 +131,7 @@ class BSMSteps(PlanSteps):
             if one
             else texts.CRITERIA.format(criteria=numbered),
         }
-        several = own.samples > 1
+        several = options.samples > 1
         sampled = f", sample {work['sample'] + 1}" if several else ""
         names = ", ".join(criterion["name"] for criterion in criteria)
         return Call(
@@ -139,27 +139,27 @@ class BSMSteps(PlanSteps):
             variables,
             f"{names} ({ORDER_NAMES[order]}{sampled})",
             order,
-            sample_seed(own.seed, work["sample"]) if several else None,
+            sample_seed(options.seed, work["sample"]) if several else None,
         )
 
     def _solving(self, criteria: int) -> Question:
-        own, one = self.own, criteria == 1
-        mean = own.score == "mean"
-        planned = len(own.plan) or own.max_criteria
+        options, one = self.options, criteria == 1
+        mean = options.score == "mean"
+        planned = len(options.plan) or options.max_criteria
         shape = (
-            scores_shape(own.scale, own.explain_first)
+            scores_shape(options.scale, options.explain_first)
             if one
-            else several_scores_shape(own.scale, criteria, own.explain_first)
+            else several_scores_shape(options.scale, criteria, options.explain_first)
         )
         return self.setup.question(
             "solve",
             shape,
             parse=parse_scores if one else None,
-            sampled=own.samples > 1,
-            shares_material=own.samples > 1 or own.batch_criteria < planned,
+            sampled=options.samples > 1,
+            shares_material=options.samples > 1 or options.batch_criteria < planned,
             logprobs=mean,
             alternatives=ALTERNATIVES if mean else 0,
-            measure=partial(score_chances, scale=own.scale) if mean else None,
+            measure=partial(score_chances, scale=options.scale) if mean else None,
             measured_as="score chances" if mean else "",
         )
 
@@ -186,43 +186,45 @@ class BSMSteps(PlanSteps):
             if chances:
                 line["chances"] = by_identity(order, *chances)
             subscores.append(line)
-        return {"subscores": subscores} | unmeasured(self.own, work, reply)
+        return {"subscores": subscores} | unmeasured(self.options, work, reply)
 
-    def _cells(self, state: BSMState, own: BSM | None = None) -> ScoreCells:
+    def _cells(self, state: BSMState, options: BSM | None = None) -> ScoreCells:
         criteria = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
-        return mean_scores(criteria, state["subscores"], (own or self.own).order_list)
+        return mean_scores(criteria, state["subscores"], (options or self.options).order_list)
 
     def first_order(self, state: BSMState) -> Update:
         """Weigh the first order: whether its lead is large enough to decide alone."""
         order, criteria = first_of(pair_of(state)), state["criteria"]
-        own = self.own.in_order(order)
-        cells, weights = self._cells(state, own), weights_of(own, criteria)
-        if quorum(own, criteria, cells):
+        options = self.options.in_order(order)
+        cells, weights = self._cells(state, options), weights_of(options, criteria)
+        if quorum(options, criteria, cells):
             verdict, lead = not_judged([], add_usage([])), None
         else:
             totals: dict[Order, OrderResult] = {order: order_totals(order, cells, weights)}
-            verdict = decide(own, cells, weights, totals, [], add_usage([]))
-            verdict = with_confidence(own, totals, verdict, state["subscores"], weights)
+            verdict = decide(options, cells, weights, totals, [], add_usage([]))
+            verdict = with_confidence(options, totals, verdict, state["subscores"], weights)
             lead = abs(2 * (verdict["score"] or 0.0) - 1)
-        return {"first_order": first_order(self.own, order, verdict, lead)}
+        return {"first_order": first_order(self.options, order, verdict, lead)}
 
     def merge(self, state: BSMState) -> Steps[Update]:
         """Sum or weigh the findings of each order, then combine the orders."""
         first = state.get("first_order")
-        own = options_of(self.own, first)
+        options = options_of(self.options, first)
         failures, usages = list(state["failures"]), list(state["usages"])
         criteria = [c for c in state["criteria"] if c["name"] not in state["not_asked"]]
-        cells = self._cells(state, own)
-        weights = weights_of(own, criteria)
-        reason = quorum(own, criteria, cells)
+        cells = self._cells(state, options)
+        weights = weights_of(options, criteria)
+        reason = quorum(options, criteria, cells)
         by_order: dict[Order, OrderResult] = {}
         if reason is None:
-            by_order = {order: order_totals(order, cells, weights) for order in own.order_list}
-        if by_order and own.merge == "model":
+            by_order = {
+                order: order_totals(order, cells, weights) for order in options.order_list
+            }
+        if by_order and options.merge == "model":
             replies = yield from together(
-                [self._weigh(state, order, cells) for order in own.order_list]
+                [self._weigh(state, order, cells) for order in options.order_list]
             )
-            for order, reply in zip(own.order_list, replies, strict=True):
+            for order, reply in zip(options.order_list, replies, strict=True):
                 failures += reply.failures
                 usages.append(reply.usage)
                 by_order[order] = weighed(order, reply, by_order[order])
@@ -231,10 +233,10 @@ class BSMSteps(PlanSteps):
         if reason or undecided:
             verdict = not_judged(failures, usage, reason or "")
         else:
-            verdict = decide(own, cells, weights, by_order, failures, usage)
-            verdict = with_confidence(own, by_order, verdict, state["subscores"], weights)
-            verdict["rationale"] += first_order_sentence(own, first)
-            verdict["rationale"] += not_asked_sentence(state["not_asked"], own.adaptive)
+            verdict = decide(options, cells, weights, by_order, failures, usage)
+            verdict = with_confidence(options, by_order, verdict, state["subscores"], weights)
+            verdict["rationale"] += first_order_sentence(options, first)
+            verdict["rationale"] += not_asked_sentence(state["not_asked"], options.adaptive)
         return {"verdict": verdict, "by_order": by_order}
 
     def _weigh(self, state: BSMState, order: Order, cells: ScoreCells) -> Steps[Reply]:

@@ -43,8 +43,8 @@ def mean_scores(
     """
     planned: dict[str, list[Order]] = {}
     for criterion in criteria:
-        own = [criterion["order"]] if "order" in criterion else list(orders)
-        planned.setdefault(criterion["name"], []).extend(own)
+        asked_orders = [criterion["order"]] if "order" in criterion else list(orders)
+        planned.setdefault(criterion["name"], []).extend(asked_orders)
     cells: dict[tuple[str, Order], dict[str, float]] = {}
     for name, orders_of_criterion in planned.items():
         samples = {

@@ -143,26 +143,26 @@ def _how_sure(stage: Stage) -> str:
     return f"{stage['member']} {'has no certainty' if sure is None else format(sure, '.2f')}"
 
 
-def build(own: Cascade, members: MembersLike) -> CombinedGraph:
+def build(options: Cascade, members: MembersLike) -> CombinedGraph:
     """Return the judge."""
-    return cascade_of(own.without_shared(), read_members(own, members))
+    return cascade_of(options.without_shared(), read_members(options, members))
 
 
-def cascade_of(own: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
+def cascade_of(options: Cascade, members: tuple[Member, ...]) -> CombinedGraph:
     """Return a cascade of ready judges."""
     kind = kind_of_members(members)
-    steps = CascadeSteps(members, kind, own.gates(len(members)))
+    steps = CascadeSteps(members, kind, options.gates(len(members)))
     of_items = (ItemCascadeState, ItemCascadeResult)
     graph = graph_of(kind, (CascadeState, CascadeResult), of_items)
-    graph.add_node("ask", Node(steps.ask, own.events))
-    graph.add_node("decide", plain(steps.decide, own.events))
+    graph.add_node("ask", Node(steps.ask, options.events))
+    graph.add_node("decide", plain(steps.decide, options.events))
     empty: dict[str, object] = {"stage": None, "answer": None}
     empty |= {"subscores": []} if kind == "item" else {}
     start = Start(kind, ("stages", "failures", "usages"), empty)
     begin(graph, start, lambda _: "ask", ["ask"])
     graph.add_conditional_edges("ask", Route(steps.after), ["ask", "decide"])
     graph.add_edge("decide", END)
-    return finish(own, members, kind, graph)
+    return finish(options, members, kind, graph)
 
 
 create_cascade = factory(Cascade, build, "create_cascade", "members")

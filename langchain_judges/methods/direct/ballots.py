@@ -10,11 +10,11 @@ from langchain_judges.methods.expected import expected, lead_chance, no_expectat
 from langchain_judges.orders import by_identity, naming_identities, prefer, preferred_slot
 
 
-def balloted(own: Baseline, work: JudgeWork, reply: Reply, unit: str) -> Update:
+def balloted(options: Baseline, work: JudgeWork, reply: Reply, unit: str) -> Update:
     """Return the ballot of a reply that holds a label or two scores, and what it lacks.
 
     Args:
-        own: The options.
+        options: The options.
         work: What was asked.
         reply: The reply; None in place of data makes no ballot.
         unit: What the call is named.
@@ -27,15 +27,15 @@ def balloted(own: Baseline, work: JudgeWork, reply: Reply, unit: str) -> Update:
         "sample": work["sample"],
         "preference": None,
         "scores": None,
-        "explanation": naming_identities(reply.data["explanation"], order, own.noun),
+        "explanation": naming_identities(reply.data["explanation"], order, options.noun),
         "probability": reply.measured.get("label"),
         "confidence": reply.measured.get("joint"),
     }
-    if own.form.reads != "scores":
+    if options.form.reads != "scores":
         ballot["preference"] = preferred_slot(order, reply.data["preference"])
         return {"ballots": [ballot]}
-    scored = _scored(own, ballot, reply)
-    if own.form.by_mean and not reply.measured.get(""):
+    scored = _scored(options, ballot, reply)
+    if options.form.by_mean and not reply.measured.get(""):
         return {
             "ballots": [scored],
             "failures": [*reply.failures, no_expectation("judge", unit)],
@@ -43,10 +43,10 @@ def balloted(own: Baseline, work: JudgeWork, reply: Reply, unit: str) -> Update:
     return {"ballots": [scored]}
 
 
-def _scored(own: Baseline, ballot: DirectBallot, reply: Reply) -> DirectBallot:
+def _scored(options: Baseline, ballot: DirectBallot, reply: Reply) -> DirectBallot:
     """Return a ballot with the scores of a reply, as they were given or as expected."""
     order, data = ballot["order"], reply.data or {}
-    chances = reply.measured.get("") if own.form.by_mean else None
+    chances = reply.measured.get("") if options.form.by_mean else None
     slots = (data["score_1"], data["score_2"])
     scores = by_identity(order, *(map(expected, chances) if chances else slots))
     leader = prefer({side: round(score, 9) for side, score in scores.items()})

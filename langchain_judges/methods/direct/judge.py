@@ -37,44 +37,46 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
     # Loaded on use: to check options and count calls takes no graph.
     from langgraph.graph import StateGraph
 
-    own = steps.own
+    options = steps.options
     graph: StateGraph[DirectState, None, RememberedPair, DirectResult] = StateGraph(
-        DirectState, input_schema=RememberedPair, output_schema=own.result
+        DirectState, input_schema=RememberedPair, output_schema=options.result
     )
     judge = steps.setup.asks(steps.judge, steps.judged)
-    if own.form.replies == 1 and not own.form.criteria and not steps.setup.reminder:
-        between = steps.first_order if own.waits else None
+    if options.form.replies == 1 and not options.form.criteria and not steps.setup.reminder:
+        between = steps.first_order if options.waits else None
         steps_in_one = in_one(steps.begin, steps.ask_each, judge, steps.merge, between)
         graph.add_node("judge", steps.setup.node(steps_in_one))
         graph.add_edge(START, "judge")
         graph.add_edge("judge", END)
-        return steps.setup.finish(graph, worked=list(own.worked))
+        return steps.setup.finish(graph, worked=list(options.worked))
     graph.add_node("judge", judge)
     graph.add_node("merge", steps.setup.plain(steps.merge))
-    if own.form.criteria:
+    if options.form.criteria:
         graph.add_node("plan", steps.setup.asks(steps.plan, steps.planned))
         graph.add_conditional_edges("plan", Route(steps.ask_each), ["judge", "merge"])
         begin(graph, steps, lambda _: "plan", ["plan"])
-    elif own.form.adaptive:
+    elif options.form.adaptive:
         graph.add_node("choose", steps.setup.plain(steps.choose))
         graph.add_conditional_edges("choose", Route(steps.ask_due), ["judge", "merge"])
         begin(graph, steps, lambda _: "choose", ["choose"])
     else:
         begin(graph, steps, steps.ask_each, ["judge"])
-    if own.waits:
+    if options.waits:
         again = ("judge", judge)
         add_second_order(graph, steps.setup, again, steps.first_order, steps.ask_each, "merge")
     else:
-        graph.add_edge("judge", "choose" if own.form.adaptive else "merge")
+        graph.add_edge("judge", "choose" if options.form.adaptive else "merge")
     graph.add_edge("merge", END)
-    return steps.setup.finish(graph, worked=list(own.worked))
+    return steps.setup.finish(graph, worked=list(options.worked))
 
 
-def build(own: Baseline, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: Baseline, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
-    steps = dict.fromkeys(own.prompt_texts)
-    setup = Setup.of(own, model, steps, examples_in=("judge",), templates=own.prompt_texts)
-    return _graph(BaselineSteps(setup, own))
+    steps = dict.fromkeys(options.prompt_texts)
+    setup = Setup.of(
+        options, model, steps, examples_in=("judge",), templates=options.prompt_texts
+    )
+    return _graph(BaselineSteps(setup, options))
 
 
 create_relative_judge = factory(Relative, build, "create_relative_judge")

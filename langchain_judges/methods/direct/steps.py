@@ -56,7 +56,7 @@ from langchain_judges.verdict import Failure, Pair, Usage, add_usage, not_judged
 class BaselineSteps(PairSteps):
     """The steps of a baseline."""
 
-    own: Baseline
+    options: Baseline
     lists = ("ballots", "subscores")
     empty = {"criteria": [], "llm_score": None, "due": [], "asked": None, "not_asked": []}
     focus = FOCUS
@@ -64,12 +64,12 @@ class BaselineSteps(PairSteps):
     @cached_property
     def form(self) -> Form:
         """What is asked in each order."""
-        return self.own.form
+        return self.options.form
 
     @property
     def noun(self) -> str:
         """What a prompt calls a judged text."""
-        return self.own.noun
+        return self.options.noun
 
     @cached_property
     def question(self) -> Question:
@@ -102,7 +102,7 @@ class BaselineSteps(PairSteps):
     @cached_property
     def shots(self) -> str:
         """The worked examples, as every prompt shows them."""
-        return render_shots(self.own.worked, steps=self.form.reads == "forced_label")
+        return render_shots(self.options.worked, steps=self.form.reads == "forced_label")
 
     def plan(self, state: DirectState) -> Call:
         """Ask for criteria from the request alone."""
@@ -117,15 +117,16 @@ class BaselineSteps(PairSteps):
 
     def choose(self, state: DirectState) -> Update:
         """Say which samples are due: the next ones, while they can change the verdict."""
-        own, counts = self.own, state["asked"] or dict.fromkeys(self.own.order_list, 0)
-        more = next_samples(own, pair_of(state), state["ballots"], counts)
+        options = self.options
+        counts = state["asked"] or dict.fromkeys(options.order_list, 0)
+        more = next_samples(options, pair_of(state), state["ballots"], counts)
         totals = {order: count + more.get(order, 0) for order, count in counts.items()}
         return {
-            "due": [[o, n] for o in own.order_list for n in range(counts[o], totals[o])],
+            "due": [[o, n] for o in options.order_list for n in range(counts[o], totals[o])],
             "asked": totals,
             "not_asked": [
                 self._unit(order, sample)[0]
-                for order in own.order_list
+                for order in options.order_list
                 for sample in range(totals[order], self.form.replies)
             ],
         }
@@ -147,21 +148,21 @@ class BaselineSteps(PairSteps):
         ]
 
     def _due(self, state: DirectState) -> tuple[Order, ...]:
-        own, first = self.own, state.get("first_order")
-        return due_orders(own, pair_of(state), first, own.order_list)
+        options, first = self.options, state.get("first_order")
+        return due_orders(options, pair_of(state), first, options.order_list)
 
     def first_order(self, state: DirectState) -> Update:
         """Weigh the first order: whether it is sure enough to decide alone."""
         pair = pair_of(state)
         order = first_of(pair)
-        own = self.own.in_order(order)
+        options = self.options.in_order(order)
         ballots = state["ballots"]
         if self.form.criteria:
             totals = (state["criteria"], state["subscores"], self.form.min_criteria)
-            ballots, _ = order_totals(own.order_list, *totals)
-        verdict = decide(own, pair, ballots, [], add_usage([]))
-        lead = margin(own, ballots, len(state.get("criteria") or ()))
-        return {"first_order": first_order(self.own, order, verdict, lead)}
+            ballots, _ = order_totals(options.order_list, *totals)
+        verdict = decide(options, pair, ballots, [], add_usage([]))
+        lead = margin(options, ballots, len(state.get("criteria") or ()))
+        return {"first_order": first_order(self.options, order, verdict, lead)}
 
     def _work(self, state: DirectState, order: Order, sample: int) -> JudgeWork:
         return JudgeWork(
@@ -190,34 +191,34 @@ class BaselineSteps(PairSteps):
         if self.form.criteria and reply.data:
             lines, gaps = read_sheet(reply.data, work, unit, self.form.scale)
             return {"subscores": lines, "failures": [*reply.failures, *gaps]}
-        return balloted(self.own, work, reply, unit)
+        return balloted(self.options, work, reply, unit)
 
     def merge(self, state: DirectState) -> Update:
         """Take the majority of each order, then combine the orders."""
         first = state.get("first_order")
-        own, pair = options_of(self.own, first), pair_of(state)
+        options, pair = options_of(self.options, first), pair_of(state)
         failures, usage = list(state["failures"]), add_usage(state["usages"])
         ballots = sorted(state["ballots"], key=_place)
         subscores = sorted(state["subscores"], key=lambda line: line["order"])
         if self.form.criteria:
             ballots, reason = order_totals(
-                own.order_list, state["criteria"], subscores, self.form.min_criteria
+                options.order_list, state["criteria"], subscores, self.form.min_criteria
             )
             if reason:
                 verdict = not_judged(failures, usage, reason)
                 return {"ballots": Overwrite([]), "verdict": verdict}
         update: Update = {"ballots": Overwrite(ballots), "subscores": Overwrite(subscores)}
-        if own.weighs_choice:
-            return {**update, **self._weighed(own, state, ballots, failures, usage)}
-        verdict = decide(own, pair, ballots, failures, usage, state["asked"])
+        if options.weighs_choice:
+            return {**update, **self._weighed(options, state, ballots, failures, usage)}
+        verdict = decide(options, pair, ballots, failures, usage, state["asked"])
         if verdict["preference"]:
-            verdict["rationale"] += first_order_sentence(own, first)
+            verdict["rationale"] += first_order_sentence(options, first)
             verdict["rationale"] += not_asked_sentence(state["not_asked"], self.form.adaptive)
         return {**update, "verdict": verdict}
 
     def _weighed(
         self,
-        own: Baseline,
+        options: Baseline,
         state: DirectState,
         ballots: list[DirectBallot],
         failures: list[Failure],
@@ -227,22 +228,22 @@ class BaselineSteps(PairSteps):
         if ballots and any(ballot["confidence"] is None for ballot in ballots):
             failures.append(_NO_LOGPROBS)
             ballots = [{**b, "probability": None, "confidence": None} for b in ballots]
-        verdict = decide(own, pair_of(state), ballots, failures, usage)
+        verdict = decide(options, pair_of(state), ballots, failures, usage)
         if verdict["preference"] is None:
             return {"verdict": verdict}
-        verdict["rationale"] += first_order_sentence(own, state.get("first_order"))
+        verdict["rationale"] += first_order_sentence(options, state.get("first_order"))
         verdict["scores"] = scores = weights(ballots)
         return {"verdict": verdict, "llm_score": scores["A"]}
 
     def _unit(self, order: Order, sample: int) -> tuple[str, int | None]:
         """Return what one call is named, and its seed where it is a sample."""
-        own = self.own
-        both_orders = len(own.order_list) > 1
+        options = self.options
+        both_orders = len(options.order_list) > 1
         if self.form.replies == 1:
             return ORDER_NAMES[order] if both_orders else "", None
         name = f"sample {sample + 1}" + (f" ({ORDER_NAMES[order]})" if both_orders else "")
         # Orders have seeds of their own too.
-        place = own.order_list.index(order) * self.form.replies + sample
+        place = options.order_list.index(order) * self.form.replies + sample
         return name, sample_seed(self.form.seed, place)
 
     def _variables(self, work: JudgeWork) -> dict[str, object]:

@@ -32,36 +32,38 @@ def _graph(roles: RoleSteps, votes: VoteSteps) -> JudgeGraph:
     graph: StateGraph[DRPEState, None, RememberedPair, DRPEResult] = StateGraph(
         DRPEState, input_schema=RememberedPair, output_schema=DRPEResult
     )
-    setup, own = votes.setup, votes.own
+    setup, options = votes.setup, votes.options
     graph.add_node("roles", setup.node(roles.roles))
     vote = setup.node(votes.vote)
     graph.add_node("vote", vote)
     graph.add_node("score", setup.plain(votes.score))
     begin(graph, roles, lambda _: "roles", ["roles"])
     before = "roles"
-    if own.poll.adaptive:
+    if options.poll.adaptive:
         before = "choose"
         graph.add_node("choose", setup.plain(votes.choose))
         graph.add_edge("roles", "choose")
     graph.add_conditional_edges(before, Route(votes.ask_panel), ["vote", "score"])
-    if own.waits:
+    if options.waits:
         again = ("vote", vote)
         add_second_order(graph, setup, again, votes.first_order, votes.ask_panel, "score")
     else:
-        graph.add_edge("vote", "choose" if own.poll.adaptive else "score")
+        graph.add_edge("vote", "choose" if options.poll.adaptive else "score")
     graph.add_edge("score", END)
     # What sits by task is decided by the wording of the sets.
-    sets = {"sets": sets_mark()} if own.seating.by_task else {}
+    sets = {"sets": sets_mark()} if options.seating.by_task else {}
     return setup.finish(graph, embeddings=type(roles.embeddings).__name__, **sets)
 
 
-def build(own: DRPE, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: DRPE, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
-    clusters = own.seating.clustering and own.generates
-    embeddings = own.embeddings or (default_embeddings() if clusters else SentenceEmbeddings())
-    others = {"roles": own.role_model, "vote": None}
-    setup = Setup.of(own, model, others, examples_in=("vote",))
-    return _graph(RoleSteps(setup, own, embeddings, Once()), VoteSteps(setup, own))
+    clusters = options.seating.clustering and options.generates
+    embeddings = options.embeddings or (
+        default_embeddings() if clusters else SentenceEmbeddings()
+    )
+    others = {"roles": options.role_model, "vote": None}
+    setup = Setup.of(options, model, others, examples_in=("vote",))
+    return _graph(RoleSteps(setup, options, embeddings, Once()), VoteSteps(setup, options))
 
 
 create_drpe_judge = factory(DRPE, build, "create_drpe_judge")

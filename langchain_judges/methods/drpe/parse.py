@@ -72,9 +72,9 @@ def spoken_votes(
     if not any(votes.values()) and alone:
         votes = {0: _votes(0, text, 0)}
     return {
-        position: own[0]
-        for position, own in votes.items()
-        if len({vote.vote for vote in own}) == 1
+        position: role_votes[0]
+        for position, role_votes in votes.items()
+        if len({vote.vote for vote in role_votes}) == 1
     }
 
 

@@ -31,13 +31,13 @@ class RoleSteps(DRPESteps):
     @cached_property
     def seating(self) -> Seating:
         """How roles are found."""
-        panel = self.own.seating
+        panel = self.options.seating
         shape = both_readers_shape if panel.merged_prompt else readers_shape
         questions = {
             kind: self.setup.question("roles", shape(panel.readers), kind)
-            for kind in self.own.kinds
+            for kind in self.options.kinds
         }
-        return Seating(panel, questions, self.embeddings, self.own.seed)
+        return Seating(panel, questions, self.embeddings, self.options.seed)
 
     def begin(self, state: PairState) -> Update:
         """Check the pair, and say what it is about and whose roles it may share."""
@@ -51,11 +51,11 @@ class RoleSteps(DRPESteps):
 
     def roles(self, state: DRPEState) -> Steps[Update]:
         """Seat the panel: the static judges, and diverse readers of the text."""
-        own, pair = self.own, pair_of(state)
+        options, pair = self.options, pair_of(state)
         cut = _cut_failures(pair, self.article(pair))
         _, task = self.task(pair)
-        if not own.generates:
-            roles = own.manual or list(own.seating.static_roles(task))
+        if not options.generates:
+            roles = options.manual or list(options.seating.static_roles(task))
             return {"roles": roles, "failures": cut}
         panel, is_cached = yield from self.panels.get(
             state["roles_key"],
@@ -71,7 +71,7 @@ class RoleSteps(DRPESteps):
 
     def _context(self, state: PairState) -> Context:
         """Return the text and the candidate that the role prompts see."""
-        pair, context = pair_of(state), self.own.seating.context
+        pair, context = pair_of(state), self.options.seating.context
         article, candidate = self.article(pair), judged(pair["output_a"])
         if context == "candidate":
             return Context(candidate, "")

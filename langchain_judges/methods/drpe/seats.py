@@ -145,5 +145,7 @@ def _proposals(replies: Mapping[str, Reply]) -> list[Any]:
         parts = {kind: data.get("readers", [])}
         if kind == "merged":
             parts = {"coarse": data.get("general", []), "fine": data.get("familiarity", [])}
-        readers += [{**each, "kind": source} for source, own in parts.items() for each in own]
+        readers += [
+            {**each, "kind": source} for source, named in parts.items() for each in named
+        ]
     return readers

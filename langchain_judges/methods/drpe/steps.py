@@ -25,7 +25,7 @@ _LEAST = 500
 class DRPESteps(PairSteps):
     """What the steps of the method share."""
 
-    own: DRPE
+    options: DRPE
     lists = ("ballots",)
     empty = {
         "votes": [],
@@ -44,7 +44,7 @@ class DRPESteps(PairSteps):
 
     def task(self, pair: Pair) -> tuple[str, Task]:
         """Return what a pair is about, and its name."""
-        return settle(self.own.task, pair)
+        return settle(self.options.task, pair)
 
     def article(self, pair: Pair) -> str:
         """Return the article, cut alike for every prompt if a model's context is too short."""
@@ -52,15 +52,15 @@ class DRPESteps(PairSteps):
 
     def orders(self, pair: Pair) -> tuple[Order, ...]:
         """Return the orders to ask; where it is one, a coin may choose it."""
-        own = self.own
-        if own.orders != "none" or own.poll.first == "reference":
-            return own.order_list
-        return ("AB",) if side_by_coin(pair, f"{own.seed}:") == "A" else ("BA",)
+        options = self.options
+        if options.orders != "none" or options.poll.first == "reference":
+            return options.order_list
+        return ("AB",) if side_by_coin(pair, f"{options.seed}:") == "A" else ("BA",)
 
     def chance(self, pair: Pair) -> str:
         """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
         a, b = judged(pair["output_a"]), judged(pair["output_b"])
-        return f"{self.own.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
+        return f"{self.options.seed}:{sorted([a, b])}:{transcript(pair['input'])}"
 
 
 def _within(pair: Pair, contexts: Sequence[int | None]) -> str:

@@ -54,10 +54,10 @@ def fewest_valid(by_order: Mapping[Order, Sequence[Vote]]) -> int:
 
 
 def _vote(position: int, role: Role, ballots: Sequence[RoleBallot], sampled: bool) -> Vote:
-    own = [ballot for ballot in ballots if ballot["position"] == position]
-    lead = sum({"A": 1, "B": -1}.get(ballot["preference"], 0) for ballot in own)
+    role_ballots = [ballot for ballot in ballots if ballot["position"] == position]
+    lead = sum({"A": 1, "B": -1}.get(ballot["preference"], 0) for ballot in role_ballots)
     preference: Preference | None = "A" if lead > 0 else "B" if lead else None
-    agreeing = [ballot for ballot in own if preference in {ballot["preference"], None}]
+    agreeing = [ballot for ballot in role_ballots if preference in {ballot["preference"], None}]
     sampled = sampled and preference is not None
     confidences = [b["confidence"] for b in agreeing if b["confidence"] is not None]
     tokens = [b["tokens"] for b in agreeing if b["tokens"] is not None]
@@ -65,7 +65,7 @@ def _vote(position: int, role: Role, ballots: Sequence[RoleBallot], sampled: boo
         "role": role["type"],
         "preference": preference,
         "reason": agreeing[0]["reason"] if agreeing else "",
-        "confidence": len(agreeing) / len(own)
+        "confidence": len(agreeing) / len(role_ballots)
         if sampled
         else fmean(confidences)
         if confidences

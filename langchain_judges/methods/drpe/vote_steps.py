@@ -56,7 +56,7 @@ class VoteSteps(DRPESteps):
         """Say which roles are due: the next ones, while they can change the verdict."""
         roles, asked = state["roles"], state["asked"]
         orders = self.orders(pair_of(state))
-        more = next_roles(self.own, roles, state["ballots"], orders, asked)
+        more = next_roles(self.options, roles, state["ballots"], orders, asked)
         upto = asked + more
         return {
             "asked": upto,
@@ -68,7 +68,7 @@ class VoteSteps(DRPESteps):
         """Send the panel, or each of its roles, in every order and as often as sampled."""
         pair = pair_of(state)
         orders = self.orders(pair)
-        due = state["due"] if self.own.poll.adaptive else range(len(state["roles"]))
+        due = state["due"] if self.options.poll.adaptive else range(len(state["roles"]))
         works = [
             VoteWork(
                 pair=pair,
@@ -78,8 +78,8 @@ class VoteSteps(DRPESteps):
                 sample=sample,
                 examples=examples_in(state),
             )
-            for order in due_orders(self.own, pair, state.get("first_order"), orders)
-            for sample in range(self.own.poll.replies)
+            for order in due_orders(self.options, pair, state.get("first_order"), orders)
+            for sample in range(self.options.poll.replies)
             for seats in self._seats(pair, due, sample)
             if seats
         ]
@@ -87,10 +87,10 @@ class VoteSteps(DRPESteps):
 
     def _seats(self, pair: Pair, due: Sequence[int], sample: int) -> list[list[int]]:
         """Return the positions that each call asks, in the order in which it shows them."""
-        if not self.own.poll.batch:
+        if not self.options.poll.batch:
             return [[i] for i in due]
         everyone = list(due)
-        if self.own.poll.shuffled:
+        if self.options.poll.shuffled:
             # The same for both orders, whichever text is A.
             coin = random.Random(f"{self.chance(pair)}:{sample}")  # noqa: S311 - no secret
             coin.shuffle(everyone)
@@ -102,10 +102,10 @@ class VoteSteps(DRPESteps):
         In a trace every role of a panel that was asked at once has a run of its own.
         """
         voters = [work["roles"][i] for i in work["positions"]]
-        question, batch, order = self._question(voters), self.own.poll.batch, work["order"]
+        question, batch, order = self._question(voters), self.options.poll.batch, work["order"]
         place = self._place(work)
-        sampled = self.own.poll.replies > 1
-        seed = sample_seed(self.own.seed, work["sample"]) if sampled else None
+        sampled = self.options.poll.replies > 1
+        seed = sample_seed(self.options.seed, work["sample"]) if sampled else None
         reply = yield from ask(
             question,
             self._variables(work, voters),
@@ -126,7 +126,7 @@ class VoteSteps(DRPESteps):
         }
 
     def _question(self, voters: Sequence[Role]) -> Question:
-        poll, batch = self.own.poll, self.own.poll.batch
+        poll, batch = self.options.poll, self.options.poll.batch
         measured, soft = poll.confidence in {"auto", "logprobs"}, poll.confidence == "soft"
         measure = partial(confidences, kind=poll.span) if measured else soft_votes
         return self.setup.question(
@@ -169,15 +169,17 @@ class VoteSteps(DRPESteps):
             "everyone": task["everyone"],
             "candidate_1": first,
             "candidate_2": second,
-            "roles": "\n".join(lines if self.own.poll.batch else described),
-            "request": texts.REQUESTS[self.own.poll.variant].format(question=task["question"]),
+            "roles": "\n".join(lines if self.options.poll.batch else described),
+            "request": texts.REQUESTS[self.options.poll.variant].format(
+                question=task["question"]
+            ),
             "instructions": self.frame(pair, answer + lessons)["instructions"],
         }
 
     def _place(self, work: VoteWork) -> str:
         """Return the part of a call's name that tells it from similar calls: order, sample."""
-        marks = [ORDER_NAMES[work["order"]]] if self.own.orders != "none" else []
-        marks += [f"sample {work['sample'] + 1}"] if self.own.poll.replies > 1 else []
+        marks = [ORDER_NAMES[work["order"]]] if self.options.orders != "none" else []
+        marks += [f"sample {work['sample'] + 1}"] if self.options.poll.replies > 1 else []
         return f" ({', '.join(marks)})" if marks else ""
 
     def first_order(self, state: DRPEState) -> Update:
@@ -185,7 +187,7 @@ class VoteSteps(DRPESteps):
         order = first_of(pair_of(state))
         verdict = self._decided(state, (order,))["verdict"]
         lead = None if verdict["score"] is None else abs(2 * verdict["score"] - 1)
-        return {"first_order": first_order(self.own, order, verdict, lead)}
+        return {"first_order": first_order(self.options, order, verdict, lead)}
 
     def score(self, state: DRPEState) -> Update:
         """Sum the weighed votes for each text, and prefer as the rule of orders says."""
@@ -195,15 +197,15 @@ class VoteSteps(DRPESteps):
         update = self._decided(state, orders)
         verdict = update["verdict"]
         if verdict["preference"]:
-            verdict["rationale"] += first_order_sentence(self.own, first)
+            verdict["rationale"] += first_order_sentence(self.options, first)
             verdict["rationale"] += not_asked_sentence(
-                state["not_asked"], self.own.poll.adaptive
+                state["not_asked"], self.options.poll.adaptive
             )
         return update
 
     def _decided(self, state: DRPEState, orders: Sequence[Order]) -> Update:
         """Return the verdict by the votes of some orders."""
-        poll = self.own.poll
+        poll = self.options.poll
         roles = state["roles"][: state["asked"] if poll.adaptive else None]
         ballots, unweighed = weighed(state["ballots"], poll.confidence)
         usage, sampled = add_usage(state["usages"]), poll.replies > 1
@@ -219,5 +221,5 @@ class VoteSteps(DRPESteps):
             return {"votes": votes, "score_norm": None, "verdict": verdict}
         soft = poll.confidence == "soft"
         norms = [norm(order_sums(each, soft), each) or 0.0 for each in by_order.values()]
-        verdict = decide(votes, by_order, self.own.orders, failures, usage, soft)
+        verdict = decide(votes, by_order, self.options.orders, failures, usage, soft)
         return {"votes": votes, "score_norm": sum(norms) / len(norms), "verdict": verdict}

@@ -88,7 +88,7 @@ def _grades(members: Sequence[Member]) -> tuple[float, ...]:
 class JurySteps:
     """What each node does."""
 
-    own: Jury
+    options: Jury
     members: tuple[Member, ...]
     kind: Kind
     weights: Mapping[str, float]
@@ -117,8 +117,8 @@ class JurySteps:
         ballots = Ballots(
             opinions,
             self.weights,
-            self.own.combine == "mean",
-            self.own.min_valid or len(self.members) // 2 + 1,
+            self.options.combine == "mean",
+            self.options.min_valid or len(self.members) // 2 + 1,
         )
         totals = (state["failures"], add_usage(state["usages"]))
         if self.kind == "item":
@@ -126,25 +126,27 @@ class JurySteps:
         return {"verdict": pair_verdict(ballots, *totals)}
 
 
-def build(own: Jury, members: MembersLike) -> CombinedGraph:
+def build(options: Jury, members: MembersLike) -> CombinedGraph:
     """Return the judge."""
-    return _jury(own.without_shared(), read_members(own, members))
+    return _jury(options.without_shared(), read_members(options, members))
 
 
-def _jury(own: Jury, members: tuple[Member, ...]) -> CombinedGraph:
-    own.check_size(len(members))
+def _jury(options: Jury, members: tuple[Member, ...]) -> CombinedGraph:
+    options.check_size(len(members))
     kind = kind_of_members(members)
-    steps = JurySteps(own, members, kind, _weights(own.weights, members), _grades(members))
-    if kind == "item" and own.combine == "mean" and not steps.grades:
+    steps = JurySteps(
+        options, members, kind, _weights(options.weights, members), _grades(members)
+    )
+    if kind == "item" and options.combine == "mean" and not steps.grades:
         raise OptionError("`combine='mean'` needs labels that are numbers")
     graph = graph_of(kind, (JuryState, JuryResult), (ItemJuryState, ItemJuryResult))
-    graph.add_node("ask", Node(steps.ask, own.events))
-    graph.add_node("merge", plain(steps.merge, own.events))
+    graph.add_node("ask", Node(steps.ask, options.events))
+    graph.add_node("merge", plain(steps.merge, options.events))
     start = Start(kind, ("members", "failures", "usages"), {})
     begin(graph, start, steps.everybody, ["ask"])
     graph.add_edge("ask", "merge")
     graph.add_edge("merge", END)
-    return finish(own, members, kind, graph)
+    return finish(options, members, kind, graph)
 
 
 create_jury = factory(Jury, build, "create_jury", "members")

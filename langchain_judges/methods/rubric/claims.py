@@ -64,12 +64,12 @@ class ClaimResult(RubricResult):
 class ClaimSteps(ItemSteps):
     """The steps of the judge: split → check → total."""
 
-    own: LabelOptions
+    options: LabelOptions
     empty = {"claims": [], "subscores": []}
 
     def check(self, item: Item) -> None:
         """Check that an item brings what its rubric needs."""
-        self.own.check(item)
+        self.options.check(item)
 
     def split(self, state: ClaimState) -> Call:
         """Ask for the claims of the response, and of the expected answer."""
@@ -79,7 +79,7 @@ class ClaimSteps(ItemSteps):
             texts += " and, in a list of their own, those of the expected answer"
         variables = {**material(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
         question = self.setup.question("split", split_shape(self._compares(item)))
-        instructions = instructions_block(self.own.instructions)
+        instructions = instructions_block(self.options.instructions)
         return Call(question, {**variables, "instructions": instructions})
 
     def unlabelled_claims(self, state: ClaimState, reply: Reply) -> Update:
@@ -116,10 +116,10 @@ class ClaimSteps(ItemSteps):
         variables = {**fields, "response": response, "rules": rules, "claims": "\n".join(lines)}
         question = self.setup.question(
             "check",
-            check_shape(tuple(names), self.own.explain),
+            check_shape(tuple(names), self.options.explain),
             partial=lax_shape(tuple(names)),
         )
-        instructions = instructions_block(self.own.instructions)
+        instructions = instructions_block(self.options.instructions)
         return Call(question, {**variables, "instructions": instructions})
 
     def checked(self, state: ClaimState, reply: Reply) -> Update:
@@ -128,7 +128,7 @@ class ClaimSteps(ItemSteps):
             return {}
         claims: list[Claim] = []
         failures: list[Failure] = []
-        shape = label_shape((0, 1), self.own.explain)
+        shape = label_shape((0, 1), self.options.explain)
         for name, claim in zip(_names(state["claims"]), state["claims"], strict=True):
             data, problem = check(reply.data.get(name), shape)
             if problem or data is None:
@@ -153,7 +153,7 @@ class ClaimSteps(ItemSteps):
         return ("response", "expected") if self._compares(item_of(state)) else ("response",)
 
     def _compares(self, item: Item) -> bool:
-        return self.own.rubric_of(item).needs == "expected"
+        return self.options.rubric_of(item).needs == "expected"
 
     def _item(self, state: ClaimState) -> Item:
         """Return the item with the text alone that its claims are checked against."""

@@ -54,13 +54,13 @@ class DraftSteps(LabelSteps):
     def draft(self, state: RubricState) -> Steps[Update]:
         """Draft questions from the task, once for each task and what is asked of it anyway."""
         item = item_of(state)
-        task, own = transcript(item["input"]), self.criteria(item)
-        lines = "\n".join(f"- {criterion_words(criterion)}" for criterion in own)
+        task, criteria = transcript(item["input"]), self.criteria(item)
+        lines = "\n".join(f"- {criterion_words(criterion)}" for criterion in criteria)
         variables = {
             "fence": fence_token([task]),
             "task": task,
             "most": self.most,
-            "criteria": ASKED_ALREADY.format(criteria=lines) if own else "",
+            "criteria": ASKED_ALREADY.format(criteria=lines) if criteria else "",
             "instructions": self.instructions,
         }
         question = self.setup.question("draft", draft_shape(self.most))
@@ -72,8 +72,8 @@ class DraftSteps(LabelSteps):
         usage = cached_usage("draft") if is_cached else reply.usage
         update: Update = {"failures": reply.failures, "usages": [usage]}
         questions = reply.data["questions"] if reply.data else ()
-        drafted = _new_questions(questions, own)[: self.most]
-        if own or drafted:
+        drafted = _new_questions(questions, criteria)[: self.most]
+        if criteria or drafted:
             return {**update, "drafted": drafted}
         failures = [*state["failures"], *reply.failures]
         total = add_usage([*state["usages"], usage])
@@ -86,13 +86,13 @@ class DraftSteps(LabelSteps):
 
     def criteria(self, item: Item, drafted: Sequence[str] = ()) -> tuple[Criterion, ...]:
         """Return the criteria of the caller, then those drafted."""
-        has_rubric = item.get("rubric") or self.own.own_rubric
-        own = self.own.rubric_of(item).criteria if has_rubric else ()
-        return (*own, *(Criterion(name=question) for question in drafted))
+        has_rubric = item.get("rubric") or self.options.own_rubric
+        criteria = self.options.rubric_of(item).criteria if has_rubric else ()
+        return (*criteria, *(Criterion(name=question) for question in drafted))
 
     def steps_of(self, item: Item) -> Sequence[str]:
         """Return how to judge: those of a rubric speak of its own criteria alone."""
-        return self.own.steps or ()
+        return self.options.steps or ()
 
     def total(self, state: RubricState) -> Update:
         """Return the verdict, and which of the criteria were drafted."""
@@ -112,8 +112,8 @@ def draft_shape(most: int) -> type[BaseModel]:
     return create_model("Checklist", questions=(list[str], limit))
 
 
-def _new_questions(questions: Sequence[str], own: Sequence[Criterion]) -> list[str]:
+def _new_questions(questions: Sequence[str], criteria: Sequence[Criterion]) -> list[str]:
     """Return questions on one line each, without those that are asked anyway."""
     lines = distinct_lines(" ".join(question.split())[:300] for question in questions)
-    names = {criterion.name.casefold() for criterion in own}
+    names = {criterion.name.casefold() for criterion in criteria}
     return [line for line in lines if line.casefold() not in names]

@@ -47,20 +47,20 @@ def reply_to(example: Example) -> str:
 
 
 def case(
-    record: Item | Example | ShownExample, own: LabelOptions, also: Sequence[str] = ()
+    record: Item | Example | ShownExample, options: LabelOptions, also: Sequence[str] = ()
 ) -> dict[str, str]:
     """Return an item, or an example, as a prompt shows it.
 
     Args:
         record: The item or example.
-        own: Say whether its task is shown.
+        options: Say whether its task is shown.
         also: Further texts that the same fence encloses.
     """
     parts = material(record, also)
-    if own.shows_task:
+    if options.shows_task:
         return parts
     source = record.get("source_text" if "corrected" in record else "source")
-    if not source and own.needs_source:
+    if not source and options.needs_source:
         source = transcript(record["input"])
     source_part = SOURCE.format(fence=parts["fence"], source=source) if source else ""
     return {**parts, "source": source_part}
@@ -72,11 +72,11 @@ def shaped_as(item: Item, example: Example) -> Example | ShownExample:
     A memory keeps the source of an item behind its task.
     """
     source = item.get("source")
-    task, own = transcript(item["input"]), transcript(example["input"])
+    task, example_task = transcript(item["input"]), transcript(example["input"])
     beginning = f"{task}\n\n"
-    if not source or source == task or not own.startswith(beginning):
+    if not source or source == task or not example_task.startswith(beginning):
         return example
-    return {**example, "input": task, "source_text": own.removeprefix(beginning)}
+    return {**example, "input": task, "source_text": example_task.removeprefix(beginning)}
 
 
 def left_out(recalled: int, fitting: int, count: int) -> list[Failure]:

@@ -34,9 +34,9 @@ def label_graph(steps: LabelSteps, state: type, result: type, **marks: object) -
     from langgraph.graph import StateGraph
 
     setup = steps.setup
-    if steps.own.memory is not None:
-        step = "evaluate" if steps.own.shows_task else "answer"
-        place = "examples" if steps.own.explain == "none" else "instructions"
+    if steps.options.memory is not None:
+        step = "evaluate" if steps.options.shows_task else "answer"
+        place = "examples" if steps.options.explain == "none" else "instructions"
         if place not in setup.prompts[step].input_variables:
             raise OptionError(
                 f"the prompt {step!r} has no `{place}`, where examples of the memory stand"

@@ -23,18 +23,22 @@ if TYPE_CHECKING:
     from langchain_judges.methods.graph import JudgeGraph
 
 
-def build(own: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
-    if own.claims:
+    if options.claims:
         others = dict.fromkeys(CLAIM_PROMPTS)
-        setup = Setup.of(own, model, others, templates=CLAIM_PROMPTS)
-        return claims_graph(ClaimSteps(setup, own), **own.marks())
-    if own.draft:
-        setup = label_setup(own, model, drafts=True)
-        steps: LabelSteps = DraftSteps(setup, own, own.each, own.min_valid, most=own.draft)
+        setup = Setup.of(options, model, others, templates=CLAIM_PROMPTS)
+        return claims_graph(ClaimSteps(setup, options), **options.marks())
+    if options.draft:
+        setup = label_setup(options, model, drafts=True)
+        steps: LabelSteps = DraftSteps(
+            setup, options, options.each, options.min_valid, most=options.draft
+        )
     else:
-        steps = LabelSteps(label_setup(own, model), own, own.each, own.min_valid)
-    return label_graph(steps, RubricState, RubricResult, **own.marks())
+        steps = LabelSteps(
+            label_setup(options, model), options, options.each, options.min_valid
+        )
+    return label_graph(steps, RubricState, RubricResult, **options.marks())
 
 
 create_rubric_judge = factory(RubricOptions, build, "create_rubric_judge")

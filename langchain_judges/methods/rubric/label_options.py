@@ -131,8 +131,8 @@ def rubric_of_text(text: str, labels: LabelsLike | None) -> Rubric:
     if rubric := ready(text):
         criteria = tuple(_relabelled(criterion, labels) for criterion in rubric.criteria)
         return rubric.model_copy(update={"criteria": criteria})
-    own = Criterion(name="rubric", description=text.strip())
-    return Rubric(criteria=(own.with_labels(labels) if labels else own,))
+    criterion = Criterion(name="rubric", description=text.strip())
+    return Rubric(criteria=(criterion.with_labels(labels) if labels else criterion,))
 
 
 def _relabelled(criterion: Criterion, labels: LabelsLike | None) -> Criterion:

@@ -176,8 +176,8 @@ class RubricOptions(LabelOptions):
     @property
     def _most(self) -> int:
         """The most criteria that an item is judged by."""
-        own = len(self.own_rubric.criteria) if self.own_rubric else 0
-        return own + self.draft or 1
+        count = len(self.own_rubric.criteria) if self.own_rubric else 0
+        return count + self.draft or 1
 
     def calls(self) -> int:
         """Return the calls for one item, excluding repairs."""

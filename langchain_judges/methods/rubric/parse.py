@@ -98,12 +98,12 @@ def label_probabilities(
     if mass[reported]:
         total = math.fsum(mass.values())
         return {name: part / total for name, part in mass.items()}
-    own = math.exp(token["logprob"])
-    if len(offered) > 1 or own < 1 / len(names):
+    probability = math.exp(token["logprob"])
+    if len(offered) > 1 or probability < 1 / len(names):
         return {}
     if len(names) > 2:
-        return {reported: own}
-    return {name: own if name == reported else 1 - own for name in names}
+        return {reported: probability}
+    return {name: probability if name == reported else 1 - probability for name in names}
 
 
 def parts_probabilities(

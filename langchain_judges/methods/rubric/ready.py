@@ -103,8 +103,8 @@ def ready_names() -> tuple[str, ...]:
 @cache
 def _names() -> Mapping[str, str]:
     """Return the name of a ready rubric by every name that it is known by."""
-    own = {name: name for name in ready_rubrics()}
-    return own | {
+    names = {name: name for name in ready_rubrics()}
+    return names | {
         other: name for name, rubric in ready_rubrics().items() for other in rubric.also
     }
 

@@ -66,7 +66,7 @@ _ALTERNATIVES = 20
 class LabelSteps(ItemSteps):
     """The steps of the judge."""
 
-    own: LabelOptions
+    options: LabelOptions
     each: bool = False
     """Whether each criterion is asked in a call of its own."""
     min_valid: int | None = None
@@ -77,11 +77,11 @@ class LabelSteps(ItemSteps):
 
     def check(self, item: Item) -> None:
         """Check that an item brings what its rubric needs."""
-        self.own.check(item)
+        self.options.check(item)
 
     def criteria(self, item: Item, drafted: Sequence[str] = ()) -> tuple[Criterion, ...]:
         """Return the criteria that an item is judged by."""
-        return self.own.rubric_of(item).criteria
+        return self.options.rubric_of(item).criteria
 
     def start(self, graph: StateGraph[Any]) -> None:
         """Add how a judgment begins."""
@@ -104,7 +104,7 @@ class LabelSteps(ItemSteps):
         criteria, item, examples = self._criteria_of(work), work["item"], work["examples"]
         name = criteria[0].name if self.each else str(item.get("id") or "")
         lessons = [] if self._in_turns(item) else examples
-        fields = case(item, self.own, example_texts(lessons))
+        fields = case(item, self.options, example_texts(lessons))
         corrections = block(lessons, fields["fence"])
         if corrections and self._is_whole(item):
             corrections = WHOLE + corrections
@@ -126,12 +126,12 @@ class LabelSteps(ItemSteps):
         failures: list[Failure] = []
         for unit, criterion in zip(units_of(criteria), criteria, strict=True):
             part = reply.data.get(unit) if unit else reply.data
-            data, problem = check(part, label_shape(criterion.names, self.own.explain))
+            data, problem = check(part, label_shape(criterion.names, self.options.explain))
             if problem:
                 failures.append(part_failure("evaluate", criterion.name, problem))
                 continue
             probabilities = reply.measured.get(unit) or {}
-            subscores.append(subscore(criterion, data, probabilities, self.own.score))
+            subscores.append(subscore(criterion, data, probabilities, self.options.score))
         return {"subscores": subscores, "failures": [*reply.failures, *failures]}
 
     def total(self, state: RubricState) -> Update:
@@ -140,7 +140,7 @@ class LabelSteps(ItemSteps):
         criteria = self.criteria(item, state.get("drafted") or ())
         by_name = {each["criterion"]: each for each in state["subscores"]}
         subscores = [
-            by_name.get(each.name) or subscore(each, None, {}, self.own.score)
+            by_name.get(each.name) or subscore(each, None, {}, self.options.score)
             for each in criteria
         ]
         failures, usage = state["failures"], add_usage(state["usages"])
@@ -169,7 +169,7 @@ class LabelSteps(ItemSteps):
             newest=reminder.how.kind == "all",
         )
         nearest = nearest_last(selection, reminder.how)
-        ordered = in_order(nearest, self.own.example_order, self.own.seed)
+        ordered = in_order(nearest, self.options.example_order, self.options.seed)
         return ordered, left_out(len(recalled), len(fit), len(selection))
 
     def _criteria_of(self, work: CriteriaWork) -> Sequence[Criterion]:
@@ -177,7 +177,7 @@ class LabelSteps(ItemSteps):
         return [criteria[position] for position in work["positions"]]
 
     def _question(self, criteria: Sequence[Criterion]) -> Question:
-        explain = self.own.explain
+        explain = self.options.explain
         labels = {
             unit: criterion.names
             for unit, criterion in zip(units_of(criteria), criteria, strict=True)
@@ -191,7 +191,7 @@ class LabelSteps(ItemSteps):
             alternatives=_ALTERNATIVES,
         )
         if len(criteria) == 1:
-            prompt = self.setup.prompts["evaluate" if self.own.shows_task else "answer"]
+            prompt = self.setup.prompts["evaluate" if self.options.shows_task else "answer"]
             parse = partial(spoken_label, labels=criteria[0].names)
             return replace(question, parse=parse, prompt=prompt)
         return replace(
@@ -205,18 +205,18 @@ class LabelSteps(ItemSteps):
         """Return what a prompt says of criteria: of one, the same for all items of a kind."""
         if len(criteria) > 1:
             return {"criteria": listed_criteria(criteria)}
-        words = f"\n\n{criterion_words(criteria[0])}" if self.own.shows_criteria else ""
+        words = f"\n\n{criterion_words(criteria[0])}" if self.options.shows_criteria else ""
         return {"labels": label_words(criteria[0]), "criteria": words}
 
     def _steps(self, item: Item, *, several: bool, examples: str) -> str:
-        if not self.own.shows_steps:
+        if not self.options.shows_steps:
             return ""
         steps = self.steps_of(item)
         return f"\n\n{numbered_steps(steps, item, several=several, examples=examples)}"
 
     def steps_of(self, item: Item) -> Sequence[str]:
         """Return how to judge an item, step by step; none: as any rubric is judged by."""
-        return self.own.steps or self.own.rubric_of(item).steps
+        return self.options.steps or self.options.rubric_of(item).steps
 
     def _is_whole(self, item: Item) -> bool:
         """Return whether a label of a person is of more than one criterion."""
@@ -225,7 +225,7 @@ class LabelSteps(ItemSteps):
     @property
     def instructions(self) -> str:
         """What the caller adds, as a prompt says it."""
-        return instructions_block(self.own.instructions)
+        return instructions_block(self.options.instructions)
 
     def _in_turns(self, item: Item) -> bool:
         """Return whether examples stand as earlier turns, as in the paper.
@@ -233,16 +233,16 @@ class LabelSteps(ItemSteps):
         Where a reason is asked, what the audit found is said by the user: as a reply of the
         judge it would become the reason that the judge gives next.
         """
-        return self.own.explain == "none" and not self._is_whole(item)
+        return self.options.explain == "none" and not self._is_whole(item)
 
     def _turns(self, item: Item, examples: Sequence[Example]) -> list[BaseMessage]:
         """Return each example as the two turns it would have been."""
-        prompt = self.setup.prompts["example" if self.own.shows_task else "answer_example"]
+        prompt = self.setup.prompts["example" if self.options.shows_task else "answer_example"]
         cases = [(shaped_as(item, each), reply_to(each)) for each in examples]
         return [
             turn
             for example, reply in cases
-            for turn in prompt.format_messages(**case(example, self.own), reply=reply)
+            for turn in prompt.format_messages(**case(example, self.options), reply=reply)
         ]
 
     def _length(self, item: Item, example: Example) -> int:
@@ -258,5 +258,5 @@ class LabelSteps(ItemSteps):
         context = self.setup.channels["evaluate"].context
         if context is None:
             return most
-        own = sum(len(str(value)) for value in material(item).values())
-        return min(most, _CHARACTERS * (context - _RESERVE) - own)
+        characters = sum(len(str(value)) for value in material(item).values())
+        return min(most, _CHARACTERS * (context - _RESERVE) - characters)

@@ -28,13 +28,13 @@ class AspectSteps(SC2Steps):
     @cached_property
     def question(self) -> Question:
         """What one sample is asked."""
-        shape = aspects_shape(self.own.n_aspects)
+        shape = aspects_shape(self.options.n_aspects)
         return self.setup.question(
             "aspects",
             shape,
             parse=parse_aspects,
             sampled=True,
-            shares_material=self.own.proposals > 1,
+            shares_material=self.options.proposals > 1,
         )
 
     def ask_each(self, state: SC2State) -> Next:
@@ -42,17 +42,17 @@ class AspectSteps(SC2Steps):
         pair = pair_of(state)
         samples = [
             Send("aspects", TableWork(pair=pair, aspects=[], number=i + 1))
-            for i in range(self.own.proposals)
+            for i in range(self.options.proposals)
         ]
         return samples or "agree"
 
     def aspects(self, work: TableWork) -> Call:
         """Ask for the aspects of one pair, once."""
-        number, several = work["number"], self.own.proposals > 1
+        number, several = work["number"], self.options.proposals > 1
         variables = {
             **self.material(work["pair"], "AB"),
-            "question": self.own.aim["question"],
-            "n_aspects": self.own.n_aspects,
+            "question": self.options.aim["question"],
+            "n_aspects": self.options.n_aspects,
         }
         unit = f"sample {number}" if several else ""
         return Call(self.question, variables, unit, seed=self.sample_seed(number))
@@ -62,7 +62,7 @@ class AspectSteps(SC2Steps):
         if not reply.data:
             return {}
         number = work["number"]
-        if aspects := distinct(reply.data["aspects"], self.own.n_aspects):
+        if aspects := distinct(reply.data["aspects"], self.options.n_aspects):
             return {"proposals": [AspectProposal(sample=number, aspects=aspects)]}
         unit, detail = f"sample {number}", "the reply names no aspect"
         blank = Failure(step="aspects", unit=unit, reason="empty", detail=detail)
@@ -70,8 +70,8 @@ class AspectSteps(SC2Steps):
 
     def agree(self, state: SC2State) -> Steps[Update]:
         """Settle the aspects: the caller's, or what the online samples agree on."""
-        if self.own.phrases:
-            return {"aspects": list(self.own.phrases)}
+        if self.options.phrases:
+            return {"aspects": list(self.options.phrases)}
         lists = [proposal["aspects"] for proposal in state["proposals"]]
         forms = list(dict.fromkeys(normal_form(p) for each in lists for p in each))
         vectors, failures = yield from self.embed(
@@ -80,5 +80,5 @@ class AspectSteps(SC2Steps):
             unit="merging",
             instead="aspects were merged by their words alone",
         )
-        aspects = agree(lists, vectors, self.own.n_aspects, self.own.agreement)
+        aspects = agree(lists, vectors, self.options.n_aspects, self.options.agreement)
         return {"aspects": aspects, "failures": failures}

@@ -124,8 +124,8 @@ def _groups(
 
     The forms that most samples name lead, so the grouping does not hang on chance order.
     """
-    own = {normal_form(phrase): normal_form(phrase) for each in lists for phrase in each}
-    ranks = _ranks(lists, own)
+    forms = {normal_form(phrase): normal_form(phrase) for each in lists for phrase in each}
+    ranks = _ranks(lists, forms)
     group: dict[str, str] = {}
     for form in sorted(ranks, key=lambda form: (-len(ranks[form]), fmean(ranks[form]))):
         near = (

@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 def _add_ending(
     graph: StateGraph[SC2State, None, RememberedPair, SC2Result],
     setup: Setup,
-    own: SC2,
+    options: SC2,
     preferences: PreferenceSteps,
     preference: Node,
 ) -> None:
     """Add the way from the first preference to the verdict: at once, or asked again."""
-    if own.stops:
+    if options.stops:
         graph.add_node("choose", setup.plain(preferences.choose))
         route = Route(preferences.ask_each)
         graph.add_conditional_edges("choose", route, ["preference", "verdict"])
         graph.add_edge("preference", "choose")
-    elif own.waits:
+    elif options.waits:
         again = ("preference", preference)
         weigh, ask = preferences.first_order, preferences.ask_each
         add_second_order(graph, setup, again, weigh, ask, "verdict")
@@ -51,21 +51,21 @@ def _add_ending(
     graph.add_edge("verdict", END)
 
 
-def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
+def _graph(setup: Setup, options: SC2, embeddings: Embeddings) -> JudgeGraph:
     # Loaded on use: to check options and count calls takes no graph.
     from langgraph.graph import StateGraph
 
     aspects, tables, matches, preferences = (
-        AspectSteps(setup, own, embeddings),
-        TableSteps(setup, own, embeddings),
-        MatchSteps(setup, own, embeddings),
-        PreferenceSteps(setup, own, embeddings),
+        AspectSteps(setup, options, embeddings),
+        TableSteps(setup, options, embeddings),
+        MatchSteps(setup, options, embeddings),
+        PreferenceSteps(setup, options, embeddings),
     )
 
     def after_round(state: SC2State) -> Next:
         if pending := matches.ask_each(state):
             return pending
-        return "choose" if own.stops else preferences.ask_each(state)
+        return "choose" if options.stops else preferences.ask_each(state)
 
     graph: StateGraph[SC2State, None, RememberedPair, SC2Result] = StateGraph(
         SC2State, input_schema=RememberedPair, output_schema=SC2Result
@@ -81,32 +81,34 @@ def _graph(setup: Setup, own: SC2, embeddings: Embeddings) -> JudgeGraph:
     begin(graph, aspects, aspects.ask_each, ["aspects", "agree"])
     graph.add_edge("aspects", "agree")
     graph.add_conditional_edges("agree", Route(tables.ask_each), ["table", "round"])
-    if own.check:
+    if options.check:
         graph.add_node("check", setup.node(tables.check))
         graph.add_edge("check", "round")
-    graph.add_edge("table", "check" if own.check else "round")
-    ends = ["choose"] if own.stops else ["preference", "verdict"]
+    graph.add_edge("table", "check" if options.check else "round")
+    ends = ["choose"] if options.stops else ["preference", "verdict"]
     graph.add_conditional_edges("round", Route(after_round), ["match", *ends])
     graph.add_edge("match", "round")
-    _add_ending(graph, setup, own, preferences, preference)
-    nli = {"nli": own.check.nli_name} if own.check and own.check.nli else {}
+    _add_ending(graph, setup, options, preferences, preference)
+    nli = {"nli": options.check.nli_name} if options.check and options.check.nli else {}
     return setup.finish(
-        graph, embeddings=type(embeddings).__name__, worked=list(own.worked), **nli
+        graph, embeddings=type(embeddings).__name__, worked=list(options.worked), **nli
     )
 
 
-def build(own: SC2, model: str | BaseChatModel) -> JudgeGraph:
+def build(options: SC2, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
     models = {
-        "aspects": own.aspect_model,
-        "table": own.comparison_model,
-        "match": own.comparator_model,
+        "aspects": options.aspect_model,
+        "table": options.comparison_model,
+        "match": options.comparator_model,
         "preference": None,
     }
-    setup = Setup.of(own, model, models, examples_in=("preference",))
-    compares = not own.aspects or (own.check and own.check.embed)
+    setup = Setup.of(options, model, models, examples_in=("preference",))
+    compares = not options.aspects or (options.check and options.check.embed)
     unused = SentenceEmbeddings()
-    return _graph(setup, own, own.embeddings or (default_embeddings() if compares else unused))
+    return _graph(
+        setup, options, options.embeddings or (default_embeddings() if compares else unused)
+    )
 
 
 create_sc2_judge = factory(SC2, build, "create_sc2_judge")

@@ -55,13 +55,13 @@ class MatchSteps(SC2Steps):
     @cached_property
     def question(self) -> Question:
         """What the comparator is asked."""
-        weighed = self.own.crown == "strength"
+        weighed = self.options.crown == "strength"
         return self.setup.question(
             "match",
             Decision,
             parse=parse_decision,
             label="{unit}",
-            shares_material=self.own.samples > 2,
+            shares_material=self.options.samples > 2,
             logprobs=weighed,
             measure=partial(label_probability, field="more_consistent") if weighed else None,
         )
@@ -127,7 +127,7 @@ class MatchSteps(SC2Steps):
             why = " ".join(reply.data["justification"].split())[:500]
             why = naming(why, (f"{one}", f"{other}"), "table")
             won = _won(match, winner, "comparator", why)
-            if self.own.crown == "strength":
+            if self.options.crown == "strength":
                 won["probability"] = reply.measured.get("probability")
             return {"bracket": [won]}
         coin = self.coin(work["pair"], "neither", match_name(match))
@@ -141,12 +141,12 @@ class MatchSteps(SC2Steps):
         checks: Mapping[int, CheckedTable],
     ) -> tuple[list[TableMatch], list[TableMatch]]:
         """Return matches that decide themselves, and the next that need the comparator."""
-        own, decided = self.own, disputed(lane.played, lane.seed)
+        options, decided = self.options, disputed(lane.played, lane.seed)
         while True:
             played = [*lane.played, *decided]
             number = max((match["round"] for match in played), default=0) + 1
             pairings = next_round(
-                own.inference, sorted(tables), played, lane.seed, adaptive=own.adaptive
+                options.inference, sorted(tables), played, lane.seed, adaptive=options.adaptive
             )
             pending: list[TableMatch] = []
             for pairing in pairings:
@@ -182,7 +182,7 @@ class MatchSteps(SC2Steps):
         if one == other:
             # The first one: where both orders are drawn, each wins once.
             return _won(decision, match["tables"][0], "identical", "the tables are identical")
-        check = self.own.check
+        check = self.options.check
         if check is None or not check.prefilter:
             return None
         clean = [n for n in match["tables"] if checks[n]["clean"]]
@@ -195,26 +195,26 @@ class MatchSteps(SC2Steps):
     ) -> ComparisonTable:
         """Return the winner, or with `row_wise` the table of the rows that won."""
         winners = [tables[self._winner(lane, sorted(tables))] for lane in lanes]
-        if not self.own.row_wise:
+        if not self.options.row_wise:
             return winners[0]
         rows = [winner["rows"][i] for i, winner in enumerate(winners)]
         return {"number": 0, "rows": rows, "valid": True}
 
     def _winner(self, lane: Lane, entrants: Sequence[int]) -> int:
-        if self.own.crown == "strength":
+        if self.options.crown == "strength":
             return strongest(entrants, lane.played, lane.seed)
-        return champion(self.own.inference, entrants, lane.played, lane.seed)
+        return champion(self.options.inference, entrants, lane.played, lane.seed)
 
     def _account(self, lanes: Sequence[Lane], entrants: Sequence[int]) -> Comparisons:
         """Return what the search took."""
-        mode = self.own.inference
+        mode = self.options.inference
         played = [match for lane in lanes for match in lane.played]
         open_matches = sum(
             len(not_asked(mode, entrants, lane.played, lane.seed)) for lane in lanes
         )
         # Two legs are one entry where neither had to be asked.
         legs = 2 if mode == "double_round" else 1
-        whole = not self.own.row_wise and not open_matches
+        whole = not self.options.row_wise and not open_matches
         return {
             "mode": mode,
             "spent": sum(match["asked"] for match in played),
@@ -225,7 +225,7 @@ class MatchSteps(SC2Steps):
         }
 
     def _fallback(self) -> Failure:
-        hidden = self.own.table_only
+        hidden = self.options.table_only
         instead = "nothing is left to prefer by" if hidden else "compared directly"
         detail = f"no table could be used: {instead}"
         return Failure(step="table", unit="every table", reason="missing", detail=detail)

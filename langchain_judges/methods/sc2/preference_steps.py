@@ -45,19 +45,19 @@ class PreferenceSteps(SC2Steps):
         return self.setup.question(
             "preference",
             Preferred,
-            "table_only" if self.own.table_only else "preference",
+            "table_only" if self.options.table_only else "preference",
             parse=parse_preference,
             measure=label_probability,
-            sampled=self.own.preference_samples > 1,
-            shares_material=self.own.preference_samples > 1,
+            sampled=self.options.preference_samples > 1,
+            shares_material=self.options.preference_samples > 1,
             logprobs=True,
         )
 
     def ask_each(self, state: SC2State) -> Next:
         """Send every order, as often as it is sampled."""
-        if self.own.table_only and state["table"] is None:
+        if self.options.table_only and state["table"] is None:
             return "verdict"
-        samples = range(self.own.preference_samples)
+        samples = range(self.options.preference_samples)
         due = [(order, sample) for order in self._due(state) for sample in samples]
         return [
             Send(
@@ -70,42 +70,42 @@ class PreferenceSteps(SC2Steps):
                     examples=examples_in(state),
                 ),
             )
-            for order, sample in (state["due"] if self.own.stops else due)
+            for order, sample in (state["due"] if self.options.stops else due)
         ] or "verdict"
 
     def choose(self, state: SC2State) -> Update:
         """Say which samples are due: the next ones, while they can change the verdict."""
-        own = self.own
-        asked = state["asked"] or dict.fromkeys(own.order_list, 0)
-        if own.table_only and state["table"] is None:
+        options = self.options
+        asked = state["asked"] or dict.fromkeys(options.order_list, 0)
+        if options.table_only and state["table"] is None:
             return {}
-        more = more_samples(own, state["choices"], asked)
+        more = more_samples(options, state["choices"], asked)
         upto = {order: count + more.get(order, 0) for order, count in asked.items()}
         return {
-            "due": [(o, n) for o in own.order_list for n in range(asked[o], upto[o])],
+            "due": [(o, n) for o in options.order_list for n in range(asked[o], upto[o])],
             "asked": upto,
             "not_asked": [
                 self._unit(order, sample)
-                for order in own.order_list
-                for sample in range(upto[order], own.preference_samples)
+                for order in options.order_list
+                for sample in range(upto[order], options.preference_samples)
             ],
         }
 
     def _unit(self, order: Order, sample: int) -> str:
-        names = [ORDER_NAMES[order]] if len(self.own.order_list) > 1 else []
-        names += [f"sample {sample + 1}"] if self.own.preference_samples > 1 else []
+        names = [ORDER_NAMES[order]] if len(self.options.order_list) > 1 else []
+        names += [f"sample {sample + 1}"] if self.options.preference_samples > 1 else []
         return ", ".join(names)
 
     def _due(self, state: SC2State) -> tuple[Order, ...]:
-        own, first = self.own, state.get("first_order")
-        return due_orders(own, pair_of(state), first, own.order_list)
+        options, first = self.options, state.get("first_order")
+        return due_orders(options, pair_of(state), first, options.order_list)
 
     def first_order(self, state: SC2State) -> Update:
         """Weigh the first order: whether it is sure enough to decide alone."""
         order = first_of(pair_of(state))
-        own, coin = self.own.in_order(order), self._coin(pair_of(state))
-        verdict = decide(own, state["choices"], [], add_usage([]), "", coin)
-        return {"first_order": first_order(self.own, order, verdict)}
+        options, coin = self.options.in_order(order), self._coin(pair_of(state))
+        verdict = decide(options, state["choices"], [], add_usage([]), "", coin)
+        return {"first_order": first_order(self.options, order, verdict)}
 
     def _coin(self, pair: Pair) -> Preference:
         """Return the side that counts where samples are even, whichever text is A."""
@@ -116,12 +116,12 @@ class PreferenceSteps(SC2Steps):
     def preference(self, work: PreferenceWork) -> Call:
         """Ask which text is preferred, with the table where there is one."""
         order, sample, pair = work["order"], work["sample"], work["pair"]
-        several = self.own.preference_samples > 1
+        several = self.options.preference_samples > 1
         variables = {
             **self.material(pair, order, work["examples"], reference=True),
             "table": self._shown_table(work, order),
             "examples": self._worked(work["table"] is not None),
-            **self.own.aim,
+            **self.options.aim,
         }
         seed = self.sample_seed(sample + 1) if several else None
         return Call(self.question, variables, self._unit(order, sample), order, seed)
@@ -147,16 +147,16 @@ class PreferenceSteps(SC2Steps):
         bracket = Overwrite(
             sorted(state["bracket"], key=lambda m: (place[m["aspect"]], m["round"], m["match"]))
         )
-        if self.own.table_only and table is None:
+        if self.options.table_only and table is None:
             why = "Not judged: there is no table, and the texts are hidden."
             return {"verdict": not_judged(failures, usage, why), "bracket": bracket}
-        how = search_sentence(table, self.own.samples, state["comparisons"])
+        how = search_sentence(table, self.options.samples, state["comparisons"])
         first = state.get("first_order")
-        own = options_of(self.own, first)
-        verdict = decide(own, state["choices"], failures, usage, how, self._coin(pair))
+        options = options_of(self.options, first)
+        verdict = decide(options, state["choices"], failures, usage, how, self._coin(pair))
         if verdict["preference"]:
-            verdict["rationale"] += first_order_sentence(own, first)
-            verdict["rationale"] += not_asked_sentence(state["not_asked"], own.adaptive)
+            verdict["rationale"] += first_order_sentence(options, first)
+            verdict["rationale"] += not_asked_sentence(state["not_asked"], options.adaptive)
         return {"verdict": verdict, "bracket": bracket}
 
     def _shown_table(self, work: PreferenceWork, order: Order) -> str:
@@ -168,7 +168,9 @@ class PreferenceSteps(SC2Steps):
         fence = fence_token(
             [transcript(pair["input"]), self.texts_token(pair), in_prompt(rows)]
         )
-        template = texts.TABLE_MATERIAL_ALONE if self.own.table_only else texts.TABLE_MATERIAL
+        template = (
+            texts.TABLE_MATERIAL_ALONE if self.options.table_only else texts.TABLE_MATERIAL
+        )
         return template.format(table_fence=fence, table=in_prompt(rows, order))
 
     def _worked(self, tables: bool) -> str:
@@ -183,6 +185,6 @@ class PreferenceSteps(SC2Steps):
                         "preferred": example["preferred"],
                     },
                 )
-                for example in self.own.worked
+                for example in self.options.worked
             ]
         )

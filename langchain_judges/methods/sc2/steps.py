@@ -25,7 +25,7 @@ from langchain_judges.verdict import Failure, Pair
 class SC2Steps(PairSteps):
     """What the steps of the method share."""
 
-    own: SC2
+    options: SC2
     embeddings: Embeddings
     lists = ("proposals", "tables", "bracket", "choices")
     empty = {
@@ -84,7 +84,7 @@ class SC2Steps(PairSteps):
 
     def chance(self, pair: Pair) -> str:
         """Return what coins hang on: the judge's seed and the pair, whichever text is A."""
-        return f"{self.own.seed}:{self.texts_token(pair)}"
+        return f"{self.options.seed}:{self.texts_token(pair)}"
 
     def coin(self, pair: Pair, *parts: str) -> random.Random:
         """Return a source of chance for one decision about a pair.
@@ -97,11 +97,11 @@ class SC2Steps(PairSteps):
 
     def sample_seed(self, number: int) -> int:
         """Return the seed of one sample of many."""
-        return sample_seed(self.own.seed, number)
+        return sample_seed(self.options.seed, number)
 
     def lanes(self, aspects: Sequence[str]) -> list[str]:
         """Return what is searched for by itself: every row, or the whole table as ''."""
-        return list(aspects) if self.own.row_wise else [""]
+        return list(aspects) if self.options.row_wise else [""]
 
     def embed(
         self, phrases: list[str], **words: str

@@ -33,7 +33,7 @@ class TableSteps(SC2Steps):
     @cached_property
     def question(self) -> Question:
         """What one table is asked by; its shape is replaced by that of the pair's aspects."""
-        shares = self.own.samples > 1
+        shares = self.options.samples > 1
         return self.setup.question(
             "table", Aspects, label="{unit}", sampled=True, shares_material=shares
         )
@@ -43,8 +43,8 @@ class TableSteps(SC2Steps):
         pair, aspects = pair_of(state), state["aspects"]
         if not aspects:
             return "round"
-        numbers = list(range(1, self.own.samples + 1))
-        if self.own.inference == "random":
+        numbers = list(range(1, self.options.samples + 1))
+        if self.options.inference == "random":
             numbers = [self.coin(pair, "random").choice(numbers)]
         return [
             Send("table", TableWork(pair=pair, aspects=aspects, number=number))
@@ -74,7 +74,7 @@ class TableSteps(SC2Steps):
 
     def check(self, state: SC2State) -> Steps[Update]:
         """Check every table without a model."""
-        check, tables = self.own.check, state["tables"]
+        check, tables = self.options.check, state["tables"]
         assert check  # noqa: S101 - the node exists only with a check
         a, b = self.sides(pair_of(state))
         vectors, failures = yield from self.embed(
@@ -108,9 +108,9 @@ class TableSteps(SC2Steps):
         elif not valid:
             detail = f"nothing is said of {', '.join(empty)}"
             failures.append(_failure(unit, "empty", detail))
-        fitting = fit(rows, self.own.max_table)
+        fitting = fit(rows, self.options.max_table)
         if fitting != rows:
-            detail = f"cells were cut to fit {self.own.max_table:,} characters"
+            detail = f"cells were cut to fit {self.options.max_table:,} characters"
             failures.append(_failure(unit, "input_cut", detail))
         return {"number": number, "rows": fitting, "valid": valid}, failures
 

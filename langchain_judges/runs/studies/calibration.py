@@ -52,8 +52,8 @@ def calibrate_cascade(
     from langchain_judges.metrics import certainty, selective_cascade
 
     graph = unwrapped(cascade)
-    own = getattr(graph, "options", None)
-    if not isinstance(own, Cascade):
+    cascade_options = getattr(graph, "options", None)
+    if not isinstance(cascade_options, Cascade):
         raise OptionError(f"`cascade` must be a cascade, got {type(graph).__name__}")
     data = list(rows)
     runs = [_results(member, data, options) for member in graph.members]
@@ -80,7 +80,7 @@ def calibrate_cascade(
         "shares": selection.shares,
     }
     changes = {"thresholds": gates, "calibration": calibration}
-    options_with_gates = own.model_copy(update=changes)
+    options_with_gates = cascade_options.model_copy(update=changes)
     return cascade_of(options_with_gates, graph.members)
 
 

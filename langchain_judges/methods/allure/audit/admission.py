@@ -63,11 +63,11 @@ class Admission:
     reach: Reach
     """On dev."""
     labels: tuple[Label, ...]
-    own: AuditOptions
+    options: AuditOptions
 
     def queued(self, examples: Sequence[AuditedExample], state: AuditState) -> Update:
         """Queue what was accepted, and what waits and may now be admitted."""
-        one_by_one = self.own.admit == "example"
+        one_by_one = self.options.admit == "example"
         batches = [[each] for each in examples] if one_by_one else [[*examples]]
         retries, waiting = self._due(state["waiting"])
         return {"queue": [b for b in (*batches, retries) if b], "waiting": waiting}
@@ -87,7 +87,7 @@ class Admission:
         batch, *rest = state["queue"]
         unseen = [each for each in batch if state["dev"] and not self._is_measured(each, state)]
         waiting = [*state["waiting"]]
-        if self.own.unmeasured == "wait":
+        if self.options.unmeasured == "wait":
             batch = [each for each in batch if each not in unseen]
             waiting += [self._held_back(each, "unmeasured") for each in unseen]
         return {
@@ -110,7 +110,7 @@ class Admission:
         """Send the items of dev that the examples may change, in parts for parallel tasks."""
         families = {example["family"] for example in state["batch"]}
         items = [item_of(item) for item in self.reach.touched(state["dev"], families)]
-        lanes = self.own.max_concurrency
+        lanes = self.options.max_concurrency
         parts = [items[lane::lanes] for lane in range(lanes)]
         batches: list[Batch] = [
             {"items": part, "examples": state["batch"]} for part in parts if part
@@ -143,7 +143,7 @@ class Admission:
         before = self._cases(state["dev"], state["dev_verdicts"])
         after = self._cases(state["dev"], {**state["dev_verdicts"], **verdicts})
         unseen = {e["family"] or "" for e in batch if not self._is_measured(e, state)}
-        risk = fall_risk(before, after, self.own.seed) if verdicts else None
+        risk = fall_risk(before, after, self.options.seed) if verdicts else None
         trial: AdmissionTrial = {
             "round": state["round"],
             "examples": [],
@@ -152,7 +152,7 @@ class Admission:
             "after": balanced_accuracy(after),
             "risk": risk,
             "unmeasured": sorted(unseen),
-            "admitted": risk is None or risk <= self.own.risk,
+            "admitted": risk is None or risk <= self.options.risk,
         }
         usages = [verdict["usage"] for verdict in verdicts.values()]
         return trial, {
@@ -176,4 +176,4 @@ class Admission:
         return {**update, "queue": [retries] if retries else [], "waiting": waiting}
 
     def _cases(self, items: Sequence[Item], verdicts: VerdictsById) -> list[Case]:
-        return cases_of(items, verdicts, self.labels, self.own.truth)
+        return cases_of(items, verdicts, self.labels, self.options.truth)

@@ -99,10 +99,10 @@ def pattern(expression: str | None = None, *, extract: bool = False) -> Check:
     """
     if extract and expression is None:
         raise OptionError("`extract=True` needs an `expression` that finds the answer")
-    own = compiled(expression) if expression is not None else None
+    regex = compiled(expression) if expression is not None else None
 
     def match(response: str, expected: str) -> bool | None:
-        search = own or compiled(expected)
+        search = regex or compiled(expected)
         hits = list(search.finditer(response))
         if not extract:
             return bool(hits)
@@ -111,11 +111,11 @@ def pattern(expression: str | None = None, *, extract: bool = False) -> Check:
         answer = hits[-1][1] if search.groups else hits[-1][0]
         return answer_words(answer or "", NOUNS) == answer_words(expected, NOUNS)
 
-    if extract or own is None:
+    if extract or regex is None:
         return by_match("pattern", match)
     why = f"the response {{}} {expression!r}"
 
-    return by_right("pattern", lambda item: bool(own.search(judged(item["output"]))), why)
+    return by_right("pattern", lambda item: bool(regex.search(judged(item["output"]))), why)
 
 
 def annotated(

@@ -89,11 +89,13 @@ def _loop(
     metadata: Mapping[str, Any],
     options: AuditOptions,
 ) -> Loop:
-    own = metadata.get("options") or {}
+    judge_options = metadata.get("options") or {}
     modes = read_modes(options.modes)
-    labels = tuple(options.labels or own.get("labels") or (0, 1))
+    labels = tuple(options.labels or judge_options.get("labels") or (0, 1))
     # What a judge that is not ours may be shown, nobody knows.
-    everywhere = options.again == "all" or _across((own.get("memory") or {}).get("recall"))
+    everywhere = options.again == "all" or _across(
+        (judge_options.get("memory") or {}).get("recall")
+    )
     judge_reach = Reach(everywhere or metadata.get("method") != "allure")
     journal = ThreadJournal.of(options.checkpointer)
     return Loop(
@@ -116,8 +118,8 @@ def _loop(
         ),
         modes=modes,
         labels=labels,
-        leaky=options.allow_leak or bool(own.get("allow_leak")),
-        own=options,
+        leaky=options.allow_leak or bool(judge_options.get("allow_leak")),
+        options=options,
     )
 
 

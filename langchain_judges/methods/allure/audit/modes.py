@@ -84,15 +84,15 @@ def suggest_mode(
     return None
 
 
-def read_modes(own: Sequence[Mode | str | Mapping[str, str]] | None) -> tuple[Mode, ...]:
+def read_modes(modes: Sequence[Mode | str | Mapping[str, str]] | None) -> tuple[Mode, ...]:
     """Return a user's modes before the paper's five; an own one replaces its namesake.
 
     Raises:
         OptionError: They are no list, or a mode has no name.
     """
-    if own is not None and not isinstance(own, list | tuple):
-        raise OptionError(f"`modes` must be a list of failure modes, got {own!r}")
-    own_modes = tuple(_read(each) for each in own or ())
+    if modes is not None and not isinstance(modes, list | tuple):
+        raise OptionError(f"`modes` must be a list of failure modes, got {modes!r}")
+    own_modes = tuple(_read(each) for each in modes or ())
     names = {mode.name for mode in own_modes}
     return (*own_modes, *(mode for mode in FIVE if mode.name not in names))
 

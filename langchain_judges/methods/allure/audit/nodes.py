@@ -60,18 +60,18 @@ class Loop:
     modes: tuple[Mode, ...]
     labels: tuple[Label, ...]
     leaky: bool
-    own: AuditOptions
+    options: AuditOptions
 
     @property
     def rounds(self) -> Rounds:
         """What measures the rounds."""
-        return Rounds(self.memory, self.labels, self.own)
+        return Rounds(self.memory, self.labels, self.options)
 
     def prepare(self, state: AuditState) -> Update:
         """Name the items and hold out those of dev."""
         items = identified(state["items"], "item")
         self.check.require(items)
-        pool, dev, grouped_by_task = held_out(items, self.own)
+        pool, dev, grouped_by_task = held_out(items, self.options)
         # A checkpointed thread still holds what its previous run left.
         fresh: Update = {
             key: Overwrite({}) for key in ("verdicts", "dev_verdicts", "trial_verdicts")
@@ -163,8 +163,10 @@ class Loop:
     def propose(self, state: AuditState) -> Update:
         """Propose every doubt that nobody has decided yet, and some other labels."""
         doubts, others = proposals_of(state, self.check.name, self.modes)
-        candidates = others if self.own.draw_right else []
-        right_proposals = drawn_beside(doubts, candidates, self.own.right_share, self.own.seed)
+        candidates = others if self.options.draw_right else []
+        right_proposals = drawn_beside(
+            doubts, candidates, self.options.right_share, self.options.seed
+        )
         return {"proposals": [*doubts, *right_proposals]}
 
     def audit(self, state: AuditState) -> Steps[Update]:
@@ -174,7 +176,7 @@ class Loop:
         by_id = {decision["id"]: decision for decision in decisions}
         for decision in decisions:
             tell("decision", "audit", decision)
-        mistakes, right = learnt_from(by_id, self.own.right_share)
+        mistakes, right = learnt_from(by_id, self.options.right_share)
         meanings = {mode.name: mode.description for mode in self.modes}
         examples = [
             example_of(proposal, by_id[proposal["id"]], meanings)

@@ -18,7 +18,7 @@ from langchain_judges.rows.messages import plain_row
 
 
 def held_out(
-    items: Sequence[AuditItem], own: AuditOptions
+    items: Sequence[AuditItem], options: AuditOptions
 ) -> tuple[list[AuditItem], list[AuditItem], int]:
     """Return the items to audit and those of dev, and how many were grouped by their task.
 
@@ -26,21 +26,21 @@ def held_out(
         InputError: An item of dev lacks its true label, or belongs with an audited item.
     """
     share, dev_items = None, []
-    if isinstance(own.dev, int | float):
-        share = own.dev
-    elif own.dev is not None:
-        dev_items = identified(own.dev, "dev")
+    if isinstance(options.dev, int | float):
+        share = options.dev
+    elif options.dev is not None:
+        dev_items = identified(options.dev, "dev")
     plain = [*items, *dev_items]
     grouped = grouped_by_task(plain)
     pool, dev = grouped[: len(items)], grouped[len(items) :]
     if share:
-        pool, dev = split_by_group(pool, share, seed=own.seed)
-    elif not own.allow_leak:
+        pool, dev = split_by_group(pool, share, seed=options.seed)
+    elif not options.allow_leak:
         _check_apart(pool, dev)
     for item in dev:
-        if item.get(own.truth) is None:
+        if item.get(options.truth) is None:
             raise InputError(
-                f"{item['id']}: an item of dev needs its true label in `{own.truth}`"
+                f"{item['id']}: an item of dev needs its true label in `{options.truth}`"
             )
     pairs = zip(grouped, plain, strict=True)
     return pool, dev, sum(new.get("group") != old.get("group") for new, old in pairs)

@@ -23,13 +23,15 @@ class Rounds:
 
     memory: Memory
     labels: tuple[Label, ...]
-    own: AuditOptions
+    options: AuditOptions
 
     def measured(self, items: Sequence[Item], verdicts: VerdictsById) -> Measured | None:
         """Return what the judge is worth on items with their true label; None without one."""
         if not items:
             return None
-        return measure(cases_of(items, verdicts, self.labels, self.own.truth), self.own.seed)
+        return measure(
+            cases_of(items, verdicts, self.labels, self.options.truth), self.options.seed
+        )
 
     def summary(self, state: AuditState) -> Round:
         """Return the result of the round that ends."""
@@ -37,7 +39,7 @@ class Rounds:
         answers = [d["answer"] for d in state["decisions"] if d["round"] == number]
         verdicts: VerdictsById = {**state["verdicts"], **state["dev_verdicts"]}
         fresh = [verdicts[id]["usage"] for id in stale]
-        labelled = [item for item in state["pool"] if item.get(self.own.truth) is not None]
+        labelled = [item for item in state["pool"] if item.get(self.options.truth) is not None]
         trials = [trial for trial in state["trials"] if trial["round"] == number]
         unmeasured = {
             waiting["example"]["family"] or ""
@@ -69,12 +71,13 @@ class Rounds:
         """Return why the audit ends after its last round; None: another one follows."""
         if not history[-1]["remembered"]:
             return "nothing_new"
-        if len(history) >= self.own.max_rounds:
+        if len(history) >= self.options.max_rounds:
             return "max_rounds"
         dev = [history[0]["dev_before"], *(each["dev"] for each in history)]
         accuracies = [each["balanced_accuracy"] for each in dev if each]
-        if len(accuracies) > self.own.patience:
-            recent, earlier = accuracies[-self.own.patience :], accuracies[: -self.own.patience]
+        patience = self.options.patience
+        if len(accuracies) > patience:
+            recent, earlier = accuracies[-patience:], accuracies[:-patience]
             if max(recent) <= max(earlier):
                 return "no_gain"
         return None

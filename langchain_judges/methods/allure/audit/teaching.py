@@ -34,12 +34,14 @@ def judge_to_audit(
     check_memory(memory)
     if memory is None:
         raise OptionError("`memory` must be a FailureMemory, got None")
-    own = {name: getattr(options, name) for name in ("instructions", "temperature", "cache")}
+    judge_options = {
+        name: getattr(options, name) for name in ("instructions", "temperature", "cache")
+    }
     if isinstance(judge, str | BaseChatModel):
         labels = (0, 1) if options.labels is None else options.labels
-        own["repairs"] = options.repairs
-        judge = create_allure_judge(judge, memory=memory, labels=labels, **own)
-    elif late := [option for option, value in own.items() if value is not None]:
+        judge_options["repairs"] = options.repairs
+        judge = create_allure_judge(judge, memory=memory, labels=labels, **judge_options)
+    elif late := [option for option, value in judge_options.items() if value is not None]:
         raise OptionError(f"`{late[0]}` goes with a model; the judge that is given has its own")
     inner = unwrapped(judge)
     if not isinstance(inner, Runnable) or isinstance(inner, BaseLanguageModel):
