@@ -81,7 +81,7 @@ def test_every_table_is_there_and_a_second_run_asks_nothing(
     rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The fake model knows one pair of scores to a reply, and this baseline asks for several.
-    monkeypatch.delitem(METHODS, "plan_solve", raising=False)
+    monkeypatch.setattr(protocol, "METHODS", set(METHODS) - {"plan_solve"})
     model = scorer(longer)
     study_result = protocol.study_tables(model, rows, tmp_path, own="gpt-4")
     assert [table["number"] for table in study_result["tables"]] == [
@@ -152,7 +152,7 @@ def test_the_self_enhancement_table_divides_by_its_own_size(rows, tmp_path: Path
 def test_what_cannot_be_judged_is_left_out_and_said(
     rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(METHODS, "absolute", raising=False)
+    monkeypatch.setattr(protocol, "METHODS", set(METHODS) - {"absolute"})
     notes: list[str] = []
     study_result = protocol.study_tables(
         scorer(longer), rows[:20], tmp_path, numbers=[1, 2], say=notes.append
