@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import shutil
@@ -26,6 +27,13 @@ needed = pytest.mark.skipif(
 _START = "import os, sys; r, w = map(int, sys.argv[1:3]); os.dup2(r, 3); os.dup2(w, 4); "
 _START += "os.execv(sys.argv[3], sys.argv[3:])"
 _FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+
+
+def _is_loaded(event: dict, loader: str) -> bool:
+    """Return whether an event says that the page of this navigation is loaded."""
+    about = event.get("params", {})
+    state = (event.get("method"), about.get("name"), about.get("loaderId"))
+    return state == ("Page.lifecycleEvent", "load", loader)
 
 
 class Chromium:
@@ -55,6 +63,7 @@ class Chromium:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def __enter__(self) -> Chromium:
         return self
@@ -99,6 +108,12 @@ class Chromium:
                 raise EOFError("chromium has ended")
             self._buffer += read
 
+    def _noted(self) -> Iterator[dict]:
+        """Yield the messages that come from now on, and note each as an event."""
+        for message in self._messages():
+            self.events.append(message)
+            yield message
+
     def open(self, page: Path, width: int, *, dark: bool = False) -> None:
         """Show a page at a width and wait until it is loaded."""
         self.events.clear()
@@ -106,11 +121,9 @@ class Chromium:
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
-        self.call("Page.navigate", url=page.resolve().as_uri())
-        for _ in range(2000):
-            if any(event.get("method") == "Page.loadEventFired" for event in self.events):
-                break
-            self.ask("1")
+        loader = self.call("Page.navigate", url=page.resolve().as_uri())["loaderId"]
+        waiting = itertools.chain(tuple(self.events), self._noted())
+        next(event for event in waiting if _is_loaded(event, loader))
         assert self.ask("document.readyState") == "complete"
 
     def ask(self, expression: str) -> object:
