@@ -4,7 +4,6 @@ import ast
 import socket
 import subprocess
 import sys
-from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -64,10 +63,6 @@ def room_of(module: str) -> str:
     return module.split(".")[0]
 
 
-def test_at_most_18_entries_stand_at_the_top() -> None:
-    assert len({path.name for path in PACKAGE.iterdir()} - {"__pycache__"}) <= 18
-
-
 def test_rooms_import_only_rooms_below_them() -> None:
     upwards = [
         (module_of(path), name)
@@ -119,85 +114,12 @@ def test_no_private_module_of_another_package_is_imported() -> None:
                 assert not private, path
 
 
-def names_of_types(tree: ast.Module) -> set[str]:
-    """Return the classes of a module and its aliases of types."""
-    targets = [
-        target
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    ]
-    aliases = {name.id for name in targets if name.id[0].isupper() and not name.id.isupper()}
-    return aliases | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-
-
-def test_no_two_types_share_a_name() -> None:
-    # Options of the command line are called as what they set.
-    homes = [path for path in MODULES if PACKAGE / "cli" not in path.parents]
-    names = Counter(name for path in homes for name in names_of_types(tree_of(path)))
-    assert [name for name, count in names.items() if count > 1] == []
-
-
 def test_public_names_are_sorted_and_all_of_them_resolve() -> None:
     names = langchain_judges.__all__
     assert names == sorted(names)
     assert set(names) == set(langchain_judges._HOMES)
     for name in names:
         assert getattr(langchain_judges, name).__name__ == name
-
-
-def test_public_names_are_these() -> None:
-    assert langchain_judges.__all__ == [
-        "Criterion",
-        "Failure",
-        "FailureMemory",
-        "FaissStore",
-        "Item",
-        "JudgeError",
-        "JudgeMiddleware",
-        "LabelVerdict",
-        "MinuteLimiter",
-        "Pair",
-        "Panel",
-        "Role",
-        "Row",
-        "Usage",
-        "Verdict",
-        "Vote",
-        "Voting",
-        "ajudge_many",
-        "as_comparative_evaluator",
-        "as_evaluator",
-        "assert_judged",
-        "batch_model",
-        "best_of",
-        "build",
-        "calibrate_cascade",
-        "create_absolute_judge",
-        "create_allure_audit",
-        "create_allure_judge",
-        "create_bsm_judge",
-        "create_bsm_writer",
-        "create_cascade",
-        "create_cot_judge",
-        "create_direct_judge",
-        "create_drpe_judge",
-        "create_jury",
-        "create_llm_score_judge",
-        "create_plan_solve_judge",
-        "create_relative_judge",
-        "create_rubric_judge",
-        "create_sc2_judge",
-        "create_self_consistency_judge",
-        "end_traces",
-        "judge_many",
-        "learn_aspects",
-        "load_judge",
-        "rank",
-        "resolve_model",
-        "serve",
-    ]
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
