@@ -14,7 +14,7 @@ from langchain_judges.methods.registry import METHODS
 from langchain_judges.options import (
     ClientMost,
     ForClient,
-    Here,
+    NotSerialisable,
     Options,
     Owner,
     Rule,
@@ -38,7 +38,7 @@ class Timer(Options):
 
     minutes: Annotated[int, Ge(0), ClientMost(5)] = 3
     """How long."""
-    bell: Annotated[object, Here(), Rule("a bell")] = None
+    bell: Annotated[object, NotSerialisable(), Rule("a bell")] = None
     """What rings."""
     key: Annotated[str, Owner()] = ""
     """What winds it up."""
@@ -63,7 +63,7 @@ class Kettle(Options):
     """Fewest and most cups."""
     well: Annotated[str | None, Owner()] = None
     """Where the water comes from."""
-    fire: Annotated[object, Here(), Rule("a fire")] = None
+    fire: Annotated[object, NotSerialisable(), Rule("a fire")] = None
     """What heats."""
     timer: Annotated[
         bool | Timer | Mapping[str, Any], group(Timer), Rule("true, false or a Timer")

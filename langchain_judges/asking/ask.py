@@ -28,7 +28,7 @@ from langchain_judges.asking.reply_cache import cache_key, cached_reply, keep_re
 from langchain_judges.asking.schema import json_schema
 from langchain_judges.asking.sending import send
 from langchain_judges.asking.steps import NODE_INPUT, Effect, Steps
-from langchain_judges.asking.stream import tell
+from langchain_judges.asking.stream import emit
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.orders import Order
 from langchain_judges.rows.media import with_media
@@ -75,7 +75,7 @@ def ask(
     try:
         reply = yield from _journalled(asking, variables)
         event = {"failures": reply.failures, "usage": reply.usage}
-        tell("reply", question.step, event, unit)
+        emit("reply", question.step, event, unit)
         return reply
     except ModelAccessError as exc:
         asking.wrote()

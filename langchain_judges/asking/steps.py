@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from langchain_judges.asking.stream import tell_update
+from langchain_judges.asking.stream import emit_update
 
 T = TypeVar("T")
 Update = dict[str, Any]
@@ -103,7 +103,7 @@ class Node(Runnable[Any, Update]):
     """A graph node made of a generator function from state to update.
 
     It adds no run of its own to a trace: LangGraph already records the node. What its update
-    holds of results is told to the graph's stream (`stream.py`).
+    holds of results is emitted to the graph's stream (`stream.py`).
     """
 
     def __init__(
@@ -120,9 +120,9 @@ class Node(Runnable[Any, Update]):
         self.name: str = steps.__name__
 
     def drive(self, input: object, step: str) -> Steps[Update]:
-        """Do what the node does, and tell what came of it under the name of a step."""
+        """Do what the node does, and emit what came of it under the name of a step."""
         update = yield from self._steps(input)
-        tell_update(step, update, self._events)
+        emit_update(step, update, self._events)
         return update
 
     def invoke(self, input: object, config: RunnableConfig | None = None, **_: Any) -> Update:

@@ -1,10 +1,10 @@
-"""Telling a graph's stream what has landed, while the rest is still at work.
+"""Emitting to a graph's stream what has landed, while the rest is still at work.
 
 `judge.astream(pair, stream_mode="custom")` yields an `Event` for each question that was
 answered, for each result (a vote, a sub-score, a table, a match) and for the verdict; a
-writer tells its divisions and drafts, an audit the verdict of each item (the unit is its id),
+writer emits its divisions and drafts, an audit the verdict of each item (the unit is its id),
 its proposals, decisions and rounds.
-Outside a graph, or where nobody listens, nothing is told.
+Outside a graph, or where nobody listens, nothing is emitted.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class Event(TypedDict):
     """The result as the judge's state holds it; of a reply `{"failures", "usage"}`."""
 
 
-def tell(kind: str, step: str, data: object, unit: str = "") -> None:
+def emit(kind: str, step: str, data: object, unit: str = "") -> None:
     """Send an event to the stream of the graph that is running, if there is one."""
     if writer := _writer():
         event: Event = {"kind": kind, "step": step, "unit": unit, "data": data}
         writer(event)
 
 
-def tell_update(step: str, update: Mapping[str, object], events: Mapping[str, str]) -> None:
-    """Tell every result among the state keys that a node changed.
+def emit_update(step: str, update: Mapping[str, object], events: Mapping[str, str]) -> None:
+    """Emit every result among the state keys that a node changed.
 
     Args:
         step: The node.
         update: What it changed.
-        events: State keys whose items are told one by one, and what an item is called.
+        events: State keys whose items are emitted one by one, and what an item is called.
     """
     parts = [
         (events[key], part)
@@ -53,7 +53,7 @@ def tell_update(step: str, update: Mapping[str, object], events: Mapping[str, st
     if update.get("verdict"):
         parts.append(("verdict", update["verdict"]))
     for kind, part in parts:
-        tell(kind, step, part)
+        emit(kind, step, part)
 
 
 def _writer() -> Callable[[Event], None] | None:

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.models import is_openai_kin, resolve_model
 from langchain_judges.asking.question import sample_seed
 from langchain_judges.asking.steps import Effect, Steps, arun, run, together
-from langchain_judges.asking.stream import tell
+from langchain_judges.asking.stream import emit
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.cases import check_basis_of, item_for, pair_for
 from langchain_judges.integrations.judging import CaseVerdict, config_for, verdict_of
@@ -265,5 +265,5 @@ def _sample(
 
 def _announce(match: AnswerMatch, name: str) -> AnswerMatch:
     """Tell the stream of a match, and return it."""
-    tell("match", "best_of", match, name)
+    emit("match", "best_of", match, name)
     return match

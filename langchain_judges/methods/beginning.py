@@ -13,7 +13,7 @@ from langgraph.types import Overwrite
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.reminder import Reminder
-from langchain_judges.methods.setup import MethodGraph, Setup
+from langchain_judges.methods.context import JudgeContext, MethodGraph
 from langchain_judges.verdict import Item, LabelVerdict, Pair, Verdict
 
 
@@ -21,7 +21,7 @@ from langchain_judges.verdict import Item, LabelVerdict, Pair, Verdict
 class RowSteps(ABC):
     """The steps of a judge: what a judgment begins with, whatever is judged."""
 
-    setup: Setup
+    context: JudgeContext
     empty: ClassVar[Mapping[str, object]] = {}
     """State keys of the method as they are before it begins."""
     lists: ClassVar[tuple[str, ...]] = ()
@@ -38,12 +38,12 @@ class RowSteps(ABC):
     def blank(self, row: Pair | Item) -> Update:
         """Return the state before a row is judged: what a checkpointed thread holds is old."""
         lists = {key: Overwrite([]) for key in (*self.lists, "usages")}
-        failures = Overwrite(self.setup.cut(row))
+        failures = Overwrite(self.context.cut(row))
         return {**lists, "failures": failures, **self.empty, "verdict": None}
 
     def decided(self, row: Pair | Item, verdict: Verdict | LabelVerdict) -> Update:
         """Return the state where a verdict needs no call: no example is recalled either."""
-        reminder = self.setup.reminder
+        reminder = self.context.reminder
         return {
             **self.blank(row),
             **(reminder.empty_update if reminder else {}),
@@ -53,8 +53,8 @@ class RowSteps(ABC):
     @property
     def reminder(self) -> Reminder:
         """How the judge asks its memory; only for nodes of a judge that has one."""
-        assert self.setup.reminder  # noqa: S101 - the nodes that ask it exist only with a memory
-        return self.setup.reminder
+        assert self.context.reminder  # noqa: S101 - the nodes that ask it exist only with a memory
+        return self.context.reminder
 
 
 def begin(
@@ -75,12 +75,12 @@ def begin(
     def unless_decided(state: Any) -> Next:
         if state.get("verdict"):
             return END
-        return "recall" if steps.setup.reminder else first(state)
+        return "recall" if steps.context.reminder else first(state)
 
-    graph.add_node("begin", steps.setup.plain(steps.begin))
+    graph.add_node("begin", steps.context.plain(steps.begin))
     graph.add_edge(START, "begin")
-    if steps.setup.reminder:
-        graph.add_node("recall", steps.setup.node(steps.recall))
+    if steps.context.reminder:
+        graph.add_node("recall", steps.context.node(steps.recall))
         graph.add_conditional_edges("recall", Route(first), list(targets))
         graph.add_conditional_edges("begin", Route(unless_decided), ["recall", END])
     else:

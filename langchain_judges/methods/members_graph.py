@@ -15,9 +15,9 @@ from langchain_judges.asking.nodes import Next, Route, plain
 from langchain_judges.asking.steps import Update
 from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.combination import SHARED, Combination
+from langchain_judges.methods.context import SPARE_THREADS, MethodGraph
 from langchain_judges.methods.marks import Kind, metadata_of
 from langchain_judges.methods.members import Member
-from langchain_judges.methods.setup import SPARE_THREADS, MethodGraph
 from langchain_judges.rows.checks import check_item, check_pair
 from langchain_judges.rows.texts import judged
 from langchain_judges.verdict import Item, even_verdict

@@ -20,7 +20,14 @@ from langchain_judges.memory.reminder import Reminder, reminder
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.evidence import EvidenceTable, Sketch
 from langchain_judges.methods.marks import Kind
-from langchain_judges.options import ClientMost, ForClient, Here, Options, Owner, Rule
+from langchain_judges.options import (
+    ClientMost,
+    ForClient,
+    NotSerialisable,
+    Options,
+    Owner,
+    Rule,
+)
 from langchain_judges.orders import Order, OrderRule, orders_of
 
 
@@ -75,7 +82,7 @@ class GraphOptions(Options):
     """Turns in which a model may correct an unusable reply."""
     prompts: Annotated[
         Mapping[str, InstanceOf[ChatPromptTemplate]] | None,
-        Here(),
+        NotSerialisable(),
         Rule("prompts by step, each a `ChatPromptTemplate`"),
     ] = None
     """Replacements for the method's prompts, by step, with the same variables."""
@@ -83,13 +90,17 @@ class GraphOptions(Options):
     """Name of the graph in traces; default the method's."""
     checkpointer: Annotated[
         BaseCheckpointSaver[Any] | bool | None,
-        Here(),
+        NotSerialisable(),
         Rule("a LangGraph checkpointer, such as `SqliteSaver`, or None"),
     ] = None
     """LangGraph checkpointer: `SqliteSaver` for `invoke`, `AsyncSqliteSaver` for `ainvoke`."""
-    cache: Annotated[BaseCache | None, Here(), Rule("a LangChain `BaseCache` or None")] = None
+    cache: Annotated[
+        BaseCache | None, NotSerialisable(), Rule("a LangChain `BaseCache` or None")
+    ] = None
     """LangChain cache for checked replies."""
-    store: Annotated[BaseStore | None, Here(), Rule("a LangGraph `BaseStore` or None")] = None
+    store: Annotated[
+        BaseStore | None, NotSerialisable(), Rule("a LangGraph `BaseStore` or None")
+    ] = None
     """LangGraph store, passed to the graph."""
 
     @field_validator("instructions")
@@ -130,7 +141,11 @@ class JudgeOptions(GraphOptions):
     """What it judges: two texts, or one."""
 
     memory: Annotated[
-        Memory | None, SkipValidation, AfterValidator(_memory), Rule("a FailureMemory"), Here()
+        Memory | None,
+        SkipValidation,
+        AfterValidator(_memory),
+        Rule("a FailureMemory"),
+        NotSerialisable(),
     ] = None
     """Audited mistakes; the judge sees those that resemble the row."""
     recall: Annotated[

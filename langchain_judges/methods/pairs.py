@@ -135,14 +135,14 @@ class PairSteps(RowSteps):
         check_pair(state)
         pair = pair_of(state)
         same = self.seen(pair, "output_a") == self.seen(pair, "output_b")
-        if failures := self.setup.unseen(pair):
+        if failures := self.context.unseen(pair):
             why = f"Not judged: {failures[0]['detail']}."
             return self.decided(pair, not_judged(failures, no_usage(), why))
         return self.decided(pair, even_verdict()) if same else self.blank(pair)
 
     def blank(self, row: Pair | Item) -> Update:
         """Return the state before a pair is judged: no order was asked first."""
-        waits = isinstance(self.setup.options, TwoOrders) and self.setup.options.waits
+        waits = isinstance(self.context.options, TwoOrders) and self.context.options.waits
         return {**super().blank(row), **({"first_order": None} if waits else {})}
 
     def recall(self, state: PairState) -> Steps[Update]:
@@ -153,7 +153,7 @@ class PairSteps(RowSteps):
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
         """Return what stands around the material: focus, the caller's words, examples."""
-        instructions = instructions_block(self.setup.options.instructions)
+        instructions = instructions_block(self.context.options.instructions)
         return {
             "focus": self.focus if user_turns(pair["input"]) > 1 else "",
             "instructions": instructions + examples,

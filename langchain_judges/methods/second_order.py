@@ -26,7 +26,7 @@ from langchain_judges.rows.texts import judged, transcript
 from langchain_judges.verdict import Pair, Verdict
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.setup import MethodGraph, Setup
+    from langchain_judges.methods.context import JudgeContext, MethodGraph
 
 OrderState = TypeVar("OrderState")
 TwoOrdersT = TypeVar("TwoOrdersT", bound="TwoOrders")
@@ -170,7 +170,7 @@ def first_order_sentence(options: TwoOrders, first: FirstOrder | None) -> str:
 
 def add_second_order(
     graph: MethodGraph,
-    setup: Setup,
+    context: JudgeContext,
     asking: tuple[str, Node],
     weigh: Callable[[OrderState], Update],
     ask: Callable[[OrderState], Next],
@@ -180,7 +180,7 @@ def add_second_order(
 
     Args:
         graph: The graph of the method, with the node that asks the first order.
-        setup: Makes nodes.
+        context: Makes nodes.
         asking: That node's name, and itself.
         weigh: From the state to its `first_order`.
         ask: From the state to what is asked next, sent to that node.
@@ -193,7 +193,7 @@ def add_second_order(
         works = [send for send in ask(state) if isinstance(send, Send)]
         return [Send(again, send.arg) for send in works] or after
 
-    graph.add_node("first_order", setup.plain(weigh))
+    graph.add_node("first_order", context.plain(weigh))
     graph.add_node(again, node)
     graph.add_edge(name, "first_order")
     graph.add_conditional_edges("first_order", Route(second), [again, after])

@@ -17,7 +17,7 @@ from langchain_judges.options.declare import (
 from langchain_judges.options.marks import (
     ClientMost,
     ForClient,
-    Here,
+    NotSerialisable,
     Owner,
     Rule,
     Scale,
@@ -27,7 +27,7 @@ from langchain_judges.options.signatures import factory, type_of, with_options
 __all__ = [
     "ClientMost",
     "ForClient",
-    "Here",
+    "NotSerialisable",
     "Options",
     "Owner",
     "Rule",

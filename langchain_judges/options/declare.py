@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from langchain_judges.errors import OptionError, did_you_mean
-from langchain_judges.options.marks import Group, Here, Owner
+from langchain_judges.options.marks import Group, NotSerialisable, Owner
 from langchain_judges.options.wording import wording
 
 
@@ -46,7 +46,7 @@ class Options(BaseModel):
         Args:
             for_client: Of these, only those that the client of a server may set.
         """
-        barred = (Here, Owner) if for_client else (Here,)
+        barred = (NotSerialisable, Owner) if for_client else (NotSerialisable,)
         return tuple(
             name for name, field in cls.model_fields.items() if not _is_marked(field, barred)
         )

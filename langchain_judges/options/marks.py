@@ -18,7 +18,7 @@ class Rule:
     text: str
 
 
-class Here:
+class NotSerialisable:
     """Marks an option that holds a live object: it exists in this process alone.
 
     Such an option stands in no JSON, no preset, no command line and no server's context.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from annotated_types import Ge, Gt, Lt
 from pydantic import AfterValidator, InstanceOf
 
-from langchain_judges.options import Here, Options, Owner, Rule
+from langchain_judges.options import NotSerialisable, Options, Owner, Rule
 
 if TYPE_CHECKING:
     from langchain_core.rate_limiters import BaseRateLimiter
@@ -76,12 +76,14 @@ class RunOptions(RunLimits):
     rate_limiter: Annotated[
         InstanceOf[BaseRateLimiter] | None,
         AfterValidator(_limits),
-        Here(),
+        NotSerialisable(),
         Rule("a LangChain rate limiter or None"),
     ] = None
     """Limits the rate of calls: `MinuteLimiter(rpm=…, tpm=…)`, or another LangChain rate
     limiter."""
-    config: Annotated[RunnableConfig | None, Here(), Rule("a `RunnableConfig`")] = None
+    config: Annotated[RunnableConfig | None, NotSerialisable(), Rule("a `RunnableConfig`")] = (
+        None
+    )
     """Callbacks, tags and metadata for every judgment."""
 
 

@@ -18,7 +18,7 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import OtherModel
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
-from langchain_judges.writing.options import Shapes, WriterOptions, writer_setup
+from langchain_judges.writing.options import Shapes, WriterOptions, writer_context
 from langchain_judges.writing.split import ToDo, Tree, placed, runs
 from langchain_judges.writing.state import (
     Draft,
@@ -119,14 +119,14 @@ class BSMWriter(WriterOptions):
 
 
 def _graph(writer: _BranchSolveMerge) -> JudgeGraph:
-    setup = writer.setup
+    context = writer.context
     graph = StateGraph(WriteState, input_schema=WritingTask, output_schema=WriteResult)
-    graph.add_node("start", setup.plain(writer.start))
-    graph.add_node("split", setup.node(writer.split))
-    graph.add_node("solve", setup.node(writer.solve))
-    graph.add_node("merge", setup.node(writer.merge))
-    graph.add_node("check", setup.plain(writer.check))
-    graph.add_node("repair", setup.node(writer.repair))
+    graph.add_node("start", context.plain(writer.start))
+    graph.add_node("split", context.node(writer.split))
+    graph.add_node("solve", context.node(writer.solve))
+    graph.add_node("merge", context.node(writer.merge))
+    graph.add_node("check", context.plain(writer.check))
+    graph.add_node("repair", context.node(writer.repair))
     graph.add_edge(START, "start")
     graph.add_conditional_edges("start", Route(writer.next_work), ["split", "solve"])
     for step in ("split", "solve", "merge", "repair"):
@@ -134,7 +134,7 @@ def _graph(writer: _BranchSolveMerge) -> JudgeGraph:
     graph.add_conditional_edges(
         "check", Route(writer.next_work), ["split", "solve", "merge", "repair", END]
     )
-    return setup.finish(graph)
+    return context.finish(graph)
 
 
 class _BranchSolveMerge(Writer[BSMWriter]):
@@ -230,11 +230,11 @@ def build(options: BSMWriter, model: str | BaseChatModel) -> JudgeGraph:
         "merge": options.merge_model,
         "repair": options.merge_model,
     }
-    setup = writer_setup(options, model, models)
+    context = writer_context(options, model, models)
     shapes: Shapes = {"split": Topic, "solve": Draft, "merge": Draft, "repair": Draft}
-    questions = {step: setup.question(step, shape) for step, shape in shapes.items()}
+    questions = {step: context.question(step, shape) for step, shape in shapes.items()}
     questions["split"] = replace(questions["split"], parse=parse_split)
-    return _graph(_BranchSolveMerge(options, setup, questions))
+    return _graph(_BranchSolveMerge(options, context, questions))
 
 
 create_bsm_writer = factory(BSMWriter, build, "create_bsm_writer")

@@ -17,7 +17,7 @@ from langchain_judges.methods.graph import JudgeGraph
 from langchain_judges.methods.options import Seed
 from langchain_judges.options import factory
 from langchain_judges.writing import prompts as texts
-from langchain_judges.writing.options import Shapes, WriterOptions, writer_setup
+from langchain_judges.writing.options import Shapes, WriterOptions, writer_context
 from langchain_judges.writing.state import (
     Draft,
     Topic,
@@ -88,24 +88,24 @@ class DirectWriter(WriterOptions):
 
 
 def _graph(writer: _Direct) -> JudgeGraph:
-    setup, first = writer.setup, "start"
+    context, first = writer.context, "start"
     graph = StateGraph(WriteState, input_schema=WritingTask, output_schema=WriteResult)
-    graph.add_node("start", setup.plain(writer.start))
+    graph.add_node("start", context.plain(writer.start))
     graph.add_edge(START, "start")
     if writer.options.plan:
         first = "plan"
-        graph.add_node("plan", setup.node(writer.plan))
+        graph.add_node("plan", context.node(writer.plan))
         graph.add_edge("start", "plan")
-    graph.add_node("draft", setup.node(writer.draft))
-    graph.add_node("choose", setup.node(writer.choose))
-    graph.add_node("check", setup.plain(writer.check))
-    graph.add_node("repair", setup.node(writer.repair))
+    graph.add_node("draft", context.node(writer.draft))
+    graph.add_node("choose", context.node(writer.choose))
+    graph.add_node("check", context.plain(writer.check))
+    graph.add_node("repair", context.node(writer.repair))
     graph.add_conditional_edges(first, Route(writer.draft_each), ["draft"])
     graph.add_edge("draft", "choose")
     graph.add_edge("choose", "check")
     graph.add_conditional_edges("check", Route(writer.after_check), ["repair", END])
     graph.add_edge("repair", "check")
-    return setup.finish(graph)
+    return context.finish(graph)
 
 
 class _Direct(Writer[DirectWriter]):
@@ -172,10 +172,10 @@ class _Direct(Writer[DirectWriter]):
 def build(options: DirectWriter, model: str | BaseChatModel) -> JudgeGraph:
     """Return the writer."""
     shapes: Shapes = {"plan": Topic, "draft": Draft, "choose": Topic, "repair": Draft}
-    setup = writer_setup(options, model, dict.fromkeys(shapes))
-    questions = {step: setup.question(step, shape) for step, shape in shapes.items()}
+    context = writer_context(options, model, dict.fromkeys(shapes))
+    questions = {step: context.question(step, shape) for step, shape in shapes.items()}
     questions["draft"] = replace(questions["draft"], sampled=options.samples > 1)
-    return _graph(_Direct(options, setup, questions))
+    return _graph(_Direct(options, context, questions))
 
 
 create_direct_writer = factory(DirectWriter, build, "create_direct_writer")

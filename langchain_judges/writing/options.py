@@ -8,8 +8,8 @@ from annotated_types import Ge
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, model_validator
 
+from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.options import GraphOptions
-from langchain_judges.methods.setup import Setup
 from langchain_judges.writing.coverage import ENGLISH, Counting, check_word_forms
 
 LONGEST_TEXT = 360
@@ -42,17 +42,17 @@ class WriterOptions(GraphOptions):
         return {"strict": self.strict, "language": self.language}
 
 
-def writer_setup(
+def writer_context(
     options: WriterOptions,
     model: str | BaseChatModel,
     others: dict[str, str | BaseChatModel | None],
-) -> Setup:
+) -> JudgeContext:
     """Choose prompts and models, and let a local model write longer texts than it judges."""
-    setup = Setup.of(options, model, others)
-    for channel in setup.channels.values():
+    context = JudgeContext.of(options, model, others)
+    for channel in context.channels.values():
         if channel.text_limit:
             channel.text_limit = LONGEST_TEXT
-    return setup
+    return context
 
 
 Shapes = dict[str, type[BaseModel]]

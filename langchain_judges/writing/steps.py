@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from langchain_judges.asking.ask import ask
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.methods.setup import Setup
+from langchain_judges.methods.context import JudgeContext
 from langchain_judges.rows.checks import check_task
 from langchain_judges.rows.texts import fence_token
 from langchain_judges.verdict import add_usage
@@ -37,7 +37,7 @@ class Writer(Generic[Own]):
     """The steps that the writers share, with their options and questions."""
 
     options: Own
-    setup: Setup
+    context: JudgeContext
     questions: Mapping[str, Question]
 
     def start(self, state: WriteState) -> Update:

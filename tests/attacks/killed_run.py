@@ -137,14 +137,14 @@ async def saver_of(folder: Path) -> AsyncIterator[Any]:
 def report_replies() -> None:
     """Print a line when a reply is written down."""
     module: Any = ask
-    tell = module.tell
+    emit = module.emit
 
-    def told(kind: str, *rest: Any, **more: Any) -> None:
+    def emitting(kind: str, *rest: Any, **more: Any) -> None:
         if kind == "reply":
             os.write(1, b"written\n")
-        tell(kind, *rest, **more)
+        emit(kind, *rest, **more)
 
-    module.tell = told
+    module.emit = emitting
 
 
 def main(url: str, folder: Path, subject: str, way: str, end: str) -> None:

@@ -15,7 +15,7 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.methods.allure.options import ALLURE
 from langchain_judges.methods.allure.replies import JudgeResult, JudgeState
 from langchain_judges.methods.items import ItemState
-from langchain_judges.methods.rubric.graph import label_graph, label_setup
+from langchain_judges.methods.rubric.graph import label_context, label_graph
 from langchain_judges.methods.rubric.steps import LabelSteps
 from langchain_judges.options import factory
 
@@ -29,7 +29,7 @@ class RememberingSteps(LabelSteps):
 
     def begin(self, state: ItemState) -> Update:
         """Check the item, and say what it is judged with."""
-        reminder = self.setup.reminder
+        reminder = self.context.reminder
         return {
             **super().begin(state),
             "memory_version": str(reminder.memory.version) if reminder else None,
@@ -39,7 +39,7 @@ class RememberingSteps(LabelSteps):
 
 def build(options: ALLURE, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
-    steps = RememberingSteps(label_setup(options, model), options)
+    steps = RememberingSteps(label_context(options, model), options)
     return label_graph(steps, JudgeState, JudgeResult, labels=list(options.labels))
 
 

@@ -13,8 +13,8 @@ from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import BSMResult, BSMState
 from langchain_judges.methods.bsm.steps import BSMSteps
+from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.second_order import add_second_order
-from langchain_judges.methods.setup import Setup
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
@@ -28,31 +28,31 @@ def _graph(steps: BSMSteps) -> JudgeGraph:
     graph: StateGraph[BSMState, None, RememberedPair, BSMResult] = StateGraph(
         BSMState, input_schema=RememberedPair, output_schema=BSMResult
     )
-    setup = steps.setup
-    graph.add_node("branch", setup.node(steps.branch))
-    solve = setup.asks(steps.solve, steps.solved)
+    context = steps.context
+    graph.add_node("branch", context.node(steps.branch))
+    solve = context.asks(steps.solve, steps.solved)
     graph.add_node("solve", solve)
-    graph.add_node("merge", setup.node(steps.merge))
+    graph.add_node("merge", context.node(steps.merge))
     first = "branch"
     if steps.options.reference_model is not None:
         first = "reference"
-        graph.add_node("reference", setup.node(steps.reference))
+        graph.add_node("reference", context.node(steps.reference))
         graph.add_edge("reference", "branch")
     begin(graph, steps, lambda _: first, [first])
     before = "branch"
     if steps.options.adaptive:
         before = "choose"
-        graph.add_node("choose", setup.plain(steps.choose))
+        graph.add_node("choose", context.plain(steps.choose))
         graph.add_edge("branch", "choose")
         graph.add_edge("solve", "choose")
     elif steps.options.waits:
         again = ("solve", solve)
-        add_second_order(graph, setup, again, steps.first_order, steps.solve_each, "merge")
+        add_second_order(graph, context, again, steps.first_order, steps.solve_each, "merge")
     else:
         graph.add_edge("solve", "merge")
     graph.add_conditional_edges(before, Route(steps.solve_each), ["solve", "merge"])
     graph.add_edge("merge", END)
-    return setup.finish(graph)
+    return context.finish(graph)
 
 
 def build(options: BSM, model: str | BaseChatModel) -> JudgeGraph:
@@ -63,10 +63,10 @@ def build(options: BSM, model: str | BaseChatModel) -> JudgeGraph:
         "merge": options.merge_model,
         "reference": options.reference_model,
     }
-    setup = Setup.of(
+    context = JudgeContext.of(
         options, model, models, examples_in=("merge" if options.merge == "model" else "branch",)
     )
-    return _graph(BSMSteps(setup, options))
+    return _graph(BSMSteps(context, options))
 
 
 create_bsm_judge = factory(BSM, build, "create_bsm_judge")

@@ -42,7 +42,7 @@ class PlanSteps(PairSteps):
             "request": request,
             "focus": texts.ANSWER_FOCUS if user_turns(state["input"]) > 1 else "",
         }
-        question = self.setup.question("reference", Answer)
+        question = self.context.question("reference", Answer)
         reply, reused = yield from self.references.get(
             request, lambda: ask(question, variables), lambda reply: reply.data is not None
         )
@@ -76,7 +76,7 @@ class PlanSteps(PairSteps):
 
     def _plan(self, state: BSMState, order: Order | None) -> Steps[tuple[Reply, bool]]:
         options, request = self.options, transcript(state["input"])
-        question = self.setup.question(
+        question = self.context.question(
             "branch", plan_shape(options.max_criteria, options.weighted), parse=parse_plan
         )
         # Overall verdicts say what counts, and nothing of one criterion: where scores are

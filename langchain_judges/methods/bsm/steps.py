@@ -151,7 +151,7 @@ class BSMSteps(PlanSteps):
             if one
             else several_scores_shape(options.scale, criteria, options.explain_first)
         )
-        return self.setup.question(
+        return self.context.question(
             "solve",
             shape,
             parse=parse_scores if one else None,
@@ -255,7 +255,7 @@ class BSMSteps(PlanSteps):
             **self.scale,
             **self.frame(pair_of(state), lessons),
         }
-        question = self.setup.question("merge", Choice)
+        question = self.context.question("merge", Choice)
         return ask(question, variables, unit=ORDER_NAMES[order], order=order)
 
     def material(

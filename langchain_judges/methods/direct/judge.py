@@ -13,6 +13,7 @@ from langgraph.constants import END, START
 from langchain_judges.asking.nodes import Route, in_one
 from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.beginning import begin
+from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.direct.asked_once import (
     Absolute,
     ChainOfThought,
@@ -26,7 +27,6 @@ from langchain_judges.methods.direct.replies import DirectResult, DirectState
 from langchain_judges.methods.direct.self_consistency import SelfConsistency
 from langchain_judges.methods.direct.steps import BaselineSteps
 from langchain_judges.methods.second_order import add_second_order
-from langchain_judges.methods.setup import Setup
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
@@ -41,42 +41,44 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
     graph: StateGraph[DirectState, None, RememberedPair, DirectResult] = StateGraph(
         DirectState, input_schema=RememberedPair, output_schema=options.result
     )
-    judge = steps.setup.asks(steps.judge, steps.judged)
-    if options.form.replies == 1 and not options.form.criteria and not steps.setup.reminder:
+    judge = steps.context.asks(steps.judge, steps.judged)
+    if options.form.replies == 1 and not options.form.criteria and not steps.context.reminder:
         between = steps.first_order if options.waits else None
         steps_in_one = in_one(steps.begin, steps.ask_each, judge, steps.merge, between)
-        graph.add_node("judge", steps.setup.node(steps_in_one))
+        graph.add_node("judge", steps.context.node(steps_in_one))
         graph.add_edge(START, "judge")
         graph.add_edge("judge", END)
-        return steps.setup.finish(graph, worked=list(options.worked))
+        return steps.context.finish(graph, worked=list(options.worked))
     graph.add_node("judge", judge)
-    graph.add_node("merge", steps.setup.plain(steps.merge))
+    graph.add_node("merge", steps.context.plain(steps.merge))
     if options.form.criteria:
-        graph.add_node("plan", steps.setup.asks(steps.plan, steps.planned))
+        graph.add_node("plan", steps.context.asks(steps.plan, steps.planned))
         graph.add_conditional_edges("plan", Route(steps.ask_each), ["judge", "merge"])
         begin(graph, steps, lambda _: "plan", ["plan"])
     elif options.form.adaptive:
-        graph.add_node("choose", steps.setup.plain(steps.choose))
+        graph.add_node("choose", steps.context.plain(steps.choose))
         graph.add_conditional_edges("choose", Route(steps.ask_due), ["judge", "merge"])
         begin(graph, steps, lambda _: "choose", ["choose"])
     else:
         begin(graph, steps, steps.ask_each, ["judge"])
     if options.waits:
         again = ("judge", judge)
-        add_second_order(graph, steps.setup, again, steps.first_order, steps.ask_each, "merge")
+        add_second_order(
+            graph, steps.context, again, steps.first_order, steps.ask_each, "merge"
+        )
     else:
         graph.add_edge("judge", "choose" if options.form.adaptive else "merge")
     graph.add_edge("merge", END)
-    return steps.setup.finish(graph, worked=list(options.worked))
+    return steps.context.finish(graph, worked=list(options.worked))
 
 
 def build(options: Baseline, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
     steps = dict.fromkeys(options.prompt_texts)
-    setup = Setup.of(
+    context = JudgeContext.of(
         options, model, steps, examples_in=("judge",), templates=options.prompt_texts
     )
-    return _graph(BaselineSteps(setup, options))
+    return _graph(BaselineSteps(context, options))
 
 
 create_relative_judge = factory(Relative, build, "create_relative_judge")

@@ -78,7 +78,7 @@ class BaselineSteps(PairSteps):
         scores, several = form.reads == "scores", form.replies > 1
         one_label = not scores and not several
         parse = spoken_scores if scores else spoken_choice
-        return self.setup.question(
+        return self.context.question(
             "judge",
             scores_shape(form.scale) if scores else LABELS[form.reads],
             sampled=several,
@@ -106,7 +106,7 @@ class BaselineSteps(PairSteps):
 
     def plan(self, state: DirectState) -> Call:
         """Ask for criteria from the request alone."""
-        question = self.setup.question("plan", plan_shape(self.form.criteria))
+        question = self.context.question("plan", plan_shape(self.form.criteria))
         size = {"max_criteria": self.form.criteria}
         return Call(question, {**self.request(pair_of(state)), **size})
 

@@ -12,13 +12,13 @@ from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.once import Once
 from langchain_judges.memory.reminder import RememberedPair
 from langchain_judges.methods.beginning import begin
+from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.replies import DRPEResult, DRPEState
 from langchain_judges.methods.drpe.role_steps import RoleSteps
 from langchain_judges.methods.drpe.roles import sets_mark
 from langchain_judges.methods.drpe.vote_steps import VoteSteps
 from langchain_judges.methods.second_order import add_second_order
-from langchain_judges.methods.setup import Setup
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
@@ -32,27 +32,27 @@ def _graph(roles: RoleSteps, votes: VoteSteps) -> JudgeGraph:
     graph: StateGraph[DRPEState, None, RememberedPair, DRPEResult] = StateGraph(
         DRPEState, input_schema=RememberedPair, output_schema=DRPEResult
     )
-    setup, options = votes.setup, votes.options
-    graph.add_node("roles", setup.node(roles.roles))
-    vote = setup.node(votes.vote)
+    context, options = votes.context, votes.options
+    graph.add_node("roles", context.node(roles.roles))
+    vote = context.node(votes.vote)
     graph.add_node("vote", vote)
-    graph.add_node("score", setup.plain(votes.score))
+    graph.add_node("score", context.plain(votes.score))
     begin(graph, roles, lambda _: "roles", ["roles"])
     before = "roles"
     if options.poll.adaptive:
         before = "choose"
-        graph.add_node("choose", setup.plain(votes.choose))
+        graph.add_node("choose", context.plain(votes.choose))
         graph.add_edge("roles", "choose")
     graph.add_conditional_edges(before, Route(votes.ask_panel), ["vote", "score"])
     if options.waits:
         again = ("vote", vote)
-        add_second_order(graph, setup, again, votes.first_order, votes.ask_panel, "score")
+        add_second_order(graph, context, again, votes.first_order, votes.ask_panel, "score")
     else:
         graph.add_edge("vote", "choose" if options.poll.adaptive else "score")
     graph.add_edge("score", END)
     # What sits by task is decided by the wording of the sets.
     sets = {"sets": sets_mark()} if options.seating.by_task else {}
-    return setup.finish(graph, embeddings=type(roles.embeddings).__name__, **sets)
+    return context.finish(graph, embeddings=type(roles.embeddings).__name__, **sets)
 
 
 def build(options: DRPE, model: str | BaseChatModel) -> JudgeGraph:
@@ -62,8 +62,8 @@ def build(options: DRPE, model: str | BaseChatModel) -> JudgeGraph:
         default_embeddings() if clusters else SentenceEmbeddings()
     )
     others = {"roles": options.role_model, "vote": None}
-    setup = Setup.of(options, model, others, examples_in=("vote",))
-    return _graph(RoleSteps(setup, options, embeddings, Once()), VoteSteps(setup, options))
+    context = JudgeContext.of(options, model, others, examples_in=("vote",))
+    return _graph(RoleSteps(context, options, embeddings, Once()), VoteSteps(context, options))
 
 
 create_drpe_judge = factory(DRPE, build, "create_drpe_judge")

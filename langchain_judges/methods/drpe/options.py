@@ -17,7 +17,7 @@ from langchain_judges.methods.drpe.roles import RoleLike, read_roles
 from langchain_judges.methods.options import OtherModel, Seed, check_quorum
 from langchain_judges.methods.second_order import TwoOrders
 from langchain_judges.methods.tasks import AutoTask
-from langchain_judges.options import Here, Rule, group
+from langchain_judges.options import NotSerialisable, Rule, group
 from langchain_judges.orders import Order, OrderRule
 from langchain_judges.verdict import Role
 
@@ -121,7 +121,7 @@ class DRPE(TwoOrders):
     role_model: OtherModel = None
     """Generates roles instead of `model`."""
     embeddings: Annotated[
-        Embeddings | None, Here(), Rule("a LangChain `Embeddings` or None")
+        Embeddings | None, NotSerialisable(), Rule("a LangChain `Embeddings` or None")
     ] = None
     """Embeds `"type: description"` for clustering; default all-MiniLM-L6-v2."""
     seed: Seed = 0

@@ -34,7 +34,7 @@ class RoleSteps(DRPESteps):
         panel = self.options.seating
         shape = both_readers_shape if panel.merged_prompt else readers_shape
         questions = {
-            kind: self.setup.question("roles", shape(panel.readers), kind)
+            kind: self.context.question("roles", shape(panel.readers), kind)
             for kind in self.options.kinds
         }
         return Seating(panel, questions, self.embeddings, self.options.seed)

@@ -129,7 +129,7 @@ class VoteSteps(DRPESteps):
         poll, batch = self.options.poll, self.options.poll.batch
         measured, soft = poll.confidence in {"auto", "logprobs"}, poll.confidence == "soft"
         measure = partial(confidences, kind=poll.span) if measured else soft_votes
-        return self.setup.question(
+        return self.context.question(
             "vote",
             votes_shape(len(voters)) if batch else RoleVote,
             "vote" if batch else "vote_alone",

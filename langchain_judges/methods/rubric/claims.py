@@ -78,7 +78,7 @@ class ClaimSteps(ItemSteps):
         if self._compares(item):
             texts += " and, in a list of their own, those of the expected answer"
         variables = {**material(item), "source": "", "texts": texts, "most": MOST_CLAIMS}
-        question = self.setup.question("split", split_shape(self._compares(item)))
+        question = self.context.question("split", split_shape(self._compares(item)))
         instructions = instructions_block(self.options.instructions)
         return Call(question, {**variables, "instructions": instructions})
 
@@ -114,7 +114,7 @@ class ClaimSteps(ItemSteps):
         names = _names(claims)
         lines = [f"{name}: {claim['claim']}" for name, claim in zip(names, claims, strict=True)]
         variables = {**fields, "response": response, "rules": rules, "claims": "\n".join(lines)}
-        question = self.setup.question(
+        question = self.context.question(
             "check",
             check_shape(tuple(names), self.options.explain),
             partial=lax_shape(tuple(names)),
@@ -175,18 +175,18 @@ def claims_graph(steps: ClaimSteps, **marks: object) -> JudgeGraph:
     # Loaded on use: to check options and count calls takes no graph.
     from langgraph.graph import StateGraph
 
-    setup = steps.setup
+    context = steps.context
     graph: StateGraph[Any] = StateGraph(
         ClaimState, input_schema=Item, output_schema=ClaimResult
     )
-    graph.add_node("split", setup.asks(steps.split, steps.unlabelled_claims))
-    graph.add_node("check", setup.asks(steps.ask, steps.checked))
-    graph.add_node("total", setup.plain(steps.total))
+    graph.add_node("split", context.asks(steps.split, steps.unlabelled_claims))
+    graph.add_node("check", context.asks(steps.ask, steps.checked))
+    graph.add_node("total", context.plain(steps.total))
     begin(graph, steps, lambda _: "split", ["split"])
     graph.add_conditional_edges("split", Route(steps.next), ["check", "total", END])
     graph.add_edge("check", "total")
     graph.add_edge("total", END)
-    return setup.finish(graph, **marks)
+    return context.finish(graph, **marks)
 
 
 @cache

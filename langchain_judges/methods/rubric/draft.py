@@ -47,7 +47,7 @@ class DraftSteps(LabelSteps):
 
     def start(self, graph: StateGraph[Any]) -> None:
         """Add how a judgment begins: with the draft."""
-        graph.add_node("draft", self.setup.node(self.draft))
+        graph.add_node("draft", self.context.node(self.draft))
         begin(graph, self, lambda _: "draft", ["draft"])
         graph.add_conditional_edges("draft", Route(self.ask_what_there_is), ["evaluate", END])
 
@@ -63,7 +63,7 @@ class DraftSteps(LabelSteps):
             "criteria": ASKED_ALREADY.format(criteria=lines) if criteria else "",
             "instructions": self.instructions,
         }
-        question = self.setup.question("draft", draft_shape(self.most))
+        question = self.context.question("draft", draft_shape(self.most))
         reply, is_cached = yield from self.drafts.get(
             json.dumps([task, lines]),
             lambda: ask(question, variables),

@@ -8,10 +8,10 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.rubric.label_options import LabelOptions
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS, DRAFT_PROMPTS, PROMPTS
 from langchain_judges.methods.rubric.steps import LabelSteps
-from langchain_judges.methods.setup import Setup
 from langchain_judges.verdict import Item
 
 if TYPE_CHECKING:
@@ -33,28 +33,30 @@ def label_graph(steps: LabelSteps, state: type, result: type, **marks: object) -
     # Loaded on use: to check options and count calls takes no graph.
     from langgraph.graph import StateGraph
 
-    setup = steps.setup
+    context = steps.context
     if steps.options.memory is not None:
         step = "evaluate" if steps.options.shows_task else "answer"
         place = "examples" if steps.options.explain == "none" else "instructions"
-        if place not in setup.prompts[step].input_variables:
+        if place not in context.prompts[step].input_variables:
             raise OptionError(
                 f"the prompt {step!r} has no `{place}`, where examples of the memory stand"
             )
     graph: StateGraph[Any] = StateGraph(state, input_schema=Item, output_schema=result)
-    graph.add_node("evaluate", setup.asks(steps.evaluate, steps.evaluated))
-    graph.add_node("total", setup.plain(steps.total))
+    graph.add_node("evaluate", context.asks(steps.evaluate, steps.evaluated))
+    graph.add_node("total", context.plain(steps.total))
     steps.start(graph)
     graph.add_edge("evaluate", "total")
     graph.add_edge("total", END)
-    return setup.finish(graph, **marks)
+    return context.finish(graph, **marks)
 
 
-def label_setup(
+def label_context(
     options: LabelOptions, model: str | BaseChatModel, drafts: bool = False
-) -> Setup:
+) -> JudgeContext:
     """Return what the steps of a judge that labels one text work with."""
     others = dict.fromkeys(["draft", "evaluate"] if drafts else ["evaluate"])
     alone = PROMPTS if options.shows_task else ANSWER_PROMPTS
     templates = DRAFT_PROMPTS if drafts else alone
-    return Setup.of(options, model, others, examples_in=("evaluate",), templates=templates)
+    return JudgeContext.of(
+        options, model, others, examples_in=("evaluate",), templates=templates
+    )

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from langchain_core.language_models import BaseChatModel
 
+from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.rubric.claims import (
     ClaimSteps,
     claims_graph,
 )
 from langchain_judges.methods.rubric.draft import DraftSteps
-from langchain_judges.methods.rubric.graph import label_graph, label_setup
+from langchain_judges.methods.rubric.graph import label_context, label_graph
 from langchain_judges.methods.rubric.options import RubricOptions
 from langchain_judges.methods.rubric.prompts import CLAIM_PROMPTS
 from langchain_judges.methods.rubric.replies import RubricResult, RubricState
 from langchain_judges.methods.rubric.steps import LabelSteps
-from langchain_judges.methods.setup import Setup
 from langchain_judges.options import factory
 
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ def build(options: RubricOptions, model: str | BaseChatModel) -> JudgeGraph:
     """Return the judge."""
     if options.claims:
         others = dict.fromkeys(CLAIM_PROMPTS)
-        setup = Setup.of(options, model, others, templates=CLAIM_PROMPTS)
-        return claims_graph(ClaimSteps(setup, options), **options.marks())
+        context = JudgeContext.of(options, model, others, templates=CLAIM_PROMPTS)
+        return claims_graph(ClaimSteps(context, options), **options.marks())
     if options.draft:
-        setup = label_setup(options, model, drafts=True)
+        context = label_context(options, model, drafts=True)
         steps: LabelSteps = DraftSteps(
-            setup, options, options.each, options.min_valid, most=options.draft
+            context, options, options.each, options.min_valid, most=options.draft
         )
     else:
         steps = LabelSteps(
-            label_setup(options, model), options, options.each, options.min_valid
+            label_context(options, model), options, options.each, options.min_valid
         )
     return label_graph(steps, RubricState, RubricResult, **options.marks())
 

@@ -159,7 +159,7 @@ class LabelSteps(ItemSteps):
         """Return the examples that can be shown, and a note for those that cannot."""
         if self._is_whole(item):
             return super().fitting(item, recalled)
-        reminder = self.setup.reminder
+        reminder = self.context.reminder
         assert reminder  # noqa: S101 - the node exists only with a memory
         fit = usable(recalled, self.criteria(item)[0].names)
         selection = fitting(
@@ -182,7 +182,7 @@ class LabelSteps(ItemSteps):
             unit: criterion.names
             for unit, criterion in zip(units_of(criteria), criteria, strict=True)
         }
-        question = self.setup.question(
+        question = self.context.question(
             "evaluate",
             label_shape(criteria[0].names, explain),
             measure=partial(parts_probabilities, labels=labels),
@@ -191,14 +191,14 @@ class LabelSteps(ItemSteps):
             alternatives=_ALTERNATIVES,
         )
         if len(criteria) == 1:
-            prompt = self.setup.prompts["evaluate" if self.options.shows_task else "answer"]
+            prompt = self.context.prompts["evaluate" if self.options.shows_task else "answer"]
             parse = partial(spoken_label, labels=criteria[0].names)
             return replace(question, parse=parse, prompt=prompt)
         return replace(
             question,
             shape=labels_shape(criteria, explain),
             partial=lax_shape(tuple(labels)),
-            prompt=self.setup.prompts["criteria"],
+            prompt=self.context.prompts["criteria"],
         )
 
     def _criteria_words(self, criteria: Sequence[Criterion]) -> dict[str, str]:
@@ -237,7 +237,9 @@ class LabelSteps(ItemSteps):
 
     def _turns(self, item: Item, examples: Sequence[Example]) -> list[BaseMessage]:
         """Return each example as the two turns it would have been."""
-        prompt = self.setup.prompts["example" if self.options.shows_task else "answer_example"]
+        prompt = self.context.prompts[
+            "example" if self.options.shows_task else "answer_example"
+        ]
         cases = [(shaped_as(item, each), reply_to(each)) for each in examples]
         return [
             turn
@@ -255,7 +257,7 @@ class LabelSteps(ItemSteps):
         """Return how many characters of examples fit beside the item."""
         budget = reminder.memory.budget
         most = float("inf") if budget is None else budget
-        context = self.setup.channels["evaluate"].context
+        context = self.context.channels["evaluate"].context
         if context is None:
             return most
         characters = sum(len(str(value)) for value in material(item).values())

@@ -29,7 +29,7 @@ class AspectSteps(SC2Steps):
     def question(self) -> Question:
         """What one sample is asked."""
         shape = aspects_shape(self.options.n_aspects)
-        return self.setup.question(
+        return self.context.question(
             "aspects",
             shape,
             parse=parse_aspects,

@@ -23,7 +23,7 @@ from langchain_judges.methods.sc2.aspects import cosine, normal_form
 from langchain_judges.methods.sc2.replies import CheckedTable, ComparisonTable, TableRow
 from langchain_judges.methods.sc2.table_view import NOTHING
 from langchain_judges.methods.sc2.tables import filled_cells
-from langchain_judges.options import Here, Options, Rule
+from langchain_judges.options import NotSerialisable, Options, Rule
 
 Nli = Callable[[str, str], float]
 """From a premise and a hypothesis to the probability of entailment, in [0, 1]."""
@@ -62,7 +62,7 @@ class TableCheck(Options):
     """Let a table that passes win against one that does not, without asking the comparator."""
     embed: bool = True
     """Use embeddings beside words."""
-    nli: Annotated[Nli | None, Here(), Rule("a function of two texts")] = None
+    nli: Annotated[Nli | None, NotSerialisable(), Rule("a function of two texts")] = None
     """An entailment model instead of words and embeddings for support and coverage, called as
     `nli(premise, hypothesis)`; it returns a number from 0 to 1."""
 

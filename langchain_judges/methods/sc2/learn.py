@@ -19,6 +19,7 @@ from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Steps, arun, run, together
 from langchain_judges.errors import OptionError
+from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.sc2 import prompts as texts_of
 from langchain_judges.methods.sc2.aspect_files import (
@@ -30,9 +31,8 @@ from langchain_judges.methods.sc2.aspects import by_frequency, distinct
 from langchain_judges.methods.sc2.corpus import Passage, TextLike, corpus_hash, read_corpus
 from langchain_judges.methods.sc2.parse import parse_aspects
 from langchain_judges.methods.sc2.replies import Extracted, aspect_names, merged_shape
-from langchain_judges.methods.setup import prompt_set
 from langchain_judges.methods.tasks import AboutTask, read_task
-from langchain_judges.options import Here, Options, Owner, Rule, with_options
+from langchain_judges.options import NotSerialisable, Options, Owner, Rule, with_options
 from langchain_judges.rows.texts import fence_token
 from langchain_judges.verdict import Failure, Usage, add_usage, no_usage
 
@@ -72,11 +72,13 @@ class LearnOptions(Options):
     """Turns in which a model may correct an unusable reply."""
     prompts: Annotated[
         Mapping[str, InstanceOf[ChatPromptTemplate]] | None,
-        Here(),
+        NotSerialisable(),
         Rule("prompts by step, each a `ChatPromptTemplate`"),
     ] = None
     """Replacements for `sc2.prompts.LEARN_PROMPTS`."""
-    cache: Annotated[BaseCache | None, Here(), Rule("a LangChain `BaseCache` or None")] = None
+    cache: Annotated[
+        BaseCache | None, NotSerialisable(), Rule("a LangChain `BaseCache` or None")
+    ] = None
     """LangChain cache for checked replies; a second try pays for failures only."""
 
     @model_validator(mode="after")

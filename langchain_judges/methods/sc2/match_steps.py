@@ -56,7 +56,7 @@ class MatchSteps(SC2Steps):
     def question(self) -> Question:
         """What the comparator is asked."""
         weighed = self.options.crown == "strength"
-        return self.setup.question(
+        return self.context.question(
             "match",
             Decision,
             parse=parse_decision,

@@ -21,7 +21,7 @@ from langchain_judges.methods.sc2.evidence import EVIDENCE, sketch
 from langchain_judges.methods.sc2.pairings import most_comparisons
 from langchain_judges.methods.sc2.replies import Inference
 from langchain_judges.methods.tasks import AboutTask, Task, read_task
-from langchain_judges.options import ClientMost, ForClient, Here, Rule, group
+from langchain_judges.options import ClientMost, ForClient, NotSerialisable, Rule, group
 from langchain_judges.orders import OrderRule
 
 
@@ -154,7 +154,7 @@ class SC2(FewShot):
     preference_samples: Annotated[int, Ge(1), ClientMost(32)] = 1
     """Preference calls for each order, at temperature 0.7 if several."""
     embeddings: Annotated[
-        Embeddings | None, Here(), Rule("a LangChain `Embeddings` or None")
+        Embeddings | None, NotSerialisable(), Rule("a LangChain `Embeddings` or None")
     ] = None
     """Finds near-duplicate aspects and serves the table check; default all-MiniLM-L6-v2."""
     seed: Seed = 0

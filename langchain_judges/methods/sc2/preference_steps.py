@@ -42,7 +42,7 @@ class PreferenceSteps(SC2Steps):
     @cached_property
     def question(self) -> Question:
         """What each order is asked, with the texts hidden or not."""
-        return self.setup.question(
+        return self.context.question(
             "preference",
             Preferred,
             "table_only" if self.options.table_only else "preference",

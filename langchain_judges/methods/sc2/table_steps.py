@@ -34,7 +34,7 @@ class TableSteps(SC2Steps):
     def question(self) -> Question:
         """What one table is asked by; its shape is replaced by that of the pair's aspects."""
         shares = self.options.samples > 1
-        return self.setup.question(
+        return self.context.question(
             "table", Aspects, label="{unit}", sampled=True, shares_material=shares
         )
 
@@ -54,7 +54,7 @@ class TableSteps(SC2Steps):
     def table(self, work: TableWork) -> Call:
         """Ask for one table: a row for each aspect, of what is shared and what is not."""
         aspects, number = work["aspects"], work["number"]
-        whole, part = table_shapes(len(aspects), self.setup.channels["table"].text_limit)
+        whole, part = table_shapes(len(aspects), self.context.channels["table"].text_limit)
         parse = partial(parse_table, aspects=aspects)
         variables = {
             **self.material(work["pair"], "AB"),

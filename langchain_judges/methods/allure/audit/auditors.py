@@ -25,12 +25,12 @@ from langchain_judges.methods.allure.audit.review import (
     read_answers,
 )
 from langchain_judges.methods.allure.audit.state import audited_shape
+from langchain_judges.methods.context import prompt_set
 from langchain_judges.methods.items import material
 from langchain_judges.methods.marks import unwrapped
 from langchain_judges.methods.options import GraphOptions
 from langchain_judges.methods.rubric.label_options import LabelOptions
 from langchain_judges.methods.rubric.wording import criterion_words, label_words
-from langchain_judges.methods.setup import prompt_set
 from langchain_judges.verdict import Label, Usage
 
 Auditor = str | BaseChatModel | Callable[[AuditProposal], Any]

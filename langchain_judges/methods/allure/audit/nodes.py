@@ -15,7 +15,7 @@ from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.journal import ThreadJournal, key_of
 from langchain_judges.asking.steps import Effect, Steps, Update
-from langchain_judges.asking.stream import tell
+from langchain_judges.asking.stream import emit
 from langchain_judges.memory.protocol import Memory
 from langchain_judges.methods.allure.audit.admission import Admission, Reach
 from langchain_judges.methods.allure.audit.auditors import Audit
@@ -108,7 +108,7 @@ class Loop:
         verdict = yield from self._judged(
             item, self.memory.version, judge.invoke, judge.ainvoke
         )
-        tell("verdict", "evaluate", verdict, item["id"])
+        emit("verdict", "evaluate", verdict, item["id"])
         return {work["part"]: {item["id"]: verdict}}
 
     def try_out(self, batch: Batch) -> Steps[Update]:
@@ -130,7 +130,7 @@ class Loop:
         for item in batch["items"]:
             id = item["id"]
             verdicts[id] = yield from self._judged(item, version, now, later)
-            tell("verdict", "try", verdicts[id], id)
+            emit("verdict", "try", verdicts[id], id)
         return {"trial_verdicts": verdicts}
 
     def _judged(
@@ -175,7 +175,7 @@ class Loop:
         decisions, usages = yield from self.audit_by(proposals)
         by_id = {decision["id"]: decision for decision in decisions}
         for decision in decisions:
-            tell("decision", "audit", decision)
+            emit("decision", "audit", decision)
         mistakes, right = learnt_from(by_id, self.options.right_share)
         meanings = {mode.name: mode.description for mode in self.modes}
         examples = [
@@ -193,7 +193,7 @@ class Loop:
     def measure_round(self, state: AuditState) -> Steps[Update]:
         """Record the result of the round, and decide whether another one follows."""
         result = self.rounds.summary(state)
-        tell("round", "measure", result)
+        emit("round", "measure", result)
         history = [*state["history"], result]
         families = {example["family"] for example in state["learnt"]}
         # Trials have already judged dev with what was learnt.

@@ -15,7 +15,7 @@ from langchain_judges.methods.allure.audit.checks import CHECKS
 from langchain_judges.methods.allure.audit.modes import Mode
 from langchain_judges.methods.options import GraphOptions, Seed, Written
 from langchain_judges.methods.rubric.criteria import read_labels
-from langchain_judges.options import ClientMost, Here, Owner, Rule
+from langchain_judges.options import ClientMost, NotSerialisable, Owner, Rule
 from langchain_judges.verdict import Label
 
 Again = Literal["families", "all"]
@@ -56,7 +56,9 @@ class AuditOptions(GraphOptions):
     `Command(resume=answers)`; see `review.py` for answers. Or a function from one proposal to
     an answer, or a model."""
     modes: Annotated[
-        Sequence[Mode | str | Mapping[str, str]] | None, Here(), Rule("a list of failure modes")
+        Sequence[Mode | str | Mapping[str, str]] | None,
+        NotSerialisable(),
+        Rule("a list of failure modes"),
     ] = None
     """Your own failure modes, in addition to the paper's five."""
     right_share: Annotated[float, Ge(0), Lt(1)] = 0.25

@@ -39,7 +39,7 @@ waits for what is streamed."""
 
 
 @dataclass(frozen=True)
-class Setup:
+class JudgeContext:
     """What the steps of a judge work with: checked options, prompts, models, memory."""
 
     options: GraphOptions
@@ -62,7 +62,7 @@ class Setup:
         others: Mapping[str, str | BaseChatModel | None],
         examples_in: tuple[str, ...] = (),
         templates: Mapping[str, ChatPromptTemplate] | None = None,
-    ) -> Setup:
+    ) -> JudgeContext:
         """Choose prompts and models.
 
         Args:
