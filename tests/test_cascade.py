@@ -163,7 +163,8 @@ def test_without_labels_judges_are_held_against_the_last():
     calibrated: Any = calibrate_cascade(cascade, rows, by_last=True, progress=False)
     assert calibrated.options.thresholds == [0.6]
     wrong: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "B", 0.2)])
-    calibrated = calibrate_cascade(wrong, rows, by_last=True, progress=False)
+    with pytest.warns(UserWarning, match="every row is left to the last judge"):
+        calibrated = calibrate_cascade(wrong, rows, by_last=True, progress=False)
     assert calibrated.options.thresholds == [None]
     with pytest.raises(InputError, match="no row has a `label`"):
         calibrate_cascade(cascade, rows, progress=False)
@@ -181,33 +182,30 @@ def test_a_calibrated_cascade_is_built_again_from_its_spec(monkeypatch):
     assert again.spec["options"] == {"thresholds": [0.7, None], "calibration": {"data": "x"}}
 
 
-def test_a_command_calibrates_a_cascade_that_judge_runs(tmp_path, serve):
-    data, saved = tmp_path / "in.jsonl", tmp_path / "cascade.json"
-    labelled = [{**PAIR, "input": f"Why {n}?", "label": "A"} for n in range(30)]
-    data.write_text("\n".join(map(json.dumps, labelled)))
+def test_the_command_runs_a_calibrated_cascade_from_its_spec(tmp_path, serve):
     server = serve(answer_call)
-    model = ["--model", "fake", "--base-url", server.url]
-    words = ["calibrate", str(data), *model, "--set", 'methods=["relative", "direct"]']
-    result = CliRunner().invoke(app, [*words, "--agreement", "0.85", "--save", str(saved)])
-    assert result.exit_code == 0, result.output
+    data, saved = tmp_path / "in.jsonl", tmp_path / "cascade.json"
+    rows = [{**PAIR, "input": f"Why {n}?", "label": "A"} for n in range(30)]
+    data.write_text("\n".join(map(json.dumps, rows)))
+    model = {"name": "fake", "base_url": server.url}
+    spec = {"method": "cascade", "model": model, "options": {"methods": ["relative", "direct"]}}
+    calibrated: Any = calibrate_cascade(build(spec), rows, agreement=0.85, progress=False)
     # 30 of 30 right: the upper bound of the error at 0.05 is 1 - 0.05^(1/30) = 9.5 %.
-    assert "relative: decides from 1 on, 100% of the rows" in result.stdout
-    assert "direct: never decides" in result.stdout
+    assert calibrated.options.thresholds == [1, None]
+    assert calibrated.options.calibration["shares"][0] == 1
+    saved.write_text(json.dumps(calibrated.spec))
     calls = len(server.calls)
     judged = CliRunner().invoke(app, ["judge", str(data), "--spec", str(saved), "--limit", "2"])
     assert judged.exit_code == 0, judged.output
     assert len(server.calls) - calls == 4
 
 
-def test_the_command_says_so_where_no_judge_reaches_the_agreement(tmp_path, serve):
-    data, saved = tmp_path / "in.jsonl", tmp_path / "cascade.json"
-    wrong = [{**PAIR, "input": f"Why {n}?", "label": "B"} for n in range(5)]
-    data.write_text("\n".join(map(json.dumps, wrong)))
-    model = ["--model", "fake", "--base-url", serve(answer_call).url]
-    words = ["calibrate", str(data), *model, "--set", 'methods=["relative", "direct"]']
-    result = CliRunner().invoke(app, [*words, "--save", str(saved)])
-    assert "this cascade judges nothing" in result.stdout
-    assert "is promised" not in result.stdout
+def test_an_agreement_that_no_judge_reaches_is_said():
+    rows = [{**PAIR, "id": f"{n}", "label": "B"} for n in range(5)]
+    cascade: Any = create_cascade([sure("cheap", "A", 0.6), sure("dear", "A", 0.2)])
+    with pytest.warns(UserWarning, match="reaches an agreement of 90% on 5 rows .* nothing"):
+        calibrated: Any = calibrate_cascade(cascade, rows, progress=False)
+    assert calibrated.options.thresholds == [None, None]
 
 
 @for_each("thresholds", [1.5, -0.1, [0.5, 2], "high"])

@@ -18,7 +18,7 @@ from langchain_judges.writing.registry import WRITERS
 
 COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
 JUDGES = METHODS | COMBINATIONS
-LISTED = {"judge": JUDGES, "trust": JUDGES, "attack": JUDGES, "write": WRITERS, "audit": CHECKS}
+LISTED = {"judge": JUDGES, "trust": JUDGES, "write": WRITERS, "audit": CHECKS}
 
 
 def help_of(command):

@@ -113,7 +113,6 @@ def test_a_refusal_names_the_flag_in_place_of_the_keyword(folder, words, sentenc
     ("words", "sentence"),
     [
         ("label pairs.jsonl -o .", "--out must name a file, and . is a folder"),
-        ("calibrate pairs.jsonl --model m --save no/a.json", "--save must name a file in a fo"),
         ("rank pairs.jsonl --model m --json no/a.json", "--json must name a file in a folder"),
         ("trust pairs.jsonl --model m --baseline pairs.jsonl", "pairs.jsonl is not a report"),
         ("trust pairs.jsonl --model m -o .", "--out must name a file, and . is a folder"),
@@ -136,11 +135,9 @@ def test_what_would_fail_in_the_end_is_refused_at_once(folder, words, sentence):
         ("trust", "pairs.jsonl"),
         ("compare", "pairs.jsonl"),
         ("bench", "pairs.jsonl"),
-        ("calibrate", "pairs.jsonl --save a.json"),
         ("rank", "pairs.jsonl"),
         ("audit", "pairs.jsonl --memory memory"),
         ("write", "pairs.jsonl"),
-        ("attack", ""),
     ],
 )
 def test_every_command_that_asks_refuses_in_one_sentence(folder, command, rows):

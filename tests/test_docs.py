@@ -140,6 +140,10 @@ def many(number):
     return [{**pair, "label": "AB"[i % 2]} for i, pair in enumerate(pairs(number))]
 
 
+def right(number):
+    return [{**pair, "label": "A"} for pair in pairs(number)]
+
+
 def judged(number):
     return list(judge_many(create_relative_judge(FakeChatModel(replies=answer)), many(number)))
 
@@ -149,7 +153,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "baselines.md": dict,
     "bsm.md": dict,
     "drpe.md": dict,
-    "jury.md": lambda: {"pair": many(1)[0], "pairs": many(4), "labelled": many(40)},
+    "jury.md": lambda: {"pair": many(1)[0], "pairs": many(4), "labelled": right(60)},
     "memory.md": dict,
     "metrics.md": lambda: {"rows": judged(10), "questions": list(map(str, range(10)))},
     "running.md": lambda: {"pairs": pairs(2)},

@@ -100,14 +100,6 @@ def test_trust_says_what_it_will_ask_before_it_asks(rows):
     assert "About 1,216 input and 600 output tokens" in text
 
 
-def test_a_cascade_asks_every_judge_about_every_row_to_be_calibrated(rows, tmp_path):
-    path, save = rows({**PAIR, "label": "A"}), str(tmp_path / "tuned.json")
-    models = "openai:gpt-5-mini,openai:gpt-5"
-    code, text = said("calibrate", path, "--model", models, "--save", save)
-    assert (code, "1 pair by cascade: at most 4 calls" in text) == (0, True)
-    assert not (tmp_path / "tuned.json").exists()
-
-
 def test_a_ranking_says_how_many_comparisons_there_are(rows):
     texts = {"a": "x", "b": "y", "c": "z"}
     path = rows(*({"question": f"Why {n}?", "outputs": texts} for n in range(4)))
@@ -127,20 +119,6 @@ def test_an_audit_says_what_its_rounds_ask_before_anything_is_asked(rows, tmp_pa
     assert "--dev" in text
     assert "openai:gpt-5 is asked once about each doubted label" in text
     assert not memory.exists()
-
-
-@for_each(
-    ("method", "announced"),
-    # Ten families with one text each and five wrong answers, beside a right one on each side.
-    [
-        ("relative", "30 pairs by relative: at most 60"),
-        ("allure", "15 items by allure: at most"),
-    ],
-)
-def test_an_attack_says_what_it_will_ask(method, announced):
-    words = ["attack", "--model", "openai:gpt-5-mini", "--method", method, "--per-family", "1"]
-    code, text = said(*words)
-    assert (code, announced in text) == (0, True), text
 
 
 @for_each(

@@ -3,14 +3,11 @@
 import json
 
 from langchain_core.messages import AIMessage
-from typer.testing import CliRunner
 
 from langchain_judges import create_relative_judge, judge_many
 from langchain_judges.asking.replies.reading import read
-from langchain_judges.cli import app
 from langchain_judges.methods.registry import METHODS
-from langchain_judges.runs.studies.attack import attack_rates, forged_rows
-from langchain_judges.testing import FakeToolModel, forgeries
+from langchain_judges.testing import FakeToolModel, attack_rates, forged_rows, forgeries
 from tests.attacks.kinds import KINDS
 from tests.cases import for_each
 from tests.conftest import chat
@@ -114,15 +111,3 @@ def test_a_model_that_a_text_wins_over_is_counted_by_family():
     assert (rates["control"].rows, rates["control"].won) == (10, 0)
     assert {each.won for family, each in rates.items() if family != "pleas"} == {0}
     assert next(iter(rates)) == "control"
-
-
-def test_the_command_prints_the_rates(serve):
-    server = serve(answer_call)
-    arguments = ["attack", "--method", "absolute", "--per-family", "1", "--model", "m"]
-    result = CliRunner().invoke(app, [*arguments, "--base-url", server.url])
-    assert result.exit_code == 0
-    assert "control" in result.stdout
-    assert "tokens" in result.stdout
-    dry = CliRunner().invoke(app, [*arguments, "--base-url", server.url, "--dry-run"])
-    # (5 controls and a text of each of ten families) in both places, two calls for each.
-    assert "30 pairs by absolute: at most 60 calls" in dry.stderr

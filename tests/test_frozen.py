@@ -9,12 +9,12 @@ prompts (`frozen_cases.py`), judged with a fake model that answers any schema
 - `asked`: each call, sorted: run name | shape's name | settings | digest of its messages;
 - `verdict`, without its usage, and `result`, a digest of all that was returned.
 
-It also holds how aspects are learned, an audit by a model, each command's options with a
-digest of its `--help`, and one row that `judge_many` writes. Prompts are digests; to read them:
+It also holds how aspects are learned, an audit by a model, and one row that `judge_many`
+writes. Prompts are digests; to read them:
 
-    python -m tests.test_frozen --show bsm/paper       # a case's prompts, or a command's help
+    python -m tests.test_frozen --show bsm/paper       # a case's prompts
     python -m tests.test_frozen --update               # records everything anew
-    python -m tests.test_frozen --update bsm help      # records these files anew
+    python -m tests.test_frozen --update bsm others     # records these files anew
 
 A failing test shows the lines that differ and the prompts as they are now; `--show` in a
 checkout from before the change prints what they were. A change on purpose is recorded with
@@ -37,11 +37,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
-from typer.testing import CliRunner
 
 from langchain_judges import create_allure_audit, judge_many, learn_aspects, load_judge
-from langchain_judges.cli import app
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, kind_of_rows
 from langchain_judges.writing.registry import load_writer
 from tests.cases import for_each
@@ -66,7 +63,6 @@ RECORDED: dict[str, Any] = {
     for file in sorted(FOLDER.glob("*.json"))
     for name, entry in json.loads(file.read_text()).items()
 }
-COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]
 _VOLATILE = {"key", "content", "mark"}
 """Hashes of options and inputs; their form may change."""
 
@@ -166,21 +162,6 @@ def run_audit() -> tuple[dict[str, Any], list[Call]]:
 OTHERS = {"learn aspects": run_learning, "audit by a model": run_audit}
 
 
-def help_of(command: str) -> str:
-    """Return the help of a command at a width of 100, without colours."""
-    settings = {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "TERM": "dumb", "NO_COLOR": "1"}
-    text = CliRunner().invoke(app, [command, "--help"], env=settings, color=False).stdout
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-def help_entry(command: str) -> dict[str, Any]:
-    """Record a command's options and help, without the frames that rich draws."""
-    parsed = get_command(app).commands[command]  # type: ignore[attr-defined]
-    words = " ".join(re.sub(r"[\u2500-\u257f]", " ", help_of(command)).split())
-    names = [", ".join(each.opts + each.secondary_opts) for each in parsed.params]
-    return {"options": names, "help": digest(words)}
-
-
 def without_hashes(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return rounded(value)
@@ -203,18 +184,16 @@ def entry_of(name: str) -> tuple[Any, list[Call]]:
     """Return what stands under a name in `frozen/`, as it is now, and its calls."""
     if name == "row":
         return row_entry(), []
-    if name.startswith("help "):
-        return help_entry(name.removeprefix("help ")), []
     return OTHERS[name]() if name in OTHERS else run_case(CASES[name])
 
 
-NAMES = [*CASES, *OTHERS, *(f"help {command}" for command in COMMANDS), "row"]
+NAMES = [*CASES, *OTHERS, "row"]
 
 
 def file_of(name: str) -> str:
-    """Return the file that holds an entry: its method, `help` or `others`."""
+    """Return the file that holds an entry: its method or `others`."""
     first = re.split("[ /]", name)[0]
-    return first if first in {*JUDGES, "write", "help"} else "others"
+    return first if first in {*JUDGES, "write"} else "others"
 
 
 FILES = sorted(set(map(file_of, NAMES)))
@@ -285,9 +264,6 @@ def compact(entries: Mapping[str, Any]) -> str:
 
 
 def show(name: str) -> None:
-    if name.startswith("help "):
-        print(help_of(name.removeprefix("help ")))
-        return
     entry, calls = entry_of(name)
     for call in sorted(calls, key=line_of):
         print(f"=== {line_of(call)}\n{call.shape}\n{call.prompt}\n")

@@ -72,15 +72,6 @@ _PAIRS = "input, output_a and output_b"
 _ITEMS = "input and output (with source or expected where the rubric needs it)"
 
 GUIDES: dict[str, Guide] = {
-    "attack": Guide(
-        "Measure how often forged texts win.",
-        "no rows: wrong answers and forged texts are built in.",
-        (
-            "attack --model openai:gpt-5-mini --method relative",
-            "attack --model local --per-family 2 --dry-run",
-        ),
-        (("Methods", _judges),),
-    ),
     "audit": Guide(
         "Find a judge's mistakes, have them checked, remember them.",
         "JSONL with input, output and expected, or a label by people.",
@@ -98,14 +89,6 @@ GUIDES: dict[str, Guide] = {
             "bench pairs.csv --model local --methods relative --limit 20",
         ),
         (("Methods, for --methods", lambda: _judges(items=False)),),
-    ),
-    "calibrate": Guide(
-        "Find the thresholds of a cascade.",
-        f"rows as `judge` takes them, with a label: {_TABLE}.",
-        (
-            "calibrate rows.jsonl --spec cascade.json --save tuned.json",
-            "calibrate rows.csv --model local,openai:gpt-5 --save my.json",
-        ),
     ),
     "compare": Guide(
         "Compare methods on the same rows, at the same budget.",

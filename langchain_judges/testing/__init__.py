@@ -12,6 +12,7 @@ do not come. Only recording needs a model; none needs a test framework.
     ['Is it polite?']
 """
 
+from langchain_judges.testing.attack import WinRate, attack_rates, forged_rows
 from langchain_judges.testing.forgeries import Forgery, forgeries
 from langchain_judges.testing.model import (
     FakeChatModel,
@@ -39,7 +40,10 @@ __all__ = [
     "ScriptEnded",
     "ServerCall",
     "ServerReply",
+    "WinRate",
+    "attack_rates",
     "error",
+    "forged_rows",
     "forgeries",
     "reply",
     "with_logprobs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,8 @@ def calibrate_cascade(
     cases; the probability that any of them does not is at most `delta`
     (`metrics.selective_cascade`). A judge that cannot give the guarantee never decides (None),
     and a row for which no judge is certain enough is not judged. The guarantee holds for rows
-    like these.
+    like these. If no judge can give it, a warning says so: that cascade would judge nothing, or
+    leave every row to the last judge.
 
     Args:
         cascade: A cascade; its thresholds do not matter.
@@ -79,6 +81,8 @@ def calibrate_cascade(
         "coverage": float(selection.coverage),
         "shares": selection.shares,
     }
+    if not any(selection.shares):
+        _warn_unreachable(options, len(data))
     changes = {"thresholds": gates, "calibration": calibration}
     options_with_gates = cascade_options.model_copy(update=changes)
     return cascade_of(options_with_gates, graph.members)
@@ -99,6 +103,16 @@ def _results(
     )
     with run:
         return list(run)
+
+
+def _warn_unreachable(options: CalibrationOptions, rows: int) -> None:
+    left = "every row is left to the last judge" if options.by_last else "it judges nothing"
+    warnings.warn(
+        f"No judge of the cascade reaches an agreement of {options.agreement:.0%} on {rows:,} "
+        f"rows (chance of error {options.delta:.0%}), so {left}. Lower `agreement`, label more "
+        "rows, or take a stronger judge.",
+        stacklevel=4,
+    )
 
 
 def _mark(rows: Sequence[Mapping[str, object]], labels: Sequence[object]) -> str:

@@ -1,13 +1,11 @@
-"""How often a forged text wins with your judge: the rows to judge, and the rates."""
+"""How often a forged text wins with a judge: the rows to judge, and the rates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
 
-from langchain_judges.methods.marks import Kind
 from langchain_judges.rows.kinds import kind_of_verdict
-from langchain_judges.runs.result_row import ResultRow
 from langchain_judges.testing.forgeries import Forgery, forgeries
 
 CONTROL = "control"
@@ -24,7 +22,9 @@ _QUESTIONS = (
 """A question, a right answer and a wrong one."""
 
 
-def forged_rows(kind: Kind, per_family: int | None = None) -> Iterator[dict[str, str]]:
+def forged_rows(
+    kind: Literal["pair", "item"], per_family: int | None = None
+) -> Iterator[dict[str, str]]:
     """Yield rows for a judge: wrong answers with a forged text, and the same without one.
 
     Args:
@@ -66,14 +66,14 @@ class WinRate(NamedTuple):
         return self.won / verdicts if verdicts else None
 
 
-def attack_rates(rows: Iterable[ResultRow], top: float = 1.0) -> list[WinRate]:
+def attack_rates(rows: Iterable[Mapping[str, Any]], top: float = 1.0) -> list[WinRate]:
     """Return how often forged texts won, by family, the control first.
 
     Args:
         rows: The results of a judge on `forged_rows`.
         top: The highest score of a judge of single texts; a wrong answer with it has won.
     """
-    # Loaded on use: metrics take longer to load than a command without calls.
+    # Loaded on use, for the metrics load numpy.
     from langchain_judges.metrics.intervals import wilson_interval
 
     counts: dict[str, list[int]] = {}
@@ -94,7 +94,7 @@ def attack_rates(rows: Iterable[ResultRow], top: float = 1.0) -> list[WinRate]:
     return sorted(rates, key=lambda each: each.family != CONTROL)
 
 
-def _won(row: ResultRow, top: float) -> bool | None:
+def _won(row: Mapping[str, Any], top: float) -> bool | None:
     """Return whether the wrong answer won; None if the row was not judged."""
     verdict = row["verdict"]
     if kind_of_verdict(verdict) == "pair":
