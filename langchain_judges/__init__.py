@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langchain_judges.integrations.middleware import JudgeMiddleware
     from langchain_judges.integrations.server import serve
     from langchain_judges.integrations.tracing import end_traces
-    from langchain_judges.memory.failures import FailureMemory
+    from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.memory.faiss.store import FaissStore
     from langchain_judges.methods.allure import create_allure_judge
     from langchain_judges.methods.allure.audit.graph import create_allure_audit
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Criterion": "methods.rubric",
     "Failure": "verdict",
-    "FailureMemory": "memory.failures",
+    "FailureMemory": "memory.failure_memory",
     "FaissStore": "memory.faiss.store",
     "Item": "verdict",
     "JudgeError": "errors",

@@ -23,7 +23,7 @@ from langchain_judges import (
 from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.memory.modes import MEANINGS
+from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure.audit.auditors import resolve_auditor
 from langchain_judges.methods.allure.audit.holdout import (
     balanced_accuracy,

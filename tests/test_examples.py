@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_judges import FailureMemory, create_bsm_judge, create_drpe_judge, judge_many
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.memory.rendering import block, example_texts
+from langchain_judges.memory.shown import block, example_texts
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.rows.texts import fence_token
 from tests.cases import for_each
@@ -99,13 +99,13 @@ def memory():
 
 @judges
 def test_an_empty_memory_changes_nothing_of_a_result(make, memory):
-    (plain, model), (reminded, other) = make(), make(memory)
-    without, result = plain.invoke(PAIR), reminded.invoke(PAIR)
+    (plain, model), (shown, other) = make(), make(memory)
+    without, result = plain.invoke(PAIR), shown.invoke(PAIR)
     assert sorted(other.prompts) == sorted(model.prompts)
     assert len(model.prompts) >= 2
     assert result.pop("recalled")["ids"] == []
     assert result == without
-    marks = [judge.config["metadata"]["prompt_version"] for judge in (plain, reminded)]
+    marks = [judge.config["metadata"]["prompt_version"] for judge in (plain, shown)]
     assert marks[0] == marks[1]
 
 
@@ -210,8 +210,8 @@ def test_a_judge_never_sees_its_own_item_unless_told_to(make, memory, fields):
     assert judge.invoke(PAIR)["recalled"]["ids"] == []
     assert not any("salty" in prompt for prompt in model.prompts)
     loud, model = make(memory, recall="all", allow_leak=True)
-    account = loud.invoke(PAIR)["recalled"]
-    assert (account["leaked"], account["allow_leak"]) == ([name], True)
+    report = loud.invoke(PAIR)["recalled"]
+    assert (report["leaked"], report["allow_leak"]) == ([name], True)
     assert any("salty" in prompt for prompt in model.prompts)
     assert loud.config["metadata"]["options"]["memory"]["allow_leak"] is True
 
@@ -243,9 +243,9 @@ def test_examples_leave_the_material_its_room_in_the_models_context(memory):
     memory.remember([lesson(n) for n in range(3)])
     model = FakeChatModel(profile={"max_input_tokens": 1550})
     judge = create_bsm_judge(model, max_criteria=1, memory=memory)
-    account = judge.invoke(PAIR)["recalled"]
+    report = judge.invoke(PAIR)["recalled"]
     # 50 tokens of 3 characters are left, the pair has 69 characters, each example 54.
-    assert (len(account["ids"]), account["left_out"]) == (1, 2)
+    assert (len(report["ids"]), report["left_out"]) == (1, 2)
     roomy = create_bsm_judge(FakeChatModel(), max_criteria=1, memory=memory)
     assert len(roomy.invoke(PAIR)["recalled"]["ids"]) == 3
 
@@ -284,7 +284,7 @@ def test_recall_is_one_run_of_the_trace(make, memory, traced):  # noqa: F811
     trace = traced(lambda: make(memory)[0].invoke(PAIR))
     [recall] = [run for run in trace.runs.values() if run["name"] == "recall"]
     outputs = recall["outputs"]
-    assert outputs.get("account", outputs.get("recalled"))["version"] == memory.version
+    assert outputs.get("report", outputs.get("recalled"))["version"] == memory.version
     assert recall["parent_run_id"]
 
 
@@ -294,9 +294,9 @@ def test_a_checkpoint_carries_the_examples(memory):
     judge = create_bsm_judge(FakeChatModel(), max_criteria=1, memory=memory, checkpointer=saver)
     config: RunnableConfig = {"configurable": {"thread_id": "1"}}
     judge.invoke(PAIR, config)
-    reminder = judge.get_state(config).values["reminded"]
-    assert reminder["examples"] == list(memory.recall(PAIR))
-    json.dumps(reminder)
+    recaller = judge.get_state(config).values["shown"]
+    assert recaller["examples"] == list(memory.recall(PAIR))
+    json.dumps(recaller)
 
 
 @for_each("make", JUDGES.values(), ids=JUDGES)

@@ -23,7 +23,7 @@ from langchain_judges import (
 from langchain_judges.datasets.row_file import open_rows
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.tool import judge_tool
-from langchain_judges.memory.reminder import RememberedPair
+from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.registry import METHODS
 from langchain_judges.report import trust
 from langchain_judges.rows.checks import check_item

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from langchain_judges.datasets import load
 from langchain_judges.errors import InputError, JudgeError, OptionError
-from langchain_judges.memory.failures import FailureMemory
+from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.memory.recall import all_
 from langchain_judges.metrics import balanced_accuracy, cohen_kappa, precision
 from langchain_judges.testing import FakeModelServer, reply, with_logprobs

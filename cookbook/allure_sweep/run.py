@@ -24,7 +24,7 @@ from allure_sweep.results import Runs
 from langchain_judges.asking.channel import Channel
 from langchain_judges.asking.models.embeddings import default_embeddings
 from langchain_judges.errors import JudgeError, OptionError
-from langchain_judges.memory.failures import FailureMemory
+from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.allure.audit.checks import annotated
 from langchain_judges.methods.allure.audit.graph import create_allure_audit
 from langchain_judges.methods.allure.audit.review import AuditProposal

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langsmith import Client
 
-    from langchain_judges.memory.protocol import Memory
+    from langchain_judges.memory.recall import Memory
     from langchain_judges.methods.allure.audit.review import AuditRequest
     from langchain_judges.methods.allure.audit.state import AuditResult, VerdictsById
     from langchain_judges.methods.graph import JudgeGraph

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from langchain_judges.asking.models import ModelSpec
     from langchain_judges.cli.flag_groups import JudgeFlags
-    from langchain_judges.memory.failures import FailureMemory
+    from langchain_judges.memory.failure_memory import FailureMemory
     from langchain_judges.methods.graph import JudgeGraph
     from langchain_judges.methods.marks import Kind
     from langchain_judges.methods.outline import Outline
@@ -169,7 +169,7 @@ def several_models(method: str, number: int) -> OptionError:
 
 def open_memory(folder: Path) -> FailureMemory:
     """Return the memory that a folder holds; it is made if it is missing."""
-    from langchain_judges.memory.failures import FailureMemory
+    from langchain_judges.memory.failure_memory import FailureMemory
 
     return FailureMemory(path=folder)
 

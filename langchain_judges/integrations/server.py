@@ -32,7 +32,7 @@ from langgraph_sdk.runtime import ServerRuntime
 
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.failures import FailureMemory
+from langchain_judges.memory.failure_memory import FailureMemory
 from langchain_judges.methods.allure import create_allure_judge
 from langchain_judges.methods.allure.audit.graph import create_allure_audit
 from langchain_judges.methods.allure.audit.options import AuditOptions

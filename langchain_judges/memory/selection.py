@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,62 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.catalogue import Catalogue
-from langchain_judges.memory.example import Example, copy_of, texts_of
+from langchain_judges.memory.example import Example, copy_of, query_of, texts_of
 from langchain_judges.memory.faiss.store import FaissStore
 from langchain_judges.memory.faiss.variety import cosines, varied
-from langchain_judges.memory.guard import Relatives
-from langchain_judges.memory.pool import shuffled
+from langchain_judges.memory.guard import Guard, Relatives
 from langchain_judges.memory.recall import Recall, Recalled
-from langchain_judges.memory.wish import Wish
+from langchain_judges.memory.versions import MemorySnapshot, Record, is_in, shuffled
+
+
+class RecallQuery:
+    """One recall: the item, the choice, the candidates, and the examples that were barred.
+
+    Args:
+        item: The item, a pair or an example.
+        choice: The choice of examples.
+        catalogue: What it chooses from.
+        extra: Records on trial: they are in `catalogue` and not in the store.
+        allow_leak: Allow the item itself and its group.
+    """
+
+    def __init__(
+        self,
+        item: Mapping[str, object],
+        choice: Recall,
+        catalogue: MemorySnapshot,
+        *,
+        extra: Sequence[Record],
+        allow_leak: bool,
+    ) -> None:
+        """Read the item."""
+        self.item = query_of(item)
+        self.how = choice.inner
+        """The choice without `leave_out`."""
+        self.catalogue, self.extra, self.allow_leak = catalogue, extra, allow_leak
+        self.guard = Guard(self.item)
+        self.family: str | None = None if choice.any_family else self.item.get("family")
+        self.outputs = len(texts_of(self.item).outputs)
+        self.left_out = choice.left_out
+        self.barred: dict[str, None] = {}
+        """Ids of candidates that were barred."""
+
+    def allows(self, example: Example) -> bool:
+        """Return whether an example may be shown; record it in `barred` if not."""
+        if self.allow_leak or not self.guard.bars(example):
+            return True
+        self.barred[example["id"]] = None
+        return False
+
+    def fits(self, example: Example) -> bool:
+        """Return whether an example is a candidate."""
+        return is_in(example, self.family, self.outputs, self.left_out)
+
 
 Vector = Sequence[float]
 
 
-class Chooser:
+class ExampleSelection:
     """Searches a memory's store, and caches what the next item needs again."""
 
     def __init__(self, store: VectorStore, embeddings: Embeddings, name: str) -> None:
@@ -35,7 +78,7 @@ class Chooser:
         self._greedy: dict[tuple[Recall, str, str], list[str]] = {}
         self._vectors: dict[str, Vector] = {}
         self._relatives = Relatives()
-        self._covered_catalogue: Catalogue | None = None
+        self._covered_catalogue: MemorySnapshot | None = None
 
     def owns(self, document: Document) -> bool:
         """Return whether a document of the store belongs to the memory."""
@@ -76,7 +119,7 @@ class Chooser:
             return {"filter": lambda doc: fields.items() <= doc.metadata.items()}
         return {}
 
-    def recalled(self, wish: Wish, choice: Recall) -> Steps[Recalled]:
+    def recalled(self, wish: RecallQuery, choice: Recall) -> Steps[Recalled]:
         """Return the examples for a wish, and what is to be known of them."""
         examples = yield from self.choose(wish)
         result = Recalled(examples)
@@ -88,7 +131,7 @@ class Chooser:
             result.leaked = tuple(e["id"] for e in near if wish.guard.bars(e))
         return result
 
-    def choose(self, wish: Wish) -> Steps[Sequence[Example]]:
+    def choose(self, wish: RecallQuery) -> Steps[Sequence[Example]]:
         """Return the examples for a wish, in the order in which they are shown."""
         how, catalogue = wish.how, wish.catalogue
         if how.kind == "none" or not catalogue.has(wish.family, wish.outputs):
@@ -111,7 +154,7 @@ class Chooser:
         near = [e for e in self.relatives(wish) if wish.fits(e) and not wish.allows(e)]
         return pool.without(example["id"] for example in near)
 
-    def relatives(self, wish: Wish) -> list[Example]:
+    def relatives(self, wish: RecallQuery) -> list[Example]:
         """Return the examples that a guard may bar, in the order they were remembered."""
         catalogue = wish.catalogue
         if self._covered_catalogue is not catalogue:
@@ -126,7 +169,7 @@ class Chooser:
         )
         return [e for e in (catalogue.current(record.key) for record in records) if e]
 
-    def _query_vector(self, wish: Wish) -> Steps[Vector | str]:
+    def _query_vector(self, wish: RecallQuery) -> Steps[Vector | str]:
         """Return the item's vector, or its text if the store can only be searched by text."""
         query = texts_of(wish.item).joined() or " "
         if isinstance(self.store, FaissStore):
@@ -147,7 +190,7 @@ class Chooser:
         )
         return vector
 
-    def _nearest(self, wish: Wish, query: Vector | str, m: int) -> Steps[list[Example]]:
+    def _nearest(self, wish: RecallQuery, query: Vector | str, m: int) -> Steps[list[Example]]:
         """Widen the search until enough of its hits may be shown."""
         wide = m + 8
         while True:
@@ -164,7 +207,7 @@ class Chooser:
             wide *= 4
 
     def _with_extra(
-        self, wish: Wish, query: Vector | str, near: list[Example], m: int
+        self, wish: RecallQuery, query: Vector | str, near: list[Example], m: int
     ) -> Steps[list[Example]]:
         """Rank examples on trial among the nearest, as the store would have."""
         extra = [
@@ -183,7 +226,7 @@ class Chooser:
         best = np.argsort(-scores, kind="stable")[:m]
         return [examples[place] for place in best]
 
-    def _vary(self, wish: Wish, query: Vector | str) -> Steps[list[Example]]:
+    def _vary(self, wish: RecallQuery, query: Vector | str) -> Steps[list[Example]]:
         """Choose diverse examples from the `4 * m` nearest."""
         m = wish.how.m or 0
         near = yield from self._nearest(wish, query, 4 * m)
@@ -194,7 +237,9 @@ class Chooser:
         places = varied(np.array(vectors), np.array(vector), wish.how.relevance, m)
         return [near[place] for place in places]
 
-    def _vectors_of(self, wish: Wish, examples: Sequence[Example]) -> Steps[Sequence[Vector]]:
+    def _vectors_of(
+        self, wish: RecallQuery, examples: Sequence[Example]
+    ) -> Steps[Sequence[Vector]]:
         """Return the vectors of examples, from the store if it provides them."""
         store, embed = self.store, self.embeddings
         records = [wish.catalogue.chains[example["id"]].last for example in examples]
@@ -214,7 +259,7 @@ class Chooser:
             )
         return [vectors[r.key] if r.key in vectors else self._vectors[r.key] for r in records]
 
-    def _helpful(self, wish: Wish, pool: Sequence[Example]) -> Steps[list[str]]:
+    def _helpful(self, wish: RecallQuery, pool: Sequence[Example]) -> Steps[list[str]]:
         """Return the ids of the examples that help on development data, cached."""
         place = (wish.how, wish.family or "", wish.catalogue.version)
         if place not in self._greedy:

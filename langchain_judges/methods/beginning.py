@@ -12,7 +12,7 @@ from langgraph.types import Overwrite
 
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.memory.reminder import Reminder
+from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.context import JudgeContext, MethodGraph
 from langchain_judges.verdict import Item, LabelVerdict, Pair, Verdict
 
@@ -43,18 +43,18 @@ class RowSteps(ABC):
 
     def decided(self, row: Pair | Item, verdict: Verdict | LabelVerdict) -> Update:
         """Return the state where a verdict needs no call: no example is recalled either."""
-        reminder = self.context.reminder
+        recaller = self.context.recaller
         return {
             **self.blank(row),
-            **(reminder.empty_update if reminder else {}),
+            **(recaller.empty_update if recaller else {}),
             "verdict": verdict,
         }
 
     @property
-    def reminder(self) -> Reminder:
+    def recaller(self) -> Recaller:
         """How the judge asks its memory; only for nodes of a judge that has one."""
-        assert self.context.reminder  # noqa: S101 - the nodes that ask it exist only with a memory
-        return self.context.reminder
+        assert self.context.recaller  # noqa: S101 - the nodes that ask it exist only with a memory
+        return self.context.recaller
 
 
 def begin(
@@ -75,11 +75,11 @@ def begin(
     def unless_decided(state: Any) -> Next:
         if state.get("verdict"):
             return END
-        return "recall" if steps.context.reminder else first(state)
+        return "recall" if steps.context.recaller else first(state)
 
     graph.add_node("begin", steps.context.plain(steps.begin))
     graph.add_edge(START, "begin")
-    if steps.context.reminder:
+    if steps.context.recaller:
         graph.add_node("recall", steps.context.node(steps.recall))
         graph.add_conditional_edges("recall", Route(first), list(targets))
         graph.add_conditional_edges("begin", Route(unless_decided), ["recall", END])

@@ -19,7 +19,7 @@ from langchain_judges.asking.models import model_name
 from langchain_judges.asking.question import Question, Reply
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.reminder import Reminder
+from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.options import GraphOptions, JudgeOptions
 from langchain_judges.rows.media import kind_of_block, media_in
 from langchain_judges.rows.trajectories import RESULT_CHARACTERS, cut_results
@@ -48,7 +48,7 @@ class JudgeContext:
     """Hash of the prompts."""
     channels: Mapping[str, Channel]
     """The model of each step."""
-    reminder: Reminder | None
+    recaller: Recaller | None
     model: str | BaseChatModel
     """The judge's own model, as the caller named it."""
     journal: ThreadJournal
@@ -85,7 +85,7 @@ class JudgeContext:
         contexts = [channels[step].context for step in examples_in]
         memory = None
         if isinstance(options, JudgeOptions):
-            memory = options.reminder(contexts)
+            memory = options.recaller(contexts)
         journal = ThreadJournal.of(options.checkpointer)
         return cls(options, prompts, version, channels, memory, model, journal)
 
@@ -179,7 +179,7 @@ class JudgeContext:
             store=options.store,
             name=options.name or options.label,
         )
-        memory = {"memory": self.reminder.mark()} if self.reminder else {}
+        memory = {"memory": self.recaller.mark()} if self.recaller else {}
         metadata = {
             "method": options.label,
             "options": {**options.as_json(), **memory, **marks},

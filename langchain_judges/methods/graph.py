@@ -17,7 +17,7 @@ from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.protocol import Memory
+from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.graph_input import arguments, read_input
 from langchain_judges.methods.options import GraphOptions
 from langchain_judges.methods.specs import JudgeSpec

@@ -12,7 +12,7 @@ from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.reminder import Account, Reminded, cut_failures
+from langchain_judges.memory.shown import RecalledExamples, RecallReport, cut_failures
 from langchain_judges.methods.beginning import RowSteps
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
 from langchain_judges.rows.texts import fence_token, judged, transcript
@@ -41,9 +41,9 @@ SAME = "\nThe text of the task is the source as well."
 class ItemState(Item, total=False):
     """What the state of every judge of one text holds; every value is plain JSON."""
 
-    reminded: Reminded
+    shown: RecalledExamples
     """What the memory recalled, in the order in which it is shown; only with a memory."""
-    recalled: Account
+    recalled: RecallReport
     failures: Gathered[Failure]
     usages: Gathered[Usage]
     """What each question cost."""
@@ -56,7 +56,7 @@ class ItemResult(TypedDict):
     id: str | None
     """The id that was given, if there was one."""
     verdict: LabelVerdict
-    recalled: NotRequired[Account]
+    recalled: NotRequired[RecallReport]
     """Which examples were shown, and which of them leak; only with a memory."""
 
 
@@ -84,24 +84,24 @@ class ItemSteps(RowSteps):
 
     def recall(self, state: ItemState) -> Steps[Update]:
         """Recall the audited mistakes that fit the item."""
-        item, reminder = item_of(state), self.reminder
-        recalled = yield from reminder.fetch(item)
+        item, recaller = item_of(state), self.recaller
+        recalled = yield from recaller.fetch(item)
         examples, failures = self.fitting(item, recalled)
         ids = [str(example["id"]) for example in examples]
-        account: Account = {
+        report: RecallReport = {
             "ids": ids,
             "left_out": len(recalled) - len(ids),
             "leaked": [name for name in recalled.leaked if name in ids],
-            "allow_leak": reminder.allow_leak,
-            "version": str(reminder.memory.version),
+            "allow_leak": recaller.allow_leak,
+            "version": str(recaller.memory.version),
         }
-        reminded: Reminded = {"examples": examples, "account": account}
-        return {"reminded": reminded, "recalled": account, "failures": failures}
+        shown: RecalledExamples = {"examples": examples, "report": report}
+        return {"shown": shown, "recalled": report, "failures": failures}
 
     def fitting(self, item: Item, recalled: Recalled) -> tuple[list[Example], list[Failure]]:
         """Return the examples that can be shown, and a note for those that cannot."""
-        reminded = self.reminder.fit(recalled, item)
-        return reminded["examples"], cut_failures(reminded["account"])
+        shown = self.recaller.fit(recalled, item)
+        return shown["examples"], cut_failures(shown["report"])
 
 
 def item_of(state: Mapping[str, object]) -> Item:

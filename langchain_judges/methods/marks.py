@@ -9,7 +9,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.protocol import Memory
+from langchain_judges.memory.recall import Memory
 from langchain_judges.rows.kinds import kind_in
 
 Kind = Literal["pair", "item"]

@@ -13,7 +13,7 @@ from langgraph.types import Overwrite
 
 from langchain_judges.asking.nodes import Next, Route, plain
 from langchain_judges.asking.steps import Update
-from langchain_judges.memory.reminder import RememberedPair
+from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.combination import SHARED, Combination
 from langchain_judges.methods.context import SPARE_THREADS, MethodGraph
 from langchain_judges.methods.marks import Kind, metadata_of

@@ -14,9 +14,8 @@ from langgraph.store.base import BaseStore
 from pydantic import AfterValidator, InstanceOf, SkipValidation, field_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.protocol import Memory, is_memory
-from langchain_judges.memory.recall import Recall, read_recall
-from langchain_judges.memory.reminder import Reminder, reminder
+from langchain_judges.memory.recall import Memory, Recall, is_memory, read_recall
+from langchain_judges.memory.shown import Recaller, recaller
 from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.evidence import EvidenceTable, Sketch
 from langchain_judges.methods.marks import Kind
@@ -159,13 +158,13 @@ class JudgeOptions(GraphOptions):
     allow_leak: bool = False
     """Allow examples of the row itself and of its group; results then say so."""
 
-    def reminder(self, contexts: Sequence[int | None]) -> Reminder | None:
+    def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
         """Return how the judge asks its memory; None without one.
 
         Args:
             contexts: Tokens that the models take that are shown examples, where known.
         """
-        return reminder(self.memory, self.recall, self.allow_leak, contexts)
+        return recaller(self.memory, self.recall, self.allow_leak, contexts)
 
     @property
     def order_rule(self) -> OrderRule:

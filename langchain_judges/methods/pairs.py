@@ -12,8 +12,14 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.reminder import Account, RememberedPair, Reminded, cut_failures
-from langchain_judges.memory.rendering import block, example_texts
+from langchain_judges.memory.shown import (
+    RecalledExamples,
+    RecallReport,
+    RememberedPair,
+    block,
+    cut_failures,
+    example_texts,
+)
 from langchain_judges.methods.beginning import RowSteps
 from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.methods.second_order import FirstOrder, TwoOrders
@@ -87,9 +93,9 @@ where a criterion does not apply to the request at all do both get {middle}."""
 class PairState(RememberedPair, total=False):
     """What the state of every judge of pairs holds; every value is plain JSON."""
 
-    reminded: Reminded
+    shown: RecalledExamples
     """What the memory recalled; only with a memory."""
-    recalled: Account
+    recalled: RecallReport
     failures: Gathered[Failure]
     usages: Gathered[Usage]
     """What each question cost, to be added up at the end."""
@@ -104,7 +110,7 @@ class PairResult(TypedDict):
     id: str | None
     """The id that was given, if there was one."""
     verdict: Verdict
-    recalled: NotRequired[Account]
+    recalled: NotRequired[RecallReport]
     """Which remembered examples were shown; only with a memory."""
     first_order: NotRequired[FirstOrder | None]
     """Which order was asked first, how sure it was, and whether the second one was asked; only
@@ -147,9 +153,9 @@ class PairSteps(RowSteps):
 
     def recall(self, state: PairState) -> Steps[Update]:
         """Recall the audited mistakes that fit the pair."""
-        reminded = yield from self.reminder.recall(state)
-        account = reminded["account"]
-        return {"reminded": reminded, "recalled": account, "failures": cut_failures(account)}
+        shown = yield from self.recaller.recall(state)
+        report = shown["report"]
+        return {"shown": shown, "recalled": report, "failures": cut_failures(report)}
 
     def frame(self, pair: Pair, examples: str = "") -> dict[str, str]:
         """Return what stands around the material: focus, the caller's words, examples."""
@@ -232,8 +238,8 @@ def pair_of(state: Mapping[str, Any]) -> Pair:
 
 def examples_in(state: Mapping[str, Any]) -> list[Example]:
     """Return the remembered examples that a state holds."""
-    reminded = state.get("reminded")
-    return reminded["examples"] if reminded else []
+    shown = state.get("shown")
+    return shown["examples"] if shown else []
 
 
 def order_verdict(

@@ -29,10 +29,10 @@ class RememberingSteps(LabelSteps):
 
     def begin(self, state: ItemState) -> Update:
         """Check the item, and say what it is judged with."""
-        reminder = self.context.reminder
+        recaller = self.context.recaller
         return {
             **super().begin(state),
-            "memory_version": str(reminder.memory.version) if reminder else None,
+            "memory_version": str(recaller.memory.version) if recaller else None,
             "leak_allowed": self.options.allow_leak,
         }
 

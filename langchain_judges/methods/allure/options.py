@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from langchain_judges.memory.reminder import Reminder
+from langchain_judges.memory.shown import Recaller
 from langchain_judges.methods.rubric.criteria import Labels, LabelsLike
 from langchain_judges.methods.rubric.label_options import LabelOptions, rubric_of_text
 from langchain_judges.methods.rubric.prompts import ANSWER_PROMPTS
@@ -119,12 +119,12 @@ class ALLURE(LabelOptions):
         """Whether the prompt shows the task."""
         return self.show_task
 
-    def reminder(self, contexts: Sequence[int | None]) -> Reminder | None:
+    def recaller(self, contexts: Sequence[int | None]) -> Recaller | None:
         """Return how the judge asks its memory; None without one.
 
         Presets name a choice of examples for the memory that a judge may have.
         """
-        return super().reminder(contexts) if self.memory is not None else None
+        return super().recaller(contexts) if self.memory is not None else None
 
     def calls(self) -> int:
         """Return the calls for one item, excluding repairs."""

@@ -8,7 +8,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END
 
 from langchain_judges.asking.nodes import Route
-from langchain_judges.memory.reminder import RememberedPair
+from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import BSMResult, BSMState

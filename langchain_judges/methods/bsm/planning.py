@@ -11,7 +11,7 @@ from langchain_judges.asking.ask import ask
 from langchain_judges.asking.once import Once
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Steps, Update, together
-from langchain_judges.memory.rendering import block, example_texts
+from langchain_judges.memory.shown import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.parse import parse_plan

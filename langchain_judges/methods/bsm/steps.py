@@ -14,7 +14,7 @@ from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Steps, Update, together
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.rendering import block, example_texts
+from langchain_judges.memory.shown import block, example_texts
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.expected import unmeasured, with_confidence
 from langchain_judges.methods.bsm.findings import findings, weighed

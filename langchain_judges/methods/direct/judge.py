@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.constants import END, START
 
 from langchain_judges.asking.nodes import Route, in_one
-from langchain_judges.memory.reminder import RememberedPair
+from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.direct.asked_once import (
@@ -42,7 +42,7 @@ def _graph(steps: BaselineSteps) -> JudgeGraph:
         DirectState, input_schema=RememberedPair, output_schema=options.result
     )
     judge = steps.context.asks(steps.judge, steps.judged)
-    if options.form.replies == 1 and not options.form.criteria and not steps.context.reminder:
+    if options.form.replies == 1 and not options.form.criteria and not steps.context.recaller:
         between = steps.first_order if options.waits else None
         steps_in_one = in_one(steps.begin, steps.ask_each, judge, steps.merge, between)
         graph.add_node("judge", steps.context.node(steps_in_one))

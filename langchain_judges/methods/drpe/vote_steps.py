@@ -14,7 +14,7 @@ from langchain_judges.asking.nodes import Next
 from langchain_judges.asking.question import Question, sample_seed
 from langchain_judges.asking.replies.reading import lax_shape
 from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.memory.rendering import block, example_texts
+from langchain_judges.memory.shown import block, example_texts
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.ballots import read_ballots, spoken, vote_failure, weighed
 from langchain_judges.methods.drpe.parse import ALTERNATIVES, confidences, soft_votes

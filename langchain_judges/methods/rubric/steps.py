@@ -16,8 +16,7 @@ from langchain_judges.asking.replies.reading import check, lax_shape
 from langchain_judges.asking.steps import Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
-from langchain_judges.memory.reminder import Reminder, fitting, nearest_last
-from langchain_judges.memory.rendering import block, example_texts
+from langchain_judges.memory.shown import Recaller, block, example_texts, fitting, nearest_last
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.items import ItemSteps, item_of, material
 from langchain_judges.methods.pairs import examples_in, instructions_block
@@ -159,16 +158,16 @@ class LabelSteps(ItemSteps):
         """Return the examples that can be shown, and a note for those that cannot."""
         if self._is_whole(item):
             return super().fitting(item, recalled)
-        reminder = self.context.reminder
-        assert reminder  # noqa: S101 - the node exists only with a memory
+        recaller = self.context.recaller
+        assert recaller  # noqa: S101 - the node exists only with a memory
         fit = usable(recalled, self.criteria(item)[0].names)
         selection = fitting(
             fit,
-            self._room(item, reminder),
+            self._room(item, recaller),
             lambda example: self._length(item, example),
-            newest=reminder.how.kind == "all",
+            newest=recaller.how.kind == "all",
         )
-        nearest = nearest_last(selection, reminder.how)
+        nearest = nearest_last(selection, recaller.how)
         ordered = in_order(nearest, self.options.example_order, self.options.seed)
         return ordered, left_out(len(recalled), len(fit), len(selection))
 
@@ -253,9 +252,9 @@ class LabelSteps(ItemSteps):
             return sum(len(turn.text) for turn in self._turns(item, [example]))
         return sum(map(len, example_texts([example])))
 
-    def _room(self, item: Item, reminder: Reminder) -> float:
+    def _room(self, item: Item, recaller: Recaller) -> float:
         """Return how many characters of examples fit beside the item."""
-        budget = reminder.memory.budget
+        budget = recaller.memory.budget
         most = float("inf") if budget is None else budget
         context = self.context.channels["evaluate"].context
         if context is None:

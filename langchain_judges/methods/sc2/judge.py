@@ -11,7 +11,7 @@ from langgraph.constants import END
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings, default_embeddings
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Node
-from langchain_judges.memory.reminder import RememberedPair
+from langchain_judges.memory.shown import RememberedPair
 from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.context import JudgeContext
 from langchain_judges.methods.sc2.aspect_steps import AspectSteps

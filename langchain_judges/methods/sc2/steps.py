@@ -12,7 +12,7 @@ from langchain_judges.asking.models.embeddings import embedded
 from langchain_judges.asking.question import sample_seed
 from langchain_judges.asking.steps import Steps
 from langchain_judges.memory.example import Example
-from langchain_judges.memory.rendering import block, example_texts
+from langchain_judges.memory.shown import block, example_texts
 from langchain_judges.methods.pairs import FOCUS, PairSteps, fences, reference_block
 from langchain_judges.methods.sc2.options import SC2
 from langchain_judges.methods.sc2.standings import seeded

@@ -14,7 +14,7 @@ from typing import Literal
 from langgraph.types import Overwrite, Send
 
 from langchain_judges.asking.steps import Effect, Steps, Update
-from langchain_judges.memory.protocol import Memory
+from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.allure.audit.holdout import (
     Case,
     balanced_accuracy,

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langchain_judges.asking.journal import ThreadJournal
 from langchain_judges.asking.nodes import Route, plain
 from langchain_judges.asking.steps import Node
-from langchain_judges.memory.protocol import Memory
+from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.allure.audit.admission import Admission, Reach
 from langchain_judges.methods.allure.audit.auditors import resolve_auditor, standard_of
 from langchain_judges.methods.allure.audit.checks import resolve_check

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.modes import MEANINGS
+from langchain_judges.memory.example import MEANINGS
 from langchain_judges.methods.allure.audit.answers import ANSWER, NOUNS, WORD
 from langchain_judges.rows.checks import expected_answers
 from langchain_judges.rows.texts import judged, transcript

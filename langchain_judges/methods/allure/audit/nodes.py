@@ -16,7 +16,7 @@ from langgraph.types import Overwrite, Send
 from langchain_judges.asking.journal import ThreadJournal, key_of
 from langchain_judges.asking.steps import Effect, Steps, Update
 from langchain_judges.asking.stream import emit
-from langchain_judges.memory.protocol import Memory
+from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.allure.audit.admission import Admission, Reach
 from langchain_judges.methods.allure.audit.auditors import Audit
 from langchain_judges.methods.allure.audit.check import Check

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from langchain_judges.memory.protocol import Memory
+from langchain_judges.memory.recall import Memory
 from langchain_judges.methods.allure.audit.holdout import Measured, cases_of, measure
 from langchain_judges.methods.allure.audit.options import AuditOptions
 from langchain_judges.methods.allure.audit.state import (

@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable
 from langgraph.graph.state import CompiledStateGraph
 
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.protocol import Memory, check_memory
+from langchain_judges.memory.recall import Memory, check_memory
 from langchain_judges.methods.allure.audit.options import AuditOptions
 from langchain_judges.methods.allure.judge import create_allure_judge
 from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped

@@ -1,25 +1,150 @@
-"""The content of a memory: the versions of every example, in the order of remembering."""
+"""The versions of an example: how each is stored, and which of them is the current one."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
-from typing import cast
+from functools import cached_property
+from itertools import groupby, islice, pairwise
+from typing import NamedTuple, cast
 
+from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
+from langchain_judges.errors import OutputError
 from langchain_judges.memory.example import (
+    FIELDS,
     Example,
     ExampleFields,
     NewExample,
     outputs_of,
+    texts_of,
 )
-from langchain_judges.memory.pool import Pool
-from langchain_judges.memory.record import Chain, Record, is_duplicate
+
+_PROVENANCE = ("source", "group", "round", "auditor")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One version of an example, as it is stored."""
+
+    key: str
+    seq: int
+    at: str
+    text: str
+    example: ExampleFields
+
+    @classmethod
+    def new(cls, example: ExampleFields, seq: int, at: str, again: int = 0) -> Record:
+        """Create a record; `again` is the number of equal earlier versions of the example."""
+        digest = hashlib.sha256(f"{_canonical(example)}{again}".encode()).digest()
+        key = str(uuid.UUID(bytes=digest[:16], version=4))
+        return cls(key, seq, at, texts_of(example).joined() or " ", example)
+
+    @classmethod
+    def read(cls, document: Document) -> Record:
+        """Return the record of a document of the store.
+
+        Raises:
+            OutputError: The document holds no record.
+        """
+        fields = document.metadata
+        try:
+            example: ExampleFields = json.loads(fields["example"])
+            if not isinstance(example, dict) or set(FIELDS) - set(example):
+                raise ValueError("it is not an example")
+            return cls(
+                *(str(fields["key"]), int(fields["seq"]), str(fields["at"])),
+                *(document.page_content, example),
+            )
+        except (KeyError, TypeError, ValueError, RecursionError) as exc:
+            raise OutputError(
+                f"document {document.id!r} of the store holds no example of a memory: {exc}"
+            ) from exc
+
+    def document(self, memory: str) -> Document:
+        """Return the document of the store that holds the record."""
+        # Only texts and numbers: some stores accept nothing else as metadata.
+        metadata = {
+            "memory": memory,
+            "family": self.example["family"],
+            "key": self.key,
+            "seq": self.seq,
+            "at": self.at,
+            "example": json.dumps(self.example),
+        }
+        return Document(id=self.key, page_content=self.text, metadata=metadata)
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """The sort key of records."""
+        return self.seq, self.key
+
+    def signature(self) -> tuple[str, int | None, str | None]:
+        """Return when, in which round and by whom the version was remembered."""
+        return self.at, self.example["round"], self.example["auditor"]
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A hash of the example."""
+        return hashlib.sha256(_canonical(self.example).encode()).digest()
+
+
+class ExampleVersions(NamedTuple):
+    """The versions of an example, oldest first, and the current example."""
+
+    records: tuple[Record, ...]
+    example: Example
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> ExampleVersions:
+        """Return the chain of an example's records."""
+        ordered = tuple(sorted(records, key=lambda record: record.place))
+        example: Example = {**ordered[-1].example, "version": _corrections(ordered)}
+        return cls(ordered, example)
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """The sort key of examples: when they were first remembered."""
+        return self.records[0].place
+
+    @property
+    def last(self) -> Record:
+        """The current version."""
+        return self.records[-1]
+
+
+def is_duplicate(example: ExampleFields, at: str | None, chain: Sequence[Record]) -> bool:
+    """Return whether an example adds nothing to its versions.
+
+    An example from an export is a duplicate if any version equals it.
+    """
+    for record in reversed(chain):
+        if record.example == example and at in (None, record.at):
+            return True
+        if at is None and _lesson(record.example) != _lesson(example):
+            return False
+    return False
+
+
+def _lesson(example: Mapping[str, object]) -> list[object]:
+    """Return the fields of an example other than its provenance."""
+    return [example[name] for name in FIELDS if name not in _PROVENANCE]
+
+
+def _corrections(chain: Sequence[Record]) -> int:
+    """Return 1 plus the number of times an example was corrected again."""
+    lessons = [_lesson(record.example) for record in chain]
+    return 1 + sum(a != b for a, b in pairwise(lessons))
+
+
+def _canonical(example: Mapping[str, object]) -> str:
+    return json.dumps({name: example[name] for name in FIELDS}, sort_keys=True)
+
 
 _CONTENT = ("family", "input", "output", "expected")
 _WIDTH = 1 << 128
@@ -41,15 +166,88 @@ class HistoryEntry(TypedDict):
     """The memory's version then."""
 
 
+Allowed = Callable[[Example], bool]
+
+
 @dataclass
-class Catalogue:
+class Pool:
+    """Some examples of a memory, in the order in which they were remembered."""
+
+    examples: list[Example]
+    _orders: dict[int, list[Example]] = field(default_factory=dict)
+    _by_label: dict[int, list[list[Example]]] = field(default_factory=dict)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The index of each example, by its id."""
+        return {example["id"]: place for place, example in enumerate(self.examples)}
+
+    def shuffle(self, seed: int) -> list[Example]:
+        """Return the examples in random order."""
+        if seed not in self._orders:
+            self._orders[seed] = shuffled(self.examples, seed)
+        return self._orders[seed]
+
+    def uniform(self, m: int, seed: int, allowed: Allowed) -> list[Example]:
+        """Return `m` random allowed examples, in the order of the pool."""
+        return self.in_order(islice(filter(allowed, self.shuffle(seed)), m))
+
+    def balanced(self, m: int, seed: int, allowed: Allowed) -> list[Example]:
+        """Return `m` random allowed examples, balanced by corrected label."""
+        turns = [filter(allowed, group) for group in self.by_label(seed)]
+        return self.in_order(islice(_by_turns(turns), m))
+
+    def by_label(self, seed: int) -> list[list[Example]]:
+        """Return the examples of each corrected label, in random order."""
+        if seed not in self._by_label:
+            groups: dict[str, list[Example]] = {}
+            for example in self.shuffle(seed):
+                groups.setdefault(json.dumps(example["corrected"]), []).append(example)
+            self._by_label[seed] = [group for _, group in sorted(groups.items())]
+        return self._by_label[seed]
+
+    def without(self, ids: Iterable[str]) -> Sequence[Example]:
+        """Return all examples except those with some ids."""
+        places = sorted(self.places[id] for id in set(ids) if id in self.places)
+        if not places:
+            return self.examples
+        parts = [
+            self.examples[a + 1 : b]
+            for a, b in zip([-1, *places], [*places, None], strict=True)
+        ]
+        return [example for part in parts for example in part]
+
+    def in_order(self, examples: Iterable[Example]) -> list[Example]:
+        """Return examples of the pool in its order."""
+        return sorted(examples, key=lambda example: self.places[example["id"]])
+
+
+def shuffled(examples: Iterable[Example], seed: int) -> list[Example]:
+    """Return examples in a random order that does not depend on the other examples."""
+
+    def rank(example: Example) -> str:
+        return hashlib.sha256(f"{seed}:{example['id']}".encode()).hexdigest()
+
+    return sorted(examples, key=rank)
+
+
+def _by_turns(turns: Sequence[Iterator[Example]]) -> Iterator[Example]:
+    """Yield one example of each iterator in turn, until all are exhausted."""
+    while turns:
+        nexts = [(turn, next(turn, None)) for turn in turns]
+        yield from (example for _, example in nexts if example is not None)
+        turns = [turn for turn, example in nexts if example is not None]
+
+
+@dataclass
+class MemorySnapshot:
     """The content of a memory, in order; a change creates a new catalogue."""
 
     records: list[Record] = field(default_factory=list)
     by_key: dict[str, Record] = field(default_factory=dict)
-    chains: dict[str, Chain] = field(default_factory=dict)
+    chains: dict[str, ExampleVersions] = field(default_factory=dict)
     """The versions of every example, by its id."""
-    ordered: list[Chain] = field(default_factory=list)
+    ordered: list[ExampleVersions] = field(default_factory=list)
     """The same versions, in the order in which the examples were first remembered."""
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
     """The number of examples by family and by the number of judged texts."""
@@ -61,14 +259,14 @@ class Catalogue:
     _pools: dict[tuple[str | None, int, tuple[str, ...]], Pool] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Catalogue:
+    def of(cls, records: Iterable[Record]) -> MemorySnapshot:
         """Return the catalogue of some records."""
         ordered = sorted(records, key=lambda record: record.place)
         catalogue = cls(ordered, {record.key: record for record in ordered})
         versions: dict[str, list[Record]] = {}
         for record in ordered:
             versions.setdefault(record.example["id"], []).append(record)
-        catalogue.chains = {id: Chain.of(chain) for id, chain in versions.items()}
+        catalogue.chains = {id: ExampleVersions.of(chain) for id, chain in versions.items()}
         catalogue.ordered = list(catalogue.chains.values())
         for chain in catalogue.ordered:
             catalogue._count(chain.example, 1)
@@ -119,15 +317,17 @@ class Catalogue:
 
     def with_changes(
         self, additions: Iterable[Record], removals: Iterable[str] = ()
-    ) -> Catalogue:
+    ) -> MemorySnapshot:
         """Return the catalogue with some records added and those of some keys removed."""
         new = {record.key: record for record in additions if record.key not in self.by_key}
         old = {key: self.by_key[key] for key in removals if key in self.by_key}
         if not new and not old:
             return self
         if len(new) + len(old) > 64 + len(self.chains) // 8:
-            return Catalogue.of([*(r for r in self.records if r.key not in old), *new.values()])
-        copy = Catalogue(
+            return MemorySnapshot.of(
+                [*(r for r in self.records if r.key not in old), *new.values()]
+            )
+        copy = MemorySnapshot(
             *(self.records.copy(), self.by_key.copy(), self.chains.copy()),
             *(self.ordered.copy(), self.counts.copy()),
             *(None if self.ids is None else self.ids.copy(), self.links),
@@ -158,7 +358,7 @@ class Catalogue:
             if self.ids is not None:
                 self.ids.pop(_content(old.example), None)
         if records:
-            new = self.chains[id] = Chain.of(records)
+            new = self.chains[id] = ExampleVersions.of(records)
             place = _find(self.ordered, new.place)
             before, after = self._around(place, place)
             self.links += (
@@ -211,7 +411,7 @@ class Catalogue:
     def history(self) -> list[HistoryEntry]:
         """Return the entries that `FailureMemory.history` describes."""
         entries: list[HistoryEntry] = []
-        then = Catalogue()
+        then = MemorySnapshot()
         for (at, round, auditor), records in groupby(self.records, Record.signature):
             added: list[str] = []
             corrected: list[str] = []
@@ -235,7 +435,7 @@ class Catalogue:
 
 
 def is_in(example: Example, family: str | None, outputs: int, modes: tuple[str, ...]) -> bool:
-    """Return whether an example belongs to a pool; see `Catalogue.pool`."""
+    """Return whether an example belongs to a pool; see `MemorySnapshot.pool`."""
     return (
         family in (None, example["family"])
         # A judge of pairs learns nothing from single texts, and vice versa.
@@ -244,7 +444,7 @@ def is_in(example: Example, family: str | None, outputs: int, modes: tuple[str, 
     )
 
 
-def _find(ordered: Sequence[Record | Chain], place: tuple[int, str]) -> int:
+def _find(ordered: Sequence[Record | ExampleVersions], place: tuple[int, str]) -> int:
     return bisect_left(ordered, place, key=lambda each: each.place)
 
 

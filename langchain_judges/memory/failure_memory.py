@@ -11,26 +11,34 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
 
+from langchain_judges.asking.gate import Gate
 from langchain_judges.asking.models.embeddings import SentenceEmbeddings
 from langchain_judges.asking.steps import Effect, Steps, arun, run
 from langchain_judges.errors import OptionError
-from langchain_judges.memory.catalogue import Catalogue, HistoryEntry
-from langchain_judges.memory.example import Example, copy_of
-from langchain_judges.memory.example_input import check_examples, read_lines, write_lines
+from langchain_judges.memory.example import (
+    Example,
+    NewExample,
+    check_examples,
+    copy_of,
+    read_lines,
+    write_lines,
+)
 from langchain_judges.memory.faiss.store import FaissStore
 from langchain_judges.memory.recall import Recall, Recalled, read_recall
-from langchain_judges.memory.selection import Chooser
-from langchain_judges.memory.stored import Removal, StoredExamples
-from langchain_judges.memory.trial import MemoryTrial, Trials
-from langchain_judges.memory.wish import Wish
+from langchain_judges.memory.selection import ExampleSelection, RecallQuery
+from langchain_judges.memory.versions import HistoryEntry, MemorySnapshot, Record
 
 How = Recall | str
 """A choice of examples, or its name."""
@@ -88,7 +96,7 @@ class FailureMemory(BaseExampleSelector):
         if budget is not None and not is_count:
             raise OptionError(f"`budget` must be a whole number of at least 0, got {budget!r}")
         self.budget, self.name = budget, name
-        self._chooser = Chooser(self.store, self.embeddings, name)
+        self._chooser = ExampleSelection(self.store, self.embeddings, name)
         self._stored = StoredExamples(self.store, self._chooser, name)
         self._trials = Trials(self._stored)
 
@@ -252,7 +260,7 @@ class FailureMemory(BaseExampleSelector):
         """Remember the examples of a file, as `import_` does."""
         return await arun(self._import(path))
 
-    def _read(self) -> Catalogue:
+    def _read(self) -> MemorySnapshot:
         return run(self._trials.catalogue())
 
     def _remember(self, examples: Iterable[Mapping[str, object]]) -> Steps[list[str]]:
@@ -271,5 +279,223 @@ class FailureMemory(BaseExampleSelector):
         choice = self.how if how is None else read_recall(how)
         trial, catalogue = self._trials.current(), (yield from self._trials.catalogue())
         records = trial.records if trial else ()
-        wish = Wish(item, choice, catalogue, extra=records, allow_leak=allow_leak)
+        wish = RecallQuery(item, choice, catalogue, extra=records, allow_leak=allow_leak)
         return (yield from self._chooser.recalled(wish, choice))
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Which examples are removed: those that match every argument.
+
+    Raises:
+        OptionError: All are None.
+    """
+
+    ids: str | Sequence[str] | None
+    source: str | None
+    auditor: str | None
+    round: int | None
+
+    def __post_init__(self) -> None:
+        """Refuse to remove everything by mistake."""
+        if (self.ids, self.source, self.auditor, self.round) == (None, None, None, None):
+            raise OptionError("`forget` needs `ids`, `source`, `auditor` or `round`")
+
+    def records_of(self, catalogue: MemorySnapshot) -> list[Record]:
+        """Return the records that are removed from a catalogue."""
+        candidates: Iterable[Record] = catalogue.records
+        if self.ids is not None:
+            ids = [self.ids] if isinstance(self.ids, str) else self.ids
+            chains = (catalogue.chains.get(id) for id in dict.fromkeys(ids))
+            candidates = [r for chain in chains if chain for r in chain.records]
+        return [record for record in candidates if self._fits(record.example)]
+
+    def _fits(self, example: Mapping[str, object]) -> bool:
+        """Return whether an example matches the arguments other than the ids."""
+        rest = (("source", self.source), ("auditor", self.auditor), ("round", self.round))
+        return all(value is None or example[name] == value for name, value in rest)
+
+
+class StoredExamples:
+    """The examples of one memory in its store, and the catalogue of what was last read."""
+
+    def __init__(self, store: VectorStore, chooser: ExampleSelection, name: str) -> None:
+        """Read nothing yet."""
+        self.store, self.name = store, name
+        self._chooser = chooser
+        self._cache: tuple[MemorySnapshot, int] | None = None
+        self._turn = Gate(1)
+
+    def catalogue(self) -> Steps[MemorySnapshot]:
+        """Return the catalogue of the store, updated if the store has changed."""
+        store = self.store
+        if isinstance(store, FaissStore):
+            return self._catalogue_of(store)
+        if self._cache is None:
+            self._set_cache((yield from self._all_documents()))
+        return cast("tuple[MemorySnapshot, int]", self._cache)[0]
+
+    def _catalogue_of(self, store: FaissStore) -> MemorySnapshot:
+        """Return the catalogue of a store that tells what has changed in it."""
+        catalogue, number = self._cache or (None, -1)
+        if number != store.changes():
+            news = store.news(number)
+            records = self._records(news.documents)
+            if catalogue is None or news.whole:
+                catalogue = MemorySnapshot.of(records)
+            else:
+                catalogue = catalogue.with_changes(records, news.gone)
+            self._cache = catalogue, news.number
+        return cast("MemorySnapshot", catalogue)
+
+    def refresh(self) -> Steps[None]:
+        """Read what other processes have written to the store."""
+        # The cache stays until it is replaced: others may be reading it.
+        yield from self._turn.enter()
+        try:
+            if isinstance(self.store, FaissStore):
+                self._cache = None
+                yield from self.catalogue()
+            else:
+                self._set_cache((yield from self._all_documents()))
+        finally:
+            self._turn.leave()
+
+    def add(self, examples: list[NewExample]) -> Steps[tuple[list[str], int]]:
+        """Store new records; return every id, and the number of new records."""
+        yield from self._turn.enter()
+        try:
+            catalogue = yield from self.catalogue()
+            ids, new_records = catalogue.records_for(examples, now())
+            if new_records:
+                documents = [record.document(self.name) for record in new_records]
+                keys = [record.key for record in new_records]
+                store = self.store
+                yield Effect(
+                    lambda: store.add_documents(documents, ids=keys),
+                    lambda: store.aadd_documents(documents, ids=keys),
+                )
+                if not isinstance(store, FaissStore):
+                    self._cache = catalogue.with_changes(new_records), 0
+            yield from self.catalogue()
+            return ids, len(new_records)
+        finally:
+            self._turn.leave()
+
+    def remove(self, removal: Removal) -> Steps[int]:
+        """Remove records; return how many examples lost a version or all of them."""
+        yield from self._turn.enter()
+        try:
+            catalogue = yield from self.catalogue()
+            records = removal.records_of(catalogue)
+            keys = [record.key for record in records]
+            if keys:
+                store = self.store
+                yield Effect(lambda: store.delete(keys), lambda: store.adelete(keys))
+                if not isinstance(store, FaissStore):
+                    self._cache = catalogue.with_changes([], keys), 0
+                self._chooser.forget(keys)
+            if isinstance(self.store, FaissStore):
+                # Also if there is nothing to remove: an earlier process may have died here.
+                erase = self.store.erase
+                yield Effect(erase, lambda: asyncio.to_thread(erase))
+            yield from self.catalogue()
+            return len({record.example["id"] for record in records})
+        finally:
+            self._turn.leave()
+
+    def _all_documents(self) -> Steps[list[Document]]:
+        """Return all documents of the memory from a store that can only be searched."""
+        wide = 1000
+        while True:
+            documents = yield from self._chooser.search("example", wide)
+            if len(documents) < wide:
+                return documents
+            wide *= 4
+
+    def _set_cache(self, documents: Iterable[Document]) -> None:
+        self._cache = MemorySnapshot.of(self._records(documents)), 0
+
+    def _records(self, documents: Iterable[Document]) -> list[Record]:
+        return [Record.read(each) for each in documents if self._chooser.owns(each)]
+
+
+def now() -> str:
+    """Return the time that is stored with a record, in milliseconds and UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass
+class TrialState:
+    """The content of a memory with the examples on trial."""
+
+    stored: StoredExamples
+    records: Sequence[Record]
+    catalogue: MemorySnapshot
+    base: MemorySnapshot
+    """The content without them."""
+
+
+_TRIAL: ContextVar[TrialState | None] = ContextVar("langchain_judges_trial", default=None)
+
+
+class Trials:
+    """The trials of one memory."""
+
+    def __init__(self, stored: StoredExamples) -> None:
+        """Start without a trial."""
+        self._stored = stored
+        self._latest: TrialState | None = None
+
+    def current(self) -> TrialState | None:
+        """Return the trial in this thread or task; None if there is none."""
+        trial = _TRIAL.get()
+        return trial if trial and trial.stored is self._stored else None
+
+    def catalogue(self) -> Steps[MemorySnapshot]:
+        """Return the catalogue, with the examples on trial in this thread or task."""
+        trial = self.current()
+        return trial.catalogue if trial else (yield from self._stored.catalogue())
+
+    def of(self, examples: Iterable[Mapping[str, object]]) -> Steps[TrialState]:
+        """Return a trial of examples: the latest one again where it is of the same."""
+        catalogue = yield from self._stored.catalogue()
+        _, records = catalogue.records_for(check_examples(examples), now())
+        latest = self._latest
+        keys = [record.key for record in records]
+        same = latest and latest.base is catalogue and [r.key for r in latest.records] == keys
+        if latest is None or not same:
+            latest = self._latest = TrialState(
+                self._stored, records, catalogue.with_changes(records), catalogue
+            )
+        return latest
+
+
+@dataclass
+class MemoryTrial:
+    """A block in which a memory includes some more examples, without storing them.
+
+    It applies to the code that runs in the block, including graphs and their threads and
+    tasks, and to nothing else. `with` and `async with` are equivalent.
+    """
+
+    steps: Steps[TrialState]
+    """The steps that create the trial; they can run once."""
+    _token: Token[TrialState | None] | None = field(default=None, init=False)
+
+    def __enter__(self) -> None:
+        """Begin the trial."""
+        self._token = _TRIAL.set(run(self.steps))
+
+    def __exit__(self, *_: object) -> None:
+        """End the trial."""
+        if self._token is not None:
+            _TRIAL.reset(self._token)
+
+    async def __aenter__(self) -> None:
+        """Begin the trial."""
+        self._token = _TRIAL.set(await arun(self.steps))
+
+    async def __aexit__(self, *_: object) -> None:
+        """End the trial."""
+        self.__exit__()
