@@ -27,7 +27,7 @@ from langchain_judges.asking.steps import arun, run
 from langchain_judges.errors import ModelAccessError
 from langchain_judges.methods.bsm.prompts import REFERENCE
 from langchain_judges.methods.direct import create_direct_judge, create_self_consistency_judge
-from langchain_judges.methods.plans import scores_shape
+from langchain_judges.methods.replies import scores_shape
 from langchain_judges.testing import ServerReply, error, reply
 from tests.cases import for_each
 from tests.conftest import chat

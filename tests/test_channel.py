@@ -13,7 +13,7 @@ from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE
-from langchain_judges.methods.plans import scores_shape
+from langchain_judges.methods.replies import scores_shape
 from langchain_judges.testing import FakeToolModel
 from tests.cases import for_each
 from tests.conftest import chat

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from langchain_judges.asking.models import ModelSpec
 from langchain_judges.cli import app
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.outline import outline
+from langchain_judges.methods.describe import outline
 from langchain_judges.methods.registry import METHODS, build
 from langchain_judges.runs.prices import provider_and_name
 from tests.cases import for_each

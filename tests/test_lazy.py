@@ -2,8 +2,7 @@
 
 import pytest
 
-from langchain_judges.methods.lazy import Lazy
-from langchain_judges.methods.registry import BUILDERS, COMBINATIONS, METHODS
+from langchain_judges.methods.registry import BUILDERS, COMBINATIONS, METHODS, Lazy
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from langchain_judges.asking.question import Question
 from langchain_judges.asking.steps import run
 from langchain_judges.errors import ModelSetupError, OptionError
 from langchain_judges.methods.bsm.prompts import REFERENCE
-from langchain_judges.methods.plans import scores_shape
+from langchain_judges.methods.replies import scores_shape
 from langchain_judges.writing.coverage import missing
 from tests.conftest import DATA
 from tests.langsmith_server import LangSmithServer

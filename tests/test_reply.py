@@ -3,8 +3,7 @@ from langchain_core.messages import AIMessage
 from langchain_judges.asking.replies.reading import read
 from langchain_judges.asking.schema import json_schema
 from langchain_judges.methods.bsm.parse import parse_plan, parse_scores
-from langchain_judges.methods.choices import Choice
-from langchain_judges.methods.plans import plan_shape, scores_shape
+from langchain_judges.methods.replies import Choice, plan_shape, scores_shape
 from tests.cases import for_each
 
 SCORES = scores_shape((1, 5), explain_first=False)

@@ -99,7 +99,7 @@ def open_audit(
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     from langchain_judges.methods.allure.audit.graph import create_allure_audit
-    from langchain_judges.methods.marks import metadata_of
+    from langchain_judges.methods.describe import metadata_of
 
     marks = {name: value for name, value in metadata_of(judge).items() if name != "calls"}
     data = json.dumps([items, marks, decisions], sort_keys=True, default=str)

@@ -145,7 +145,7 @@ def announce(
     contestants: Sequence[Contestant], skipped: Mapping[str, str], rows: int, errors: Console
 ) -> None:
     """Print what each method asks at most, and which take no part."""
-    from langchain_judges.methods.marks import is_local
+    from langchain_judges.methods.describe import is_local
 
     for contestant in contestants:
         each = contestant["calls"]

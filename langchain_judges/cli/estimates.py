@@ -13,7 +13,7 @@ from langchain_judges.errors import LongRowWarning
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from langchain_judges.methods.outline import Outline
+    from langchain_judges.methods.describe import Outline
     from langchain_judges.runs.prices import Prices as PriceList
 
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from langchain_judges.asking.models import ModelSpec
     from langchain_judges.cli.flag_groups import JudgeFlags
     from langchain_judges.memory.failure_memory import FailureMemory
+    from langchain_judges.methods.describe import Outline
     from langchain_judges.methods.graph import JudgeGraph
-    from langchain_judges.methods.marks import Kind
-    from langchain_judges.methods.outline import Outline
+    from langchain_judges.rows.kinds import Kind
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class NamedJudge:
             OptionError: An option is not allowed.
             ModelSetupError: A model is not known.
         """
-        from langchain_judges.methods.outline import outline
+        from langchain_judges.methods.describe import outline
 
         with settings_as_flags(self.options):
             planned = outline(self._with_memory())
@@ -86,7 +86,7 @@ class NamedJudge:
             ModelSetupError: A model cannot be made.
         """
         from langchain_judges.asking.models import model_of_spec, resolve_model
-        from langchain_judges.methods.outline import outline
+        from langchain_judges.methods.describe import outline
         from langchain_judges.methods.registry import build
 
         with settings_as_flags(self.options):
@@ -115,8 +115,8 @@ def named_judge(flags: JudgeFlags) -> NamedJudge:
         OptionError: Both name one or none does, the file holds no JSON object, or `--set`
             names no option.
     """
+    from langchain_judges.methods.options import read_spec
     from langchain_judges.methods.registry import COMBINATIONS, METHODS
-    from langchain_judges.methods.specs import read_spec
 
     if flags.spec is not None:
         if both := [name for name, value in _parts(flags).items() if value]:

@@ -18,7 +18,7 @@ from langchain_judges.asking.stream import emit
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.cases import check_basis_of, item_for, pair_for
 from langchain_judges.integrations.judging import CaseVerdict, config_for, verdict_of
-from langchain_judges.methods.marks import kind_of
+from langchain_judges.methods.describe import kind_of
 from langchain_judges.rows.applications import (
     answer_in,
     expected_in,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from langchain_judges.methods.marks import unwrapped
+from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.rubric.label_options import LabelOptions
 from langchain_judges.rows.texts import Text, with_source
 

@@ -18,7 +18,7 @@ from langchain_judges.integrations.judging import (
     verdict_of,
 )
 from langchain_judges.integrations.reading import CaseReader, EvaluatedRow, TextSources
-from langchain_judges.methods.marks import marks_of
+from langchain_judges.methods.describe import marks_of
 from langchain_judges.rows.applications import TextSource, check_words
 from langchain_judges.runs.workload import Judge
 from langchain_judges.verdict import comment_of, score_of

@@ -33,7 +33,7 @@ from langchain_judges.integrations.reading import (
     TextSources,
 )
 from langchain_judges.integrations.scores import scores_of
-from langchain_judges.methods.marks import marks_of, unwrapped
+from langchain_judges.methods.describe import marks_of, unwrapped
 from langchain_judges.options import unknown_option
 from langchain_judges.rows.applications import TextSource, check_words
 from langchain_judges.runs.workload import Judge

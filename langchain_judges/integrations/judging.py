@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import InputError, JudgeError
-from langchain_judges.methods.marks import unwrapped
+from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.rubric.replies import CriterionScore
 from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.runs.workload import Judge

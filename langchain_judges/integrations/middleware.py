@@ -24,7 +24,7 @@ from langchain_judges.integrations.judging import (
     error_verdict,
     outcome_of,
 )
-from langchain_judges.methods.marks import kind_of, marks_of, scale_of
+from langchain_judges.methods.describe import kind_of, marks_of, scale_of
 from langchain_judges.rows.applications import check_words, with_blocks
 from langchain_judges.rows.texts import PlainText, plain
 from langchain_judges.runs.workload import Judge

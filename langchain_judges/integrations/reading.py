@@ -10,7 +10,7 @@ from langsmith.schemas import Run
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.integrations.cases import item_for, pair_for, wants_reference
 from langchain_judges.integrations.child_runs import outputs_with_work
-from langchain_judges.methods.marks import kind_of
+from langchain_judges.methods.describe import kind_of
 from langchain_judges.rows.applications import (
     TextSource,
     check_sources,

@@ -37,9 +37,8 @@ from langchain_judges.methods.allure import create_allure_judge
 from langchain_judges.methods.allure.audit.graph import create_allure_audit
 from langchain_judges.methods.allure.audit.options import AuditOptions
 from langchain_judges.methods.allure.options import ALLURE
-from langchain_judges.methods.graph import JudgeGraph
-from langchain_judges.methods.graph_input import check_length
-from langchain_judges.methods.marks import metadata_of
+from langchain_judges.methods.describe import metadata_of
+from langchain_judges.methods.graph import JudgeGraph, check_length
 from langchain_judges.methods.registry import COMBINATIONS, METHODS, load_judge, named
 from langchain_judges.options import Options, check_client
 from langchain_judges.writing.registry import WRITERS, load_writer

@@ -13,7 +13,7 @@ from langchain_judges.asking.steps import Steps, arun, run
 from langchain_judges.errors import InputError
 from langchain_judges.integrations.cases import check_basis_of
 from langchain_judges.integrations.judging import CaseVerdict, config_for, verdict_of
-from langchain_judges.methods.marks import kind_of
+from langchain_judges.methods.describe import kind_of
 from langchain_judges.rows.applications import check_words
 from langchain_judges.rows.checks import check_text
 from langchain_judges.rows.media import content_in

@@ -13,7 +13,7 @@ from langchain_judges.asking.steps import Steps, Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import RecalledExamples, RecallReport, cut_failures
-from langchain_judges.methods.beginning import RowSteps
+from langchain_judges.methods.context import RowSteps
 from langchain_judges.rows.checks import check_basis, check_item, expected_answers
 from langchain_judges.rows.texts import fence_token, judged, transcript
 from langchain_judges.verdict import Failure, Item, LabelVerdict, Usage, no_usage, not_labelled

@@ -1,24 +1,43 @@
-"""The members of a judge made of judges: read and named, as ready judges, models or specs."""
+"""The members of a judge made of judges: read, named and asked, and the graph around them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
+from langgraph.constants import END, START
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Overwrite
 
-from langchain_judges.errors import OptionError
-from langchain_judges.methods.combination import Combination, MembersLike
-from langchain_judges.methods.marks import (
-    Kind,
+from langchain_judges.asking.faults import diagnosis
+from langchain_judges.asking.nodes import Next, Route, plain
+from langchain_judges.asking.steps import Effect, Steps, Update
+from langchain_judges.errors import InputError, JudgeError, ModelAccessError, OptionError
+from langchain_judges.memory.shown import RememberedPair
+from langchain_judges.methods.combination import SHARED, Combination, MembersLike, Opinion
+from langchain_judges.methods.context import SPARE_THREADS, MethodGraph
+from langchain_judges.methods.describe import (
     kind_of,
     marks_of,
+    memory_of,
     metadata_of,
     one_kind,
     unwrapped,
 )
+from langchain_judges.methods.graph import JudgeGraph
+from langchain_judges.methods.items import item_of
+from langchain_judges.methods.options import JudgeSpec
+from langchain_judges.methods.pairs import pair_of
 from langchain_judges.methods.registry import build
+from langchain_judges.rows.checks import check_item, check_pair
+from langchain_judges.rows.kinds import Kind
+from langchain_judges.rows.texts import judged
+from langchain_judges.verdict import Failure, FailureReason, Item, Usage, even_verdict, no_usage
 
 
 class Member(NamedTuple):
@@ -107,3 +126,227 @@ def _with_names(judges: Sequence[Runnable[Any, Any]]) -> tuple[Member, ...]:
     if len(set(member_names)) < len(member_names):
         raise OptionError(f"each member needs a name of its own, got {member_names!r}")
     return tuple(map(Member, member_names, judges))
+
+
+class MemberJudgment(NamedTuple):
+    """What became of one member's judgment."""
+
+    opinion: Opinion
+    verdict: dict[str, Any]
+    """Its verdict as it gave it."""
+    failures: list[Failure]
+    usage: Usage
+    subscores: list[Any]
+    """What it found by each criterion, where it judges by several."""
+
+
+def ask_member(member: Member, kind: Kind, row: Mapping[str, object]) -> Steps[MemberJudgment]:
+    """Ask a member about a row; what goes wrong with it is its failure, not the row's.
+
+    Raises:
+        JudgeError: The run was stopped, or the provider refuses the key.
+    """
+    judge = member.judge
+    field = "preference" if kind == "pair" else "label"
+    try:
+        result = yield Effect(
+            lambda: judge.invoke(row, {"run_name": member.name}),
+            lambda: judge.ainvoke(row, {"run_name": member.name}),
+        )
+    except Exception as exc:  # a judge of any kind may raise anything: only it is lost
+        if _ends_all(exc):
+            raise
+        problem = diagnosis(exc)
+        invalid = isinstance(exc, InputError)
+        reason: FailureReason = "invalid_input" if invalid else problem.reason
+        detail = problem.detail[:500]
+        failure: Failure = {"step": "ask", "unit": "", "reason": reason, "detail": detail}
+        verdict: dict[str, Any] = {field: None, "failures": [failure]}
+        result = {}
+    else:
+        verdict = result["verdict"]
+    fields = (field, "score", "confidence", *(["flipped"] if kind == "pair" else []))
+    failures: list[Any] = [
+        {**failure, "unit": f"{member.name}: {failure['unit']}".removesuffix(": ")}
+        for failure in verdict.get("failures") or []
+    ]
+    usage = verdict.get("usage") or no_usage()
+    steps = {f"{member.name}: {step}": cost for step, cost in usage["by_step"].items()}
+    opinion: Any = {
+        "member": member.name,
+        **{name: verdict.get(name) for name in fields},
+        "rationale": verdict.get("rationale") or "",
+        "calls": usage["calls"],
+    }
+    parts = result.get("subscores") or []
+    return MemberJudgment(opinion, verdict, failures, {**usage, "by_step": steps}, parts)
+
+
+def _ends_all(exc: Exception) -> bool:
+    if isinstance(exc, ModelAccessError):
+        return exc.status == 401
+    is_of_judge = isinstance(exc, JudgeError) and not isinstance(exc, InputError)
+    return is_of_judge or isinstance(exc, GraphBubbleUp)
+
+
+def row_of(kind: Kind, state: Mapping[str, Any]) -> dict[str, object]:
+    """Return the row that a state holds, as members are given it."""
+    more = {name: state.get(name) for name in ("id", "group", "family")}
+    row = {**pair_of(state), **more} if kind == "pair" else item_of(state)
+    return {name: value for name, value in row.items() if value is not None}
+
+
+class Memories(NamedTuple):
+    """Stands for the memories of several members."""
+
+    version: str
+
+
+class CombinedGraph(JudgeGraph):
+    """A judge made of judges."""
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The judges that it asks."""
+        return cast("tuple[Member, ...]", self.model)
+
+    @property
+    def spec(self) -> JudgeSpec:
+        """The judge as plain JSON, with the spec of each member under `model`.
+
+        Raises:
+            OptionError: A member cannot be written as JSON.
+        """
+        specs = []
+        for member in self.members:
+            judge = unwrapped(member.judge)
+            if not isinstance(judge, JudgeGraph):
+                raise OptionError(
+                    f"the member {member.name!r} is a runnable of your own, which no JSON holds"
+                )
+            specs.append(judge.spec)
+        options = self.options.sendable()
+        return {"method": self.options.method, "model": specs, "options": options}
+
+    @property
+    def memory(self) -> Any:
+        """The memory of its members; of several, what tells their versions."""
+        memories = {id(each): each for m in self.members if (each := memory_of(m.judge))}
+        if len(memories) < 2:
+            return next(iter(memories.values()), None)
+        return Memories(" ".join(str(each.version) for each in memories.values()))
+
+
+RowState = TypeVar("RowState", bound=Mapping[str, Any])
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a judgment by members begins."""
+
+    kind: Kind
+    lists: tuple[str, ...]
+    """State keys that its nodes add to."""
+    empty: Mapping[str, object]
+    """Other state keys as they are before it begins."""
+
+    def begin(self, state: Mapping[str, Any]) -> Update:
+        """Check the row; two identical texts are a tie already, without a call."""
+        # A checkpointed thread still holds the lists of its previous run.
+        update: Update = {key: Overwrite([]) for key in self.lists} | dict(self.empty)
+        if self.kind == "item":
+            check_item(state)
+            return {**update, "verdict": None}
+        check_pair(state)
+        same = judged(state["output_a"]) == judged(state["output_b"])
+        return {**update, "verdict": even_verdict() if same else None}
+
+
+def graph_of(
+    kind: Kind, of_pairs: tuple[type, type], of_items: tuple[type, type]
+) -> MethodGraph:
+    """Return an empty graph of a judge made of judges.
+
+    Args:
+        kind: What its members judge.
+        of_pairs: The types of its state and of its result, of judges of pairs.
+        of_items: The same of judges of single texts.
+    """
+    # Loaded on use: to check options and count calls takes no graph.
+    from langgraph.graph import StateGraph
+
+    state, result = of_pairs if kind == "pair" else of_items
+    source = RememberedPair if kind == "pair" else Item
+    return StateGraph(state, input_schema=source, output_schema=result)
+
+
+def begin(
+    graph: MethodGraph,
+    start: Start,
+    first: Callable[[RowState], Next],
+    targets: Sequence[str],
+) -> None:
+    """Add the node with which every judgment by members begins.
+
+    Args:
+        graph: The graph.
+        start: How it begins.
+        first: Where it goes from there.
+        targets: Every node that `first` may name.
+    """
+    graph.add_node("begin", plain(start.begin, {}))
+    graph.add_edge(START, "begin")
+
+    def unless_even(state: RowState) -> Next:
+        return END if state.get("verdict") else first(state)
+
+    graph.add_conditional_edges("begin", Route(unless_even), [*targets, END])
+
+
+def finish(
+    options: Combination,
+    members: tuple[Member, ...],
+    kind: Kind,
+    builder: MethodGraph,
+) -> CombinedGraph:
+    """Compile a graph of members and mark it with what decides its verdicts.
+
+    Args:
+        options: The checked options.
+        members: The judges that it asks.
+        kind: What they judge.
+        builder: The `StateGraph`.
+    """
+    compiled = builder.compile(
+        checkpointer=options.checkpointer,
+        store=options.store,
+        name=options.name or options.method,
+    )
+    member_metadata = [metadata_of(member.judge) for member in members]
+    plain_options = options.as_json()
+    for name in (*SHARED, "methods"):
+        plain_options.pop(name, None)
+    metadata = {
+        "method": options.method,
+        "takes": kind,
+        "options": {**plain_options, "members": list(map(_mark, member_metadata))},
+        "model": {
+            f"{member.name}: {step}": identity
+            for member, marks in zip(members, member_metadata, strict=True)
+            for step, identity in (marks.get("model") or {}).items()
+        },
+        "prompt_version": _digest([marks.get("prompt_version") for marks in member_metadata]),
+        "calls": sum(int(marks.get("calls") or 0) for marks in member_metadata),
+    }
+    graph = CombinedGraph(**vars(compiled), options=options, model=members)  # type: ignore[arg-type]
+    return graph.with_config(metadata=metadata, max_concurrency=len(members) + SPARE_THREADS)
+
+
+def _mark(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what decides a member's verdicts; how it is called in traces does not."""
+    options = {k: v for k, v in (metadata.get("options") or {}).items() if k != "name"}
+    return {"method": metadata.get("method"), "options": options}
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, default=str).encode()).hexdigest()[:12]

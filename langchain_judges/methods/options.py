@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+import json
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, NotRequired, cast
 
 from annotated_types import Ge, Le
 from langchain_core.caches import BaseCache
@@ -12,13 +16,11 @@ from langchain_core.prompts import ChatPromptTemplate
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 from pydantic import AfterValidator, InstanceOf, SkipValidation, field_validator
+from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Memory, Recall, is_memory, read_recall
 from langchain_judges.memory.shown import Recaller, recaller
-from langchain_judges.methods.budgets import Budget
-from langchain_judges.methods.evidence import EvidenceTable, Sketch
-from langchain_judges.methods.marks import Kind
 from langchain_judges.options import (
     ClientMost,
     ForClient,
@@ -28,6 +30,121 @@ from langchain_judges.options import (
     Rule,
 )
 from langchain_judges.orders import Order, OrderRule, orders_of
+from langchain_judges.rows.kinds import Kind
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How a method spends a budget: `fixed + each · n` calls for a pair, n as large as fits."""
+
+    fixed: int
+    each: int = 0
+    option: str = ""
+    """The option that n sets; dots reach into groups and lists of `also`: `panel.dynamic`."""
+    least: int = 1
+    most: int | None = None
+    spare: str = ""
+    """The option that gets what n leaves over, plus one."""
+    also: Mapping[str, object] = field(default_factory=dict)
+    """Options that go with it."""
+
+
+class BudgetError(OptionError):
+    """A budget is too small for a method."""
+
+
+def fit(method: str, rules: Sequence[Budget], budget: int) -> dict[str, Any]:
+    """Return the options with which a method spends at most `budget` calls for a pair.
+
+    Args:
+        method: Its name, for messages.
+        rules: How it spends a budget; the first that the budget allows counts.
+        budget: Calls for a pair.
+
+    Raises:
+        BudgetError: The budget is too small for the method.
+        OptionError: It is not a whole number of at least 1.
+
+    >>> fit("bsm", [Budget(1, 2, "max_criteria")], 16)
+    {'max_criteria': 7}
+    """
+    if not isinstance(budget, int) or isinstance(budget, bool) or budget < 1:
+        raise OptionError(f"`budget` must be a whole number of at least 1, got {budget!r}")
+    for rule in rules:
+        if budget >= rule.fixed + rule.each * rule.least:
+            return _spend(rule, budget)
+    needs = min(rule.fixed + rule.each * rule.least for rule in rules)
+    raise BudgetError(f"{method!r} needs at least {needs} calls for a pair, got {budget}")
+
+
+def _spend(rule: Budget, budget: int) -> dict[str, Any]:
+    options: dict[str, Any] = deepcopy(dict(rule.also))
+    if not rule.each:
+        return options
+    n = (budget - rule.fixed) // rule.each
+    n = min(n, rule.most) if rule.most else n
+    *path, name = rule.option.split(".")
+    place: Any = options
+    for key in path:
+        place = place[int(key)] if isinstance(place, list) else place.setdefault(key, {})
+    place[name] = n
+    spare = budget - rule.fixed - rule.each * n
+    if rule.spare and spare:
+        options[rule.spare] = 1 + spare
+    return options
+
+
+class JudgeSpec(TypedDict):
+    """A judge as plain JSON, from which `build` makes it."""
+
+    method: str
+    model: Any
+    """By name or as a `ModelSpec`; of a judge made of judges the specs of its members."""
+    options: NotRequired[dict[str, Any]]
+    preset: NotRequired[str | None]
+
+
+def checked_spec(spec: Mapping[str, object]) -> JudgeSpec:
+    """Return plain JSON that has the form of a judge; its options are not looked at.
+
+    Raises:
+        OptionError: A field is missing or unknown, or has the wrong type.
+    """
+    names = set(spec) if isinstance(spec, Mapping) else set()
+    if not {"method", "model"} <= names or names - {"method", "model", "options", "preset"}:
+        raise OptionError(
+            'a spec is {"method", "model", "options", "preset"}, the first two required; '
+            f"got {sorted(map(str, names)) or spec!r}"
+        )
+    options, preset = spec.get("options"), spec.get("preset")
+    if not isinstance(options, Mapping | None) or not all(map(_is_text, options or ())):
+        raise OptionError(f"the `options` of a spec must be an object, got {options!r}")
+    if not _is_text(spec["method"]) or not isinstance(preset, str | None):
+        wrong = preset if _is_text(spec["method"]) else spec["method"]
+        raise OptionError(f"`method` and `preset` of a spec must be texts, got {wrong!r}")
+    return cast("JudgeSpec", spec)
+
+
+def read_spec(path: Path) -> dict[str, Any]:
+    """Return the judge that a file describes, as `build` takes it.
+
+    Raises:
+        OptionError: The file cannot be read, or holds no spec.
+    """
+    try:
+        spec = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        raise OptionError(f"{path} cannot be read as JSON: {exc}") from exc
+    if not isinstance(spec, dict) or "method" not in spec:
+        raise OptionError(f'{path} must hold {{"method", "model", "options"}}')
+    return spec
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _check_text(text: str) -> str:
@@ -51,6 +168,28 @@ OtherModel = Annotated[
 
 Seed = Annotated[int, Ge(0), ClientMost(2**53)]
 """Of random choices."""
+
+
+TableCells = Mapping[str, object]
+Sketch = Callable[[Mapping[str, Any]], "list[RenderableType]"]
+"""From a result to what a terminal shows of it: `rich` renderables; empty where the result
+holds nothing of the method's own."""
+
+
+def _own(_: Mapping[str, object], rows: Sequence[TableCells]) -> Sequence[TableCells]:
+    return rows
+
+
+class EvidenceTable(NamedTuple):
+    """One key of a result as a table."""
+
+    key: str
+    """The key of the result."""
+    title: str
+    columns: tuple[tuple[str, str], ...]
+    """Where each column's cell stands in a row, such as `scores.A`, and its name."""
+    rows: Callable[[Mapping[str, object], Any], Sequence[TableCells]] = _own
+    """From the result and the value of the key to the rows; default the value itself."""
 
 
 class GraphOptions(Options):

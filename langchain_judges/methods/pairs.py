@@ -20,7 +20,7 @@ from langchain_judges.memory.shown import (
     cut_failures,
     example_texts,
 )
-from langchain_judges.methods.beginning import RowSteps
+from langchain_judges.methods.context import RowSteps
 from langchain_judges.methods.options import JudgeOptions
 from langchain_judges.methods.second_order import FirstOrder, TwoOrders
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, in_slots

@@ -2,26 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from langchain_judges.asking.models import ModelSpec, model_of_spec
 from langchain_judges.errors import OptionError, did_you_mean
-from langchain_judges.methods.budgets import fit
-from langchain_judges.methods.lazy import Lazy
-from langchain_judges.methods.marks import Kind
-from langchain_judges.methods.specs import checked_spec
+from langchain_judges.methods.options import checked_spec, fit
+from langchain_judges.rows.kinds import Kind
 
 if TYPE_CHECKING:
     from langchain_judges.methods.combination import Combination, MembersLike, Named
-    from langchain_judges.methods.evidence import EvidenceTable, Sketch
     from langchain_judges.methods.graph import JudgeGraph
-    from langchain_judges.methods.options import GraphOptions, JudgeOptions
+    from langchain_judges.methods.options import (
+        EvidenceTable,
+        GraphOptions,
+        JudgeOptions,
+        Sketch,
+    )
+
+T = TypeVar("T")
+
+
+class Lazy(MutableMapping[str, T], Generic[T]):
+    """Classes or functions by name, which know where they are declared.
+
+    Args:
+        package: The package of all modules.
+        homes: By name `"module:name"`, or what is there already.
+    """
+
+    def __init__(self, package: str, homes: Mapping[str, str | T]) -> None:
+        """Remember the names; nothing is loaded."""
+        self._package = package
+        self._homes = dict(homes)
+
+    def __getitem__(self, name: str) -> T:
+        """Return what a name stands for, loaded now if it was not."""
+        home = self._homes[name]
+        if isinstance(home, str):
+            home = self._homes[name] = resolve_name(f"{self._package}.{home}")
+        return home
+
+    def __setitem__(self, name: str, value: T) -> None:
+        """Add a name, or replace what it stands for."""
+        self._homes[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        """Forget a name."""
+        del self._homes[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether there is such a name; nothing is loaded."""
+        return name in self._homes
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._homes)
+
+    def __or__(self, other: Lazy[T]) -> Lazy[T]:
+        """Return the names of both; a name in both has the value of `other`."""
+        return Lazy(self._package, {**self._homes, **other._homes})
+
 
 Methods = Mapping[str, "type[GraphOptions]"]
 """Methods by name; a method is the class of its options."""
 
-T = TypeVar("T")
 OwnOptions = TypeVar("OwnOptions", bound="JudgeOptions")
 Builder = Callable[[Any, Any], "JudgeGraph"]
 """Makes a judge of checked options and a model."""

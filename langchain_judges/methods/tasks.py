@@ -255,6 +255,18 @@ AutoTask = Annotated[
 """The same, which may be chosen from the pair."""
 
 
+ASPECTS = (
+    "main answer",
+    "facts and details",
+    "reasons and steps",
+    "advice and warnings",
+    "form and tone",
+)
+"""What is compared where the caller names no aspects: finding some is paid for apart.
+
+Each is something that a table can report without a verdict."""
+
+
 def settle(task: str | Mapping[str, str], pair: Pair) -> tuple[str, Task]:
     """Return the task of a pair and its name; `"own"` for the caller's."""
     name = task_of(pair) if task == "auto" else task if isinstance(task, str) else "own"

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 RowKind = Literal["pair", "item", "task"]
 """Two texts to compare, one text to label, or concepts that a text must use."""
+Kind = Literal["pair", "item"]
+"""Whether a judge compares two texts or labels one."""
 
 
 def kind_in(fields: Container[str]) -> RowKind | None:

@@ -7,7 +7,7 @@ from functools import partial
 from math import ceil
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.marks import scale_of
+from langchain_judges.methods.describe import scale_of
 from langchain_judges.rows.kinds import kind_of_verdict
 from langchain_judges.rows.labels import read_label
 from langchain_judges.runs.many import judge_many

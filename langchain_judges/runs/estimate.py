@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from langchain_judges.asking.models import ModelSpec, model_name
 from langchain_judges.asking.paid import Paid
 from langchain_judges.asking.tokens import BYTES, Tokenizer, bytes_of, tokenizer_of
-from langchain_judges.methods.marks import metadata_of, unwrapped
-from langchain_judges.methods.outline import Outline
+from langchain_judges.methods.describe import Outline, metadata_of, unwrapped
 from langchain_judges.rows.texts import texts_read
 from langchain_judges.runs.prices import provider_and_name
 

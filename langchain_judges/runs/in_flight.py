@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from langchain_judges.methods.marks import is_local
+from langchain_judges.methods.describe import is_local
 
 BUSY = 2
 """Unfinished rows per call in flight: some rows plan or merge and wait for no call."""

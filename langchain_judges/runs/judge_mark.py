@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
+from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -19,7 +19,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_judges.asking.ledger import LEDGER, Ledger
 from langchain_judges.asking.steps import Effect, Steps
 from langchain_judges.errors import OptionError, OverBudget, RunStopped
-from langchain_judges.methods.marks import memory_of, unwrapped
+from langchain_judges.methods.describe import memory_of, unwrapped
 from langchain_judges.runs.budget import RowBudget, gate_of, prices_of
 from langchain_judges.runs.files.run_files import RunFiles
 from langchain_judges.runs.files.shards import Receipt, Shard

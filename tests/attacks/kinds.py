@@ -18,11 +18,10 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel
 
 from langchain_judges.methods.bsm.parse import parse_scores
-from langchain_judges.methods.choices import Choice
 from langchain_judges.methods.direct.parse import spoken_choice
 from langchain_judges.methods.drpe.parse import spoken_votes
 from langchain_judges.methods.drpe.replies import RoleVote
-from langchain_judges.methods.plans import scores_shape
+from langchain_judges.methods.replies import Choice, scores_shape
 from langchain_judges.methods.rubric.parse import spoken_label
 from langchain_judges.methods.rubric.replies import label_shape
 from langchain_judges.methods.sc2.parse import parse_preference

@@ -78,7 +78,7 @@ def prompts() -> list[list[Any]]:
 
 
 async def structured(url: str) -> None:
-    from langchain_judges.methods.choices import Choice
+    from langchain_judges.methods.replies import Choice
 
     await ask_all(chat(url).with_structured_output(Choice).ainvoke, prompts(), IN_FLIGHT)
 
@@ -86,7 +86,7 @@ async def structured(url: str) -> None:
 def structured_threads(url: str) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    from langchain_judges.methods.choices import Choice
+    from langchain_judges.methods.replies import Choice
 
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         list(pool.map(chat(url).with_structured_output(Choice).invoke, prompts()))
@@ -96,7 +96,7 @@ async def client(url: str) -> None:
     from openai import AsyncOpenAI
 
     from langchain_judges.asking.schema import json_schema
-    from langchain_judges.methods.choices import Choice
+    from langchain_judges.methods.replies import Choice
 
     schema = {"name": "Choice", "strict": True, "schema": json_schema(Choice)}
     form: Any = {"type": "json_schema", "json_schema": schema}

@@ -69,7 +69,7 @@ def _prompts() -> list[tuple[str, list[BaseMessage]]]:
 
 
 async def structured_loop(url: str) -> int:
-    from langchain_judges.methods.plans import plan_shape, scores_shape
+    from langchain_judges.methods.replies import plan_shape, scores_shape
 
     model = chat(url)
     shaped = {
@@ -85,7 +85,7 @@ async def client_loop(url: str) -> int:
     from openai import AsyncOpenAI
 
     from langchain_judges.asking.schema import json_schema
-    from langchain_judges.methods.plans import plan_shape, scores_shape
+    from langchain_judges.methods.replies import plan_shape, scores_shape
 
     client = AsyncOpenAI(base_url=url, api_key="x")
     schemas = {

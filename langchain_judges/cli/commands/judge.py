@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from langchain_core.rate_limiters import BaseRateLimiter
 
     from langchain_judges.asking.batches.journal import Job
+    from langchain_judges.methods.describe import Outline
     from langchain_judges.methods.graph import JudgeGraph
-    from langchain_judges.methods.outline import Outline
 
 _IN_JOBS, _OPEN_ROWS = 50_000, 2_000
 """Calls in flight and rows begun where calls become jobs, unless named."""
@@ -236,7 +236,7 @@ def _announce_shard(shard: str | None, rows: int, errors: Console) -> None:
 
 
 def _announce(judge: JudgeGraph, rows: int, errors: Console) -> None:
-    from langchain_judges.methods.marks import is_local, kind_of, metadata_of
+    from langchain_judges.methods.describe import is_local, kind_of, metadata_of
 
     marks, kind, local = metadata_of(judge), kind_of(judge), is_local(judge)
     tell_calls(marks["method"], kind, marks["calls"], rows, errors, is_local=local)

@@ -27,7 +27,7 @@ from langchain_judges.errors import InputError, OptionError, did_you_mean
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from langchain_judges.methods.outline import Outline
+    from langchain_judges.methods.describe import Outline
     from langchain_judges.runs.studies.rank import Ranking
 
 

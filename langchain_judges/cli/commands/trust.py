@@ -148,7 +148,7 @@ def _judge_rows(
     errors: Console,
 ) -> Verdicts:
     """Judge the rows; the verdicts are kept in `out`."""
-    from langchain_judges.methods.marks import metadata_of
+    from langchain_judges.methods.describe import metadata_of
     from langchain_judges.report.provenance import judge_provenance
     from langchain_judges.report.rows import judges_of
 

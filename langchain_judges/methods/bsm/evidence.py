@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from langchain_judges.methods.bsm.replies import OrderResult
-from langchain_judges.methods.evidence import SUBSCORES, EvidenceTable, TableCells
+from langchain_judges.methods.options import EvidenceTable, TableCells
+from langchain_judges.methods.replies import SUBSCORES
 
 
 def _orders(

@@ -12,7 +12,7 @@ from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult, SolveWork
 from langchain_judges.methods.bsm.tally import CellWeights
 from langchain_judges.methods.expected import lead_chance, no_expectation
-from langchain_judges.methods.plans import PlanScore
+from langchain_judges.methods.replies import PlanScore
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.verdict import Preference, Verdict
 

@@ -9,11 +9,10 @@ from langgraph.constants import END
 
 from langchain_judges.asking.nodes import Route
 from langchain_judges.memory.shown import RememberedPair
-from langchain_judges.methods.beginning import begin
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import BSMResult, BSMState
 from langchain_judges.methods.bsm.steps import BSMSteps
-from langchain_judges.methods.context import JudgeContext
+from langchain_judges.methods.context import JudgeContext, begin
 from langchain_judges.methods.second_order import add_second_order
 from langchain_judges.options import factory
 

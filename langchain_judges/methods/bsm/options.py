@@ -12,10 +12,13 @@ from pydantic import AfterValidator, model_validator
 from langchain_judges.errors import OptionError
 from langchain_judges.methods.bsm import prompts as texts
 from langchain_judges.methods.bsm.evidence import EVIDENCE
-from langchain_judges.methods.budgets import Budget
-from langchain_judges.methods.evidence import scores_by_criterion
-from langchain_judges.methods.options import OtherModel, Seed, check_quorum
-from langchain_judges.methods.plans import PlanLine, PlanLineLike, read_criteria
+from langchain_judges.methods.options import Budget, OtherModel, Seed, check_quorum
+from langchain_judges.methods.replies import (
+    PlanLine,
+    PlanLineLike,
+    read_criteria,
+    scores_by_criterion,
+)
 from langchain_judges.methods.second_order import TwoOrders
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.options import ClientMost, Rule, Scale

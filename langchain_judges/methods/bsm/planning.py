@@ -17,7 +17,7 @@ from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.parse import parse_plan
 from langchain_judges.methods.bsm.replies import Answer, BSMState
 from langchain_judges.methods.pairs import PairSteps, examples_in, pair_of
-from langchain_judges.methods.plans import PlanLine, distinct_criteria, plan_shape
+from langchain_judges.methods.replies import PlanLine, distinct_criteria, plan_shape
 from langchain_judges.orders import ORDER_NAMES, Order
 from langchain_judges.rows.texts import fence_tokens, transcript, user_turns
 from langchain_judges.verdict import cached_usage

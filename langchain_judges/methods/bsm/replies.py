@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.gathering import Gathered
 from langchain_judges.methods.pairs import PairResult, PairState
-from langchain_judges.methods.plans import PlanLine, PlanScore
+from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import Order
 from langchain_judges.verdict import Pair, Preference
 

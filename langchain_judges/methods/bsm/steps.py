@@ -31,10 +31,10 @@ from langchain_judges.methods.bsm.tally import (
     quorum,
     weights_of,
 )
-from langchain_judges.methods.choices import Choice
 from langchain_judges.methods.expected import ALTERNATIVES, expected, score_chances
 from langchain_judges.methods.pairs import examples_in, pair_of, reference_block
-from langchain_judges.methods.plans import (
+from langchain_judges.methods.replies import (
+    Choice,
     PlanLine,
     PlanScore,
     scores_shape,

@@ -9,7 +9,7 @@ from langchain_judges.methods.bsm.bound import chance_to_stay
 from langchain_judges.methods.bsm.bound import first_wave as bounded_wave
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.tally import ScoreCells, weight_of
-from langchain_judges.methods.plans import PlanLine
+from langchain_judges.methods.replies import PlanLine
 from langchain_judges.orders import combine
 from langchain_judges.verdict import Preference
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from langchain_judges.methods.bsm.options import BSM
 from langchain_judges.methods.bsm.replies import OrderResult
-from langchain_judges.methods.plans import PlanLine, PlanScore
+from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer
 from langchain_judges.verdict import PREFERENCE_WORDS, Failure, Preference, Usage, Verdict
 

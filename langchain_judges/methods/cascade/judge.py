@@ -11,21 +11,28 @@ from langgraph.constants import END
 from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.nodes import Route, plain
 from langchain_judges.asking.steps import Node, Steps, Update
-from langchain_judges.methods.ask_member import ask_member, row_of
 from langchain_judges.methods.cascade.options import Cascade
-from langchain_judges.methods.combination import MembersLike
+from langchain_judges.methods.combination import MembersLike, Opinion
 from langchain_judges.methods.items import ItemResult, ItemState
-from langchain_judges.methods.marks import Kind
-from langchain_judges.methods.members import Member, kind_of_members, read_members
-from langchain_judges.methods.members_graph import Start, begin, finish, graph_of
-from langchain_judges.methods.opinions import Opinion
+from langchain_judges.methods.members import (
+    Member,
+    Start,
+    ask_member,
+    begin,
+    finish,
+    graph_of,
+    kind_of_members,
+    read_members,
+    row_of,
+)
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.metrics.doubt import certainty
 from langchain_judges.options import factory
+from langchain_judges.rows.kinds import Kind
 from langchain_judges.verdict import Failure, add_usage, not_judged, not_labelled
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.combined import CombinedGraph
+    from langchain_judges.methods.members import CombinedGraph
 
 
 class Stage(Opinion):

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.budgets import Budget
-from langchain_judges.methods.combination import Combination
-from langchain_judges.methods.opinions import opinion_sketch, opinion_table
+from langchain_judges.methods.combination import Combination, opinion_sketch, opinion_table
+from langchain_judges.methods.options import Budget
 from langchain_judges.options import Owner, Rule
 
 Thresholds = float | Sequence[float | None]

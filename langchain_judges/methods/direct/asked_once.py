@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.options import AboutATask, Baseline, Form, ShownExamples
 from langchain_judges.methods.direct.replies import LLMScoreResult
-from langchain_judges.methods.tasks import AutoTask
+from langchain_judges.methods.options import Budget
+from langchain_judges.methods.tasks import ASPECTS, AutoTask
 from langchain_judges.options import Rule, Scale
 from langchain_judges.orders import Order, OrderRule
 

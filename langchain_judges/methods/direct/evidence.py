@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_judges.methods.evidence import EvidenceTable
+from langchain_judges.methods.options import EvidenceTable
 
 ANSWERS = EvidenceTable(
     "ballots",

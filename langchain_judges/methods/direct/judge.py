@@ -12,8 +12,7 @@ from langgraph.constants import END, START
 
 from langchain_judges.asking.nodes import Route, in_one
 from langchain_judges.memory.shown import RememberedPair
-from langchain_judges.methods.beginning import begin
-from langchain_judges.methods.context import JudgeContext
+from langchain_judges.methods.context import JudgeContext, begin
 from langchain_judges.methods.direct.asked_once import (
     Absolute,
     ChainOfThought,

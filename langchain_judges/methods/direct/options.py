@@ -9,8 +9,8 @@ from langchain_core.prompts import ChatPromptTemplate
 
 from langchain_judges.methods.direct.evidence import ANSWERS
 from langchain_judges.methods.direct.replies import DirectResult
-from langchain_judges.methods.evidence import EvidenceTable
 from langchain_judges.methods.few_shot import FewShot, WorkedExample
+from langchain_judges.methods.options import EvidenceTable
 from langchain_judges.methods.second_order import TwoOrders
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.methods.tasks import AboutTask

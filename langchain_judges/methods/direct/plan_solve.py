@@ -7,13 +7,12 @@ from typing import Annotated, Self
 from annotated_types import Ge
 from pydantic import model_validator
 
-from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.evidence import ANSWERS
 from langchain_judges.methods.direct.options import Baseline, Form
 from langchain_judges.methods.direct.replies import PlanSolveResult
-from langchain_judges.methods.evidence import SUBSCORES, scores_by_criterion
-from langchain_judges.methods.options import check_quorum
+from langchain_judges.methods.options import Budget, check_quorum
+from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
 from langchain_judges.options import ClientMost, Scale
 from langchain_judges.orders import OrderRule
 

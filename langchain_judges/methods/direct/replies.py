@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from langchain_judges.asking.gathering import Gathered
 from langchain_judges.memory.example import Example
 from langchain_judges.methods.pairs import PairResult, PairState
-from langchain_judges.methods.plans import PlanLine, PlanScore, score_within, scores_shape
+from langchain_judges.methods.replies import PlanLine, PlanScore, score_within, scores_shape
 from langchain_judges.orders import Order, by_identity, naming_identities
 from langchain_judges.verdict import Failure, Pair, Preference
 

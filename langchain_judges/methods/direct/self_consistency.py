@@ -10,11 +10,10 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.options import AboutATask, Form, ShownExamples
 from langchain_judges.methods.direct.replies import SelfConsistencyResult
-from langchain_judges.methods.options import Seed, check_quorum
+from langchain_judges.methods.options import Budget, Seed, check_quorum
 from langchain_judges.methods.stopping import Adaptive
 from langchain_judges.options import ClientMost
 from langchain_judges.orders import OrderRule

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from langchain_judges.asking.nodes import Call, Next
 from langchain_judges.asking.question import Question, Reply, sample_seed
 from langchain_judges.asking.steps import Update
-from langchain_judges.methods.choices import Choice, ForcedChoice
 from langchain_judges.methods.direct import prompts as texts
 from langchain_judges.methods.direct.ballots import balloted
 from langchain_judges.methods.direct.options import Baseline, Form
@@ -38,7 +37,14 @@ from langchain_judges.methods.pairs import (
     middle,
     pair_of,
 )
-from langchain_judges.methods.plans import PlanLine, distinct_criteria, plan_shape, scores_shape
+from langchain_judges.methods.replies import (
+    Choice,
+    ForcedChoice,
+    PlanLine,
+    distinct_criteria,
+    plan_shape,
+    scores_shape,
+)
 from langchain_judges.methods.second_order import (
     due_orders,
     first_of,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from langchain_judges.methods.direct.options import Baseline
 from langchain_judges.methods.direct.replies import DirectBallot
-from langchain_judges.methods.plans import PlanLine, PlanScore
+from langchain_judges.methods.replies import PlanLine, PlanScore
 from langchain_judges.methods.second_order import side_by_coin
 from langchain_judges.methods.stopping import plurality
 from langchain_judges.orders import ORDER_NAMES, Order, combine, disagree, prefer

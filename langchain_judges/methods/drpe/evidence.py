@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_judges.methods.evidence import EvidenceTable
+from langchain_judges.methods.options import EvidenceTable
 
 EVIDENCE = (
     EvidenceTable(

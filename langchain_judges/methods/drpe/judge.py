@@ -11,8 +11,7 @@ from langchain_judges.asking.models.embeddings import SentenceEmbeddings, defaul
 from langchain_judges.asking.nodes import Route
 from langchain_judges.asking.once import Once
 from langchain_judges.memory.shown import RememberedPair
-from langchain_judges.methods.beginning import begin
-from langchain_judges.methods.context import JudgeContext
+from langchain_judges.methods.context import JudgeContext, begin
 from langchain_judges.methods.drpe.options import DRPE
 from langchain_judges.methods.drpe.replies import DRPEResult, DRPEState
 from langchain_judges.methods.drpe.role_steps import RoleSteps

@@ -9,12 +9,11 @@ from langchain_core.embeddings import Embeddings
 from pydantic import BeforeValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.budgets import Budget
 from langchain_judges.methods.drpe import prompts as texts
 from langchain_judges.methods.drpe.evidence import EVIDENCE, sketch
 from langchain_judges.methods.drpe.panel import Panel, Voting
 from langchain_judges.methods.drpe.roles import RoleLike, read_roles
-from langchain_judges.methods.options import OtherModel, Seed, check_quorum
+from langchain_judges.methods.options import Budget, OtherModel, Seed, check_quorum
 from langchain_judges.methods.second_order import TwoOrders
 from langchain_judges.methods.tasks import AutoTask
 from langchain_judges.options import NotSerialisable, Rule, group

@@ -14,21 +14,29 @@ from langchain_judges.asking.gathering import Gathered
 from langchain_judges.asking.nodes import plain
 from langchain_judges.asking.steps import Node, Steps, Update
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.ask_member import ask_member, row_of
-from langchain_judges.methods.combination import MembersLike
+from langchain_judges.methods.combination import MembersLike, Opinion
+from langchain_judges.methods.describe import metadata_of
 from langchain_judges.methods.items import ItemResult, ItemState
 from langchain_judges.methods.jury.options import Jury, MemberWeights
 from langchain_judges.methods.jury.tally import Ballots, label_verdict, pair_verdict
-from langchain_judges.methods.marks import Kind, metadata_of
-from langchain_judges.methods.members import Member, kind_of_members, read_members
-from langchain_judges.methods.members_graph import Start, begin, finish, graph_of
-from langchain_judges.methods.opinions import Opinion
+from langchain_judges.methods.members import (
+    Member,
+    Start,
+    ask_member,
+    begin,
+    finish,
+    graph_of,
+    kind_of_members,
+    read_members,
+    row_of,
+)
 from langchain_judges.methods.pairs import PairResult, PairState
 from langchain_judges.options import factory
+from langchain_judges.rows.kinds import Kind
 from langchain_judges.verdict import Label, add_usage
 
 if TYPE_CHECKING:
-    from langchain_judges.methods.combined import CombinedGraph
+    from langchain_judges.methods.members import CombinedGraph
 
 
 class JuryState(PairState, total=False):

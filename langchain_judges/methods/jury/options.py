@@ -9,10 +9,8 @@ from annotated_types import Ge
 from pydantic import AfterValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.budgets import Budget
-from langchain_judges.methods.combination import Combination
-from langchain_judges.methods.opinions import opinion_sketch, opinion_table
-from langchain_judges.methods.options import check_quorum
+from langchain_judges.methods.combination import Combination, opinion_sketch, opinion_table
+from langchain_judges.methods.options import Budget, check_quorum
 from langchain_judges.options import ClientMost, Owner, Rule
 
 MemberWeights = Sequence[float] | Mapping[str, float]

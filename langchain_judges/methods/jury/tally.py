@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
 
-from langchain_judges.methods.opinions import Opinion
+from langchain_judges.methods.combination import Opinion
 from langchain_judges.verdict import (
     POINTS,
     Failure,

@@ -19,7 +19,7 @@ from langchain_judges.asking.nodes import Call, Next, Route
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.replies.reading import check, lax_shape, shape_of
 from langchain_judges.asking.steps import Update
-from langchain_judges.methods.beginning import begin
+from langchain_judges.methods.context import begin
 from langchain_judges.methods.items import ItemState, ItemSteps, item_of, material
 from langchain_judges.methods.pairs import instructions_block
 from langchain_judges.methods.rubric.claim_tally import Claim, ClaimSide, claims_verdict

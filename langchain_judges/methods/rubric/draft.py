@@ -21,7 +21,7 @@ from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.once import Once
 from langchain_judges.asking.question import Reply
 from langchain_judges.asking.steps import Steps, Update
-from langchain_judges.methods.beginning import begin
+from langchain_judges.methods.context import begin
 from langchain_judges.methods.items import item_of
 from langchain_judges.methods.rubric.criteria import Criterion
 from langchain_judges.methods.rubric.prompts import ASKED_ALREADY

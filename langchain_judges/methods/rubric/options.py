@@ -11,8 +11,8 @@ from annotated_types import Ge, Le
 from pydantic import BeforeValidator, SkipValidation, model_validator
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.evidence import SUBSCORES, EvidenceTable, scores_by_criterion
-from langchain_judges.methods.options import check_quorum
+from langchain_judges.methods.options import EvidenceTable, check_quorum
+from langchain_judges.methods.replies import SUBSCORES, scores_by_criterion
 from langchain_judges.methods.rubric.criteria import (
     ClientLabels,
     Labels,

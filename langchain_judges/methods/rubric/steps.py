@@ -17,7 +17,7 @@ from langchain_judges.asking.steps import Update
 from langchain_judges.memory.example import Example
 from langchain_judges.memory.recall import Recalled
 from langchain_judges.memory.shown import Recaller, block, example_texts, fitting, nearest_last
-from langchain_judges.methods.beginning import begin
+from langchain_judges.methods.context import begin
 from langchain_judges.methods.items import ItemSteps, item_of, material
 from langchain_judges.methods.pairs import examples_in, instructions_block
 from langchain_judges.methods.rubric.criteria import Criterion

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_judges.methods.evidence import EvidenceTable, TableCells
+from langchain_judges.methods.options import EvidenceTable, TableCells
 
 
 def _rows(_: Mapping[str, object], table: Mapping[str, Any]) -> Sequence[TableCells]:

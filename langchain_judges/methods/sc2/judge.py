@@ -12,8 +12,7 @@ from langchain_judges.asking.models.embeddings import SentenceEmbeddings, defaul
 from langchain_judges.asking.nodes import Next, Route
 from langchain_judges.asking.steps import Node
 from langchain_judges.memory.shown import RememberedPair
-from langchain_judges.methods.beginning import begin
-from langchain_judges.methods.context import JudgeContext
+from langchain_judges.methods.context import JudgeContext, begin
 from langchain_judges.methods.sc2.aspect_steps import AspectSteps
 from langchain_judges.methods.sc2.match_steps import MatchSteps
 from langchain_judges.methods.sc2.options import SC2

@@ -10,9 +10,8 @@ from langchain_core.embeddings import Embeddings
 from pydantic import PlainValidator, model_validator
 
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.budgets import ASPECTS, Budget
 from langchain_judges.methods.few_shot import FewShot
-from langchain_judges.methods.options import OtherModel, Seed
+from langchain_judges.methods.options import Budget, OtherModel, Seed
 from langchain_judges.methods.sc2 import prompts as texts
 from langchain_judges.methods.sc2.aspect_files import AspectsLike, read_aspects
 from langchain_judges.methods.sc2.aspects import AspectAgreement
@@ -20,7 +19,7 @@ from langchain_judges.methods.sc2.check import TableCheck
 from langchain_judges.methods.sc2.evidence import EVIDENCE, sketch
 from langchain_judges.methods.sc2.pairings import most_comparisons
 from langchain_judges.methods.sc2.replies import Inference
-from langchain_judges.methods.tasks import AboutTask, Task, read_task
+from langchain_judges.methods.tasks import ASPECTS, AboutTask, Task, read_task
 from langchain_judges.options import ClientMost, ForClient, NotSerialisable, Rule, group
 from langchain_judges.orders import OrderRule
 

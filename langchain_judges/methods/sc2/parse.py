@@ -14,7 +14,7 @@ from langchain_judges.asking.replies.confidence import (
     span_confidence,
 )
 from langchain_judges.asking.replies.prose import MARKUP
-from langchain_judges.methods.choices import LabelForms, SpokenLabel, spoken_label
+from langchain_judges.methods.replies import LabelForms, SpokenLabel, spoken_label
 from langchain_judges.methods.sc2.aspects import distinct
 
 _FORMS = LabelForms(

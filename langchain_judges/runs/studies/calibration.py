@@ -11,9 +11,8 @@ from typing import Any
 from langchain_judges.errors import InputError, OptionError
 from langchain_judges.methods.cascade.judge import cascade_of
 from langchain_judges.methods.cascade.options import Cascade
-from langchain_judges.methods.combined import CombinedGraph
-from langchain_judges.methods.marks import metadata_of, unwrapped
-from langchain_judges.methods.members import Member
+from langchain_judges.methods.describe import metadata_of, unwrapped
+from langchain_judges.methods.members import CombinedGraph, Member
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import CalibrationOptions

@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 
 from langchain_judges.asking.models import resolve_model
 from langchain_judges.errors import OptionError
-from langchain_judges.methods.budgets import BudgetError
-from langchain_judges.methods.marks import kind_of, metadata_of
+from langchain_judges.methods.describe import kind_of, metadata_of
+from langchain_judges.methods.options import BudgetError, read_spec
 from langchain_judges.methods.registry import (
     COMBINATIONS,
     METHODS,
@@ -22,7 +22,6 @@ from langchain_judges.methods.registry import (
     within_budget,
 )
 from langchain_judges.methods.sc2.aspect_files import AspectsLike, read_aspects
-from langchain_judges.methods.specs import read_spec
 from langchain_judges.runs.workload import Judge
 
 if TYPE_CHECKING:

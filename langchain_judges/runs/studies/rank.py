@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Lt
 from typing_extensions import TypedDict
 
 from langchain_judges.errors import InputError, OptionError
-from langchain_judges.methods.marks import kind_of
+from langchain_judges.methods.describe import kind_of
 from langchain_judges.options import with_options
 from langchain_judges.runs.many import judge_many
 from langchain_judges.runs.options import FilePath, RunLimits

@@ -26,8 +26,8 @@ from langchain_judges.methods.allure.audit.review import (
 )
 from langchain_judges.methods.allure.audit.state import audited_shape
 from langchain_judges.methods.context import prompt_set
+from langchain_judges.methods.describe import unwrapped
 from langchain_judges.methods.items import material
-from langchain_judges.methods.marks import unwrapped
 from langchain_judges.methods.options import GraphOptions
 from langchain_judges.methods.rubric.label_options import LabelOptions
 from langchain_judges.methods.rubric.wording import criterion_words, label_words

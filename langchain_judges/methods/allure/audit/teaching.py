@@ -13,7 +13,7 @@ from langchain_judges.errors import OptionError
 from langchain_judges.memory.recall import Memory, check_memory
 from langchain_judges.methods.allure.audit.options import AuditOptions
 from langchain_judges.methods.allure.judge import create_allure_judge
-from langchain_judges.methods.marks import memory_of, metadata_of, unwrapped
+from langchain_judges.methods.describe import memory_of, metadata_of, unwrapped
 
 
 def judge_to_audit(

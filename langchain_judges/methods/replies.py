@@ -1,16 +1,82 @@
-"""A plan of criteria and the scores on it, as Branch-Solve-Merge and plan & solve have them."""
+"""Replies that several methods share: a label, a plan of criteria, and scores on it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from typing_extensions import TypedDict
 
-from langchain_judges.orders import Order
+from langchain_judges.asking.replies.confidence import Span
+from langchain_judges.asking.replies.prose import agreed, fields, label_in, lines_of, lone_label
+from langchain_judges.methods.options import EvidenceTable
+from langchain_judges.orders import Order, Slot, SlotOrTie
+from langchain_judges.rows.kinds import kind_of_verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+
+class Choice(BaseModel):
+    """A reply with one of three labels."""
+
+    explanation: str
+    preference: SlotOrTie
+
+
+class ForcedChoice(BaseModel):
+    """A reply with one of two labels."""
+
+    explanation: str
+    preference: Slot
+
+
+class LabelForms(NamedTuple):
+    """How a label may be written in plain words."""
+
+    fields: Collection[str]
+    """What a field may be called that holds it."""
+    nouns: Collection[str]
+    """What may stand before it, such as `response`."""
+    labels: Mapping[str, str]
+    """Labels by how they may be written."""
+    slack: int
+    """Characters that may stand between the name of a field and its colon."""
+    places: tuple[int, ...] = (-1,)
+    """The lines, first or last, that may be a label and nothing else."""
+
+
+class SpokenLabel(NamedTuple):
+    """A label in plain words, where it stands, and what was said before it."""
+
+    label: str
+    span: Span
+    before: str
+
+
+def spoken_label(text: str, forms: LabelForms) -> SpokenLabel | None:
+    """Return the label in the fields of a reply, else in a line that is nothing else.
+
+    Every field counts, and they must agree; one that names several labels, or anything else,
+    is none.
+    """
+    lines = lines_of(text)
+    labels = [
+        label_in(each, forms.labels, forms.nouns)
+        for each in fields(lines, forms.fields, forms.slack)
+    ]
+    if not labels and lines:
+        alone = (lone_label(lines, at, forms.labels, forms.nouns) for at in forms.places)
+        labels = [each for each in alone if each]
+    label = agreed(labels)
+    if label is None:
+        return None
+    head = text.rfind("\n", 0, label.line) + 1
+    return SpokenLabel(label.label, (label.at, label.end), text[:head].strip())
 
 
 class PlanLine(TypedDict):
@@ -154,3 +220,68 @@ def several_scores_shape(
     each = scores_shape(scale, explain_first)
     fields: dict[str, Any] = {f"criterion_{n + 1}": (each, ...) for n in range(criteria)}
     return create_model("SeveralScores", **fields)
+
+
+def scores_by_criterion(row: Mapping[str, Any]) -> list[RenderableType]:
+    """Sketch sub-scores: a line for each criterion, a column for each order, or the label."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from langchain_judges.rows.printable import clean
+
+    subscores = row.get("subscores") or []
+    if not subscores:
+        return []
+    if kind_of_verdict(subscores[0]) == "item":
+        return [_labels(subscores)]
+    orders = list(dict.fromkeys(score["order"] for score in subscores))
+    table = Table(box=None, pad_edge=False)
+    table.add_column("criterion")
+    for order in orders:
+        table.add_column(f"{order[0]} first (A:B)", justify="right")
+    for criterion in dict.fromkeys(score["criterion"] for score in subscores):
+        cells = [
+            " ".join(
+                f"{score['scores']['A']}:{score['scores']['B']}"
+                for score in subscores
+                if (score["criterion"], score["order"]) == (criterion, order)
+            )
+            for order in orders
+        ]
+        table.add_row(Text(clean(criterion)), *(cell or "-" for cell in cells))
+    return [table]
+
+
+def _labels(subscores: Sequence[Mapping[str, Any]]) -> Table:
+    """Sketch the labels of one text by each criterion."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from langchain_judges.rows.printable import clean
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("criterion", "label", "reason"):
+        table.add_column(column)
+    for score in subscores:
+        label = "not judged" if score["label"] is None else str(score["label"])
+        cells = (score["criterion"], label, score["reason"])
+        table.add_row(*(Text(clean(cell)) for cell in cells))
+    return table
+
+
+SUBSCORES = EvidenceTable(
+    "subscores",
+    "Scores by criterion",
+    (
+        ("criterion", "Criterion"),
+        ("order", "Order"),
+        ("scores.A", "A"),
+        ("scores.B", "B"),
+        ("explanation", "Explanation"),
+        ("label", "Label"),
+        ("score", "Score"),
+        ("weight", "Weight"),
+        ("reason", "Reason"),
+    ),
+)
+"""Of methods that score by a plan of criteria."""
